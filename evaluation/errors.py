@@ -1,0 +1,48 @@
+"""The exception tree. Each exception carries findings (data) and knows the exit code of the command it ends."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from evaluation.findings import Finding
+
+
+class EvaluationError(Exception):
+    """Base of every error this package raises on purpose. ``findings`` say what is wrong, one entry per fault."""
+
+    exit_code: ClassVar[int] = 70
+
+    def __init__(self, *findings: Finding) -> None:
+        super().__init__("; ".join(str(finding) for finding in findings))
+        self.findings = findings
+
+    def __reduce__(self) -> tuple[type[EvaluationError], tuple[Finding, ...]]:
+        return type(self), self.findings  # survives the way back from a worker process
+
+
+class InputFault(EvaluationError):
+    """A file cannot be used. Raised by readers, which do not know on whose side the file lies."""
+
+
+class SubmissionRejected(EvaluationError):
+    """The submission is at fault; nothing is scored. The findings are for the participant."""
+
+    exit_code = 1
+
+
+class WrongUsage(EvaluationError):
+    """The command line is at fault."""
+
+    exit_code = 2
+
+
+class ChallengeBroken(EvaluationError):
+    """challenge.toml, cases.csv or the reference is at fault. The findings are for the organisers only."""
+
+    exit_code = 3
+
+
+class WorkerDied(EvaluationError):
+    """A worker process ended without an answer (killed, out of memory). No result is written."""
+
+    exit_code = 70

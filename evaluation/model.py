@@ -1,0 +1,282 @@
+"""The frozen dataclasses that travel down the street, and the names of the rules they obey.
+
+Conventions: arguments and fields come as reference, prediction. Arrays index ``yx``, outlines ``xy``; the order is in
+the name. A *run* is a half-open interval ``[start, stop)`` of the row-major flat pixel index of an image; it never
+crosses the end of a row. Instances are tables of runs, so that two nuclei may lie on one pixel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.findings import Finding
+
+Int16 = npt.NDArray[np.int16]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+OverlapRule = Literal["keep", "last", "first", "smallest", "class_order", "ignore"]
+OverlapScope = Literal["class", "image"]
+VanishedRule = Literal["drop", "pixel", "error"]
+VerticesRule = Literal["exact", "truncate", "nearest"]
+OriginRule = Literal["pixel_centre", "pixel_corner"]
+IgnorePolicy = Literal["clip", "drop_overlapping", "drop_centroid"]
+BorderRule = Literal["open", "closed"]
+AggregationUnit = Literal["pooled", "group", "case"]
+UndefinedRule = Literal["skip", "worst"]
+
+AGGREGATIONS = ("pooled", "group_mean", "case_mean")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One image that is scored: a row of cases.csv. ``group`` is the patient (the case itself if none is given)."""
+
+    name: str
+    group: str
+    height: int
+    width: int
+    spacing_um: float | None = None
+
+    @property
+    def shape_yx(self) -> tuple[int, int]:
+        return self.height, self.width
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlines:
+    """Polygons as a file describes them, before any rule is applied: rings of vertices that belong to instances.
+
+    points_xy      float64 (V, 2)  vertices of all rings, one after the other, in the file's own coordinates
+    ring_start     int64 (K + 1,)  ring k has the vertices ``points_xy[ring_start[k]:ring_start[k + 1]]``; not closed
+    ring_instance  int32 (K,)      0…N-1, ascending; an instance has one outer ring or more, and holes
+    ring_is_hole   bool (K,)       True: the ring's pixels are taken away from its instance
+    class_id       int16 (N,)      1…C scored class, 0 not given, -1…-I ignore class; instances are in document order
+    source_id      object (N,)     the id or index in the file, for messages and the object table
+    findings       warnings about parts that were left out
+    """
+
+    points_xy: Float64
+    ring_start: Int64
+    ring_instance: Int32
+    ring_is_hole: Bool
+    class_id: Int16
+    source_id: npt.NDArray[Any]
+    findings: tuple[Finding, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.class_id)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelImage:
+    """One decoded label image: every positive value is one instance.
+
+    labels     integer (H, W), 0 background
+    class_id   the class of all its instances (one file per class), 0 if ``class_map`` tells it
+    class_map  integer (H, W) with the class id (1…C) of every pixel, 0 not given, or None
+    source     name of the file, for messages; goes before the ids in the object table when a case has several files
+    """
+
+    labels: npt.NDArray[np.integer[Any]]
+    class_id: int = 0
+    class_map: npt.NDArray[np.integer[Any]] | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instances:
+    """The instances of one image as runs. Runs are sorted by ``run_start``; those of different instances may overlap.
+
+    shape_yx      (H, W) px
+    class_id      int16 (N,)    1…C, 0 = class not given
+    source_id     int64 or object (N,)   the id in the file, for messages and the object table
+    run_start, run_stop   int64 (R,)     half-open intervals of the row-major flat index
+    run_instance  int32 (R,)    0…N-1
+    """
+
+    shape_yx: tuple[int, int]
+    class_id: Int16
+    source_id: npt.NDArray[Any]
+    run_start: Int64
+    run_stop: Int64
+    run_instance: Int32
+
+    def __len__(self) -> int:
+        return len(self.class_id)
+
+    def areas_px(self) -> Int64:
+        """Number of pixels of each instance, int64 (N,). Summed as integers, so exact."""
+        totals = np.zeros(len(self) + 1, np.int64)
+        np.add.at(totals, self.run_instance, self.run_stop - self.run_start)
+        return totals[:-1]
+
+    def first_pixels(self) -> Int64:
+        """Flat index of the first pixel of each instance, int64 (N,); H * W for an instance without pixels.
+
+        It orders instances without looking at their ids: ties are decided by it.
+        """
+        first = np.full(len(self), self.shape_yx[0] * self.shape_yx[1], np.int64)
+        first[self.run_instance[::-1]] = self.run_start[::-1]
+        return first
+
+    def centroid_pixels_yx(self) -> Int64:
+        """Pixel that holds the centroid of each instance, int64 (N, 2), computed in integers.
+
+        The centroid is the mean of the pixel centres; exactly between two pixels it belongs to the later one
+        (``floor(mean + 1/2)``), which does not change when an image is shifted. Instances without pixels get -1.
+        """
+        width = self.shape_yx[1]
+        length = self.run_stop - self.run_start
+        row = self.run_start // width
+        column_twice = 2 * (self.run_start - row * width) + length - 1
+        area = self.areas_px()
+        sums_twice = np.zeros((2, len(self)), np.int64)
+        np.add.at(sums_twice[0], self.run_instance, 2 * row * length)
+        np.add.at(sums_twice[1], self.run_instance, column_twice * length)
+        pixels = (sums_twice + area) // np.maximum(2 * area, 1)
+        pixels[:, area == 0] = -1
+        return pixels.T
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """A set of pixels of one image: sorted, disjoint runs, int64 (R,) each."""
+
+    run_start: Int64
+    run_stop: Int64
+
+    def area_px(self) -> int:
+        return int((self.run_stop - self.run_start).sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RasterisationReport:
+    """What happened when the outlines of one file became pixels.
+
+    outlines                        outlines of scored classes in the file
+    ignore_outlines                 outlines of ignore classes
+    contested_px                    pixels covered by two or more outlines of scored classes
+    contested_px_by_cover           the same by the number of outlines: {2: …, 3: …}
+    outlines_that_lost_pixels       outlines whose pixels went, in part, to another one under the overlap rule
+    outlines_lost_whole             outlines that covered pixels and keep none under the overlap rule (source ids)
+    outlines_vanished               outlines that cover no pixel centre of the image (source ids)
+    outlines_self_intersecting      outlines of which a ring crosses or touches itself
+    outlines_outside                outlines with a vertex outside the image
+    vertices_outside                those vertices
+    outlines_with_holes, outlines_multi_part
+    """
+
+    outlines: int
+    ignore_outlines: int
+    contested_px: int
+    contested_px_by_cover: dict[int, int]
+    outlines_that_lost_pixels: int
+    outlines_lost_whole: tuple[str, ...]
+    outlines_vanished: tuple[str, ...]
+    outlines_self_intersecting: int
+    outlines_outside: int
+    vertices_outside: int
+    outlines_with_holes: int
+    outlines_multi_part: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverlapTable:
+    """Which reference and prediction instances share pixels, and how many. Sparse; sorted by reference, prediction.
+
+    reference_index, prediction_index  int32 (P,)
+    intersection_px                    int64 (P,), at least 1
+    reference_area_px (N,), prediction_area_px (M,)   int64, of all instances, in or out of the table
+    """
+
+    reference_index: Int32
+    prediction_index: Int32
+    intersection_px: Int64
+    reference_area_px: Int64
+    prediction_area_px: Int64
+
+    def union_px(self) -> Int64:
+        """Pixels in either instance of each pair, int64 (P,)."""
+        areas = self.reference_area_px[self.reference_index] + self.prediction_area_px[self.prediction_index]
+        return areas - self.intersection_px
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """The matched pairs of one image under one rule; each instance is in one pair at the most.
+
+    reference_index, prediction_index   int32 (T,), sorted by reference_index
+    intersection_px, union_px           int64 (T,)
+    """
+
+    reference_index: Int32
+    prediction_index: Int32
+    intersection_px: Int64
+    union_px: Int64
+
+    def __len__(self) -> int:
+        return len(self.reference_index)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boundaries:
+    """Boundary pixels of instances: those of instance i are ``points_yx[start[i]:start[i + 1]]``, int32 (B, 2)."""
+
+    points_yx: Int32
+    start: Int64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchCounts:
+    """All that scores are made of, for one case or for several added up, under one matching rule.
+
+    confusion      int64 (C + 1, C + 1), rows reference, columns prediction, index 0 "none": ``confusion[0, c]`` are
+                   spurious predictions of class c, ``confusion[c, 0]`` missed nuclei, ``confusion[0, 0]`` is 0
+    pair_class     int16 (T, 2)    class of the reference and of the prediction of each matched pair
+    iou, dice      float64 (T,)    of each matched pair
+    hausdorff_px, hausdorff95_px   float64 (T,), empty if the challenge does not ask for them
+    cases, missing_cases           how many cases were added up, and how many of them were not submitted
+    diagonal_px    the longest image diagonal: no Hausdorff distance can be larger
+    """
+
+    confusion: Int64
+    pair_class: Int16
+    iou: Float64
+    dice: Float64
+    hausdorff_px: Float64
+    hausdorff95_px: Float64
+    cases: int
+    missing_cases: int
+    diagonal_px: float
+
+    @property
+    def true_positives(self) -> int:
+        return int(self.confusion[1:, 1:].sum())
+
+    @property
+    def false_positives(self) -> int:
+        return int(self.confusion[0].sum())
+
+    @property
+    def false_negatives(self) -> int:
+        return int(self.confusion[:, 0].sum())
+
+
+UndefinedReason = Literal[
+    "no-instances", "no-reference", "no-prediction", "nothing-matched", "one-class", "class-aware-matching", "no-units"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A finite number, or None with the reason why there is none. Never NaN."""
+
+    value: float | None
+    undefined: UndefinedReason | None = None

@@ -1,0 +1,1 @@
+"""Published challenges as files."""
