@@ -232,6 +232,15 @@ class Boundaries:
     points_yx: Int32
     start: Int64
 
+    def take(self, index: npt.NDArray[np.integer[Any]]) -> Boundaries:
+        """The boundaries of the instances at ``index``, in that order; an instance may come more than once."""
+        if len(index) == len(self.start) - 1 and np.array_equal(index, np.arange(len(index))):
+            return self
+        size = np.diff(self.start)[index]
+        stop = np.cumsum(size)
+        points = np.arange(stop[-1] if len(stop) else 0) + np.repeat(self.start[index] - (stop - size), size)
+        return Boundaries(self.points_yx[points], np.concatenate([[0], stop]))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchCounts:
@@ -280,3 +289,66 @@ class Score:
 
     value: float | None
     undefined: UndefinedReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitMean:
+    """A mean over units (groups or cases), and what became of each unit.
+
+    score     the mean, or undefined: the reason of the only unit, "no-units" if none of several has a value
+    units     how many units entered the mean
+    left_out  how many were left out because the value is undefined there
+    charged   how many entered with the worst value: not submitted, or undefined at a cost
+    """
+
+    score: Score
+    units: int
+    left_out: int
+    charged: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetricScores:
+    """One metric on the whole data set. ``path`` is its place in metrics.json, without the aggregation."""
+
+    path: tuple[str, ...]
+    better: Literal["higher", "lower"]
+    pooled: UnitMean
+    group_mean: UnitMean
+    case_mean: UnitMean
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitScores:
+    """Counts and scores of one unit (a case, a group, or all) under one matching rule."""
+
+    counts: MatchCounts
+    scores: dict[tuple[str, ...], Score]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectList:
+    """The instances of one side of a case, for the object table: ids in the file, classes, areas; (N,) each."""
+
+    source_id: npt.NDArray[Any]
+    class_id: Int16
+    area_px: Int64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseResult:
+    """All that was counted in one case; ``matches`` and ``counts`` by the name of the matching rule.
+
+    missing              the case was not submitted
+    ignored_predictions  predictions that left because of an ignore region
+    """
+
+    case: Case
+    missing: bool
+    reference: ObjectList
+    prediction: ObjectList
+    ignored_predictions: int
+    matches: dict[str, Matches]
+    counts: dict[str, MatchCounts]
+    rasterisation: RasterisationReport | None = None
+    findings: tuple[Finding, ...] = ()

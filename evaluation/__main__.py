@@ -1,0 +1,5 @@
+"""``python -m evaluation``."""
+
+from evaluation.cli import main
+
+main()

@@ -1,0 +1,51 @@
+"""Matching rule ``best_iou_centroid_inside``: the prediction with the highest IoU, if its centroid is inside."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evaluation.matching.order import position_rank
+from evaluation.matching.pairs import candidate_pairs, take_matches
+from evaluation.model import Bool, Instances, Int32, Int64, Matches, OverlapTable
+
+
+def match_best_iou_centroid_inside(
+    table: OverlapTable, reference: Instances, prediction: Instances, *, class_aware: bool
+) -> Matches:
+    """Each reference takes the prediction with the highest IoU; it matches if the prediction's centroid lies inside.
+
+    "Inside": the pixel that holds the centroid (``Instances.centroid_pixels_yx``) is one of the reference's. If
+    reference instances overlap, a prediction may be accepted by several; the one with the highest IoU keeps it, the
+    others stay unmatched. Ties: the instance that comes first.
+    Foucart, Debeir, Decaestecker, "lessons from MoNuSAC 2020", section 3.2.1.
+    """
+    rows = candidate_pairs(table, reference, prediction, class_aware)
+    iou = table.intersection_px / table.union_px()  # equal fractions give equal floats
+    prediction_rank = position_rank(prediction, table.prediction_area_px)
+    reference_rank = position_rank(reference, table.reference_area_px)
+
+    order = rows[np.lexsort((prediction_rank[table.prediction_index[rows]], -iou[rows], table.reference_index[rows]))]
+    best = order[first_of_each(table.reference_index[order])]
+    best = best[centroid_inside(reference, prediction, table.reference_index[best], table.prediction_index[best])]
+    order = best[np.lexsort((reference_rank[table.reference_index[best]], -iou[best], table.prediction_index[best]))]
+    return take_matches(table, order[first_of_each(table.prediction_index[order])])
+
+
+def first_of_each(sorted_keys: Int32) -> Bool:
+    return np.append(True, sorted_keys[1:] != sorted_keys[:-1])[: len(sorted_keys)]
+
+
+def centroid_inside(
+    reference: Instances, prediction: Instances, reference_index: Int32, prediction_index: Int32
+) -> Bool:
+    """For each pair: is the pixel that holds the prediction's centroid one of the reference instance's?"""
+    height, width = reference.shape_yx
+    span = height * width + 1
+    y, x = prediction.centroid_pixels_yx()[prediction_index].T
+    wanted = reference_index.astype(np.int64) * span + y * width + x
+    start = reference.run_instance.astype(np.int64) * span + reference.run_start
+    order = np.argsort(start, kind="stable")
+    start = start[order]
+    stop: Int64 = reference.run_instance[order].astype(np.int64) * span + reference.run_stop[order]
+    run = np.searchsorted(start, wanted, side="right") - 1
+    return (run >= 0) & (wanted < stop[np.maximum(run, 0)])

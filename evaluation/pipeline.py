@@ -1,0 +1,540 @@
+"""The street, readable as a list of its stages. Only this module knows their order, and it owns the worker pool.
+
+    files -> outlines or label images -> instances -> overlap table -> matches -> counts -> scores -> files
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.aggregation import pool_counts, unit_mean
+from evaluation.challenge import BestIouCentroidInside, Challenge, IouAbove, is_safe_name
+from evaluation.errors import ChallengeBroken, InputFault, SubmissionRejected, WorkerDied
+from evaluation.findings import Finding, did_you_mean, quote
+from evaluation.formats import read_class_map, read_labels
+from evaluation.formats.aperio_xml import read_aperio_xml
+from evaluation.instances.boundary import instance_boundaries
+from evaluation.instances.ignore import apply_ignore_region
+from evaluation.instances.labels import instances_from_label_images, instances_from_labels
+from evaluation.instances.prepare import PreparedReference, prepare_reference
+from evaluation.matching import match_best_iou_centroid_inside, match_iou_above, overlap_table
+from evaluation.metrics import Metric, count_matches, hausdorff_distances, metrics_of
+from evaluation.model import (
+    AGGREGATIONS,
+    BorderRule,
+    Boundaries,
+    Case,
+    CaseResult,
+    Float64,
+    Instances,
+    LabelImage,
+    MatchCounts,
+    Matches,
+    MetricScores,
+    ObjectList,
+    OverlapTable,
+    Region,
+    UnitScores,
+)
+from evaluation.report.details_json import details_document
+from evaluation.report.files import write_atomically
+from evaluation.report.metrics_json import as_json, metrics_document
+from evaluation.report.objects_csv import objects_csv
+from evaluation.submission import CaseFile, Layout, SubmissionFiles, find_case_files, open_submission
+from evaluation.version import __version__
+
+Progress = Callable[[int, int], None]
+Outcome = TypeVar("Outcome")
+POOL_FROM_PX = 20_000_000  # fewer pixels are scored sooner than worker processes have started
+
+
+# --- the street, for one case ---------------------------------------------------------------------------------------
+
+
+def evaluate_case(
+    challenge: Challenge, case: Case, reference: PreparedReference, prediction: Instances | None
+) -> CaseResult:
+    """Match and measure one case under all matching rules of the challenge. ``prediction`` None: not submitted."""
+    missing = prediction is None
+    submitted = instances_from_label_images([], case.shape_yx) if prediction is None else prediction
+    ignore = challenge.reference.ignore
+    predicted = submitted
+    if ignore.policy is not None:
+        predicted = apply_ignore_region(submitted, reference.ignore, ignore.policy, ignore.fraction)
+    table = overlap_table(reference.instances, predicted)
+    matches = {rule.name: match(rule, table, reference.instances, predicted) for rule in challenge.matching.rules}
+    wants_distances = "segmentation" in challenge.metrics.families
+    distances = (
+        measure_distances(reference.instances, predicted, list(matches.values()), border=challenge.metrics.boundary)
+        if wants_distances
+        else [None] * len(matches)
+    )
+    counts = {
+        name: count_matches(
+            reference.instances,
+            predicted,
+            found,
+            classes=len(challenge.classes),
+            distances_px=distances_px,
+            missing=missing,
+        )
+        for (name, found), distances_px in zip(matches.items(), distances, strict=True)
+    }
+    return CaseResult(
+        case=case,
+        missing=missing,
+        reference=object_list(reference.instances, table.reference_area_px),
+        prediction=object_list(predicted, table.prediction_area_px),
+        ignored_predictions=len(submitted) - len(predicted),
+        matches=matches,
+        counts=counts,
+        rasterisation=reference.report,
+        findings=reference.findings,
+    )
+
+
+def match(
+    rule: IouAbove | BestIouCentroidInside, table: OverlapTable, reference: Instances, prediction: Instances
+) -> Matches:
+    """Apply one matching rule of the challenge."""
+    if isinstance(rule, IouAbove):
+        return match_iou_above(
+            table, reference, prediction, threshold=rule.threshold, class_aware=rule.class_aware
+        )
+    return match_best_iou_centroid_inside(table, reference, prediction, class_aware=rule.class_aware)
+
+
+def measure_distances(
+    reference: Instances, prediction: Instances, matches: Sequence[Matches], *, border: BorderRule
+) -> list[tuple[Float64, Float64]]:
+    """Hausdorff distances of the pairs of several matchings; a pair that several have is measured once."""
+    keys = [m.reference_index.astype(np.int64) * len(prediction) + m.prediction_index for m in matches]
+    pairs, places = np.unique(np.concatenate(keys), return_inverse=True)
+    pair_reference, pair_prediction = np.divmod(pairs, max(len(prediction), 1))
+    maximum, percentile = hausdorff_distances(
+        paired_boundaries(reference, pair_reference, border),
+        paired_boundaries(prediction, pair_prediction, border),
+    )
+    of_matching = np.split(places, np.cumsum([len(key) for key in keys])[:-1])
+    return [(maximum[place], percentile[place]) for place in of_matching]
+
+
+def paired_boundaries(instances: Instances, chosen: npt.NDArray[np.int64], border: BorderRule) -> Boundaries:
+    """Boundaries of instances that may be chosen more than once, entry t for ``chosen[t]``."""
+    distinct, place = np.unique(chosen, return_inverse=True)
+    return instance_boundaries(instances, distinct, border=border).take(place)
+
+
+def object_list(instances: Instances, areas_px: npt.NDArray[np.int64]) -> ObjectList:
+    return ObjectList(instances.source_id, instances.class_id, areas_px)
+
+
+# --- the street, for the data set -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Result:
+    """A scored submission: all cases, and the scores of the data set.
+
+    ``metrics``, ``details`` and ``objects`` are the contents of the files that the commands write.
+    """
+
+    challenge: Challenge
+    cases: tuple[CaseResult, ...]
+    units: dict[str, dict[str, dict[str, UnitScores]]]
+    scores: dict[str, tuple[MetricScores, ...]]
+    findings: tuple[Finding, ...] = field(default=())
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """metrics.json as nested tables; numbers are rounded to six decimals, undefined values are None."""
+        return metrics_document(self.challenge, self.scores, __version__)
+
+    @cached_property
+    def details(self) -> dict[str, Any]:
+        """details.json as nested tables."""
+        return details_document(self.challenge, self.cases, self.units, self.scores, self.findings, __version__)
+
+    @cached_property
+    def objects(self) -> str:
+        """objects.csv: one row per matched, missed and spurious nucleus and matching rule."""
+        return objects_csv(self.cases, self.challenge.class_names)
+
+    def value(self, path: str) -> float | None:
+        """The number at a path of metrics.json such as ``"panoptic.pq.group_mean"``; None if undefined."""
+        node: Any = self.metrics
+        for key in path.split("."):
+            node = node[key]
+        return None if node is None else float(node)
+
+    def write(self, folder: Path | str) -> None:
+        """Write details.json, objects.csv and, last, metrics.json: where it is, all are."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "details.json", as_json(self.details))
+        write_atomically(folder / "objects.csv", self.objects)
+        write_atomically(folder / "metrics.json", as_json(self.metrics))
+
+
+def summarise(challenge: Challenge, cases: Iterable[CaseResult], findings: Sequence[Finding] = ()) -> Result:
+    """Add up the cases and score every unit: each case, each group, and all pooled, under each matching rule."""
+    ordered = tuple(sorted(cases, key=lambda result: (result.case.group, result.case.name)))
+    units, scores = {}, {}
+    for rule in challenge.matching.rules:
+        metrics = metrics_of(challenge.metrics.families, challenge.class_names, class_aware=rule.class_aware)
+        by_case = {result.case.name: result.counts[rule.name] for result in ordered}
+        members: dict[str, list[MatchCounts]] = {}
+        for result in ordered:
+            members.setdefault(result.case.group, []).append(by_case[result.case.name])
+        by_group = {group: pool_counts(counts) for group, counts in members.items()}
+        pooled = {"all": pool_counts(list(by_case.values()))}
+        units[rule.name] = {
+            kind: {name: score_unit(metrics, counts) for name, counts in of_kind.items()}
+            for kind, of_kind in (("cases", by_case), ("groups", by_group), ("pooled", pooled))
+        }
+        scores[rule.name] = tuple(average_units(metric, units[rule.name], challenge) for metric in metrics)
+    return Result(challenge, ordered, units, scores, tuple(findings))
+
+
+def score_unit(metrics: Sequence[Metric], counts: MatchCounts) -> UnitScores:
+    return UnitScores(counts, {metric.path: metric.evaluate(counts) for metric in metrics})
+
+
+def average_units(metric: Metric, units: Mapping[str, Mapping[str, UnitScores]], challenge: Challenge) -> MetricScores:
+    undefined = challenge.aggregation.undefined
+    means = {
+        kind: unit_mean(
+            [(unit.scores[metric.path], unit.counts) for unit in of_kind.values()], metric.worst, undefined=undefined
+        )
+        for kind, of_kind in units.items()
+    }
+    return MetricScores(metric.path, metric.better, means["pooled"], means["groups"], means["cases"])
+
+
+# --- from files -----------------------------------------------------------------------------------------------------
+
+
+def score_submission(
+    challenge_folder: Path | str, submission: Path | str, *, workers: int | None = None, progress: Progress | None = None
+) -> Result:
+    """Score a submission (a folder or a ZIP) against the reference of a challenge folder.
+
+    Raises SubmissionRejected or ChallengeBroken with all that is wrong; nothing is scored then. ``workers`` None
+    chooses from the size of the challenge and the processors; it never changes the result.
+    """
+    folder = Path(challenge_folder)
+    challenge = Challenge.load(folder)
+    check_columns(challenge)
+    with open_submission(Path(submission)) as files:
+        layout = find_case_files(files.names, challenge)
+    if any(finding.severity == "error" for finding in layout.findings):
+        raise SubmissionRejected(*all_findings(challenge, Path(submission), layout, workers, progress))
+    tasks = [(challenge, folder, Path(submission), case, layout.files.get(case.name)) for case in challenge.cases]
+    outcomes = list(run_tasks(score_case, tasks, challenge, workers, progress))
+    reference_faults = [f for outcome in outcomes for f in outcome.reference_faults]
+    if reference_faults:
+        raise ChallengeBroken(*reference_faults)
+    prediction_faults = [f for outcome in outcomes for f in outcome.prediction_faults]
+    if prediction_faults:
+        raise SubmissionRejected(*prediction_faults, *layout.findings)
+    results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    reference_findings = [finding for result in results for finding in result.findings]
+    return summarise(challenge, results, [*layout.findings, *reference_findings])
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOutcome:
+    """What a worker sends back about a case."""
+
+    result: CaseResult | None = None
+    reference_faults: tuple[Finding, ...] = ()
+    prediction_faults: tuple[Finding, ...] = ()
+
+
+def score_case(
+    challenge: Challenge, folder: Path, submission: Path, case: Case, files: tuple[CaseFile, ...] | None
+) -> CaseOutcome:
+    """Read and evaluate one case. Faults come back as data, so that one pass finds all of them."""
+    try:
+        reference = read_reference(challenge, folder, case, with_geometry_report=False)
+    except InputFault as fault:
+        return CaseOutcome(reference_faults=fault.findings)
+    try:
+        prediction = None if files is None else read_prediction(challenge, submission, case, files)
+    except InputFault as fault:
+        return CaseOutcome(prediction_faults=fault.findings)
+    return CaseOutcome(evaluate_case(challenge, case, reference, prediction))
+
+
+def read_reference(
+    challenge: Challenge, folder: Path, case: Case, *, with_geometry_report: bool
+) -> PreparedReference:
+    """The reference instances of a case, by the rules of the challenge. Raises InputFault."""
+    rules = challenge.reference
+    name = rules.files.format(case=case.name, group=case.group)
+    path = next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+    if path is None:
+        raise InputFault(
+            Finding("missing-file", quote(name), "no such file", "the reference of every case in cases.csv")
+        )
+    with path.open("rb") as stream:
+        outlines = read_aperio_xml(
+            stream,
+            where=quote(name),
+            class_ids=challenge.class_ids(),
+            bytes_limit=challenge.limits.bytes_per_file,
+            vertices_limit=challenge.limits.vertices_per_file,
+        )
+    return prepare_reference(
+        outlines,
+        case.shape_yx,
+        overlap=rules.overlap,
+        overlap_scope=rules.overlap_scope,
+        vanished=rules.vanished,
+        vertices=rules.vertices,
+        origin=rules.origin,
+        ignore_policy=rules.ignore.policy,
+        ignore_fraction=rules.ignore.fraction,
+        with_geometry_report=with_geometry_report,
+    )
+
+
+def read_prediction(
+    challenge: Challenge, submission: Path, case: Case, case_files: Sequence[CaseFile]
+) -> Instances:
+    """The predicted instances of a case from its files. Raises InputFault with the faults of all of them."""
+    images, faults = [], []
+    with open_submission(submission) as files:
+        for file in case_files:
+            try:
+                images.append(read_label_file(challenge, files, case, file))
+            except InputFault as fault:
+                faults += fault.findings
+    if faults:
+        raise InputFault(*faults)
+    instances = instances_from_label_images(images, case.shape_yx)
+    nameless = np.flatnonzero(instances.class_id == 0)
+    if len(nameless):
+        shown = ", ".join(quote(instances.source_id[index]) for index in nameless[:3])
+        raise InputFault(
+            Finding(
+                "instance-without-class",
+                f"case {quote(case.name)}",
+                f"{len(nameless):,} nuclei have no class anywhere in the class map (ids {shown})",
+                "a class for every nucleus",
+                "Write the class into every pixel of the nucleus in the class map.",
+            )
+        )
+    return instances
+
+
+def read_label_file(challenge: Challenge, files: SubmissionFiles, case: Case, file: CaseFile) -> LabelImage:
+    """One label image of a case, with its class map if the challenge has class maps."""
+    limit = challenge.limits.bytes_per_file
+    rules = challenge.submission
+    with files.open(file.name) as stream:
+        labels = read_labels(
+            rules.format, stream, where=place(case, file.name), shape_yx=case.shape_yx, bytes_limit=limit
+        )
+    class_map = None
+    if file.class_map_name is not None and rules.class_values is not None:
+        with files.open(file.class_map_name) as stream:
+            class_map = read_class_map(
+                stream,
+                where=place(case, file.class_map_name),
+                shape_yx=case.shape_yx,
+                bytes_limit=limit,
+                class_values=rules.class_values,
+                class_names=challenge.class_names,
+            )
+    return LabelImage(labels, file.class_id, class_map, source=file.name)
+
+
+def place(case: Case, name: str) -> str:
+    return f"case {quote(case.name)}, {quote(name, 120)}"
+
+
+def check_submission(
+    challenge_folder: Path | str, submission: Path | str, *, workers: int | None = None, progress: Progress | None = None
+) -> tuple[Challenge, tuple[Finding, ...]]:
+    """Everything that can be said about a submission without the reference; needs challenge.toml and cases.csv only."""
+    challenge = Challenge.load(challenge_folder)
+    with open_submission(Path(submission)) as files:
+        layout = find_case_files(files.names, challenge)
+    return challenge, all_findings(challenge, Path(submission), layout, workers, progress)
+
+
+def all_findings(
+    challenge: Challenge, submission: Path, layout: Layout, workers: int | None, progress: Progress | None
+) -> tuple[Finding, ...]:
+    """Findings of the layout and of every file that could be assigned to a case."""
+    tasks = [(challenge, submission, case, layout.files[case.name]) for case in challenge.cases if case.name in layout.files]
+    of_files = run_tasks(check_case, tasks, challenge, workers, progress)
+    return (*layout.findings, *(finding for findings in of_files for finding in findings))
+
+
+def check_case(challenge: Challenge, submission: Path, case: Case, files: tuple[CaseFile, ...]) -> tuple[Finding, ...]:
+    try:
+        read_prediction(challenge, submission, case, files)
+    except InputFault as fault:
+        return fault.findings
+    return ()
+
+
+def rasterise_reference(
+    challenge_folder: Path | str, *, workers: int | None = None, progress: Progress | None = None
+) -> tuple[Challenge, list[tuple[Case, PreparedReference]]]:
+    """The reference of every case as instances, with the full rasterisation report. Raises ChallengeBroken."""
+    folder = Path(challenge_folder)
+    challenge = Challenge.load(folder)
+    tasks = [(challenge, folder, case) for case in challenge.cases]
+    outcomes = list(run_tasks(rasterise_case, tasks, challenge, workers, progress))
+    faults = [finding for outcome in outcomes if isinstance(outcome, tuple) for finding in outcome]
+    if faults:
+        raise ChallengeBroken(*faults)
+    prepared = [outcome for outcome in outcomes if not isinstance(outcome, tuple)]
+    return challenge, list(zip(challenge.cases, prepared, strict=True))
+
+
+def rasterise_case(challenge: Challenge, folder: Path, case: Case) -> PreparedReference | tuple[Finding, ...]:
+    try:
+        return read_reference(challenge, folder, case, with_geometry_report=True)
+    except InputFault as fault:
+        return fault.findings
+
+
+def check_columns(challenge: Challenge) -> None:
+    """Refuse ranking columns that no result can have."""
+    if challenge.ranking is None:
+        return
+    known = {
+        ".".join((*prefix, *metric.path, aggregation))
+        for index, rule in enumerate(challenge.matching.rules)
+        for prefix in [("alternatives", rule.name) if index else ()]
+        for metric in metrics_of(challenge.metrics.families, challenge.class_names, class_aware=rule.class_aware)
+        for aggregation in AGGREGATIONS
+    }
+    unknown = [column.path for column in challenge.ranking.columns if column.path not in known]
+    if unknown:
+        raise ChallengeBroken(
+            *(
+                Finding(
+                    "invalid-rule",
+                    "challenge.toml: ranking.columns",
+                    quote(path, 120),
+                    "the path of a number in metrics.json, <family>.<metric>.<aggregation>",
+                    did_you_mean(path, known),
+                )
+                for path in unknown
+            )
+        )
+
+
+# --- the worker pool ------------------------------------------------------------------------------------------------
+
+
+def run_tasks(
+    function: Callable[..., Outcome],
+    tasks: Sequence[tuple[Any, ...]],
+    challenge: Challenge,
+    workers: int | None,
+    progress: Progress | None,
+) -> Iterator[Outcome]:
+    """Apply a function to all tasks; outcomes in the order of the tasks. Raises WorkerDied if a worker is lost."""
+    if workers is None:
+        pixels = sum(case.height * case.width for case in challenge.cases)
+        workers = len(os.sched_getaffinity(0)) if pixels >= POOL_FROM_PX else 1
+    workers = max(1, min(workers, len(tasks)))
+    outcomes = (function(*task) for task in tasks) if workers == 1 else in_pool(function, tasks, workers)
+    for done, outcome in enumerate(outcomes, start=1):
+        if progress is not None:
+            progress(done, len(tasks))
+        yield outcome
+
+
+def in_pool(
+    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int
+) -> Iterator[Outcome]:
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    try:
+        yield from Parallel(n_jobs=workers, return_as="generator")(delayed(function)(*task) for task in tasks)
+    except BrokenProcessPool as error:
+        raise WorkerDied(
+            Finding(
+                "worker-died",
+                f"one of {workers} workers",
+                "ended without an answer, most often killed for memory",
+                "enough memory for all workers at once",
+                "Run again with '--workers 1' or with more memory.",
+            )
+        ) from error
+
+
+# --- from arrays ----------------------------------------------------------------------------------------------------
+
+
+def score_instances(
+    challenge: Challenge, images: Mapping[str, tuple[Instances, Instances | None]], *, groups: Mapping[str, str] | None = None
+) -> Result:
+    """Score instances in memory: for each case name its reference and its prediction (None: not submitted).
+
+    ``groups`` names the group (patient) of each case; a case without one is a group of its own. The cases of the
+    challenge are replaced by these. Raises ValueError for unusable names and classes.
+    """
+    cases = [
+        Case(name, (groups or {}).get(name, name), *reference.shape_yx) for name, (reference, _) in images.items()
+    ]
+    for case in cases:
+        if not (is_safe_name(case.name) and is_safe_name(case.group)):
+            raise ValueError(f"{case.name!r} in {case.group!r} cannot be the name of a case and its group")
+    cases.sort(key=lambda case: (case.group, case.name))
+    complete = challenge.model_copy(update={"cases": tuple(cases)})
+    check_columns(complete)
+    nothing = Region(np.empty(0, np.int64), np.empty(0, np.int64))
+    return summarise(
+        complete,
+        [
+            evaluate_case(complete, case, PreparedReference(images[case.name][0], nothing, None), images[case.name][1])
+            for case in cases
+        ],
+    )
+
+
+def count_label_maps(
+    reference_labels: npt.NDArray[np.integer[Any]],
+    prediction_labels: npt.NDArray[np.integer[Any]],
+    reference_classes: npt.ArrayLike,
+    prediction_classes: npt.ArrayLike,
+    *,
+    hausdorff: bool = True,
+) -> MatchCounts:
+    """Counts of one image from two label maps, matched by IoU above 1/2 whatever the classes.
+
+    reference_classes, prediction_classes  class id of each instance, in ascending order of the labels
+
+    >>> import numpy as np
+    >>> labels = np.array([[1, 1, 0, 4, 4]])
+    >>> count_label_maps(labels, 10 * labels, [1, 2], [1, 1]).confusion.tolist()
+    [[0, 0, 0], [0, 1, 0], [0, 1, 0]]
+    """
+    reference = instances_from_labels(reference_labels, reference_classes)
+    prediction = instances_from_labels(prediction_labels, prediction_classes)
+    table = overlap_table(reference, prediction)
+    found = match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False)
+    return count_matches(
+        reference,
+        prediction,
+        found,
+        classes=int(max(reference.class_id.max(initial=1), prediction.class_id.max(initial=1))),
+        distances_px=measure_distances(reference, prediction, [found], border="open")[0] if hausdorff else None,
+    )

@@ -1,0 +1,59 @@
+"""objects.csv: one row per matched, missed and spurious nucleus, under every matching rule."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from evaluation.model import CaseResult
+from evaluation.report.metrics_json import rounded
+
+COLUMNS = (
+    "case",
+    "group",
+    "rule",
+    "outcome",
+    "reference_id",
+    "reference_class",
+    "reference_area_px",
+    "prediction_id",
+    "prediction_class",
+    "prediction_area_px",
+    "iou",
+    "dice",
+    "hausdorff_px",
+    "hausdorff95_px",
+)
+
+
+def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str]) -> str:
+    """The object table as CSV. Rows: cases as in ``results``, then rules, then matched, missed and spurious nuclei."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for result in results:
+        for rule in result.matches:
+            writer.writerows(object_rows(result, rule, ("", *class_names)))
+    return text.getvalue()
+
+
+def object_rows(result: CaseResult, rule: str, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    matches, counts = result.matches[rule], result.counts[rule]
+    start = (result.case.name, result.case.group, rule)
+    reference, prediction = (
+        list(zip(side.source_id.tolist(), [names[c] for c in side.class_id], side.area_px.tolist(), strict=True))
+        for side in (result.reference, result.prediction)
+    )
+    columns = [counts.iou, counts.dice, counts.hausdorff_px, counts.hausdorff95_px]
+    measures = [c.tolist() if len(c) == len(matches) else [None] * len(matches) for c in columns]
+    pairs = zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), *measures, strict=True)
+    for left, right, *values in pairs:
+        yield (*start, "matched", *reference[left], *prediction[right], *map(rounded, values))
+    for left in np.setdiff1d(np.arange(len(reference)), matches.reference_index).tolist():
+        yield (*start, "missed", *reference[left], *[None] * 7)
+    for right in np.setdiff1d(np.arange(len(prediction)), matches.prediction_index).tolist():
+        yield (*start, "spurious", *[None] * 3, *prediction[right], *[None] * 4)

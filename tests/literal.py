@@ -1,0 +1,117 @@
+"""A slow, literal version of the engine on dense masks. It shares no code with the package except the types.
+
+An image is ``masks`` bool (N, H, W), one picture per instance, and ``classes`` (N,).
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from evaluation.model import Instances
+
+
+def instances_of(masks: np.ndarray, classes) -> Instances:
+    """Runs of dense masks, pixel by pixel."""
+    runs = []
+    for index, mask in enumerate(masks):
+        for row in range(mask.shape[0]):
+            column = 0
+            while column < mask.shape[1]:
+                if mask[row, column]:
+                    begin = column
+                    while column < mask.shape[1] and mask[row, column]:
+                        column += 1
+                    runs.append((row * mask.shape[1] + begin, row * mask.shape[1] + column, index))
+                column += 1
+    runs.sort()
+    columns = np.array(runs, np.int64).reshape(-1, 3).T
+    return Instances(
+        shape_yx=(masks.shape[1], masks.shape[2]),
+        class_id=np.array(classes, np.int16),
+        source_id=np.arange(len(masks)),
+        run_start=columns[0].copy(),
+        run_stop=columns[1].copy(),
+        run_instance=columns[2].astype(np.int32),
+    )
+
+
+def masks_of(instances: Instances) -> np.ndarray:
+    masks = np.zeros((len(instances), instances.shape_yx[0] * instances.shape_yx[1]), bool)
+    for start, stop, index in zip(instances.run_start, instances.run_stop, instances.run_instance, strict=True):
+        assert not masks[index, start:stop].any()
+        masks[index, start:stop] = True
+    return masks.reshape(-1, *instances.shape_yx)
+
+
+def iou(a: np.ndarray, b: np.ndarray) -> float:
+    return (a & b).sum() / (a | b).sum()
+
+
+def best_pairing(reference: np.ndarray, prediction: np.ndarray, threshold: float, allowed) -> tuple[int, float]:
+    """Most pairs with IoU above a threshold, then the greatest sum of IoU, by trying everything."""
+    value = np.array([[iou(r, p) if allowed(i, j) else 0 for j, p in enumerate(prediction)] for i, r in enumerate(reference)])
+    best = (0, 0.0)
+    n, m = len(reference), len(prediction)
+    for k in range(min(n, m), 0, -1):
+        for rows in combinations(range(n), k):
+            for columns in permutations(range(m), k):
+                values = [value[r, c] for r, c in zip(rows, columns, strict=True)]
+                if all(v > threshold for v in values):
+                    best = max(best, (k, float(sum(values))))
+        if best[0] == k:
+            return best
+    return best
+
+
+def centroid_pixel(mask: np.ndarray) -> tuple[int, int]:
+    y, x = np.nonzero(mask)
+    return int(np.floor(y.mean() + 0.5)), int(np.floor(x.mean() + 0.5))
+
+
+def boundary(mask: np.ndarray, border: str) -> np.ndarray:
+    padded = np.pad(mask, 1, constant_values=border == "open")
+    inner = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
+    return mask & ~inner
+
+
+def directed_distances(a: np.ndarray, b: np.ndarray) -> list[float]:
+    return [min(float(np.hypot(*(p - q))) for q in np.argwhere(b)) for p in np.argwhere(a)]
+
+
+@st.composite
+def images(draw, *, overlap: bool, largest: int = 9, most: int = 5, classes: int = 3):
+    """Masks and classes of one side: blobs that touch, lie on borders, are one pixel large, and overlap if asked."""
+    height, width = draw(st.integers(1, largest)), draw(st.integers(1, largest))
+    return draw(sides(height, width, overlap=overlap, most=most, classes=classes))
+
+
+@st.composite
+def sides(draw, height: int, width: int, *, overlap: bool, most: int = 5, classes: int = 3):
+    masks = []
+    for _ in range(draw(st.integers(0, most))):
+        mask = np.zeros((height, width), bool)
+        for _ in range(draw(st.integers(1, 2))):
+            y, x = draw(st.integers(0, height - 1)), draw(st.integers(0, width - 1))
+            h, w = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+            mask[y : y + h, x : x + w] = True
+        if draw(st.booleans()):
+            mask[draw(st.integers(0, height - 1)), draw(st.integers(0, width - 1))] = True
+        if not overlap:
+            for other in masks:
+                mask &= ~other
+        if mask.any():
+            masks.append(mask)
+    stack = np.array(masks, bool).reshape(-1, height, width)
+    return stack, draw(st.lists(st.integers(1, classes), min_size=len(stack), max_size=len(stack)))
+
+
+@st.composite
+def pairs_of_images(draw, *, overlap: bool, most: int = 5, largest: int = 9):
+    height, width = draw(st.integers(1, largest)), draw(st.integers(1, largest))
+    return (
+        draw(sides(height, width, overlap=overlap, most=most)),
+        draw(sides(height, width, overlap=overlap, most=most)),
+    )

@@ -1,0 +1,198 @@
+"""Overlap table and matching rules against a slow literal version, and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from literal import best_pairing, centroid_pixel, images, instances_of, iou, masks_of, pairs_of_images
+
+from evaluation.instances.labels import instances_from_labels
+from evaluation.matching import match_best_iou_centroid_inside, match_iou_above, overlap_table
+from evaluation.matching.table import disjoint_layers
+from evaluation.model import Instances
+
+
+def dense_table(reference: np.ndarray, prediction: np.ndarray) -> dict[tuple[int, int], int]:
+    return {
+        (i, j): int((r & p).sum()) for i, r in enumerate(reference) for j, p in enumerate(prediction) if (r & p).any()
+    }
+
+
+@given(pairs_of_images(overlap=True))
+def test_overlap_table_equals_dense_masks(pair):
+    (reference, classes), (prediction, prediction_classes) = pair
+    table = overlap_table(instances_of(reference, classes), instances_of(prediction, prediction_classes))
+    found = dict(
+        zip(zip(table.reference_index, table.prediction_index, strict=True), table.intersection_px, strict=True)
+    )
+    assert found == dense_table(reference, prediction)
+    assert table.reference_area_px.tolist() == [mask.sum() for mask in reference]
+    assert list(zip(table.reference_index, table.prediction_index, strict=True)) == sorted(found)
+
+
+@given(images(overlap=True, most=8))
+def test_layers_are_disjoint_and_complete(side):
+    instances = instances_of(*side)
+    layers = disjoint_layers(instances)
+    indices = np.concatenate([np.arange(len(instances.run_start))[layer] for layer in layers])
+    assert sorted(indices) == list(range(len(instances.run_start)))
+    for layer in layers:
+        start, stop = instances.run_start[layer], instances.run_stop[layer]
+        assert (start[1:] >= stop[:-1]).all()
+
+
+def test_number_of_layers_is_the_deepest_pile():
+    masks = np.zeros((4, 1, 9), bool)
+    masks[0, 0, :5] = masks[1, 0, 4:9] = masks[2, 0, 2:7] = masks[3, 0, 7:] = True
+    instances = instances_of(masks, [1, 1, 1, 1])
+    assert len(disjoint_layers(instances)) == masks.sum(axis=0).max() == 3
+
+
+@settings(max_examples=60)
+@given(pairs_of_images(overlap=True, most=4), st.sampled_from([0.0, 0.2, 0.5, 0.55, 0.75]), st.booleans())
+def test_iou_above_takes_the_best_of_all_assignments(pair, threshold, class_aware):
+    (reference, classes), (prediction, prediction_classes) = pair
+    left, right = instances_of(reference, classes), instances_of(prediction, prediction_classes)
+    matches = match_iou_above(overlap_table(left, right), left, right, threshold=threshold, class_aware=class_aware)
+    pairs = list(zip(matches.reference_index, matches.prediction_index, strict=True))
+    assert len({r for r, _ in pairs}) == len({p for _, p in pairs}) == len(pairs)
+    values = [iou(reference[r], prediction[p]) for r, p in pairs]
+    assert all(value > threshold for value in values)
+    if class_aware:
+        assert all(classes[r] == prediction_classes[p] for r, p in pairs)
+    best = best_pairing(
+        reference, prediction, threshold, lambda r, p: not class_aware or classes[r] == prediction_classes[p]
+    )
+    assert (len(pairs), pytest.approx(sum(values), abs=1e-12)) == best
+
+
+@pytest.mark.parametrize(("predicted", "matched"), [(2, 0), (3, 1)])
+def test_iou_of_exactly_one_half_is_no_match(predicted, matched):
+    reference = instances_from_labels(np.array([[1, 1, 1, 1, 0]]))
+    prediction = instances_from_labels(np.array([[1] * predicted + [0] * (5 - predicted)]))
+    table = overlap_table(reference, prediction)
+    assert len(match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False)) == matched
+
+
+def test_a_lower_threshold_lets_more_pairs_match():
+    reference, prediction = (instances_from_labels(np.array([row])) for row in ([1, 1, 1, 1], [0, 0, 2, 2]))
+    table = overlap_table(reference, prediction)
+    found = [
+        len(match_iou_above(table, reference, prediction, threshold=threshold, class_aware=False))
+        for threshold in (0.6, 0.5, 0.49)
+    ]
+    assert found == [0, 0, 1]
+
+
+@settings(max_examples=60)
+@given(pairs_of_images(overlap=True, most=4), st.booleans())
+def test_best_iou_centroid_inside_equals_its_definition(pair, class_aware):
+    (reference, classes), (prediction, prediction_classes) = pair
+    left, right = instances_of(reference, classes), instances_of(prediction, prediction_classes)
+    matches = match_best_iou_centroid_inside(overlap_table(left, right), left, right, class_aware=class_aware)
+    found = set(zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True))
+
+    def position(mask):
+        return int(np.flatnonzero(mask)[0]), int(mask.sum())
+
+    accepted = []
+    for r, mask in enumerate(reference):
+        candidates = [
+            (-iou(mask, other), position(other), p)
+            for p, other in enumerate(prediction)
+            if (mask & other).any() and (not class_aware or classes[r] == prediction_classes[p])
+        ]
+        if candidates:
+            value, _, p = min(candidates)
+            if mask[centroid_pixel(prediction[p])]:
+                accepted.append((value, position(mask), r, p))
+    expected = {}
+    for _, _, r, p in sorted(accepted):
+        expected.setdefault(p, r)
+    assert found == {(r, p) for p, r in expected.items()}
+
+
+@given(images(overlap=True))
+def test_centroid_pixels_are_those_of_the_masks(side):
+    instances = instances_of(*side)
+    assert instances.centroid_pixels_yx().tolist() == [list(centroid_pixel(mask)) for mask in side[0]]
+
+
+def test_centroid_pixel_moves_with_the_image():
+    mask = np.zeros((1, 5, 9), bool)
+    mask[0, 1:3, 2:6] = True
+    moved = np.roll(mask, (1, 1), axis=(1, 2))
+    here, there = (instances_of(m, [1]).centroid_pixels_yx()[0] for m in (mask, moved))
+    assert (there - here).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("rule", ["iou_above", "best_iou_centroid_inside"])
+@settings(max_examples=40)
+@given(pairs_of_images(overlap=False, most=5), st.randoms(use_true_random=False))
+def test_relabelling_does_not_change_matches(rule, pair, random):
+    (reference, classes), (prediction, prediction_classes) = pair
+
+    def matched_masks(order_r, order_p):
+        left = instances_of(reference[order_r], np.array(classes)[order_r])
+        right = instances_of(prediction[order_p], np.array(prediction_classes)[order_p])
+        table = overlap_table(left, right)
+        if rule == "iou_above":
+            matches = match_iou_above(table, left, right, threshold=0.1, class_aware=False)
+        else:
+            matches = match_best_iou_centroid_inside(table, left, right, class_aware=False)
+        return {
+            (order_r[r], order_p[p])
+            for r, p in zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True)
+        }
+
+    plain = list(range(len(reference))), list(range(len(prediction)))
+    shuffled = [random.sample(side, len(side)) for side in plain]
+    assert matched_masks(*plain) == matched_masks(*shuffled)
+
+
+def test_images_of_different_shape_are_refused():
+    with pytest.raises(ValueError, match=r"\(2, 3\).*\(3, 2\)"):
+        overlap_table(instances_from_labels(np.ones((2, 3), int)), instances_from_labels(np.ones((3, 2), int)))
+
+
+@given(images(overlap=False, most=8), st.sampled_from([np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64]))
+def test_label_maps_become_the_same_masks(side, dtype):
+    masks, _ = side
+    labels = np.zeros(masks.shape[1:], dtype)
+    for index, mask in enumerate(masks):
+        labels[mask] = 100 - 7 * index
+    instances = instances_from_labels(labels)
+    assert instances.source_id.tolist() == sorted(100 - 7 * i for i in range(len(masks)))
+    assert np.array_equal(masks_of(instances), masks[::-1])
+
+
+def test_huge_labels_need_no_huge_table():
+    labels = np.array([[0, 2**62, 2**62], [5, 0, 2**31 + 3]])
+    instances = instances_from_labels(labels)
+    assert instances.source_id.tolist() == [5, 2**31 + 3, 2**62]
+    assert instances.areas_px().tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memory_order_does_not_matter(order):
+    labels = np.array([[1, 1, 0, 2], [0, 1, 2, 2]], order=order)
+    assert instances_from_labels(labels).run_start.tolist() == [0, 3, 5, 6]
+
+
+def test_a_run_never_crosses_the_end_of_a_row():
+    instances = instances_from_labels(np.ones((4, 3), np.int32))
+    assert instances.run_start.tolist() == [0, 3, 6, 9]
+    assert instances.run_stop.tolist() == [3, 6, 9, 12]
+
+
+def test_blocks_of_the_pass_leave_no_trace():
+    rng = np.random.default_rng(3)
+    labels = np.repeat(rng.integers(0, 3, 90_000), 7).reshape(700, 900)
+    instances = instances_from_labels(labels)
+    assert isinstance(instances, Instances)
+    for label, area in zip(instances.source_id, instances.areas_px(), strict=True):
+        assert area == (labels == label).sum()
+
+

@@ -1,0 +1,318 @@
+"""Every family against scikit-learn, published examples and fractions worked by hand."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from literal import instances_of, iou, pairs_of_images
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, matthews_corrcoef
+
+from evaluation.aggregation import pool_counts, unit_mean
+from evaluation.instances.labels import instances_from_labels
+from evaluation.matching import match_best_iou_centroid_inside, match_iou_above, overlap_table
+from evaluation.metrics import classification, count_matches, detection, metrics_of, panoptic, segmentation
+from evaluation.model import MatchCounts, Score
+
+CLASSES = ("a", "b", "c")
+
+
+def counts_of(confusion, iou_of_pairs=None, **overrides) -> MatchCounts:
+    """Counts with a given confusion matrix; all pairs have the same IoU unless given."""
+    confusion = np.array(confusion, np.int64)
+    pairs = np.array(
+        [(i, j) for i in range(1, len(confusion)) for j in range(1, len(confusion)) for _ in range(confusion[i, j])],
+        np.int16,
+    ).reshape(-1, 2)
+    values = np.full(len(pairs), 0.75) if iou_of_pairs is None else np.array(iou_of_pairs)
+    fields = {
+        "confusion": confusion,
+        "pair_class": pairs,
+        "iou": values,
+        "dice": 2 * values / (1 + values),
+        "hausdorff_px": np.full(len(pairs), 2.0),
+        "hausdorff95_px": np.full(len(pairs), 1.0),
+        "cases": 1,
+        "missing_cases": 0,
+        "diagonal_px": 50.0,
+    }
+    return MatchCounts(**{**fields, **overrides})
+
+
+matrices = st.integers(1, 4).flatmap(
+    lambda n: st.lists(st.lists(st.integers(0, 6), min_size=n + 1, max_size=n + 1), min_size=n + 1, max_size=n + 1)
+)
+
+
+@given(matrices)
+def test_classification_equals_scikit_learn(matrix):
+    matrix[0][0] = 0
+    counts = counts_of(matrix)
+    assume(len(counts.pair_class))
+    truth, predicted = counts.pair_class.T
+    assert classification.accuracy(counts).value == pytest.approx(accuracy_score(truth, predicted))
+    macro = f1_score(truth, predicted, average="macro", zero_division=0)
+    assert classification.macro_f1(counts).value == pytest.approx(macro)
+    assume(len({*truth, *predicted}) > 1)  # scikit-learn warns about a single class, and classes never in the truth
+    if np.isin(predicted, truth).all():
+        assert classification.balanced_accuracy(counts).value == pytest.approx(
+            balanced_accuracy_score(truth, predicted)
+        )
+    mcc = classification.matthews_correlation(counts)
+    if len(set(truth)) == 1:
+        assert mcc == Score(None, "one-class")
+    else:
+        assert mcc.value == pytest.approx(matthews_corrcoef(truth, predicted))
+
+
+@given(matrices)
+def test_detection_ignores_classes(matrix):
+    matrix[0][0] = 0
+    counts = counts_of(matrix)
+    tp = sum(map(sum, (row[1:] for row in matrix[1:])))
+    fp, fn = sum(matrix[0]), sum(row[0] for row in matrix)
+    for function, numerator, denominator in (
+        (detection.precision, tp, tp + fp),
+        (detection.recall, tp, tp + fn),
+        (detection.f1, 2 * tp, 2 * tp + fp + fn),
+        (detection.threat_score, tp, tp + fp + fn),
+    ):
+        value = function(counts).value
+        assert value == (pytest.approx(numerator / denominator) if denominator else None)
+
+
+def published_squares(confusion, shift: int, seed: int = 0):
+    """Squares of 10 x 10 px on a grid of 20 px, the prediction shifted to the right, with random ids."""
+    rng = np.random.default_rng(seed)
+    reference, prediction = np.zeros((2, 200, 200), np.int64)
+    ids = rng.permutation(np.arange(1, 500))
+    classes: tuple[dict, dict] = ({}, {})
+    place = 0
+    for i, row in enumerate(confusion):
+        for j, number in enumerate(row):
+            for _ in range(number):
+                y, x = 5 + 20 * (place // 9), 5 + 20 * (place % 9)
+                if i:
+                    reference[y : y + 10, x : x + 10] = ids[place]
+                    classes[0][ids[place]] = i
+                if j:
+                    prediction[y : y + 10, x + shift : x + shift + 10] = ids[-place - 1]
+                    classes[1][ids[-place - 1]] = j
+                place += 1
+    return tuple(
+        instances_from_labels(labels, [of[label] for label in sorted(of)])
+        for labels, of in zip((reference, prediction), classes, strict=True)
+    )
+
+
+def evaluate(reference, prediction, rule=match_iou_above, classes=4, **arguments):
+    table = overlap_table(reference, prediction)
+    if rule is match_iou_above:
+        arguments.setdefault("threshold", 0.5)
+    found = rule(table, reference, prediction, class_aware=False, **arguments)
+    return count_matches(reference, prediction, found, classes=classes)
+
+
+FIRST = [[0, 1, 0, 2, 0], [0, 5, 0, 0, 0], [3, 0, 2, 0, 0], [0, 0, 0, 5, 0], [4, 0, 0, 0, 1]]
+SECOND = [[0, 1, 0, 2, 0], [0, 5, 2, 0, 0], [2, 1, 2, 0, 0], [0, 1, 0, 5, 2], [0, 1, 0, 0, 1]]
+
+
+@pytest.mark.parametrize("rule", [match_iou_above, match_best_iou_centroid_inside])
+@pytest.mark.parametrize("confusion", [FIRST, SECOND])
+def test_an_image_made_from_a_confusion_matrix_gives_it_back(confusion, rule):
+    assert evaluate(*published_squares(confusion, shift=1), rule=rule).confusion.tolist() == confusion
+
+
+def test_published_example_of_disentangled_metrics():
+    """peer_cases.json, disentangled_metrics: fractions transcribed from the tests of the published code."""
+    counts = evaluate(*published_squares(FIRST, shift=1))
+    iou_of_pair = Fraction(9, 11)
+    for class_id, weight in enumerate(("5/5.5", "2/3.5", "5/6", "1/3"), start=1):
+        tp, divisor = map(float, weight.split("/"))
+        value = panoptic.panoptic_quality(panoptic.of_class(counts, class_id)).value
+        assert value == pytest.approx(float(iou_of_pair) * tp / divisor)
+    assert detection.precision(counts).value == 13 / 16
+    assert detection.recall(counts).value == 13 / 20
+    assert detection.f1(counts).value == pytest.approx(13 / 18)
+    assert classification.accuracy(counts).value == 1
+    assert segmentation.pair_mean(counts, "iou").value == pytest.approx(9 / 11)
+
+    counts = evaluate(*published_squares(SECOND, shift=1))
+    first = Fraction(5, 7)
+    column = first + Fraction(1, 3) + Fraction(1, 8) + Fraction(1, 2)
+    assert classification.class_precision(counts, 1).value == pytest.approx(float(first / column))
+    assert classification.class_recall(counts, 1).value == pytest.approx(float(first))
+    recalls = [first, Fraction(2, 3), Fraction(5, 8), Fraction(1, 2)]
+    assert classification.balanced_accuracy(counts).value == pytest.approx(float(sum(recalls) / 4))
+
+
+def test_where_the_two_matching_rules_stop_to_match():
+    assert evaluate(*published_squares(FIRST, shift=3)).true_positives == 13
+    assert evaluate(*published_squares(FIRST, shift=5)).true_positives == 0
+    inside, outside = (
+        evaluate(*published_squares(FIRST, shift=shift), rule=match_best_iou_centroid_inside).true_positives
+        for shift in (4, 6)
+    )
+    assert (inside, outside) == (13, 0)
+
+
+def test_panoptica_example_of_two_references_and_one_prediction():
+    reference, prediction = np.zeros((2, 50, 50), int)
+    reference[20:30, 10:20], reference[30:40, 10:20] = 1, 3
+    prediction[20:35, 10:20] = 2
+    counts = evaluate(*(instances_from_labels(labels, class_id=1) for labels in (reference, prediction)), classes=1)
+    qualities = panoptic.of_all(counts)
+    assert (qualities.tp, qualities.fp, qualities.fn) == (1, 0, 1)
+    assert panoptic.segmentation_quality(qualities).value == pytest.approx(2 / 3)
+    assert panoptic.panoptic_quality(qualities).value == pytest.approx(4 / 9)
+
+
+@given(pairs_of_images(overlap=False))
+def test_panoptic_quality_equals_its_definition(pair):
+    (reference, classes), (prediction, prediction_classes) = pair
+    counts = evaluate(instances_of(reference, classes), instances_of(prediction, prediction_classes), classes=3)
+    for class_id in (1, 2, 3):
+        left = [mask for mask, c in zip(reference, classes, strict=True) if c == class_id]
+        right = [mask for mask, c in zip(prediction, prediction_classes, strict=True) if c == class_id]
+        values = [v for a in left for b in right if (v := iou(a, b)) > 0.5]
+        weight = len(values) + (len(left) - len(values)) / 2 + (len(right) - len(values)) / 2
+        score = panoptic.panoptic_quality(panoptic.of_class(counts, class_id))
+        assert score.value == (pytest.approx(sum(values) / weight) if weight else None)
+
+
+def test_segmentation_means_weigh_pairs_or_classes():
+    counts = counts_of([[0, 0, 0], [0, 3, 0], [0, 1, 0]], [0.6, 0.7, 0.8, 0.9])
+    assert segmentation.pair_mean(counts, "iou").value == pytest.approx(0.75)
+    assert segmentation.class_mean(counts, "iou").value == pytest.approx((0.7 + 0.9) / 2)
+    assert segmentation.class_pair_mean(counts, "iou", 2).value == pytest.approx(0.9)
+
+
+EMPTY = [[0, 0, 0], [0, 0, 0], [0, 0, 0]]
+ONLY_REFERENCE = [[0, 0, 0], [3, 0, 0], [0, 0, 0]]
+ONLY_PREDICTION = [[0, 3, 0], [0, 0, 0], [0, 0, 0]]
+NOTHING_MATCHED = [[0, 3, 0], [3, 0, 0], [0, 0, 0]]
+PERFECT_ONE_CLASS = [[0, 0, 0], [0, 3, 0], [0, 0, 0]]
+
+WHAT_WHEN = {
+    ("detection", "precision"): ["no-instances", "no-prediction", 0, 0, 1],
+    ("detection", "recall"): ["no-instances", 0, "no-reference", 0, 1],
+    ("detection", "f1"): ["no-instances", 0, 0, 0, 1],
+    ("detection", "threat_score"): ["no-instances", 0, 0, 0, 1],
+    ("classification", "balanced_accuracy"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 1],
+    ("classification", "accuracy"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 1],
+    ("classification", "mcc"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", "one-class"],
+    ("classification", "macro_f1"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 1],
+    ("classification", "per_class", "a", "f1"): [
+        "no-instances",
+        "no-prediction",
+        "no-reference",
+        "nothing-matched",
+        1,
+    ],
+    ("classification", "per_class", "b", "recall"): ["no-instances"] * 5,
+    ("segmentation", "iou"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 0.75],
+    ("segmentation", "hausdorff_px"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 2.0],
+    ("segmentation", "iou_class_mean"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 0.75],
+    ("panoptic", "pq"): ["no-instances", 0, 0, 0, 0.75],
+    ("panoptic", "rq"): ["no-instances", 0, 0, 0, 1],
+    ("panoptic", "sq"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 0.75],
+    ("panoptic", "binary", "pq"): ["no-instances", 0, 0, 0, 0.75],
+    ("panoptic", "per_class", "b", "pq"): ["no-instances"] * 5,
+}
+
+
+@pytest.mark.parametrize("path", WHAT_WHEN, ids=".".join)
+def test_what_each_metric_says_when(path):
+    families = ("detection", "classification", "segmentation", "panoptic")
+    metric = next(m for m in metrics_of(families, ("a", "b"), class_aware=False) if m.path == path)
+    situations = (EMPTY, ONLY_REFERENCE, ONLY_PREDICTION, NOTHING_MATCHED, PERFECT_ONE_CLASS)
+    for situation, expected in zip(situations, WHAT_WHEN[path], strict=True):
+        score = metric.evaluate(counts_of(situation))
+        assert score == (Score(None, expected) if isinstance(expected, str) else Score(expected))
+
+
+@given(matrices)
+def test_every_metric_is_in_its_range_or_says_why_not(matrix):
+    matrix[0][0] = 0
+    names = [f"class {i}" for i in range(1, len(matrix))]
+    for metric in metrics_of(("detection", "classification", "segmentation", "panoptic"), names, class_aware=False):
+        counts = counts_of(matrix)
+        score = metric.evaluate(counts)
+        if score.value is None:
+            assert score.undefined is not None
+        else:
+            assert metric.lowest <= score.value <= (1 if metric.better == "higher" else counts.diagonal_px)
+
+
+def test_classification_is_undefined_under_class_aware_matching():
+    metric = metrics_of(("classification",), CLASSES, class_aware=True)[0]
+    assert metric.evaluate(counts_of(PERFECT_ONE_CLASS)) == Score(None, "class-aware-matching")
+
+
+@pytest.mark.parametrize("worse", ["spurious", "missed"])
+def test_one_more_error_never_raises_a_detection_or_panoptic_score(worse):
+    better, changed = counts_of(FIRST), [row[:] for row in FIRST]
+    if worse == "spurious":
+        changed[0][2] += 1
+    else:
+        changed[2][0] += 1
+    for metric in metrics_of(("detection", "panoptic"), "abcd", class_aware=False):
+        before, after = metric.evaluate(better).value, metric.evaluate(counts_of(changed)).value
+        assert after is not None and before is not None and after <= before
+
+
+def test_swapping_the_sides_swaps_precision_and_recall():
+    counts, swapped = counts_of(SECOND), counts_of(np.transpose(SECOND))
+    assert detection.precision(counts) == detection.recall(swapped)
+    assert detection.f1(counts) == detection.f1(swapped)
+
+
+def test_pooling_adds_everything_up():
+    one, two = counts_of(FIRST), counts_of(SECOND, missing_cases=1, diagonal_px=70.0)
+    both = pool_counts([one, two])
+    assert both.confusion.tolist() == (np.array(FIRST) + np.array(SECOND)).tolist()
+    assert len(both.iou) == len(one.iou) + len(two.iou)
+    assert (both.cases, both.missing_cases, both.diagonal_px) == (2, 1, 70.0)
+
+
+def f1_mean(units, undefined="skip"):
+    metric = metrics_of(("detection",), CLASSES, class_aware=False)[2]
+    return unit_mean([(metric.evaluate(u), u) for u in units], metric.worst, undefined=undefined)
+
+
+def test_a_unit_without_instances_is_left_out_and_counted():
+    mean = f1_mean([counts_of(PERFECT_ONE_CLASS), counts_of(EMPTY)])
+    assert (mean.score.value, mean.units, mean.left_out) == (1.0, 1, 1)
+
+
+def test_a_missing_unit_has_the_worst_value_even_without_reference():
+    mean = f1_mean([counts_of(PERFECT_ONE_CLASS), counts_of(EMPTY, missing_cases=1)])
+    assert (mean.score.value, mean.charged) == (0.5, 1)
+
+
+@pytest.mark.parametrize(("undefined", "expected"), [("skip", 1.0), ("worst", 0.5)])
+def test_what_an_undefined_value_costs_is_a_rule(undefined, expected):
+    metric = metrics_of(("classification",), CLASSES, class_aware=False)[1]
+    units = [counts_of(PERFECT_ONE_CLASS), counts_of(NOTHING_MATCHED), counts_of(ONLY_PREDICTION)]
+    mean = unit_mean([(metric.evaluate(u), u) for u in units], metric.worst, undefined=undefined)
+    assert mean.score.value == expected
+    assert mean.left_out == (2 if undefined == "skip" else 1)
+
+
+def test_the_worst_distance_is_the_diagonal_of_the_image():
+    metric = next(m for m in metrics_of(("segmentation",), CLASSES, class_aware=False) if m.path[-1] == "hausdorff_px")
+    counts = counts_of(EMPTY, missing_cases=1)
+    assert unit_mean([(metric.evaluate(counts), counts)], metric.worst, undefined="skip").score.value == 50.0
+
+
+def test_a_mean_without_any_value_says_why():
+    assert f1_mean([counts_of(EMPTY)] * 2).score == Score(None, "no-instances")
+
+
+def test_classes_out_of_range_are_refused():
+    labels = instances_from_labels(np.array([[1]]), class_id=4)
+    with pytest.raises(ValueError, match="1 to 3"):
+        count_matches(labels, labels, match_iou_above(overlap_table(labels, labels), labels, labels, threshold=0.5, class_aware=False), classes=3)
