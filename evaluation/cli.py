@@ -15,7 +15,7 @@ import click
 
 from evaluation.catalogue import CATALOGUE
 from evaluation.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WorkerDied, WrongUsage
-from evaluation.findings import Finding, did_you_mean, listed, quote, render_findings, render_summary
+from evaluation.findings import Finding, did_you_mean, quote, render_findings, render_summary
 from evaluation.version import __version__
 
 if TYPE_CHECKING:
@@ -130,14 +130,17 @@ def presets() -> None:
 
 
 @cli.command()
-@click.argument("code")
-def explain(code: str) -> None:
-    """Explain the CODE in the square brackets of a message."""
+@click.argument("code", required=False)
+def explain(code: str | None) -> None:
+    """Explain the CODE in the square brackets of a message; without CODE, list all."""
+    if code is None:
+        for known, page in CATALOGUE.items():
+            click.echo(f"{known:24}{page.title}")
+        return
     code = code.strip("[] ").lower()
     if code not in CATALOGUE:
-        known = sorted(CATALOGUE)
-        hint = did_you_mean(code, known)
-        raise WrongUsage(Finding("unknown-code", "explain", quote(code), f"one of {listed(known, len(known))}", hint))
+        expected = "one of the codes that 'evaluation explain' lists"
+        raise WrongUsage(Finding("unknown-code", "explain", quote(code), expected, did_you_mean(code, CATALOGUE)))
     page = CATALOGUE[code]
     click.echo(f"{code} ({page.severity}): {page.title}\n\n{page.why}\n\nWhat to do: {page.fix}\n\nExample:\n  {page.example}")
 

@@ -37,6 +37,10 @@ class Finding:
     fix: str = ""
     count: int = 1
 
+    def __post_init__(self) -> None:
+        if self.code not in CATALOGUE:
+            raise LookupError(f"no page in the catalogue for {self.code!r}")
+
     @property
     def severity(self) -> Literal["error", "warning"]:
         return CATALOGUE[self.code].severity

@@ -54,7 +54,8 @@ class Outlines:
     """Polygons as a file describes them, before any rule is applied: rings of vertices that belong to instances.
 
     points_xy      float64 (V, 2)  vertices of all rings, one after the other, in the file's own coordinates
-    ring_start     int64 (K + 1,)  ring k has the vertices ``points_xy[ring_start[k]:ring_start[k + 1]]``; not closed
+    ring_start     int64 (K + 1,)  ring k has the vertices ``points_xy[ring_start[k]:ring_start[k + 1]]``; it closes
+                   by itself, and a last vertex that repeats the first changes nothing
     ring_instance  int32 (K,)      0…N-1, ascending; an instance has one outer ring or more, and holes
     ring_is_hole   bool (K,)       True: the ring's pixels are taken away from its instance
     class_id       int16 (N,)      1…C scored class, 0 not given, -1…-I ignore class; instances are in document order
@@ -92,7 +93,10 @@ class LabelImage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instances:
-    """The instances of one image as runs. Runs are sorted by ``run_start``; those of different instances may overlap.
+    """The instances of one image as runs.
+
+    Runs are sorted by ``run_start``; those of different instances may overlap (equal starts come in any order), those of
+    one instance neither overlap nor touch in a row.
 
     shape_yx      (H, W) px
     class_id      int16 (N,)    1…C, 0 = class not given
@@ -167,10 +171,12 @@ class RasterisationReport:
     outlines_that_lost_pixels       outlines whose pixels went, in part, to another one under the overlap rule
     outlines_lost_whole             outlines that covered pixels and keep none under the overlap rule (source ids)
     outlines_vanished               outlines that cover no pixel centre of the image (source ids)
-    outlines_self_intersecting      outlines of which a ring crosses or touches itself
-    outlines_outside                outlines with a vertex outside the image
-    vertices_outside                those vertices
+    outlines_self_intersecting      outlines of which a ring crosses or touches itself; None: not looked for
+    outlines_outside                outlines with a vertex outside 0 <= x < width, 0 <= y < height
+    vertices_outside                those vertices, as they stand in the file
     outlines_with_holes, outlines_multi_part
+
+    The last five count outlines of ignore classes too.
     """
 
     outlines: int
@@ -180,7 +186,7 @@ class RasterisationReport:
     outlines_that_lost_pixels: int
     outlines_lost_whole: tuple[str, ...]
     outlines_vanished: tuple[str, ...]
-    outlines_self_intersecting: int
+    outlines_self_intersecting: int | None
     outlines_outside: int
     vertices_outside: int
     outlines_with_holes: int

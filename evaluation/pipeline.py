@@ -302,8 +302,8 @@ def read_reference(
         vertices=rules.vertices,
         origin=rules.origin,
         ignore_policy=rules.ignore.policy,
-        ignore_fraction=rules.ignore.fraction,
         with_geometry_report=with_geometry_report,
+        where=quote(name),
     )
 
 

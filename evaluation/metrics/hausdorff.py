@@ -63,11 +63,11 @@ def nearest_squared(
 
     Computed in the smallest integer type that holds the squares: exact, and twice as fast each time it halves.
     """
-    low = np.minimum(p.min(axis=(1)), q.min(axis=(1)))[:, None]
+    low = np.minimum(p.min(axis=1), q.min(axis=1))[:, None]
     p, q = p - low, q - low
     extent = int(max(p.max(), q.max()))
     dtype = np.int16 if extent < 128 else np.int32 if extent < 32768 else np.int64
-    (py, px), (qy, qx) = p.astype(dtype), q.astype(dtype)
+    (py, px), (qy, qx) = p.astype(dtype, order="C"), q.astype(dtype, order="C")
     nearest_p = np.empty(py.shape, dtype)
     nearest_q = np.full(qy.shape, np.iinfo(dtype).max, dtype)
     squared, other = np.empty_like(qy), np.empty_like(qy)

@@ -8,6 +8,7 @@ from typing import Any
 
 from evaluation.challenge import Challenge
 from evaluation.model import AGGREGATIONS, MetricScores, UnitMean
+from evaluation.schemas.metrics import MetricsFile
 
 DECIMALS = 6
 
@@ -19,6 +20,7 @@ def metrics_document(
 
     ``scores`` by the name of the matching rule; the first rule fills the top level, the others stand under
     ``alternatives.<name>``. A value is a number or null; for null the same path under ``undefined`` holds the reason.
+    Raises pydantic's ValidationError if the document is not of the form that other tools rely on.
     """
     document: dict[str, Any] = {"challenge": identity(challenge), "software": {"version": software_version}}
     undefined: dict[str, Any] = {}
@@ -32,6 +34,7 @@ def metrics_document(
                 if mean.score.value is None:
                     put(undefined, path, mean.score.undefined)
     document["undefined"] = undefined
+    MetricsFile.model_validate(document)
     return document
 
 

@@ -1,0 +1,1 @@
+"""Pydantic models of the files that other tools read or write."""

@@ -1,0 +1,17 @@
+"""What several test files share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder with the real data, which are never copied into the project (licences)."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"NOT TESTED ON REAL DATA: the folder {SHARED_DATA} is missing")
+    return SHARED_DATA

@@ -1,0 +1,209 @@
+"""challenge.toml and cases.csv: what is accepted, what is refused, and that a refusal names the key."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from evaluation.catalogue import CATALOGUE
+from evaluation.challenge import Challenge, preset_names, preset_text, read_cases
+from evaluation.errors import ChallengeBroken
+from evaluation.findings import Finding, did_you_mean, quote, render_findings, render_summary
+from evaluation.model import Case
+
+CASES = "case,group,height,width\nb,P2,20,10\na,P1,30,40\n"
+
+
+def refusal(**rules) -> list[str]:
+    with pytest.raises(ChallengeBroken) as error:
+        Challenge.from_preset("monusac2020", name="test", **rules)
+    return [str(finding) for finding in error.value.findings]
+
+
+def refused_cases(text: str) -> list[str]:
+    with pytest.raises(ChallengeBroken) as error:
+        read_cases(text)
+    return [str(finding) for finding in error.value.findings]
+
+
+def test_three_keys_and_a_list_of_cases_are_a_challenge(tmp_path):
+    (tmp_path / "challenge.toml").write_text('format_version = 1\nname = "mine"\npreset = "monusac2020"\n')
+    (tmp_path / "cases.csv").write_text(CASES)
+    challenge = Challenge.load(tmp_path)
+    assert [rule.rule for rule in challenge.matching.rules] == ["iou_above", "best_iou_centroid_inside"]
+    assert challenge.cases == (Case("a", "P1", 30, 40), Case("b", "P2", 20, 10))
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_every_preset_is_complete(preset):
+    assert Challenge.from_preset(preset, name="x").name == "x"
+    assert preset_text(preset).startswith("# ")
+
+
+@pytest.mark.parametrize(
+    ("rules", "line"),
+    [
+        (
+            {"reference": {"overlap": "paint"}},
+            "[invalid-rule] challenge.toml: reference.overlap: 'paint'; expected 'keep', 'last', 'first', 'smallest', "
+            "'class_order' or 'ignore'.",
+        ),
+        (
+            {"submission": {"missing_cases": "worst"}},
+            "[unknown-key] challenge.toml: submission.missing_cases: a key that is not known; expected one of "
+            "'class_map', 'class_values', 'files', 'format', 'missing_case' or 'missing_class_file'. "
+            "Did you mean 'missing_case'?",
+        ),
+        (
+            {"matching": {"rules": [{"name": "a", "rule": "iou_above", "class_aware": True, "ties": "first_pixel"}]}},
+            "[missing-rule] challenge.toml: matching.rules.0.threshold: missing; expected a value, since every rule "
+            "that can change a score must be written. Add the key, or start from a preset.",
+        ),
+        (
+            {"reference": {"ignore": {"policy": "drop_overlapping"}}},
+            "[contradictory-rules] challenge.toml: reference.ignore.fraction: None with policy 'drop_overlapping'; "
+            "expected a fraction with the policy 'drop_overlapping', and only with it.",
+        ),
+        (
+            {"reference": {"overlap_scope": "class"}},
+            "[contradictory-rules] challenge.toml: reference.overlap_scope: 'class' with overlap 'class_order'; "
+            "expected 'image', since the order of the classes decides between classes.",
+        ),
+        (
+            {"classes": [{"name": "A"}, {"name": "B", "aliases": ["a"]}]},
+            "[contradictory-rules] challenge.toml: classes: 'a' stands for two classes; expected names and aliases "
+            "that differ from each other and from reference.ignore.classes, also when upper and lower case are the "
+            "same.",
+        ),
+        (
+            {"submission": {"files": "{case}.tif"}},
+            "[contradictory-rules] challenge.toml: submission.files: no {class} and no class_map although there are "
+            "several classes; expected a way to tell the class of a nucleus.",
+        ),
+        (
+            {"submission": {"files": "../{case}/{class}"}},
+            "[invalid-rule] challenge.toml: submission.files: '../{case}/{class}'; expected a relative path with '/' "
+            "between its parts, without '..'.",
+        ),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_refusal_names_the_key_and_the_way_out(rules, line):
+    assert refusal(**rules) == [line]
+
+
+def test_all_faults_come_in_one_pass():
+    lines = refusal(reference={"overlap": "paint", "origin": "corner"}, aggregation={"unit": "mean"}, extra=1)
+    assert len(lines) == 4
+
+
+def test_an_unknown_preset_is_refused_with_a_suggestion():
+    with pytest.raises(ChallengeBroken, match=r"'monusac'; expected 'monusac2020'\. Did you mean 'monusac2020'\?"):
+        Challenge.from_preset("monusac", name="x")
+
+
+def test_missing_files_are_named(tmp_path):
+    with pytest.raises(ChallengeBroken, match=r"\[missing-file\] challenge\.toml"):
+        Challenge.load(tmp_path)
+    (tmp_path / "challenge.toml").write_text("format_version = = 1")
+    with pytest.raises(ChallengeBroken, match=r"\[invalid-toml\].*line 1"):
+        Challenge.load(tmp_path)
+    (tmp_path / "challenge.toml").write_text('format_version = 1\nname = "x"\npreset = "monusac2020"\n')
+    with pytest.raises(ChallengeBroken, match=r"\[missing-file\] cases\.csv"):
+        Challenge.load(tmp_path)
+
+
+def test_the_hash_knows_every_rule_and_every_case_but_not_their_order():
+    cases = read_cases(CASES)
+    plain = Challenge.from_preset("monusac2020", name="x", cases=cases)
+    header, *rows = CASES.splitlines()
+    reordered = read_cases("\n".join([header, *rows[::-1]]))
+    assert Challenge.from_preset("monusac2020", name="x", cases=reordered).hash == plain.hash
+    others = [
+        Challenge.from_preset("monusac2020", name="x", cases=cases[:1]),
+        Challenge.from_preset("monusac2020", name="x", cases=cases, metrics={"boundary": "closed"}),
+        Challenge.from_preset("monusac2020", name="x", cases=cases, aggregation={"undefined": "worst"}),
+    ]
+    assert len({plain.hash, *(other.hash for other in others)}) == 4
+    assert re.fullmatch("[0-9a-f]{64}", plain.hash)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("case,height\na,1\n", "[invalid-cases] cases.csv, line 1: no column 'width'"),
+        ("case,height,widht\na,1,1\n", "[invalid-cases] cases.csv, line 1: no column 'width'"),
+        ("case,height,width\n", "[invalid-cases] cases.csv: no rows"),
+        ("case,height,width\na,0,5\n", "[invalid-cases] cases.csv, line 2: height '0'"),
+        ("case,height,width\na,5,1.5\n", "[invalid-cases] cases.csv, line 2: width '1.5'"),
+        ("case,height,width\na,5,5\na,5,5\n", "[invalid-cases] cases.csv, line 3: case 'a' again"),
+        ("case,height,width\n../a,5,5\n", "[invalid-cases] cases.csv, line 2: case '../a'"),
+        ("case,height,width\na,5\n", "[invalid-cases] cases.csv, line 2: another number of values"),
+        ("case,height,width,spacing_um\na,5,5,nan\n", "[invalid-cases] cases.csv, line 2: spacing_um 'nan'"),
+    ],
+)
+def test_a_bad_row_is_named_by_its_line(text, line):
+    assert refused_cases(text)[0].startswith(line)
+
+
+def test_a_case_without_group_is_a_group_of_its_own():
+    assert read_cases("case,height,width\na,5,6\n") == (Case("a", "a", 5, 6),)
+    assert read_cases("case, group ,height,width\na,,5,6\n") == (Case("a", "a", 5, 6),)
+    assert read_cases("\ufeffcase,height,width,spacing_um\na,5,6,0.25\n".lstrip("\ufeff"))[0].spacing_um == 0.25
+
+
+# --- findings -------------------------------------------------------------------------------------------------------
+
+
+def finding(where: str, got: str = "-1", code: str = "invalid-rule") -> Finding:
+    return Finding(code, where, got, "something else", "Change it.")
+
+
+def test_fifty_thousand_equal_mistakes_are_one_line_with_three_examples():
+    lines = render_findings(finding(f"place {n:05}") for n in range(50_000))
+    assert lines == [
+        "[invalid-rule] place 00000, place 00001, place 00002 and 49,997 more: -1; expected something else. Change it."
+    ]
+
+
+def test_different_values_are_shown_for_three_places():
+    line = render_findings([finding("a", "-1"), finding("b", "-2"), finding("c", "-3"), finding("d", "-4")])[0]
+    assert line.startswith("[invalid-rule] a and 3 more: -1 (also b: -2; c: -3); expected something else.")
+
+
+def test_the_order_of_findings_changes_nothing():
+    findings = [finding("b"), finding("a"), finding("z", code="unknown-key")]
+    assert render_findings(findings) == render_findings(findings[::-1])
+
+
+@pytest.mark.parametrize("number", [1, 3, 40])
+def test_the_summary_fits_the_line_that_the_platform_shows(number):
+    findings = [Finding("invalid-rule", "x" * 100, "got", f"rule {n}", "y" * 90) for n in range(number)]
+    summary = render_summary(findings, intro="Submission rejected:")
+    assert len(summary) <= 1000
+    assert "\n" not in summary
+    assert number < 5 or "more kinds of problem)" in summary
+
+
+def test_a_single_endless_finding_is_cut():
+    assert len(render_summary([finding("x" * 5000)], intro="Submission rejected:")) <= 1000
+
+
+def test_names_of_strangers_are_printed_without_control_characters():
+    assert quote("a\nb\x1b[31m\u202e") == "'a?b?[31m?'"
+    assert len(quote("x" * 10_000)) < 80
+
+
+def test_suggestions_ignore_case_and_stay_silent_when_nothing_is_close():
+    assert did_you_mean("lymphocytes", ["Epithelial", "Lymphocyte"]) == "Did you mean 'Lymphocyte'?"
+    assert did_you_mean("zzz", ["Epithelial"]) == ""
+
+
+@pytest.mark.parametrize("code", sorted(CATALOGUE))
+def test_every_code_has_a_page_whose_example_is_a_line_of_that_code(code):
+    page = CATALOGUE[code]
+    assert re.fullmatch("[a-z0-9-]+", code)
+    assert page.example.startswith(f"[{code}] ")
+    assert "; expected " in page.example
+    assert all((page.title, page.why, page.fix))

@@ -1,0 +1,250 @@
+"""The whole street on instances in memory: the faults of published rankings, properties, and what a result says."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from literal import instances_of, pairs_of_images
+
+from evaluation import Challenge, ChallengeBroken, instances_from_labels, instances_from_outlines, score_instances
+from evaluation.pipeline import count_label_maps
+from evaluation.report.metrics_json import as_json
+
+
+
+def challenge(**rules) -> Challenge:
+    return Challenge.from_preset("monusac2020", name="test", **rules)
+
+
+def three_squares(ids=(1, 2, 3), classes=(1, 1, 1), size: int = 6):
+    labels = np.zeros((12, 40), int)
+    for place, label in enumerate(ids):
+        labels[3 : 3 + size, 3 + 12 * place : 3 + 12 * place + size] = label
+    order = np.argsort(ids)
+    return instances_from_labels(labels, np.array(classes)[order])
+
+
+# --- the three faults of MoNuSAC 2020 -------------------------------------------------------------------------------
+
+
+def test_shifting_all_label_ids_changes_nothing():
+    """The published code removed the reference's index from the list of predictions: 0.667 instead of 1.0."""
+    documents = [
+        as_json(score_instances(challenge(), {"image": (three_squares(), three_squares(ids))}).metrics)
+        for ids in ((1, 2, 3), (101, 102, 103), (30, 20, 10))
+    ]
+    assert documents[0] == documents[1] == documents[2]
+    assert json.loads(documents[0])["panoptic"]["pq"]["pooled"] == 1.0
+
+
+def test_a_prediction_of_a_class_that_the_reference_lacks_lowers_the_score():
+    """The published code never opened the masks of classes without a reference."""
+    reference = three_squares((1, 2), (1, 1))
+    perfect, with_lymphocyte = three_squares((1, 2), (1, 1)), three_squares((1, 2, 3), (1, 1, 2))
+    scores = [
+        score_instances(challenge(), {"image": (reference, prediction)}).value("panoptic.pq.group_mean")
+        for prediction in (perfect, with_lymphocyte)
+    ]
+    assert scores == [1.0, 0.5]
+
+
+def tiles_of(labels: np.ndarray, classes: dict[int, int]):
+    def instances(part):
+        return instances_from_labels(part, [classes[label] for label in np.unique(part[part > 0])])
+
+    return [instances(part) for part in (labels[:, :20], labels[:, 20:])]
+
+
+def test_splitting_an_image_of_a_patient_into_tiles_changes_no_pooled_or_group_score():
+    """The published code averaged over sub-images."""
+    rng = np.random.default_rng(4)
+    reference, prediction = np.zeros((2, 40, 40), int)
+    for label in range(1, 13):  # a grid of nuclei, none across the cut between columns 19 and 20
+        y, x = 2 + 13 * ((label - 1) // 4), 2 + 10 * ((label - 1) % 4)
+        reference[y : y + 6, x : x + 6] = label
+        if label % 5:
+            dy, dx = rng.integers(0, 3, 2)
+            prediction[y + dy : y + dy + 6, x + min(dx, 1) : x + min(dx, 1) + 6] = 50 - label
+    classes = {label: 1 + label % 4 for label in range(1, 13)}
+    predicted = {50 - label: 1 + (label // 2) % 4 for label in range(1, 13)}
+    whole = tuple(
+        instances_from_labels(labels, [of[label] for label in np.unique(labels[labels > 0])])
+        for labels, of in ((reference, classes), (prediction, predicted))
+    )
+    parts = zip(tiles_of(reference, classes), tiles_of(prediction, predicted), strict=True)
+    # An instance on the edge of a tile has another open boundary there, so nuclei keep away from it here.
+    of_whole = score_instances(challenge(), {"a": whole}, groups={"a": "P"})
+    of_parts = score_instances(challenge(), dict(zip(("a", "b"), parts, strict=True)), groups={"a": "P", "b": "P"})
+    for one, two in zip(of_whole.scores["iou_above"], of_parts.scores["iou_above"], strict=True):
+        assert one.path == two.path
+        assert one.pooled.score == two.pooled.score
+        assert one.group_mean.score == two.group_mean.score
+    assert of_whole.value("panoptic.pq.case_mean") != of_parts.value("panoptic.pq.case_mean")
+
+
+# --- properties -----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(st.lists(pairs_of_images(overlap=True, most=4), min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_the_order_of_cases_changes_no_byte(images, random):
+    cases = {
+        f"case {index}": (instances_of(*reference), instances_of(*prediction))
+        for index, (reference, prediction) in enumerate(images)
+    }
+    groups = {name: f"P{index // 2}" for index, name in enumerate(cases)}
+    shuffled = dict(random.sample(list(cases.items()), len(cases)))
+    one, two = (score_instances(challenge(), order, groups=groups) for order in (cases, shuffled))
+    assert as_json(one.metrics) == as_json(two.metrics)
+    assert as_json(one.details) == as_json(two.details)
+    assert one.objects == two.objects
+
+
+@settings(max_examples=40)
+@given(pairs_of_images(overlap=True))
+def test_found_and_missed_make_up_the_reference_and_found_and_spurious_the_prediction(pair):
+    (reference, classes), (prediction, predicted) = pair
+    result = score_instances(challenge(), {"a": (instances_of(reference, classes), instances_of(prediction, predicted))})
+    for units in result.units.values():
+        counts = units["pooled"]["all"].counts
+        assert counts.true_positives + counts.false_negatives == len(reference)
+        assert counts.true_positives + counts.false_positives == len(prediction)
+        assert counts.confusion.sum(axis=1)[1:].tolist() == [classes.count(c) for c in (1, 2, 3, 4)]
+
+
+@settings(max_examples=25)
+@given(pairs_of_images(overlap=False, most=4), st.integers(1, 4), st.integers(1, 4))
+def test_a_margin_of_background_changes_no_matches(pair, dy, dx):
+    (reference, classes), (prediction, predicted) = pair
+    margin = ((0, 0), (dy, 2), (dx, 3))
+    one, two = (
+        score_instances(
+            challenge(metrics={"families": ["detection", "panoptic"]}, ranking=NO_SEGMENTATION),
+            {"a": (instances_of(pad(reference), classes), instances_of(pad(prediction), predicted))},
+        )
+        for pad in (lambda m: m, lambda m: np.pad(m, margin))
+    )
+    assert one.metrics["panoptic"] == two.metrics["panoptic"]
+    assert one.metrics["detection"] == two.metrics["detection"]
+
+
+NO_SEGMENTATION = {"columns": [{"path": "detection.f1.group_mean", "direction": "descending"}]}
+
+
+@settings(max_examples=30)
+@given(pairs_of_images(overlap=True))
+def test_a_perfect_prediction_has_perfect_scores(pair):
+    instances = instances_of(*pair[0])
+    result = score_instances(challenge(), {"a": (instances, instances)})
+    if not len(instances):
+        assert result.metrics["undefined"]["detection"]["f1"]["pooled"] == "no-instances"
+        return
+    for path, perfect in (("detection.f1", 1.0), ("segmentation.iou", 1.0), ("segmentation.hausdorff_px", 0.0)):
+        assert result.value(f"{path}.pooled") == perfect
+
+
+# --- what a result says ---------------------------------------------------------------------------------------------
+
+
+def test_a_case_that_was_not_submitted_counts_with_the_worst_value():
+    cases = {"a": (three_squares(), three_squares()), "b": (three_squares(), None)}
+    result = score_instances(challenge(), cases)
+    assert result.value("detection.recall.pooled") == 0.5
+    assert result.value("detection.precision.pooled") == 1.0
+    assert result.value("detection.f1.case_mean") == result.value("segmentation.iou.case_mean") == 0.5
+    assert result.value("segmentation.hausdorff_px.case_mean") == pytest.approx(np.hypot(11, 39) / 2, abs=1e-6)
+    assert result.details["means"]["iou_above"]["segmentation"]["iou"]["case_mean"] == {
+        "units": 2,
+        "left_out": 0,
+        "charged": 1,
+    }
+
+
+def test_an_empty_case_is_left_out_and_that_is_told():
+    empty = instances_from_labels(np.zeros((5, 5), int))
+    result = score_instances(challenge(), {"a": (three_squares(), three_squares()), "b": (empty, empty)})
+    assert result.value("detection.f1.case_mean") == 1.0
+    assert result.details["means"]["iou_above"]["detection"]["f1"]["case_mean"]["left_out"] == 1
+
+
+def test_an_undefined_value_is_null_with_its_reason_at_the_same_path():
+    empty = instances_from_labels(np.zeros((12, 40), int))
+    metrics = score_instances(challenge(), {"a": (three_squares(), empty)}).metrics
+    assert metrics["segmentation"]["iou"]["pooled"] is None
+    assert metrics["undefined"]["segmentation"]["iou"]["pooled"] == "no-prediction"
+    rule = metrics["undefined"]["alternatives"]["best_iou_centroid_inside"]
+    assert rule["detection"]["precision"]["group_mean"] == "no-prediction"
+
+
+def test_the_first_rule_fills_the_top_level_and_the_others_stand_under_alternatives():
+    shifted = np.roll(np.pad(np.ones((6, 6), int), 4), 2, axis=1)
+    cases = {"a": tuple(instances_from_labels(m, class_id=1) for m in (np.pad(np.ones((6, 6), int), 4), shifted))}
+    result = score_instances(challenge(), cases)
+    assert (result.value("detection.f1.pooled"), result.value("alternatives.best_iou_centroid_inside.detection.f1.pooled")) == (0.0, 1.0)
+
+
+def test_objects_list_every_nucleus_once_for_each_rule():
+    result = score_instances(challenge(), {"a": (three_squares((1, 2), (1, 2)), three_squares((7, 8, 9), (1, 1, 3)))})
+    rows = [line.split(",") for line in result.objects.splitlines()]
+    assert rows[0][:5] == ["case", "group", "rule", "outcome", "reference_id"]
+    assert [row[3:8] for row in rows[1:4]] == [
+        ["matched", "1", "Epithelial", "36", "7"],
+        ["matched", "2", "Lymphocyte", "36", "8"],
+        ["spurious", "", "", "", "9"],
+    ]
+    assert len(rows) == 1 + 2 * 3
+
+
+def test_metrics_are_strict_json_without_dots_in_keys_and_hold_no_counts():
+    result = score_instances(challenge(), {"a": (three_squares(), three_squares())})
+    text = as_json(result.metrics)
+    assert len(text) < 100_000
+
+    def keys(node):
+        for key, value in node.items():
+            yield key
+            if isinstance(value, dict):
+                yield from keys(value)
+
+    assert not any("." in key for key in keys(json.loads(text)))
+    assert "confusion" not in text
+    assert "case a" not in text
+
+
+def test_a_ranking_column_that_no_result_has_is_refused():
+    broken = challenge(ranking={"columns": [{"path": "panoptic.pqs.group_mean", "direction": "descending"}]})
+    with pytest.raises(ChallengeBroken, match=r"ranking\.columns.*Did you mean 'panoptic\.\w+\.group_mean'\?"):
+        score_instances(broken, {"a": (three_squares(), three_squares())})
+
+
+@pytest.mark.parametrize("name", ["../x", "", "a/b", "x" * 300])
+def test_unusable_case_names_are_refused(name):
+    with pytest.raises(ValueError, match="cannot be the name"):
+        score_instances(challenge(), {name: (three_squares(), three_squares())})
+
+
+def test_outlines_labels_and_runs_of_the_same_nuclei_score_the_same():
+    square = [(3, 3), (8, 3), (8, 8), (3, 8)]
+    outlines = [np.array(square) + (12 * place, 0) for place in range(3)]
+    from_outlines = instances_from_outlines(outlines, [1, 1, 1], (12, 40), overlap="last")
+    result = score_instances(challenge(), {"a": (three_squares(), from_outlines)})
+    assert result.value("segmentation.iou.pooled") == 1.0
+
+
+def test_class_aware_matching_pairs_equal_classes_only():
+    rule = {"name": "aware", "rule": "iou_above", "threshold": 0.5, "class_aware": True, "ties": "first_pixel"}
+    ranking = {"columns": [{"path": "detection.f1.pooled", "direction": "descending"}]}
+    cases = {"a": (three_squares(classes=(1, 1, 2)), three_squares(classes=(1, 1, 1)))}
+    result = score_instances(challenge(matching={"rules": [rule]}, ranking=ranking), cases)
+    assert result.value("detection.recall.pooled") == pytest.approx(2 / 3, abs=1e-6)
+    assert result.metrics["undefined"]["classification"]["accuracy"]["pooled"] == "class-aware-matching"
+
+
+def test_counting_label_maps_without_distances_leaves_them_out():
+    labels = np.array([[1, 1, 0, 2]])
+    assert len(count_label_maps(labels, labels, [1, 1], [1, 1], hausdorff=False).hausdorff_px) == 0
+    assert count_label_maps(labels, labels, [1, 1], [1, 1]).hausdorff_px.tolist() == [0.0, 0.0]

@@ -1,0 +1,348 @@
+"""Which pixels an outline covers. The oracle is skimage.draw.polygon, ring by ring."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skimage.draw import polygon
+
+from evaluation.errors import InputFault
+from evaluation.formats.aperio_xml import read_aperio_xml
+from evaluation.instances import rasterise
+from evaluation.instances.prepare import prepare_reference
+from evaluation.instances.rasterise import rasterise_outlines
+from evaluation.model import Instances, Outlines
+
+AS_IS = {"vertices": "exact", "origin": "pixel_centre", "vanished": "drop"}
+AS_THEY_ARE = {**AS_IS, "overlap": "keep", "overlap_scope": "image"}
+REAL = {
+    "monusac/A9K0_1.xml": (1153, 1307),
+    "monusac/A9K0_3.xml": (185, 497),
+    **{
+        f"monuseg/{name}.xml.gz": (1000, 1000)
+        for name in (
+            "TCGA-21-5784-01Z-00-DX1",
+            "TCGA-2Z-A9J9-01A-01-TS1",
+            "TCGA-44-2665-01B-06-BS6",
+            "TCGA-50-5931-01Z-00-DX1",
+            "TCGA-A6-6782-01A-01-BS1",
+            "TCGA-CU-A0YN-01A-02-BSB",
+            "TCGA-E2-A1B5-01Z-00-DX1",
+            "TCGA-GL-6846-01A-01-BS1",
+            "TCGA-ZF-A9R5-01A-01-TS1",
+        )
+    },
+}
+
+
+def outlines_of(rings, instance=None, holes=(), classes=None) -> Outlines:
+    """Rings as lists of (x, y); each its own outline unless ``instance`` says otherwise."""
+    instance = list(range(len(rings))) if instance is None else instance
+    count = max(instance, default=-1) + 1
+    return Outlines(
+        points_xy=np.array([point for ring in rings for point in ring], float).reshape(-1, 2),
+        ring_start=np.cumsum([0, *map(len, rings)]),
+        ring_instance=np.array(instance, np.int32),
+        ring_is_hole=np.isin(np.arange(len(rings)), list(holes)),
+        class_id=np.ones(count, np.int16) if classes is None else np.array(classes, np.int16),
+        source_id=np.array([f"1/{i}" for i in range(count)] + [None], object)[:-1],
+    )
+
+
+def read(folder: Path, name: str) -> Outlines:
+    names = {"epithelial": 1, "lymphocyte": 2, "neutrophil": 3, "macrophage": 4, "ambiguous": -1, "": 1}
+    with (folder / name).open("rb") as stream:
+        return read_aperio_xml(stream, where=name, class_ids=names, bytes_limit=10**9, vertices_limit=10**7)
+
+
+def covered_pixels(instances: Instances) -> list[list[int]]:
+    """Flat pixel indices of each instance."""
+    pixels: list[list[int]] = [[] for _ in range(len(instances))]
+    for start, stop, index in zip(instances.run_start, instances.run_stop, instances.run_instance, strict=True):
+        pixels[index] += range(start, stop)
+    return pixels
+
+
+def polygon_pixels(ring, shape_yx) -> list[int]:
+    """The pixels that scikit-image fills; it refuses rings without vertices, which fill none."""
+    ring = np.asarray(ring, float).reshape(-1, 2)
+    if len(ring) == 0:
+        return []
+    row, column = polygon(ring[:, 1], ring[:, 0], shape_yx)
+    return sorted(row * shape_yx[1] + column)
+
+
+def by_source(instances: Instances) -> dict[str, list[int]]:
+    return dict(zip(instances.source_id, covered_pixels(instances), strict=True))
+
+
+def picture(outlines: Outlines, shape_yx, **rules) -> list[str]:
+    """Number of instances on each pixel; '.' for none."""
+    cover = np.zeros(shape_yx[0] * shape_yx[1], int)
+    for pixels in covered_pixels(rasterise_outlines(outlines, shape_yx, **{**AS_IS, **rules})):
+        cover[pixels] += 1
+    return ["".join(str(n) if n else "." for n in row) for row in cover.reshape(shape_yx)]
+
+
+# --- the same pixels as scikit-image ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vertices", ["exact", "truncate"])
+@pytest.mark.parametrize("name", REAL)
+def test_real_outlines_have_the_pixels_of_skimage(shared_data, name, vertices):
+    outlines, shape = read(shared_data, name), REAL[name]
+    found = by_source(rasterise_outlines(outlines, shape, **{**AS_IS, "vertices": vertices}))
+    points = np.trunc(outlines.points_xy) if vertices == "truncate" else outlines.points_xy
+    for index, (begin, end) in enumerate(pairwise(outlines.ring_start)):
+        assert found.get(outlines.source_id[index], []) == polygon_pixels(points[begin:end], shape)
+
+
+def coordinates(step: float):
+    return st.integers(-round(4 / step), round(14 / step)).map(lambda number: number * step)
+
+
+FINE = st.one_of(
+    coordinates(1),
+    st.floats(-4, 14, allow_subnormal=False).map(lambda value: value if abs(value) > 1e-100 else 0.0),
+    st.builds(float.__add__, st.integers(-1, 11).map(float), st.sampled_from([1e-13, -1e-13, 1e-12, 2e-12, 1e-9])),
+    st.sampled_from([1e9, -1e9, 999_999_999.5, -123_456_789.25]),
+)
+
+
+def rings_of(coordinate):
+    """Rings of 0 to 9 vertices, so also points, lines, and outlines that cross themselves or repeat a vertex."""
+    return st.lists(st.lists(st.tuples(coordinate, coordinate), max_size=9), min_size=1, max_size=8)
+
+
+def assert_pixels_of_skimage(rings, shape):
+    found = by_source(rasterise_outlines(outlines_of(rings), shape, **AS_IS))
+    for index, ring in enumerate(rings):
+        assert found.get(f"1/{index}", []) == polygon_pixels(ring, shape)
+
+
+@settings(max_examples=300, deadline=None)
+@given(rings_of(coordinates(1)), st.integers(1, 12), st.integers(1, 11))
+def test_whole_vertices_give_the_pixels_of_skimage(rings, height, width):
+    assert_pixels_of_skimage(rings, (height, width))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from([0.5, 0.25, 0.1]).flatmap(lambda step: rings_of(coordinates(step))))
+def test_vertices_on_a_finer_grid_give_the_pixels_of_skimage(rings):
+    assert_pixels_of_skimage(rings, (11, 9))
+
+
+@settings(max_examples=300, deadline=None)
+@given(rings_of(FINE))
+def test_awkward_vertices_give_the_pixels_of_skimage(rings):
+    assert_pixels_of_skimage(rings, (9, 11))
+
+
+@settings(max_examples=60, deadline=None)
+@given(rings_of(FINE))
+def test_the_size_of_the_chunks_does_not_change_a_pixel(rings):
+    whole = rasterise_outlines(outlines_of(rings), (9, 11), **AS_IS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rasterise, "CHUNK_VERTICES", 3)
+        patch.setattr(rasterise, "CHUNK_CROSSINGS", 4)
+        parts = rasterise_outlines(outlines_of(rings), (9, 11), **AS_IS)
+    assert parts.run_start.tolist() == whole.run_start.tolist()
+    assert parts.run_stop.tolist() == whole.run_stop.tolist()
+    assert parts.run_instance.tolist() == whole.run_instance.tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(rings_of(coordinates(0.5)), st.data())
+def test_an_instance_is_the_union_of_its_rings_minus_its_holes(rings, data):
+    owner = sorted(data.draw(st.lists(st.integers(0, 2), min_size=len(rings), max_size=len(rings))))
+    holes = data.draw(st.sets(st.integers(0, len(rings) - 1)))
+    outlines = outlines_of(rings, instance=owner, holes=holes)
+    found = by_source(rasterise_outlines(outlines, (11, 9), **AS_IS))
+    for instance in range(len(outlines)):
+        mine = [k for k, o in enumerate(owner) if o == instance]
+        outer = {pixel for k in mine if k not in holes for pixel in polygon_pixels(rings[k], (11, 9))}
+        hole = {pixel for k in mine if k in holes for pixel in polygon_pixels(rings[k], (11, 9))}
+        assert found.get(f"1/{instance}", []) == sorted(outer - hole)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rings_of(coordinates(1)), st.integers(1, 4))
+def test_runs_are_sorted_maximal_and_inside_one_row(rings, parts):
+    outlines = outlines_of(rings, instance=sorted(k % parts for k in range(len(rings))))
+    instances = rasterise_outlines(outlines, (11, 9), **AS_IS)
+    runs = list(zip(instances.run_start, instances.run_instance, instances.run_stop, strict=True))
+    assert runs == sorted(runs)
+    for start, index, stop in runs:
+        assert start < stop and start // 9 == (stop - 1) // 9
+        if stop % 9:
+            assert stop not in [other for other, owner, _ in runs if owner == index]
+
+
+# --- pictures --------------------------------------------------------------------------------------------------------
+
+
+def test_edges_and_vertices_belong_to_the_outline():
+    triangle = [(1, 0), (4, 0), (1, 3)]
+    assert picture(outlines_of([triangle]), (5, 6)) == [".1111.", ".111..", ".11...", ".1....", "......"]
+
+
+def test_an_outline_that_crosses_itself_is_filled_where_a_ray_crosses_an_odd_number_of_edges():
+    bow_tie = [(0, 0), (6, 4), (6, 0), (0, 4)]
+    assert picture(outlines_of([bow_tie]), (5, 7)) == ["1.....1", "11...11", "1111111", "11...11", "1.....1"]
+
+
+def test_a_hole_takes_its_own_edge_away():
+    rings = [[(0, 0), (5, 0), (5, 4), (0, 4)], [(2, 1), (4, 1), (4, 3), (2, 3)]]
+    expected = ["111111", "11...1", "11...1", "11...1", "111111"]
+    assert picture(outlines_of(rings, instance=[0, 0], holes=[1]), (5, 6)) == expected
+
+
+def test_parts_outside_the_image_are_cut_off():
+    assert picture(outlines_of([[(-3, -2), (1, -2), (1, 9), (-3, 9)]]), (2, 4)) == ["11..", "11.."]
+
+
+def test_vertices_that_repeat_or_close_the_ring_change_nothing():
+    ring = [(0.5, 0.5), (4.5, 0.5), (4.5, 3.5)]
+    again = [ring[0], ring[0], ring[1], ring[2], ring[2], ring[0]]
+    assert picture(outlines_of([ring]), (5, 6)) == picture(outlines_of([again]), (5, 6))
+
+
+# --- rules -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("vertices", "origin", "expected"),
+    [
+        ("exact", "pixel_centre", ["......", "...11.", "...11.", "......"]),
+        ("truncate", "pixel_centre", ["..111.", "..111.", "..111.", "......"]),
+        ("nearest", "pixel_centre", ["......", "...111", "...111", "......"]),
+        ("exact", "pixel_corner", ["......", "..111.", "......", "......"]),
+        ("truncate", "pixel_corner", ["..111.", "..111.", "......", "......"]),
+        ("nearest", "pixel_corner", ["..111.", "..111.", "..111.", "......"]),
+    ],
+)
+def test_vertices_and_origin_move_the_pixels(vertices, origin, expected):
+    square = [(2.5, 0.75), (4.75, 0.75), (4.75, 2.25), (2.5, 2.25)]
+    assert picture(outlines_of([square]), (4, 6), vertices=vertices, origin=origin) == expected
+
+
+def test_truncation_goes_towards_zero_also_below_zero():
+    assert picture(outlines_of([[(-0.9, -0.9), (1.9, -0.9), (1.9, 1.9)]]), (3, 3), vertices="truncate")[0] == "11."
+
+
+def test_halves_round_up_also_below_zero():
+    assert picture(outlines_of([[(-0.5, 0), (1.5, 0), (-0.5, 2)]]), (3, 3), vertices="nearest")[0] == "111"
+
+
+THIN = [(2.2, 1.1), (2.4, 1.1), (2.3, 1.4)]
+
+
+def test_a_vanished_outline_is_dropped():
+    assert len(rasterise_outlines(outlines_of([THIN, [(0, 0), (2, 0), (0, 2)]]), (4, 5), **AS_IS)) == 1
+
+
+def test_a_vanished_outline_gets_its_nearest_pixel():
+    instances = rasterise_outlines(outlines_of([THIN]), (4, 5), **{**AS_IS, "vanished": "pixel"})
+    assert covered_pixels(instances) == [[1 * 5 + 2]]
+
+
+def test_a_vanished_outline_outside_the_image_is_dropped_also_under_the_rule_pixel():
+    outside = [[(8, 1), (9, 1), (9, 2)], []]
+    assert len(rasterise_outlines(outlines_of(outside), (4, 5), **{**AS_IS, "vanished": "pixel"})) == 0
+
+
+def test_vanished_outlines_are_refused_by_name_and_number():
+    outlines = outlines_of([[(0, 0), (2, 0), (0, 2)], THIN, []])
+    with pytest.raises(InputFault) as fault:
+        rasterise_outlines(outlines, (4, 5), **{**AS_IS, "vanished": "error"}, where="'a.xml'")
+    assert str(fault.value).startswith("[vanished-outline] 'a.xml', outline '1/1' and 1 more: no pixel centre inside;")
+
+
+def test_classes_and_ids_stay_with_their_outlines_when_one_before_them_vanishes():
+    outlines = outlines_of([THIN, [(0, 0), (2, 0), (0, 2)], [(3, 3), (4, 3), (4, 2)]], classes=[1, -2, 3])
+    instances = rasterise_outlines(outlines, (4, 5), **AS_IS)
+    assert instances.class_id.tolist() == [-2, 3]
+    assert instances.source_id.tolist() == ["1/1", "1/2"]
+
+
+def test_no_outlines_are_no_instances():
+    assert len(rasterise_outlines(outlines_of([]), (4, 5), **AS_IS)) == 0
+
+
+# --- size ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_outline_of_a_billion_pixels_costs_what_is_inside_the_image():
+    far = 1e9
+    outlines = outlines_of([[(-far, -far), (far, -far), (far, far), (-far, far)]])
+    assert rasterise_outlines(outlines, (40, 30), **AS_IS).areas_px().tolist() == [1200]
+
+
+def test_outlines_that_cross_endless_rows_are_refused():
+    zigzag = [(i, 3e4 * (i % 2)) for i in range(12_000)]
+    with pytest.raises(InputFault, match="too-complex-outlines"):
+        rasterise_outlines(outlines_of([zigzag]), (30_000, 12_000), **AS_IS)
+
+
+def test_distance_between_outlines_is_not_taken_for_complexity():
+    corners = [[(1, y), (3, y), (3, y + 2)] for y in [0, 29_990] * 8_000]
+    assert len(rasterise_outlines(outlines_of(corners), (30_000, 10), **AS_IS)) == 16_000
+
+
+# --- the report ------------------------------------------------------------------------------------------------------
+
+
+def test_holes_and_parts_are_counted():
+    square = [(0, 0), (5, 0), (5, 5), (0, 5)]
+    outlines = outlines_of([square, square, square, square], instance=[0, 0, 1, 2], holes=[1])
+    report = prepare_reference(outlines, (9, 9), **AS_THEY_ARE).report
+    assert (report.outlines_with_holes, report.outlines_multi_part) == (1, 0)
+    outlines = outlines_of([square, square, square, square], instance=[0, 0, 1, 2])
+    report = prepare_reference(outlines, (9, 9), **AS_THEY_ARE).report
+    assert (report.outlines_with_holes, report.outlines_multi_part) == (0, 1)
+
+
+def test_vertices_outside_are_those_left_of_above_or_not_before_the_far_edges():
+    outlines = outlines_of([[(-0.5, 0), (8.5, 0), (9, 3)], [(0, 6), (1, 6.5), (2, 7)], [(0, 0), (1, 1), (2, 0)]])
+    report = prepare_reference(outlines, (7, 9), **AS_THEY_ARE).report
+    assert (report.outlines_outside, report.vertices_outside) == (2, 3)
+
+
+def test_self_intersections_are_counted_only_if_asked_for():
+    outlines = outlines_of([[(0, 0), (6, 4), (6, 0), (0, 4)], [(0, 0), (3, 0), (0, 3)], [(0, 0), (1, 1)], []])
+    assert prepare_reference(outlines, (7, 9), **AS_THEY_ARE).report.outlines_self_intersecting == 0
+    report = prepare_reference(outlines, (7, 9), **AS_THEY_ARE, with_geometry_report=True).report
+    assert report.outlines_self_intersecting == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("monusac/A9K0_1.xml", {"outlines": 321, "contested_px_by_cover": {2: 592}, "outlines_self_intersecting": 76}),
+        ("monusac/A9K0_3.xml", {"outlines": 5, "contested_px": 0}),
+        (
+            "monuseg/TCGA-50-5931-01Z-00-DX1.xml.gz",
+            {"outlines": 445, "contested_px": 10_169, "outlines_vanished": ("1/180",)},
+        ),
+        (
+            "monuseg/TCGA-E2-A1B5-01Z-00-DX1.xml.gz",
+            {"outlines": 329, "contested_px": 1_762, "outlines_vanished": ("1/460",)},
+        ),
+        ("monuseg/TCGA-2Z-A9J9-01A-01-TS1.xml.gz", {"vertices_outside": 49, "outlines_outside": 5}),
+    ],
+)
+def test_the_report_holds_the_measured_facts(shared_data, name, facts):
+    report = prepare_reference(read(shared_data, name), REAL[name], **AS_THEY_ARE, with_geometry_report=True).report
+    assert {key: getattr(report, key) for key in facts} == facts
+
+
+def test_every_monuseg_file_has_contested_pixels_and_none_is_under_four_outlines(shared_data):
+    for name in [name for name in REAL if name.startswith("monuseg")]:
+        report = prepare_reference(read(shared_data, name), REAL[name], **AS_THEY_ARE).report
+        assert report.contested_px > 0
+        assert max(report.contested_px_by_cover) <= 3
