@@ -233,19 +233,19 @@ class Matches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boundaries:
-    """Boundary pixels of instances: those of instance i are ``points_yx[start[i]:start[i + 1]]``, int32 (B, 2)."""
+    """Boundary pixels of instances: those of instance i are ``points_yx[:, first[i] : first[i] + size[i]]``.
+
+    points_yx    int32 (2, B)
+    first, size  int64 (K,)
+    """
 
     points_yx: Int32
-    start: Int64
+    first: Int64
+    size: Int64
 
-    def take(self, index: npt.NDArray[np.integer[Any]]) -> Boundaries:
-        """The boundaries of the instances at ``index``, in that order; an instance may come more than once."""
-        if len(index) == len(self.start) - 1 and np.array_equal(index, np.arange(len(index))):
-            return self
-        size = np.diff(self.start)[index]
-        stop = np.cumsum(size)
-        points = np.arange(stop[-1] if len(stop) else 0) + np.repeat(self.start[index] - (stop - size), size)
-        return Boundaries(self.points_yx[points], np.concatenate([[0], stop]))
+    def points_of(self, index: int) -> Int32:
+        """Points of one instance, int32 (n, 2)."""
+        return self.points_yx[:, self.first[index] : self.first[index] + self.size[index]].T
 
 
 @dataclass(frozen=True, slots=True, eq=False)

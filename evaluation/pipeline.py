@@ -21,16 +21,15 @@ from evaluation.errors import ChallengeBroken, InputFault, SubmissionRejected, W
 from evaluation.findings import Finding, did_you_mean, quote
 from evaluation.formats import read_class_map, read_labels
 from evaluation.formats.aperio_xml import read_aperio_xml
-from evaluation.instances.boundary import instance_boundaries
+from evaluation.instances.boundary import boundaries_of, runs_by_instance
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.labels import instances_from_label_images, instances_from_labels
 from evaluation.instances.prepare import PreparedReference, prepare_reference
-from evaluation.matching import match_best_iou_centroid_inside, match_iou_above, overlap_table
+from evaluation.matching import compare_label_maps, match_best_iou_centroid_inside, match_iou_above, overlap_table
 from evaluation.metrics import Metric, count_matches, hausdorff_distances, metrics_of
 from evaluation.model import (
     AGGREGATIONS,
     BorderRule,
-    Boundaries,
     Case,
     CaseResult,
     Float64,
@@ -53,6 +52,7 @@ from evaluation.version import __version__
 
 Progress = Callable[[int, int], None]
 Outcome = TypeVar("Outcome")
+PAIRS_AT_ONCE = 2048  # whose boundaries are held together; they stay in the cache
 POOL_FROM_PX = 20_000_000  # fewer pixels are scored sooner than worker processes have started
 
 
@@ -118,19 +118,16 @@ def measure_distances(
     """Hausdorff distances of the pairs of several matchings; a pair that several have is measured once."""
     keys = [m.reference_index.astype(np.int64) * len(prediction) + m.prediction_index for m in matches]
     pairs, places = np.unique(np.concatenate(keys), return_inverse=True)
-    pair_reference, pair_prediction = np.divmod(pairs, max(len(prediction), 1))
-    maximum, percentile = hausdorff_distances(
-        paired_boundaries(reference, pair_reference, border),
-        paired_boundaries(prediction, pair_prediction, border),
-    )
+    indices = np.divmod(pairs, max(len(prediction), 1))
+    sides = runs_by_instance(reference), runs_by_instance(prediction)
+    maximum, percentile = np.empty((2, len(pairs)))
+    for first in range(0, len(pairs), PAIRS_AT_ONCE):
+        part = slice(first, first + PAIRS_AT_ONCE)
+        maximum[part], percentile[part] = hausdorff_distances(
+            *(boundaries_of(runs, index[part], border=border) for runs, index in zip(sides, indices, strict=True))
+        )
     of_matching = np.split(places, np.cumsum([len(key) for key in keys])[:-1])
     return [(maximum[place], percentile[place]) for place in of_matching]
-
-
-def paired_boundaries(instances: Instances, chosen: npt.NDArray[np.int64], border: BorderRule) -> Boundaries:
-    """Boundaries of instances that may be chosen more than once, entry t for ``chosen[t]``."""
-    distinct, place = np.unique(chosen, return_inverse=True)
-    return instance_boundaries(instances, distinct, border=border).take(place)
 
 
 def object_list(instances: Instances, areas_px: npt.NDArray[np.int64]) -> ObjectList:
@@ -527,9 +524,9 @@ def count_label_maps(
     >>> count_label_maps(labels, 10 * labels, [1, 2], [1, 1]).confusion.tolist()
     [[0, 0, 0], [0, 1, 0], [0, 1, 0]]
     """
-    reference = instances_from_labels(reference_labels, reference_classes)
-    prediction = instances_from_labels(prediction_labels, prediction_classes)
-    table = overlap_table(reference, prediction)
+    reference, prediction, table = instances_and_overlaps(
+        reference_labels, prediction_labels, reference_classes, prediction_classes, with_runs=hausdorff
+    )
     found = match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False)
     return count_matches(
         reference,
@@ -537,4 +534,36 @@ def count_label_maps(
         found,
         classes=int(max(reference.class_id.max(initial=1), prediction.class_id.max(initial=1))),
         distances_px=measure_distances(reference, prediction, [found], border="open")[0] if hausdorff else None,
+    )
+
+
+def instances_and_overlaps(
+    reference_labels: npt.NDArray[np.integer[Any]],
+    prediction_labels: npt.NDArray[np.integer[Any]],
+    reference_classes: npt.ArrayLike,
+    prediction_classes: npt.ArrayLike,
+    *,
+    with_runs: bool,
+) -> tuple[Instances, Instances, OverlapTable]:
+    """Both sides and their overlap table, in one pass over the pixels where the labels allow it.
+
+    Without runs the instances have classes and ids only; nothing that matches at an IoU above 1/2 asks for more.
+    """
+    pair = compare_label_maps(reference_labels, prediction_labels, with_runs=with_runs)
+    if pair is None:
+        reference = instances_from_labels(reference_labels, reference_classes)
+        prediction = instances_from_labels(prediction_labels, prediction_classes)
+        return reference, prediction, overlap_table(reference, prediction)
+    none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
+    height, width = reference_labels.shape
+
+    def side(ids: npt.NDArray[np.int64], classes: npt.ArrayLike, runs: Any) -> Instances:
+        class_id = np.zeros(len(ids), np.int16)
+        class_id[:] = np.asarray(classes)
+        return Instances((height, width), class_id, ids, *(runs or none))
+
+    return (
+        side(pair.reference_ids, reference_classes, pair.reference_runs),
+        side(pair.prediction_ids, prediction_classes, pair.prediction_runs),
+        pair.table,
     )

@@ -15,6 +15,7 @@ from evaluation.instances.boundary import instance_boundaries
 from evaluation.instances.labels import instances_from_labels
 from evaluation.metrics import hausdorff
 from evaluation.metrics.hausdorff import hausdorff_distances
+from evaluation.model import Boundaries
 
 
 def boundary_of(mask: np.ndarray, border: str = "open"):
@@ -30,7 +31,7 @@ def test_boundaries_are_the_pixels_with_an_outside_neighbour(side, border, rando
         expected = boundary(masks[index], border)
         if not expected.any():  # fills the image
             expected = boundary(masks[index], "closed")
-        points = found.points_yx[found.start[place] : found.start[place + 1]]
+        points = found.points_of(place)
         assert points.tolist() == np.argwhere(expected).tolist()
 
 
@@ -39,7 +40,7 @@ def test_open_boundary_is_what_erosion_in_scikit_image_removes(side):
     for mask in side[0]:
         expected = mask & ~erosion(mask, disk(1))
         if expected.any():
-            assert boundary_of(mask).points_yx.tolist() == np.argwhere(expected).tolist()
+            assert boundary_of(mask).points_of(0).tolist() == np.argwhere(expected).tolist()
 
 
 @settings(max_examples=80)
@@ -52,7 +53,7 @@ def test_distances_equal_their_definition_and_scikit_image(pair, border):
     pictures = []
     for side, mask in zip(sides, (reference[0], prediction[0]), strict=True):
         picture = np.zeros_like(mask)
-        picture[tuple(side.points_yx.T)] = True
+        picture[tuple(side.points_yx)] = True
         pictures.append(picture)
     maximum, percentile = hausdorff_distances(*sides)
     directed = [directed_distances(*pictures), directed_distances(*pictures[::-1])]
@@ -68,7 +69,7 @@ def test_distances_equal_simpleitk_on_discs():
     sides = [boundary_of(mask) for mask in (reference, prediction)]
     pictures = [np.zeros((80, 90), np.uint8) for _ in sides]
     for side, picture in zip(sides, pictures, strict=True):
-        picture[tuple(side.points_yx.T)] = 1
+        picture[tuple(side.points_yx)] = 1
     oracle = sitk.HausdorffDistanceImageFilter()
     oracle.Execute(*(sitk.GetImageFromArray(picture) for picture in pictures))
     assert hausdorff_distances(*sides)[0][0] == pytest.approx(oracle.GetHausdorffDistance(), abs=1e-6)
@@ -103,15 +104,13 @@ def test_a_batch_gives_what_each_pair_gives_alone(monkeypatch):
 def test_squares_are_exact_whatever_the_extent(scale):
     points = np.array([[0, 0], [0, 3], [4, 0]], np.int32) * scale
     one = np.array([[0, 0]], np.int32)
-    sides = [
-        type(boundary_of(np.ones((2, 2), bool)))(p, np.array([0, len(p)])) for p in (points, one)
-    ]
+    sides = [Boundaries(p.T, np.array([0]), np.array([len(p)])) for p in (points, one)]
     assert hausdorff_distances(*sides)[0].tolist() == [4.0 * scale]
 
 
 def test_the_percentile_is_an_argument():
     points = np.stack([np.zeros(21, np.int32), np.arange(21, dtype=np.int32)], axis=1)
-    sides = [type(boundary_of(np.ones((2, 2), bool)))(p, np.array([0, len(p)])) for p in (points, points[:1])]
+    sides = [Boundaries(p.T, np.array([0]), np.array([len(p)])) for p in (points, points[:1])]
     assert hausdorff_distances(*sides, percentile=50.0)[1].tolist() == [10.0]
     assert hausdorff_distances(*sides, percentile=95.0)[1].tolist() == [19.0]
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from literal import best_pairing, centroid_pixel, images, instances_of, iou, masks_of, pairs_of_images
 
 from evaluation.instances.labels import instances_from_labels
-from evaluation.matching import match_best_iou_centroid_inside, match_iou_above, overlap_table
+from evaluation.matching import label_maps, match_best_iou_centroid_inside, match_iou_above, overlap_table
 from evaluation.matching.table import disjoint_layers
 from evaluation.model import Instances
+from evaluation.pipeline import count_label_maps
 
 
 def dense_table(reference: np.ndarray, prediction: np.ndarray) -> dict[tuple[int, int], int]:
@@ -196,3 +197,38 @@ def test_blocks_of_the_pass_leave_no_trace():
         assert area == (labels == label).sum()
 
 
+
+
+@given(pairs_of_images(overlap=False, most=8), st.sampled_from([1, 1 << 17]), st.sampled_from([3, 1 << 24]))
+def test_one_pass_over_two_label_maps_equals_runs_and_table(pair, block, factor):
+    (reference, _), (prediction, _) = pair
+    pictures = []
+    for masks in (reference, prediction):
+        labels = np.zeros(masks.shape[1:], np.int64)
+        for index, mask in enumerate(masks):
+            labels[mask] = factor * (len(masks) - index)
+        pictures.append(labels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(label_maps, "BLOCK_PX", block)
+        found = label_maps.compare_label_maps(*pictures, with_runs=True)
+    sides = [instances_from_labels(labels) for labels in pictures]
+    if factor > 3 and any(len(side) for side in sides):
+        assert found is None  # labels do not fit the packing
+        return
+    expected = overlap_table(*sides)
+    assert found is not None
+    for name in ("reference_index", "prediction_index", "intersection_px", "reference_area_px", "prediction_area_px"):
+        assert getattr(found.table, name).tolist() == getattr(expected, name).tolist()
+    for side, ids, runs in zip(
+        sides, (found.reference_ids, found.prediction_ids), (found.reference_runs, found.prediction_runs), strict=True
+    ):
+        assert ids.tolist() == side.source_id.tolist()
+        assert runs is not None
+        expected_runs = (side.run_start, side.run_stop, side.run_instance)
+        assert [part.tolist() for part in runs] == [part.tolist() for part in expected_runs]
+
+
+def test_rows_that_are_too_long_for_the_packing_go_the_general_way():
+    labels = np.ones((1, 40_000), np.int32)
+    assert label_maps.compare_label_maps(labels, labels, with_runs=False) is None
+    assert count_label_maps(labels, labels, [1], [1]).iou.tolist() == [1.0]

@@ -207,7 +207,7 @@ def parse_npy_header(text: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]
         raise Damaged(f"the shape {quote(shape)}")
     if isinstance(description, list | tuple):
         return shape, bool(fortran), np.dtype("V1")  # records: their fields do not matter
-    if not (isinstance(description, str) and re.fullmatch(r"[<>=|]?[a-zA-Z?]\d{0,6}", description)):
+    if not (isinstance(description, str) and re.fullmatch(r"[<>=|]?[a-zA-Z?]\d{0,6}(\[\w{1,9}\])?", description)):
         raise Damaged(f"the type {quote(description)}")
     try:
         return shape, bool(fortran), np.dtype(description)

@@ -33,7 +33,6 @@ def instances_from_labels(
     classes = np.full(len(source_id), class_id, np.int16)
     if class_of_instance is not None:
         classes[:] = np.asarray(class_of_instance)
-    start, stop, instance = split_at_row_ends(start, stop, instance, labels.shape[1])
     return Instances(
         shape_yx=(labels.shape[0], labels.shape[1]),
         class_id=classes,
@@ -89,24 +88,29 @@ def with_classes(instances: Instances, class_id: npt.NDArray[np.int16]) -> Insta
 
 
 def foreground_runs(labels: npt.NDArray[np.integer[Any]]) -> tuple[Int64, Int64, npt.NDArray[Any]]:
-    """Maximal stretches of equal positive labels in the flat image (they may cross row ends): start, stop, label."""
+    """Maximal stretches of equal positive labels inside a row: start and stop in the flat image, and their label.
+
+    Goes through the image in blocks of whole rows, so that all that is as large as a block stays in the cache.
+    """
+    height, width = labels.shape
     flat = np.ascontiguousarray(labels).reshape(-1)
-    if flat.size == 0:
-        return np.empty(0, np.int64), np.empty(0, np.int64), flat
-    changed = np.empty(BLOCK_PX, np.bool_)
-    edges, values = [np.zeros(1, np.int64)], [flat[:1]]
-    for begin in range(1, flat.size, BLOCK_PX):
-        block = flat[begin : begin + BLOCK_PX]
+    step = max(1, BLOCK_PX // max(width, 1)) * width
+    changed = np.empty(min(step, flat.size), np.bool_)
+    starts, stops, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [flat[:0]]
+    for begin in range(0, flat.size, max(step, 1)):
+        block = flat[begin : begin + step]
         differs = changed[: block.size]
-        np.not_equal(block, flat[begin - 1 : begin - 1 + block.size], out=differs)
-        found = np.flatnonzero(differs)
-        values.append(block[found])
-        found += begin
-        edges.append(found)
-    edges.append(np.array([flat.size]))
-    edge, value = np.concatenate(edges), np.concatenate(values)
-    inside = np.flatnonzero(value)
-    return edge[inside], edge[inside + 1], value[inside]
+        np.not_equal(block[1:], block[:-1], out=differs[1:])
+        differs[::width] = True
+        edge = np.flatnonzero(differs)
+        value = block[edge]
+        edge += begin
+        inside = np.flatnonzero(value)
+        starts.append(edge[inside])
+        values.append(value[inside])
+        inside += 1
+        stops.append(np.append(edge, begin + block.size)[inside])
+    return np.concatenate(starts), np.concatenate(stops), np.concatenate(values)
 
 
 def compact(value: npt.NDArray[Any]) -> tuple[Int64, npt.NDArray[np.int32]]:
@@ -121,26 +125,6 @@ def compact(value: npt.NDArray[Any]) -> tuple[Int64, npt.NDArray[np.int32]]:
     table = np.zeros(largest + 1, np.int32)
     table[distinct] = np.arange(len(distinct), dtype=np.int32)
     return distinct, table[value]
-
-
-def split_at_row_ends(
-    start: Int64, stop: Int64, instance: npt.NDArray[np.int32], width: int
-) -> tuple[Int64, Int64, npt.NDArray[np.int32]]:
-    """Cut the runs that cross the end of a row."""
-    if len(start) == 0:
-        return start, stop, instance
-    first_row = start // width
-    pieces = (stop - 1) // width - first_row + 1
-    if pieces.max() == 1:
-        return start, stop, instance
-    origin = np.repeat(np.arange(len(start)), pieces)
-    nth = np.arange(len(origin)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    row_start = (first_row[origin] + nth) * width
-    return (
-        np.maximum(start[origin], row_start),
-        np.minimum(stop[origin], row_start + width),
-        instance[origin],
-    )
 
 
 def majority_classes(instances: Instances, class_map: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int16]:

@@ -98,25 +98,28 @@ def shared_pieces(
 def sum_by_pair(
     reference_index: Int32, prediction_index: Int32, length: Int64, predictions: int
 ) -> tuple[Int32, Int32, Int64]:
-    """Add up the pieces of each pair; pairs sorted by reference, then prediction.
-
-    Pair and length are packed into one int64 where they fit, since sorting values is several times faster than
-    sorting indices.
-    """
+    """Add up the pieces of each pair; pairs sorted by reference, then prediction."""
     if len(length) == 0:
         return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64)
-    pair = reference_index.astype(np.int64) * predictions + prediction_index
-    bits = int(length.max()).bit_length()
-    if int(pair.max()).bit_length() + bits < 64:
-        packed = np.sort((pair << bits) | length)
-        pair, length = packed >> bits, packed & ((1 << bits) - 1)
+    pair, total = sum_by_key(reference_index.astype(np.int64) * predictions + prediction_index, length)
+    reference_of_pair, prediction_of_pair = np.divmod(pair, predictions)
+    return reference_of_pair.astype(np.int32), prediction_of_pair.astype(np.int32), total
+
+
+def sum_by_key(key: Int64, value: Int64) -> tuple[Int64, Int64]:
+    """The distinct keys, sorted, and the sum of the values of each; at least one, none negative.
+
+    Key and value are packed into one int64 where they fit, since sorting values is several times faster than sorting
+    indices.
+    """
+    bits = int(value.max()).bit_length()
+    if int(key.max()).bit_length() + bits < 64:
+        packed = (key << bits) | value
+        packed.sort()
+        key, value = packed >> bits, packed & ((1 << bits) - 1)
     else:
-        order = np.argsort(pair, kind="stable")
-        pair, length = pair[order], length[order]
-    first = np.flatnonzero(np.append(True, pair[1:] != pair[:-1]))
-    reference_of_pair, prediction_of_pair = np.divmod(pair[first], predictions)
-    return (
-        reference_of_pair.astype(np.int32),
-        prediction_of_pair.astype(np.int32),
-        np.add.reduceat(length, first),
-    )
+        order = np.argsort(key, kind="stable")
+        key, value = key[order], value[order]
+    first = np.flatnonzero(key[1:] != key[:-1]) + 1
+    first = np.concatenate([[0], first])
+    return key[first], np.add.reduceat(value, first)

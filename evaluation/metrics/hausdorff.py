@@ -9,6 +9,7 @@ from scipy.spatial import cKDTree
 from evaluation.model import Boundaries, Float64, Int64
 
 STEP_ENTRIES = 1 << 16  # distances held at once; with their intermediate results they stay in the cache
+PADDING = 1.4  # how much larger the largest pair of a batch may be than the smallest
 TREE_ENTRIES = 1 << 21  # a pair with more distances than this is cheaper with trees
 
 
@@ -23,37 +24,40 @@ def hausdorff_distances(
     entry has at least one point. Squared distances are integers held exactly, so results do not depend on the machine.
     Huttenlocher et al., IEEE TPAMI 15(9), 1993.
 
-    >>> p = Boundaries(np.array([[0, 0], [0, 1]], np.int32), np.array([0, 2]))
-    >>> q = Boundaries(np.array([[0, 0], [3, 0]], np.int32), np.array([0, 2]))
+    >>> p = Boundaries(np.array([[0, 0], [0, 1]], np.int32), np.array([0]), np.array([2]))
+    >>> q = Boundaries(np.array([[0, 3], [0, 0]], np.int32), np.array([0]), np.array([2]))
     >>> hausdorff_distances(p, q)[0].tolist()
     [3.0]
     """
-    sizes = np.diff(reference.start), np.diff(prediction.start)
+    sizes = reference.size, prediction.size
     maximum, quantile = np.zeros((2, len(sizes[0])))
     small = sizes[0] * sizes[1] <= TREE_ENTRIES
     for pair in np.flatnonzero(~small):
         maximum[pair], quantile[pair] = distances_by_tree(reference, prediction, pair, percentile)
     pairs = np.flatnonzero(small)
-    order = pairs[np.lexsort((sizes[0][pairs], sizes[1][pairs]))]
-    step = 0
-    while step < len(order):
-        widest = sizes[1][order[min(step + 64, len(order) - 1)]]  # sorted by it: hardly wider than the first
-        batch = order[step : step + max(1, STEP_ENTRIES // int(widest))]
-        p, q = padded(reference, batch, sizes[0]), padded(prediction, batch, sizes[1])
-        nearest = nearest_squared(p, q)
+    larger = np.maximum(*sizes)[pairs]
+    order = np.argsort(larger, kind="stable")
+    pairs, larger = pairs[order], larger[order]
+    first = 0
+    while first < len(pairs):
+        width = int(PADDING * larger[first]) + 4  # pairs of about one size; points are padded to the largest
+        last = min(int(np.searchsorted(larger, width, side="right")), first + max(1, STEP_ENTRIES // width))
+        batch = pairs[first:last]
+        nearest = nearest_squared(padded(reference, batch), padded(prediction, batch))
         maximum[batch] = np.sqrt(np.maximum(*(squared.max(axis=0) for squared in nearest)), dtype=np.float64)
         quantile[batch] = np.maximum(
             *(column_percentile(d, size[batch], percentile) for d, size in zip(nearest, sizes, strict=True))
         )
-        step += len(batch)
+        first = last
     return maximum, quantile
 
 
-def padded(boundaries: Boundaries, batch: Int64, size: Int64) -> npt.NDArray[np.int32]:
+def padded(boundaries: Boundaries, batch: Int64) -> npt.NDArray[np.int32]:
     """Points of each pair as columns, (2, A, K); short columns repeat their last point, which changes no minimum."""
-    width = int(size[batch].max())
-    within = np.minimum(np.arange(width)[:, None], size[batch] - 1)
-    return np.moveaxis(boundaries.points_yx[boundaries.start[batch] + within], 2, 0)
+    size = boundaries.size[batch]
+    within = np.minimum(np.arange(size.max())[:, None], size - 1)
+    within += boundaries.first[batch]
+    return boundaries.points_yx.take(within, axis=1)
 
 
 def nearest_squared(
@@ -70,15 +74,18 @@ def nearest_squared(
     (py, px), (qy, qx) = p.astype(dtype, order="C"), q.astype(dtype, order="C")
     nearest_p = np.empty(py.shape, dtype)
     nearest_q = np.full(qy.shape, np.iinfo(dtype).max, dtype)
-    squared, other = np.empty_like(qy), np.empty_like(qy)
-    for point in range(len(py)):  # all pairs of the batch, and all points of their other side, at once
-        np.subtract(qy, py[point], out=squared)
-        np.multiply(squared, squared, out=squared)
-        np.subtract(qx, px[point], out=other)
-        np.multiply(other, other, out=other)
-        np.add(squared, other, out=squared)
-        np.minimum(nearest_q, squared, out=nearest_q)
-        squared.min(axis=0, out=nearest_p[point])
+    step = max(1, STEP_ENTRIES // qy.size)  # points that meet all points of the other side, in all pairs, at once
+    squared, other = np.empty((2, step, *qy.shape), dtype)
+    for first in range(0, len(py), step):
+        here = py[first : first + step, None]
+        d, e = squared[: len(here)], other[: len(here)]
+        np.subtract(qy, here, out=d)
+        np.multiply(d, d, out=d)
+        np.subtract(qx, px[first : first + step, None], out=e)
+        np.multiply(e, e, out=e)
+        np.add(d, e, out=d)
+        d.min(axis=1, out=nearest_p[first : first + step])
+        np.minimum(nearest_q, d[0] if step == 1 else d.min(axis=0), out=nearest_q)
     return nearest_p, nearest_q
 
 
@@ -99,7 +106,7 @@ def distances_by_tree(
     reference: Boundaries, prediction: Boundaries, pair: int, percentile: float
 ) -> tuple[float, float]:
     """Both distances of one pair with very many points."""
-    p, q = (side.points_yx[side.start[pair] : side.start[pair + 1]] for side in (reference, prediction))
+    p, q = reference.points_of(pair), prediction.points_of(pair)
     directed = [cKDTree(b).query(a)[0] for a, b in ((p, q), (q, p))]
     return (
         max(float(distances.max()) for distances in directed),
