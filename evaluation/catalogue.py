@@ -107,11 +107,11 @@ CATALOGUE: dict[str, Explanation] = {
     ),
     "worker-died": Explanation(
         title="A worker process ended without an answer",
-        why="It was killed, as a rule because the machine ran out of memory. A result without its cases would be wrong, "
-        "so none is written.",
+        why="It was killed, as a rule because the machine ran out of memory. A result without its cases would be "
+        "wrong, so none is written.",
         fix="Run again with '--workers 1', or with more memory.",
-        example="[worker-died] one of 2 workers: ended without an answer, most often killed for memory; expected enough "
-        "memory for all workers at once. Run again with '--workers 1' or with more memory.",
+        example="[worker-died] one of 2 workers: ended without an answer, most often killed for memory; expected "
+        "enough memory for all workers at once. Run again with '--workers 1' or with more memory.",
     ),
     # --- predictions ------------------------------------------------------------------------------------------------
     "instance-without-class": Explanation(
@@ -161,7 +161,7 @@ CATALOGUE: dict[str, Explanation] = {
         title="A class name is not one of the challenge",
         why="Classes are matched by name, so that their order can never swap them; a name that is not known has no "
         "class id. Upper and lower case are the same.",
-        fix="Correct the name, or add it in challenge.toml as an alias (\"\" for annotations without a name) or as an "
+        fix='Correct the name, or add it in challenge.toml as an alias ("" for annotations without a name) or as an '
         "ignore class.",
         example="[unknown-class] 'P1_1.xml', region '2/1' and 17 more: 'Lymphocytes' is not a class of this "
         "challenge; expected 'epithelial' or 'lymphocyte'. Did you mean 'lymphocyte'?",

@@ -58,7 +58,7 @@ class ClassRules(Rules):
 
 
 class IgnoreRules(Rules):
-    """What becomes of the ignore classes of the reference, and of contested pixels under the overlap rule ``ignore``."""
+    """What becomes of the ignore classes, and of contested pixels under the overlap rule ``ignore``."""
 
     classes: tuple[str, ...] = ()
     policy: IgnorePolicy | None = None
@@ -277,9 +277,7 @@ class Challenge(Rules):
         return cls.build({**rules, "cases": read_cases((folder / CASES_FILE).read_text("utf-8-sig"))})
 
     @classmethod
-    def from_preset(
-        cls, preset: str, *, name: str, cases: Iterable[Case] = (), **rules: Any
-    ) -> Challenge:
+    def from_preset(cls, preset: str, *, name: str, cases: Iterable[Case] = (), **rules: Any) -> Challenge:
         """A challenge from a preset, without files; ``rules`` are tables of challenge.toml that win over the preset."""
         document = {"format_version": 1, "name": name, "preset": preset, **rules}
         return cls.build({**resolve_preset(document), "cases": tuple(cases)})
@@ -308,7 +306,9 @@ def tuples_for_lists(value: Any) -> Any:
 
 def preset_names() -> list[str]:
     """Names of the published challenges this program knows."""
-    return sorted(entry.name[:-5] for entry in resources.files("evaluation.presets").iterdir() if entry.name.endswith(".toml"))
+    return sorted(
+        entry.name[:-5] for entry in resources.files("evaluation.presets").iterdir() if entry.name.endswith(".toml")
+    )
 
 
 def preset_text(name: str) -> str:

@@ -98,8 +98,9 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
 
     with progress_bar("Rasterising") as progress:
         rules, prepared = rasterise_reference(challenge, workers=workers, progress=progress)
-    write_rasterisation(output, rules, [(case, reference.instances, reference.report) for case, reference in prepared])
-    show(rasterisation_table({case.name: reference.report for case, reference in prepared}))
+    told = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
+    write_rasterisation(output, rules, told)
+    show(rasterisation_table({case.name: report for case, _, report in told}))
     show_findings([finding for _, reference in prepared for finding in reference.findings])
     click.echo(f"Written to {output}: labels/, instances.csv, rasterisation.json")
 
@@ -142,7 +143,9 @@ def explain(code: str | None) -> None:
         expected = "one of the codes that 'evaluation explain' lists"
         raise WrongUsage(Finding("unknown-code", "explain", quote(code), expected, did_you_mean(code, CATALOGUE)))
     page = CATALOGUE[code]
-    click.echo(f"{code} ({page.severity}): {page.title}\n\n{page.why}\n\nWhat to do: {page.fix}\n\nExample:\n  {page.example}")
+    click.echo(
+        f"{code} ({page.severity}): {page.title}\n\n{page.why}\n\nWhat to do: {page.fix}\n\nExample:\n  {page.example}"
+    )
 
 
 @cli.command()
@@ -226,7 +229,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code of a command line: 0 done, 1 submission rejected, 2 wrong usage, 3 challenge broken, 70 our fault."""
+    """The exit code of a command: 0 done, 1 submission rejected, 2 wrong usage, 3 challenge broken, 70 our fault."""
     try:
         cli.main(arguments, prog_name="evaluation", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -248,7 +251,9 @@ def run(arguments: list[str]) -> int:
         return 70
     except Exception:
         traceback.print_exc()
-        print("The evaluation failed by a fault of its own; the organisers find the details in the log.", file=sys.stderr)
+        print(
+            "The evaluation failed by a fault of its own; the organisers find the details in the log.", file=sys.stderr
+        )
         return 70
     return 0
 

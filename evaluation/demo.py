@@ -212,7 +212,11 @@ class DemoOutcome:
             *(
                 f"  {skill}: {max(values, key=values.__getitem__)} {max(values.values()):.2f}, "
                 f"{min(values, key=values.__getitem__)} {min(values.values()):.2f}"
-                for skill, values in (("best and worst at finding", found), ("at naming", named), ("at outlining", outlined))
+                for skill, values in (
+                    ("best and worst at finding", found),
+                    ("at naming", named),
+                    ("at outlining", outlined),
+                )
             ),
         ]
         if self.folder is not None:

@@ -83,19 +83,15 @@ def did_you_mean(got: str, known: Iterable[str]) -> str:
 def render_group(findings: Sequence[Finding]) -> str:
     """One line for equal faults (same code and expectation): at most three places, and how many more there are."""
     first = findings[0]
-    total = sum(finding.count for finding in findings)
     shown = findings[:EXAMPLES_SHOWN]
-    same_got = all(finding.got == first.got for finding in shown)
-    if same_got:
-        where = ", ".join(finding.where for finding in shown)
+    more = sum(finding.count for finding in findings) - len(shown)
+    if all(finding.got == first.got for finding in shown):
+        where, got = ", ".join(finding.where for finding in shown), first.got
+        where += f" and {more:,} more" if more else ""
     else:
-        where = first.where
-    more = total - (len(shown) if same_got else 1)
-    places = f"{where} and {more:,} more" if more > 0 else where
-    got = first.got
-    if not same_got:
-        got += " (also " + "; ".join(f"{finding.where}: {finding.got}" for finding in shown[1:]) + ")"
-    line = f"[{first.code}] {places}: {got}; expected {first.expected}."
+        also = [f"{finding.where}: {finding.got}" for finding in shown[1:]] + ([f"{more:,} more"] if more else [])
+        where, got = first.where, f"{first.got} (also {'; '.join(also)})"
+    line = f"[{first.code}] {where}: {got}; expected {first.expected}."
     return f"{line} {first.fix}".rstrip()
 
 

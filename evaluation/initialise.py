@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, is_safe_name, preset_text
-from evaluation.errors import WrongUsage
+from evaluation.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.findings import Finding, quote
 from evaluation.formats.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.model import Case
@@ -61,12 +61,14 @@ def initialise_challenge(folder: Path, *, preset: str, name: str | None = None) 
         if image is None:
             without_image.append((case, group))
         else:
-            height, width = read_image_size(image)
-            cases.append(Case(case, group, height, width))
+            try:
+                cases.append(Case(case, group, *read_image_size(image)))
+            except InputFault as fault:
+                raise ChallengeBroken(*fault.findings) from fault
     (folder / pattern.split("{")[0]).mkdir(parents=True, exist_ok=True)
     heading = (
         f"# Made by 'evaluation init --preset {preset}'. Every rule that can change a score is in this file; change "
-        f"it to suit.\nformat_version = 1\nname = {toml_string(name or folder.resolve().name)}\nversion = \"1\"\n\n"
+        f'it to suit.\nformat_version = 1\nname = {toml_string(name or folder.resolve().name)}\nversion = "1"\n\n'
     )
     write_atomically(folder / CHALLENGE_FILE, heading + text)
     write_atomically(folder / CASES_FILE, cases_csv(cases, without_image))
@@ -96,8 +98,9 @@ def cases_csv(cases: list[Case], without_image: list[tuple[str, str]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["case", "group", "height", "width"])
-    rows = [(case.name, case.group, case.height, case.width) for case in cases]
-    writer.writerows(sorted([*rows, *((case, group, "", "") for case, group in without_image)], key=lambda r: (r[1], r[0])))
+    rows: list[tuple[str, str, object, object]] = [(c.group, c.name, c.height, c.width) for c in cases]
+    rows += [(group, case, "", "") for case, group in without_image]
+    writer.writerows((case, group, height, width) for group, case, height, width in sorted(rows))
     return text.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""Half-open integer intervals ``[start, stop)`` as pairs of arrays. Lists are sorted and disjoint unless said otherwise."""
+"""Half-open integer intervals ``[start, stop)`` as pairs of arrays; sorted and disjoint unless said otherwise."""
 
 from __future__ import annotations
 

@@ -95,8 +95,8 @@ class LabelImage:
 class Instances:
     """The instances of one image as runs.
 
-    Runs are sorted by ``run_start``; those of different instances may overlap (equal starts come in any order), those of
-    one instance neither overlap nor touch in a row.
+    Runs are sorted by ``run_start``; those of different instances may overlap (equal starts come in any order),
+    those of one instance neither overlap nor touch in a row.
 
     shape_yx      (H, W) px
     class_id      int16 (N,)    1…C, 0 = class not given
@@ -357,4 +357,3 @@ class CaseResult:
     matches: dict[str, Matches]
     counts: dict[str, MatchCounts]
     rasterisation: RasterisationReport | None = None
-    findings: tuple[Finding, ...] = ()

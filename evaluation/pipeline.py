@@ -1,6 +1,6 @@
 """The street, readable as a list of its stages. Only this module knows their order, and it owns the worker pool.
 
-    files -> outlines or label images -> instances -> overlap table -> matches -> counts -> scores -> files
+files -> outlines or label images -> instances -> overlap table -> matches -> counts -> scores -> files
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from evaluation.errors import ChallengeBroken, InputFault, SubmissionRejected, W
 from evaluation.findings import Finding, did_you_mean, quote
 from evaluation.formats import read_class_map, read_labels
 from evaluation.formats.aperio_xml import read_aperio_xml
+from evaluation.formats.label_array import find_binary_mask
 from evaluation.instances.boundary import boundaries_of, runs_by_instance
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.labels import instances_from_label_images, instances_from_labels
@@ -97,7 +98,6 @@ def evaluate_case(
         matches=matches,
         counts=counts,
         rasterisation=reference.report,
-        findings=reference.findings,
     )
 
 
@@ -106,9 +106,7 @@ def match(
 ) -> Matches:
     """Apply one matching rule of the challenge."""
     if isinstance(rule, IouAbove):
-        return match_iou_above(
-            table, reference, prediction, threshold=rule.threshold, class_aware=rule.class_aware
-        )
+        return match_iou_above(table, reference, prediction, threshold=rule.threshold, class_aware=rule.class_aware)
     return match_best_iou_centroid_inside(table, reference, prediction, class_aware=rule.class_aware)
 
 
@@ -220,7 +218,11 @@ def average_units(metric: Metric, units: Mapping[str, Mapping[str, UnitScores]],
 
 
 def score_submission(
-    challenge_folder: Path | str, submission: Path | str, *, workers: int | None = None, progress: Progress | None = None
+    challenge_folder: Path | str,
+    submission: Path | str,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """Score a submission (a folder or a ZIP) against the reference of a challenge folder.
 
@@ -230,11 +232,11 @@ def score_submission(
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder)
     check_columns(challenge)
-    with open_submission(Path(submission)) as files:
-        layout = find_case_files(files.names, challenge)
+    files = open_submission(Path(submission), bytes_limit=challenge.limits.bytes_per_file)
+    layout = find_case_files(files.names, challenge)
     if any(finding.severity == "error" for finding in layout.findings):
-        raise SubmissionRejected(*all_findings(challenge, Path(submission), layout, workers, progress))
-    tasks = [(challenge, folder, Path(submission), case, layout.files.get(case.name)) for case in challenge.cases]
+        raise SubmissionRejected(*all_findings(challenge, files, layout, workers, progress))
+    tasks = [(challenge, folder, files, case, layout.files.get(case.name)) for case in challenge.cases]
     outcomes = list(run_tasks(score_case, tasks, challenge, workers, progress))
     reference_faults = [f for outcome in outcomes for f in outcome.reference_faults]
     if reference_faults:
@@ -243,8 +245,8 @@ def score_submission(
     if prediction_faults:
         raise SubmissionRejected(*prediction_faults, *layout.findings)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
-    reference_findings = [finding for result in results for finding in result.findings]
-    return summarise(challenge, results, [*layout.findings, *reference_findings])
+    warnings = [finding for outcome in outcomes for finding in outcome.warnings]
+    return summarise(challenge, results, [*layout.findings, *warnings])
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,26 +256,28 @@ class CaseOutcome:
     result: CaseResult | None = None
     reference_faults: tuple[Finding, ...] = ()
     prediction_faults: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
 
 def score_case(
-    challenge: Challenge, folder: Path, submission: Path, case: Case, files: tuple[CaseFile, ...] | None
+    challenge: Challenge, folder: Path, files: SubmissionFiles, case: Case, case_files: tuple[CaseFile, ...] | None
 ) -> CaseOutcome:
     """Read and evaluate one case. Faults come back as data, so that one pass finds all of them."""
     try:
         reference = read_reference(challenge, folder, case, with_geometry_report=False)
     except InputFault as fault:
         return CaseOutcome(reference_faults=fault.findings)
+    if case_files is None:
+        return CaseOutcome(evaluate_case(challenge, case, reference, None), warnings=reference.findings)
     try:
-        prediction = None if files is None else read_prediction(challenge, submission, case, files)
+        prediction, warnings = read_prediction(challenge, files, case, case_files)
     except InputFault as fault:
         return CaseOutcome(prediction_faults=fault.findings)
-    return CaseOutcome(evaluate_case(challenge, case, reference, prediction))
+    result = evaluate_case(challenge, case, reference, prediction)
+    return CaseOutcome(result, warnings=(*reference.findings, *warnings))
 
 
-def read_reference(
-    challenge: Challenge, folder: Path, case: Case, *, with_geometry_report: bool
-) -> PreparedReference:
+def read_reference(challenge: Challenge, folder: Path, case: Case, *, with_geometry_report: bool) -> PreparedReference:
     """The reference instances of a case, by the rules of the challenge. Raises InputFault."""
     rules = challenge.reference
     name = rules.files.format(case=case.name, group=case.group)
@@ -305,16 +309,19 @@ def read_reference(
 
 
 def read_prediction(
-    challenge: Challenge, submission: Path, case: Case, case_files: Sequence[CaseFile]
-) -> Instances:
-    """The predicted instances of a case from its files. Raises InputFault with the faults of all of them."""
-    images, faults = [], []
-    with open_submission(submission) as files:
-        for file in case_files:
-            try:
-                images.append(read_label_file(challenge, files, case, file))
-            except InputFault as fault:
-                faults += fault.findings
+    challenge: Challenge, files: SubmissionFiles, case: Case, case_files: Sequence[CaseFile]
+) -> tuple[Instances, list[Finding]]:
+    """The predicted instances of a case from its files, and warnings. Raises InputFault with all faults."""
+    images: list[LabelImage] = []
+    faults: list[Finding] = []
+    warnings: list[Finding] = []
+    for file in case_files:
+        try:
+            images.append(read_label_file(challenge, files, case, file))
+            warnings += find_binary_mask(images[-1].labels, where=place(case, file.name))
+        except InputFault as fault:
+            faults += fault.findings
+    files.close()
     if faults:
         raise InputFault(*faults)
     instances = instances_from_label_images(images, case.shape_yx)
@@ -330,7 +337,7 @@ def read_prediction(
                 "Write the class into every pixel of the nucleus in the class map.",
             )
         )
-    return instances
+    return instances, warnings
 
 
 def read_label_file(challenge: Challenge, files: SubmissionFiles, case: Case, file: CaseFile) -> LabelImage:
@@ -360,30 +367,35 @@ def place(case: Case, name: str) -> str:
 
 
 def check_submission(
-    challenge_folder: Path | str, submission: Path | str, *, workers: int | None = None, progress: Progress | None = None
+    challenge_folder: Path | str,
+    submission: Path | str,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Challenge, tuple[Finding, ...]]:
     """Everything that can be said about a submission without the reference; needs challenge.toml and cases.csv only."""
     challenge = Challenge.load(challenge_folder)
-    with open_submission(Path(submission)) as files:
-        layout = find_case_files(files.names, challenge)
-    return challenge, all_findings(challenge, Path(submission), layout, workers, progress)
+    files = open_submission(Path(submission), bytes_limit=challenge.limits.bytes_per_file)
+    layout = find_case_files(files.names, challenge)
+    return challenge, all_findings(challenge, files, layout, workers, progress)
 
 
 def all_findings(
-    challenge: Challenge, submission: Path, layout: Layout, workers: int | None, progress: Progress | None
+    challenge: Challenge, files: SubmissionFiles, layout: Layout, workers: int | None, progress: Progress | None
 ) -> tuple[Finding, ...]:
     """Findings of the layout and of every file that could be assigned to a case."""
-    tasks = [(challenge, submission, case, layout.files[case.name]) for case in challenge.cases if case.name in layout.files]
+    tasks = [(challenge, files, case, layout.files[case.name]) for case in challenge.cases if case.name in layout.files]
     of_files = run_tasks(check_case, tasks, challenge, workers, progress)
     return (*layout.findings, *(finding for findings in of_files for finding in findings))
 
 
-def check_case(challenge: Challenge, submission: Path, case: Case, files: tuple[CaseFile, ...]) -> tuple[Finding, ...]:
+def check_case(
+    challenge: Challenge, files: SubmissionFiles, case: Case, case_files: tuple[CaseFile, ...]
+) -> tuple[Finding, ...]:
     try:
-        read_prediction(challenge, submission, case, files)
+        return tuple(read_prediction(challenge, files, case, case_files)[1])
     except InputFault as fault:
         return fault.findings
-    return ()
 
 
 def rasterise_reference(
@@ -457,9 +469,7 @@ def run_tasks(
         yield outcome
 
 
-def in_pool(
-    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int
-) -> Iterator[Outcome]:
+def in_pool(function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int) -> Iterator[Outcome]:
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
@@ -481,16 +491,17 @@ def in_pool(
 
 
 def score_instances(
-    challenge: Challenge, images: Mapping[str, tuple[Instances, Instances | None]], *, groups: Mapping[str, str] | None = None
+    challenge: Challenge,
+    images: Mapping[str, tuple[Instances, Instances | None]],
+    *,
+    groups: Mapping[str, str] | None = None,
 ) -> Result:
     """Score instances in memory: for each case name its reference and its prediction (None: not submitted).
 
     ``groups`` names the group (patient) of each case; a case without one is a group of its own. The cases of the
     challenge are replaced by these. Raises ValueError for unusable names and classes.
     """
-    cases = [
-        Case(name, (groups or {}).get(name, name), *reference.shape_yx) for name, (reference, _) in images.items()
-    ]
+    cases = [Case(name, (groups or {}).get(name, name), *reference.shape_yx) for name, (reference, _) in images.items()]
     for case in cases:
         if not (is_safe_name(case.name) and is_safe_name(case.group)):
             raise ValueError(f"{case.name!r} in {case.group!r} cannot be the name of a case and its group")

@@ -52,7 +52,9 @@ def iou(a: np.ndarray, b: np.ndarray) -> float:
 
 def best_pairing(reference: np.ndarray, prediction: np.ndarray, threshold: float, allowed) -> tuple[int, float]:
     """Most pairs with IoU above a threshold, then the greatest sum of IoU, by trying everything."""
-    value = np.array([[iou(r, p) if allowed(i, j) else 0 for j, p in enumerate(prediction)] for i, r in enumerate(reference)])
+    value = np.array(
+        [[iou(r, p) if allowed(i, j) else 0 for j, p in enumerate(prediction)] for i, r in enumerate(reference)]
+    )
     best = (0, 0.0)
     n, m = len(reference), len(prediction)
     for k in range(min(n, m), 0, -1):

@@ -369,3 +369,9 @@ def test_real_files_have_the_measured_numbers_of_outlines(shared_data):
         outlines = read(data, classes=classes, bytes_limit=10**8, vertices_limit=10**6)
         ids, counts = np.unique(outlines.class_id, return_counts=True)
         assert dict(zip(ids.tolist(), counts.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize(("attribute", "class_id"), [("Description", 5), ("", 5), ("Epithelail", None)])
+def test_a_misspelt_name_is_never_taken_for_no_name(attribute, class_id):
+    layer = aperio_xml.Layer(label="1", name="", attributes=[attribute])
+    assert layer.class_id({"epithelial": 1, "": 5}) == class_id

@@ -169,7 +169,7 @@ def test_fifty_thousand_equal_mistakes_are_one_line_with_three_examples():
 
 def test_different_values_are_shown_for_three_places():
     line = render_findings([finding("a", "-1"), finding("b", "-2"), finding("c", "-3"), finding("d", "-4")])[0]
-    assert line.startswith("[invalid-rule] a and 3 more: -1 (also b: -2; c: -3); expected something else.")
+    assert line.startswith("[invalid-rule] a: -1 (also b: -2; c: -3; 1 more); expected something else.")
 
 
 def test_the_order_of_findings_changes_nothing():

@@ -578,6 +578,7 @@ def test_mha_with_two_slices_is_refused(tmp_path: Path) -> None:
 
 # --- damaged files ----------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize(
     "kind", [".mat", "_compressed.mat", "_4.mat", ".npy", ".tif", "_deflate.tif", "_tiled.tif", "_big.tif", ".mha"]
 )

@@ -318,7 +318,7 @@ def test_half_a_case_is_told() -> None:
     layout = find_case_files(["P1_1.npy", "P1_2_class.npy", "P2_1.npy", "P2_1_class.npy"], class_map_challenge())
     assert list(layout.files) == ["P2_1"]
     assert lines(layout) == [
-        "[incomplete-case] case 'P1_1' and 1 more: a label image without a class map (also case 'P1_2': a class map "
+        "[incomplete-case] case 'P1_1': a label image without a class map (also case 'P1_2': a class map "
         "without a label image); expected both for every case. Add 'P1_1_class.npy'."
     ]
 

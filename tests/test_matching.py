@@ -197,8 +197,6 @@ def test_blocks_of_the_pass_leave_no_trace():
         assert area == (labels == label).sum()
 
 
-
-
 @given(pairs_of_images(overlap=False, most=8), st.sampled_from([1, 1 << 17]), st.sampled_from([3, 1 << 24]))
 def test_one_pass_over_two_label_maps_equals_runs_and_table(pair, block, factor):
     (reference, _), (prediction, _) = pair

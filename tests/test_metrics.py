@@ -315,4 +315,9 @@ def test_a_mean_without_any_value_says_why():
 def test_classes_out_of_range_are_refused():
     labels = instances_from_labels(np.array([[1]]), class_id=4)
     with pytest.raises(ValueError, match="1 to 3"):
-        count_matches(labels, labels, match_iou_above(overlap_table(labels, labels), labels, labels, threshold=0.5, class_aware=False), classes=3)
+        count_matches(
+            labels,
+            labels,
+            match_iou_above(overlap_table(labels, labels), labels, labels, threshold=0.5, class_aware=False),
+            classes=3,
+        )

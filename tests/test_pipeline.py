@@ -15,7 +15,6 @@ from evaluation.pipeline import count_label_maps
 from evaluation.report.metrics_json import as_json
 
 
-
 def challenge(**rules) -> Challenge:
     return Challenge.from_preset("monusac2020", name="test", **rules)
 
@@ -108,7 +107,9 @@ def test_the_order_of_cases_changes_no_byte(images, random):
 @given(pairs_of_images(overlap=True))
 def test_found_and_missed_make_up_the_reference_and_found_and_spurious_the_prediction(pair):
     (reference, classes), (prediction, predicted) = pair
-    result = score_instances(challenge(), {"a": (instances_of(reference, classes), instances_of(prediction, predicted))})
+    result = score_instances(
+        challenge(), {"a": (instances_of(reference, classes), instances_of(prediction, predicted))}
+    )
     for units in result.units.values():
         counts = units["pooled"]["all"].counts
         assert counts.true_positives + counts.false_negatives == len(reference)
@@ -184,7 +185,10 @@ def test_the_first_rule_fills_the_top_level_and_the_others_stand_under_alternati
     shifted = np.roll(np.pad(np.ones((6, 6), int), 4), 2, axis=1)
     cases = {"a": tuple(instances_from_labels(m, class_id=1) for m in (np.pad(np.ones((6, 6), int), 4), shifted))}
     result = score_instances(challenge(), cases)
-    assert (result.value("detection.f1.pooled"), result.value("alternatives.best_iou_centroid_inside.detection.f1.pooled")) == (0.0, 1.0)
+    assert (
+        result.value("detection.f1.pooled"),
+        result.value("alternatives.best_iou_centroid_inside.detection.f1.pooled"),
+    ) == (0.0, 1.0)
 
 
 def test_objects_list_every_nucleus_once_for_each_rule():
@@ -229,7 +233,7 @@ def test_unusable_case_names_are_refused(name):
 
 def test_outlines_labels_and_runs_of_the_same_nuclei_score_the_same():
     square = [(3, 3), (8, 3), (8, 8), (3, 8)]
-    outlines = [np.array(square) + (12 * place, 0) for place in range(3)]
+    outlines = [np.add(square, (12 * place, 0)) for place in range(3)]
     from_outlines = instances_from_outlines(outlines, [1, 1, 1], (12, 40), overlap="last")
     result = score_instances(challenge(), {"a": (three_squares(), from_outlines)})
     assert result.value("segmentation.iou.pooled") == 1.0

@@ -31,6 +31,7 @@ RECTANGLE = "1"
 POLYGON_TYPES = ("", "0", RECTANGLE)  # an ellipse (2) holds two corners of its box, an arrow (3) no area
 SHAPES = {RECTANGLE: " (rectangle) of two vertices", "2": " (ellipse)"}
 MISSING = "\0"  # stands for an attribute that is absent: no XML can hold this character
+DEFAULT_ATTRIBUTE = "description"  # what ImageScope puts into every layer: a field for free text, not a name
 LAYER_PATH = ["Annotations", "Annotation"]
 ATTRIBUTE_PATH = [*LAYER_PATH, "Attributes", "Attribute"]
 REGION_PATH = [*LAYER_PATH, "Regions", "Region"]
@@ -142,10 +143,14 @@ class Layer:
     first_region: str = ""
 
     def class_id(self, class_ids: Mapping[str, int]) -> int | None:
-        """The class of the first attribute that is known; None if none is. A layer without attributes has its own name."""
-        names = [name.strip() for name in self.attributes if name.strip()] or [self.name.strip()]
-        ids = (class_ids.get(name.casefold()) for name in names)
-        return next((class_id for class_id in ids if class_id is not None), None)
+        """The class of the first attribute that is known, else of the layer's name; None if neither is.
+
+        "" (no name) counts only if there is none: a misspelt name is never taken for it.
+        """
+        names = [name.strip().casefold() for name in [*self.attributes, self.name]]
+        nameless = not any(name and name != DEFAULT_ATTRIBUTE for name in names)
+        candidates = [name for name in names if name] + ([""] if nameless else [])
+        return next((class_ids[name] for name in candidates if name in class_ids), None)
 
     def shown_name(self) -> str:
         """What its author takes for the class."""

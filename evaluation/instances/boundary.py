@@ -59,7 +59,9 @@ def runs_by_instance(instances: Instances) -> RunsByInstance:
     return RunsByInstance(instances.shape_yx, start, stop, np.concatenate([[0], np.cumsum(counts)]))
 
 
-def boundaries_of(by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]], *, border: BorderRule) -> Boundaries:
+def boundaries_of(
+    by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]], *, border: BorderRule
+) -> Boundaries:
     """``instance_boundaries`` of runs that are sorted by instance already."""
     runs = ChosenRuns(by_instance, chosen)
     lonely = runs.without_company()
@@ -91,7 +93,9 @@ class ChosenRuns:
         part = object.__new__(ChosenRuns)
         part.height, part.width, part.span, part.count = self.height, self.width, self.span, self.count
         part.start, part.stop, part.row = (
-            (self.start, self.stop, self.row) if wanted.all() else (self.start[wanted], self.stop[wanted], self.row[wanted])
+            (self.start, self.stop, self.row)
+            if wanted.all()
+            else (self.start[wanted], self.stop[wanted], self.row[wanted])
         )
         return part
 
@@ -102,7 +106,7 @@ class ChosenRuns:
         crowded[self.start[shared] // self.span] = True
         if not len(shared):
             return np.ones(len(self.start), np.bool_)
-        return ~crowded[self.start // self.span]
+        return np.asarray(~crowded[self.start // self.span])
 
     def first_row(self) -> Bool:
         """Which runs lie in the first row of the image."""

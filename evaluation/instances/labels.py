@@ -62,9 +62,7 @@ def instances_from_label_images(images: Sequence[LabelImage], shape_yx: tuple[in
     start = np.concatenate([part.run_start for part in parts] or [np.empty(0, np.int64)])
     order = np.argsort(start, kind="stable")
     instance = [part.run_instance + np.int32(offset) for part, offset in zip(parts, offsets[:-1], strict=True)]
-    sources = [
-        f"{image.source}:{label}" for image, part in zip(images, parts, strict=True) for label in part.source_id
-    ]
+    sources = [f"{image.source}:{label}" for image, part in zip(images, parts, strict=True) for label in part.source_id]
     return Instances(
         shape_yx=shape_yx,
         class_id=np.concatenate([part.class_id for part in parts] or [np.empty(0, np.int16)]),
@@ -92,7 +90,7 @@ def foreground_runs(labels: npt.NDArray[np.integer[Any]]) -> tuple[Int64, Int64,
 
     Goes through the image in blocks of whole rows, so that all that is as large as a block stays in the cache.
     """
-    height, width = labels.shape
+    width = labels.shape[1]
     flat = np.ascontiguousarray(labels).reshape(-1)
     step = max(1, BLOCK_PX // max(width, 1)) * width
     changed = np.empty(min(step, flat.size), np.bool_)

@@ -32,7 +32,7 @@ def match_best_iou_centroid_inside(
 
 
 def first_of_each(sorted_keys: Int32) -> Bool:
-    return np.append(True, sorted_keys[1:] != sorted_keys[:-1])[: len(sorted_keys)]
+    return np.asarray(np.append(True, sorted_keys[1:] != sorted_keys[:-1])[: len(sorted_keys)])
 
 
 def centroid_inside(
@@ -48,4 +48,4 @@ def centroid_inside(
     start = start[order]
     stop: Int64 = reference.run_instance[order].astype(np.int64) * span + reference.run_stop[order]
     run = np.searchsorted(start, wanted, side="right") - 1
-    return (run >= 0) & (wanted < stop[np.maximum(run, 0)])
+    return np.asarray((run >= 0) & (wanted < stop[np.maximum(run, 0)]))

@@ -72,4 +72,4 @@ def best_assignment(table: OverlapTable, rows: Int64, reference: Instances, pred
         at[i, j] = members
         chosen = at[linear_sum_assignment(gain, maximize=True)]
         kept.append(chosen[chosen >= 0])
-    return rows[np.concatenate(kept)]
+    return np.asarray(rows[np.concatenate(kept)])

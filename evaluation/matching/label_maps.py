@@ -57,7 +57,7 @@ def compare_label_maps(
     either = np.empty(min(step, reference_labels.size), np.bool_)
     for begin in range(0, reference_labels.size, step):
         changed = [side.find_changes(begin, step, width) for side in sides]
-        edge = np.flatnonzero(np.logical_or(*changed, out=either[: len(changed[0])]))
+        edge = np.flatnonzero(np.logical_or(changed[0], changed[1], out=either[: len(changed[0])]))
         length = np.append(edge[1:], len(changed[0])) - edge
         labels = [side.block[edge].astype(np.int64) for side in sides]
         if not all(side.add_areas(label, length) for side, label in zip(sides, labels, strict=True)):
@@ -86,8 +86,10 @@ def compare_label_maps(
             reference_area_px=sides[0].area[ids[0]],
             prediction_area_px=sides[1].area[ids[1]],
         ),
-        *ids,
-        *(side.runs(table) if with_runs else None for side, table in zip(sides, index, strict=True)),
+        ids[0],
+        ids[1],
+        sides[0].runs(index[0]) if with_runs else None,
+        sides[1].runs(index[1]) if with_runs else None,
     )
 
 

@@ -8,7 +8,7 @@ from evaluation.model import Instances, Int64
 
 
 def position_rank(instances: Instances, areas_px: Int64) -> Int64:
-    """Rank of each instance by its first pixel (row by row), then by its area: the tie rule ``first_pixel``, int64 (N,).
+    """Rank of each instance by its first pixel (row by row), then its area: the tie rule ``first_pixel``, int64 (N,).
 
     Instances that agree in both overlap each other; they keep the order of the file.
     """

@@ -1,4 +1,4 @@
-"""The overlap table: which instances share pixels, and how many. Computed once a case; every rule and metric reads it."""
+"""The overlap table: which instances share pixels, and how many. Made once a case; all rules and metrics read it."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def shared_pieces(
     right: npt.NDArray[np.intp] | slice,
 ) -> tuple[Int32, Int32, Int64]:
     """Stretches of pixels in a run of both layers: reference index, prediction index, length."""
-    start_a, stop_a, owner_a = (x[left] for x in (reference.run_start, reference.run_stop, reference.run_instance))
-    start_b, stop_b, owner_b = (x[right] for x in (prediction.run_start, prediction.run_stop, prediction.run_instance))
-    a, b, start, stop = overlaps(start_a, stop_a, start_b, stop_b)
-    return owner_a[a], owner_b[b], stop - start
+    a, b, start, stop = overlaps(
+        reference.run_start[left], reference.run_stop[left], prediction.run_start[right], prediction.run_stop[right]
+    )
+    return reference.run_instance[left][a], prediction.run_instance[right][b], stop - start
 
 
 def sum_by_pair(

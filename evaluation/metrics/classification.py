@@ -108,7 +108,7 @@ def matched(counts: MatchCounts) -> Int64:
 
 def row_normalised(counts: MatchCounts) -> Float64:
     matrix = matched(counts)
-    return matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+    return np.asarray(matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1))
 
 
 def nothing_matched(counts: MatchCounts) -> Score:

@@ -32,7 +32,7 @@ def hausdorff_distances(
     sizes = reference.size, prediction.size
     maximum, quantile = np.zeros((2, len(sizes[0])))
     small = sizes[0] * sizes[1] <= TREE_ENTRIES
-    for pair in np.flatnonzero(~small):
+    for pair in np.flatnonzero(~small).tolist():
         maximum[pair], quantile[pair] = distances_by_tree(reference, prediction, pair, percentile)
     pairs = np.flatnonzero(small)
     larger = np.maximum(*sizes)[pairs]
@@ -99,7 +99,7 @@ def column_percentile(squared: npt.NDArray[np.integer], size: Int64, percentile:
     row = np.arange(len(rows))
     low = np.sqrt(rows[row, below], dtype=np.float64)
     high = np.sqrt(rows[row, np.minimum(below + 1, size - 1)], dtype=np.float64)
-    return low + (high - low) * (position - below)
+    return np.asarray(low + (high - low) * (position - below))
 
 
 def distances_by_tree(

@@ -34,7 +34,7 @@ def panoptic_quality(counts: PanopticCounts) -> Score:
 
 
 def recognition_quality(counts: PanopticCounts) -> Score:
-    """Recognition quality of one class, RQ = tp / (tp + fp/2 + fn/2), in [0, 1]: F1 with the class as part of the match.
+    """Recognition quality of one class, RQ = tp / (tp + fp/2 + fn/2), in [0, 1]: F1 of finding and naming.
 
     Undefined "no-instances" if the class occurs in neither reference nor prediction. The DQ of HoVer-Net.
     """
@@ -69,9 +69,7 @@ def of_class(counts: MatchCounts, class_id: int) -> PanopticCounts:
 
 def of_all(counts: MatchCounts) -> PanopticCounts:
     """Counts with the classes ignored, for the binary variants."""
-    return PanopticCounts(
-        counts.true_positives, counts.false_positives, counts.false_negatives, math.fsum(counts.iou)
-    )
+    return PanopticCounts(counts.true_positives, counts.false_positives, counts.false_negatives, math.fsum(counts.iou))
 
 
 def class_mean(counts: MatchCounts, quality: Quality) -> Score:

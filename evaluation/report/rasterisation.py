@@ -40,7 +40,12 @@ def write_rasterisation(
         rows += [
             (case.name, case.group, index + 1, source, names[class_id], area)
             for index, (source, class_id, area) in enumerate(
-                zip(instances.source_id.tolist(), instances.class_id.tolist(), instances.areas_px().tolist(), strict=True)
+                zip(
+                    instances.source_id.tolist(),
+                    instances.class_id.tolist(),
+                    instances.areas_px().tolist(),
+                    strict=True,
+                )
             )
         ]
     table = io.StringIO()

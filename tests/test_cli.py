@@ -1,0 +1,508 @@
+"""The commands as people and the platform run them: files, exit codes, and the last line on stderr."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from scipy.io import loadmat, savemat
+
+from evaluation import cli
+from evaluation.demo import write_demo
+from evaluation.schemas.metrics import MetricsFile
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def evaluation(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "evaluation", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A made challenge with submissions, not to be changed."""
+    return write_demo(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture
+def submission(made, tmp_path):
+    """A copy of a submission that a test may break."""
+    return Path(shutil.copytree(made.submissions["finder"], tmp_path / "submission"))
+
+
+def outputs(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def score(challenge: Path, submission: Path, output: Path, *more: object) -> subprocess.CompletedProcess[str]:
+    return evaluation("score", "--challenge", challenge, "--submission", submission, "--output", output, *more)
+
+
+# --- score ----------------------------------------------------------------------------------------------------------
+
+
+def test_score_writes_three_files_and_is_silent(made, tmp_path):
+    done = score(made.challenge, made.submissions["finder"], tmp_path / "out")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    files = outputs(tmp_path / "out")
+    assert list(files) == ["details.json", "metrics.json", "objects.csv"]
+    metrics = json.loads(files["metrics.json"], parse_constant=pytest.fail)
+    MetricsFile.model_validate(metrics)
+    assert len(files["metrics.json"]) < 100_000
+    rows = list(csv.DictReader(io.StringIO(files["objects.csv"].decode())))
+    details = json.loads(files["details.json"], parse_constant=pytest.fail)
+    for rule in ("iou_above", "best_iou_centroid_inside"):
+        counts = details["pooled"]["rules"][rule]["counts"]
+        for outcome, name in (
+            ("matched", "true_positives"),
+            ("missed", "false_negatives"),
+            ("spurious", "false_positives"),
+        ):
+            assert counts[name] == sum(row["rule"] == rule and row["outcome"] == outcome for row in rows)
+
+
+def test_the_number_of_workers_changes_no_byte(made, tmp_path):
+    for workers in (1, 2):
+        done = score(made.challenge, made.submissions["namer"], tmp_path / str(workers), "--workers", workers)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert outputs(tmp_path / "1") == outputs(tmp_path / "2")
+
+
+def test_a_zip_with_a_wrapping_folder_scores_like_the_folder(made, tmp_path):
+    folder = made.submissions["outliner"]
+    with zipfile.ZipFile(tmp_path / "team.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*.mat"), reverse=True):
+            archive.write(path, Path("my submission") / path.relative_to(folder))
+        archive.writestr("__MACOSX/my submission/._P1", "litter")
+    assert score(made.challenge, folder, tmp_path / "folder").returncode == 0
+    assert score(made.challenge, tmp_path / "team.zip", tmp_path / "zip").returncode == 0
+    metrics = [(tmp_path / name / "metrics.json").read_bytes() for name in ("folder", "zip")]
+    assert metrics[0] == metrics[1]
+
+
+def test_the_order_of_cases_and_the_names_of_files_change_no_score(made, tmp_path, submission):
+    challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    header, *rows = (challenge / "cases.csv").read_text().splitlines()
+    (challenge / "cases.csv").write_text("\n".join([header, *rows[::-1]]) + "\n")
+    for path in sorted(submission.rglob("1.mat")):
+        path.rename(path.with_name("zz_anything.mat"))
+    score(made.challenge, made.submissions["finder"], tmp_path / "one")
+    score(challenge, submission, tmp_path / "two")
+    assert (tmp_path / "one" / "metrics.json").read_bytes() == (tmp_path / "two" / "metrics.json").read_bytes()
+
+
+def test_references_may_be_gzipped(made, tmp_path):
+    challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    for path in sorted(challenge.rglob("*.xml")):
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    for name, folder in (("plain", made.challenge), ("gzipped", challenge)):
+        assert score(folder, made.submissions["finder"], tmp_path / name).returncode == 0
+    assert outputs(tmp_path / "plain") == outputs(tmp_path / "gzipped")
+
+
+def test_a_missing_case_counts_as_the_challenge_says(made, tmp_path, submission):
+    shutil.rmtree(submission / "P1")
+    done = score(made.challenge, submission, tmp_path / "worst")
+    assert done.returncode == 0
+    missing = json.loads((tmp_path / "worst" / "details.json").read_text())
+    assert missing["cases"]["P1_1"]["submitted"] is False
+    assert missing["groups"]["P1"]["rules"]["iou_above"]["counts"]["true_positives"] == 0
+    challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    with (challenge / "challenge.toml").open("a") as toml:
+        toml.write('[submission]\nmissing_case = "reject"\n')
+    done = score(challenge, submission, tmp_path / "reject")
+    assert done.returncode == 1
+    assert "[missing-case]" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "reject").exists()
+
+
+def test_without_arguments_the_paths_of_the_platform_are_used(made, tmp_path, monkeypatch):
+    (tmp_path / "output").mkdir()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "input").symlink_to(made.submissions["finder"])
+    monkeypatch.setattr(cli, "PLATFORM_INPUT", tmp_path / "input")
+    monkeypatch.setattr(cli, "PLATFORM_OUTPUT", tmp_path / "output")
+    monkeypatch.setattr(cli, "PLATFORM_GROUND_TRUTH", tmp_path / "empty")
+    assert cli.run(["score"]) == 0  # an empty upload: the image's own ground truth, which is the demo's
+    own = (tmp_path / "output" / "metrics.json").read_bytes()
+    monkeypatch.setattr(cli, "PLATFORM_GROUND_TRUTH", made.challenge)
+    assert cli.run(["score"]) == 0
+    assert (tmp_path / "output" / "metrics.json").read_bytes() == own
+
+
+# --- what goes wrong ------------------------------------------------------------------------------------------------
+
+
+def empty_folder(submission: Path) -> None:
+    shutil.rmtree(submission)
+    submission.mkdir()
+
+
+def truncate(submission: Path) -> None:
+    path = submission / "P1" / "P1_1" / "Epithelial" / "1.mat"
+    path.write_bytes(path.read_bytes()[:300])
+
+
+def change_labels(change):
+    def apply(submission: Path) -> None:
+        path = submission / "P1" / "P1_1" / "Epithelial" / "1.mat"
+        savemat(path, {"n_ary_mask": change(loadmat(path)["n_ary_mask"])})
+
+    return apply
+
+
+def put(value):
+    def change(labels):
+        labels = labels.astype(np.float64)
+        labels[2, 7] = value
+        return labels
+
+    return change_labels(change)
+
+
+def rename_class(submission: Path) -> None:
+    (submission / "P1" / "P1_1" / "Epithelial").rename(submission / "P1" / "P1_1" / "Epithelail")
+
+
+def rename_case(submission: Path) -> None:
+    (submission / "P1" / "P1_1").rename(submission / "P1" / "P1_9")
+
+
+def two_files(submission: Path) -> None:
+    folder = submission / "P1" / "P1_1" / "Epithelial"
+    shutil.copy(folder / "1.mat", folder / "2.mat")
+
+
+def link_out(submission: Path) -> None:
+    path = submission / "P1" / "P1_1" / "Epithelial" / "1.mat"
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+
+
+@pytest.mark.parametrize(
+    ("code", "spoil"),
+    [
+        ("empty-submission", empty_folder),
+        ("unreadable-file", truncate),
+        ("not-finite", put(np.nan)),
+        ("fractional-label", put(1.5)),
+        ("negative-label", put(-1)),
+        ("wrong-shape", change_labels(np.transpose)),
+        ("wrong-shape", change_labels(lambda labels: labels[:-1])),
+        ("unknown-class", rename_class),
+        ("unknown-case", rename_case),
+        ("duplicate-file", two_files),
+        ("unsafe-path", link_out),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_a_broken_submission_ends_with_one_helpful_line_and_no_result(made, tmp_path, submission, code, spoil):
+    spoil(submission)
+    for command in (
+        ("score", "--output", tmp_path / "out"),
+        ("validate",),
+    ):
+        done = evaluation(*command, "--challenge", made.challenge, "--submission", submission)
+        last = done.stderr.splitlines()[-1]
+        assert done.returncode == 1
+        assert last.startswith("Submission rejected: [")
+        assert f"[{code}]" in last
+        assert "; expected " in last
+        assert len(last) <= 1000
+        assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_transposed_image_is_named_as_such(made, tmp_path, submission):
+    change_labels(np.transpose)(submission)
+    last = score(made.challenge, submission, tmp_path / "out").stderr.splitlines()[-1]
+    assert "transpose" in last.casefold()
+
+
+def test_all_faults_come_in_one_pass(made, tmp_path, submission):
+    put(np.nan)(submission)
+    (submission / "P2" / "P2_1").rename(submission / "P2" / "P2_7")
+    done = score(made.challenge, submission, tmp_path / "out")
+    assert {"[not-finite]", "[unknown-case]"} <= set(done.stderr.replace(":", " ").split())
+
+
+def test_results_of_an_earlier_run_survive_a_rejected_one(made, tmp_path, submission):
+    assert score(made.challenge, submission, tmp_path / "out").returncode == 0
+    before = outputs(tmp_path / "out")
+    put(np.nan)(submission)
+    assert score(made.challenge, submission, tmp_path / "out").returncode == 1
+    assert outputs(tmp_path / "out") == before
+
+
+def test_large_ids_and_gaps_are_fine(made, tmp_path, submission):
+    path = submission / "P1" / "P1_1" / "Epithelial" / "1.mat"
+    labels = loadmat(path)["n_ary_mask"].astype(np.float64)
+    labels[labels > 0] += 2.0**40
+    savemat(path, {"anything": labels})
+    assert score(made.challenge, submission, tmp_path / "out").returncode == 0
+    assert score(made.challenge, made.submissions["finder"], tmp_path / "plain").returncode == 0
+    metrics = [(tmp_path / name / "metrics.json").read_bytes() for name in ("out", "plain")]
+    assert metrics[0] == metrics[1]
+
+
+@pytest.mark.parametrize("file", ["challenge.toml", "cases.csv", "reference/P1/P1_1.xml"])
+def test_a_broken_challenge_is_not_the_participants_fault(made, tmp_path, file):
+    challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    (challenge / file).write_text("SECRET_NUCLEUS_4711 <")
+    done = score(challenge, made.submissions["finder"], tmp_path / "out")
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 3
+    assert last.startswith("The challenge itself has a fault")
+    assert "P1_1" not in last
+    assert "SECRET" not in last
+    assert len(done.stderr.splitlines()) > 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_of_the_reference_is_in_metrics_or_messages(made, tmp_path, submission):
+    challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    path = challenge / "reference" / "P1" / "P1_1.xml"
+    path.write_text(path.read_text().replace('Region Id="1"', 'Region Id="SECRET4711"'))
+    assert score(challenge, submission, tmp_path / "out").returncode == 0
+    assert "SECRET4711" in (tmp_path / "out" / "objects.csv").read_text()
+    assert "SECRET4711" not in (tmp_path / "out" / "metrics.json").read_text()
+    put(np.nan)(submission)
+    assert "SECRET4711" not in score(challenge, submission, tmp_path / "out2").stderr
+
+
+def test_a_killed_worker_ends_the_evaluation_without_a_result(made, tmp_path):
+    script = (
+        "import os, signal, sys\n"
+        "from evaluation import cli, pipeline\n"
+        "from evaluation.pipeline import WorkerDied\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from killer import kill_worker\n"
+        "pipeline.score_case = kill_worker\n"
+        "sys.exit(cli.run(sys.argv[1:]))\n"
+    )
+    options = ["--challenge", made.challenge, "--submission", made.submissions["finder"]]
+    options += ["--output", tmp_path / "out", "--workers", "2"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, "score", *options],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
+        check=False,
+    )
+    assert done.returncode == 70
+    assert "stopped from outside" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(made, tmp_path, monkeypatch, capsys):
+    def fail(*arguments, **options):
+        raise RuntimeError("SECRET /opt/ml/input")
+
+    monkeypatch.setattr("evaluation.pipeline.score_submission", fail)
+    arguments = ["score", "--challenge", made.challenge, "--submission", tmp_path, "--output", tmp_path / "out"]
+    assert cli.run([str(a) for a in arguments]) == 70
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "SECRET" not in last
+    assert "Traceback" not in last
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["score", "--bogus"],
+        ["bogus"],
+        ["score", "--challenge", "nowhere", "--submission", "/nonexistent", "--output", "out"],
+        ["explain", "unknown-clas"],
+        ["init", "--preset", "monusac", "somewhere"],
+        ["validate"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_ends_with_2_or_names_the_challenge(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = evaluation(*arguments)
+    assert done.returncode == (3 if "nowhere" in arguments else 2)
+    assert done.stderr.strip()
+
+
+# --- the other commands ---------------------------------------------------------------------------------------------
+
+
+def test_validate_needs_no_reference(made, tmp_path):
+    kit = tmp_path / "kit"
+    kit.mkdir()
+    for name in ("challenge.toml", "cases.csv"):
+        shutil.copy(made.challenge / name, kit)
+    done = evaluation("validate", "--challenge", kit, "--submission", made.submissions["finder"])
+    assert done.returncode == 0
+    assert done.stdout == "Valid: all 8 cases of 'Demo: nuclei of four patients' can be scored.\n"
+
+
+def test_validate_gives_findings_as_json(made, submission):
+    put(-1)(submission)
+    done = evaluation("validate", "--challenge", made.challenge, "--submission", submission, "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert document["valid"] is False
+    assert [finding["code"] for finding in document["findings"]] == ["negative-label"]
+
+
+def test_rasterise_writes_label_maps_that_can_be_read_back(made, tmp_path):
+    done = evaluation("rasterise", "--challenge", made.challenge, "--output", tmp_path)
+    assert done.returncode == 0
+    rows = list(csv.DictReader((tmp_path / "instances.csv").read_text().splitlines()))
+    report = json.loads((tmp_path / "rasterisation.json").read_text())
+    for case, facts in report["cases"].items():
+        labels = tifffile.imread(tmp_path / "labels" / case[:2] / f"{case}.tif")
+        mine = [row for row in rows if row["case"] == case]
+        assert facts["outlines"] >= len(mine) > 0
+        assert np.bincount(labels.reshape(-1))[1:].tolist() == [int(row["area_px"]) for row in mine]
+
+
+def test_rasterise_keeps_overlapping_nuclei_apart_on_pages(made, tmp_path):
+    challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    with (challenge / "challenge.toml").open("a") as toml:
+        toml.write('[reference]\noverlap = "keep"\n')
+    assert evaluation("rasterise", "--challenge", challenge, "--output", tmp_path / "out").returncode == 0
+    rows = [
+        row
+        for row in csv.DictReader((tmp_path / "out" / "instances.csv").read_text().splitlines())
+        if row["case"] == "P1_1"
+    ]
+    pages = tifffile.imread(tmp_path / "out" / "labels" / "P1" / "P1_1.tif")
+    assert pages.ndim == 3
+    areas = sum(np.bincount(page.reshape(-1), minlength=len(rows) + 1)[1:] for page in pages)
+    assert areas.tolist() == [int(row["area_px"]) for row in rows]
+
+
+def test_init_reads_sizes_and_leaves_unknown_ones_open(made, tmp_path):
+    for name, size in (("P1_1", (280, 330)), ("P2_1", None)):
+        folder = tmp_path / "mine" / "reference" / name[:2]
+        folder.mkdir(parents=True)
+        shutil.copy(made.challenge / "reference" / name[:2] / f"{name}.xml", folder)
+        if size:
+            tifffile.imwrite(folder / f"{name}.tif", np.zeros((*size, 3), np.uint8))
+    done = evaluation("init", "--preset", "monusac2020", tmp_path / "mine")
+    assert done.returncode == 0
+    assert (tmp_path / "mine" / "cases.csv").read_text() == "case,group,height,width\nP1_1,P1,280,330\nP2_1,P2,,\n"
+    assert "No image beside 1 reference files ('P2_1')" in done.stdout
+    text = (tmp_path / "mine" / "cases.csv").read_text().replace("P2_1,P2,,", "P2_1,P2,240,210")
+    (tmp_path / "mine" / "cases.csv").write_text(text)
+    assert evaluation("rasterise", "--challenge", tmp_path / "mine", "--output", tmp_path / "out").returncode == 0
+    again = evaluation("init", "--preset", "monusac2020", tmp_path / "mine")
+    assert (again.returncode, "[file-exists]" in again.stderr) == (2, True)
+
+
+def test_init_in_an_empty_folder_says_what_to_do_next(tmp_path):
+    done = evaluation("init", "--preset", "monusac2020", "--name", 'A "quoted" name', tmp_path / "new")
+    assert done.returncode == 0
+    assert "put the reference files at reference/{group}/{case}.xml" in done.stdout
+    assert 'name = "A \\"quoted\\" name"' in (tmp_path / "new" / "challenge.toml").read_text()
+
+
+def test_presets_and_explanations_are_listed():
+    assert evaluation("presets").stdout.startswith("monusac2020 ")
+    assert "unknown-class" in evaluation("explain").stdout
+    page = evaluation("explain", "[unknown-class]")
+    assert page.returncode == 0
+    assert "What to do:" in page.stdout
+
+
+def test_demo_tells_three_teams_apart(tmp_path):
+    done = evaluation("demo", "--output", tmp_path / "demo")
+    assert done.returncode == 0
+    assert "Panoptic quality puts the three within 0.0" in done.stdout
+    assert sorted(path.name for path in (tmp_path / "demo" / "results").iterdir()) == ["finder", "namer", "outliner"]
+
+
+# --- real data ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def derived(shared_data, tmp_path_factory):
+    """MoNuSAC's forms with expected values of the published code; the challenge is three keys."""
+    folder = tmp_path_factory.mktemp("derived")
+    shutil.copytree(shared_data / "monusac_challenge" / "ground_truth", folder / "challenge")
+    text = 'format_version = 1\nname = "derived"\npreset = "monusac2020"\n'
+    (folder / "challenge").chmod(0o755)
+    (folder / "challenge" / "challenge.toml").write_text(text)
+    done = score(folder / "challenge", shared_data / "monusac_challenge" / "submission", folder / "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = json.loads((shared_data / "monusac_challenge" / "expected.json").read_text())
+    return (
+        json.loads((folder / "out" / "metrics.json").read_text()),
+        json.loads((folder / "out" / "details.json").read_text()),
+        expected,
+    )
+
+
+PATHS = {
+    "pq_group_mean": "panoptic.pq",
+    "dq_group_mean": "panoptic.rq",
+    "sq_group_mean": "panoptic.sq",
+    "det_acc": "detection.threat_score",
+    "det_prec": "detection.precision",
+    "det_rec": "detection.recall",
+    "det_f1": "detection.f1",
+    "balanced_accuracy": "classification.balanced_accuracy",
+    "iou_class_mean": "segmentation.iou_class_mean",
+    "hausdorff_px": "segmentation.hausdorff_px",
+    **{
+        f"class_{short}_{name.lower()}": f"classification.per_class.{name}.{long}"
+        for name in ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
+        for short, long in (("prec", "precision"), ("rec", "recall"), ("f1", "f1"))
+    },
+}
+
+
+@pytest.mark.parametrize("rule", ["strict_iou", "centroid"])
+def test_every_value_of_the_published_code_is_met(derived, rule):
+    metrics, details, expected = derived
+    tree = metrics if rule == "strict_iou" else metrics["alternatives"]["best_iou_centroid_inside"]
+    found = {}
+    for key, path in PATHS.items():
+        node = tree
+        for part in (*path.split("."), "group_mean"):
+            node = node[part]
+        found[key] = node
+    matrix = expected[rule]["confusion_matrix"]
+    values = {key: value for key, value in expected[rule].items() if key != "confusion_matrix"}
+    assert found == pytest.approx(values, abs=1e-6)
+    name = "iou_above" if rule == "strict_iou" else "best_iou_centroid_inside"
+    assert details["pooled"]["rules"][name]["counts"]["confusion_matrix"] == matrix
+
+
+def test_init_reads_the_headers_of_real_slides(shared_data, tmp_path):
+    folder = tmp_path / "real" / "reference" / "A9K0"
+    folder.mkdir(parents=True)
+    for path in (shared_data / "monusac").iterdir():
+        shutil.copy(path, folder)
+    assert evaluation("init", "--preset", "monusac2020", tmp_path / "real").returncode == 0
+    assert (tmp_path / "real" / "cases.csv").read_text().splitlines()[1:] == [
+        "A9K0_1,A9K0,1153,1307",
+        "A9K0_3,A9K0,185,497",
+    ]
+    assert evaluation("rasterise", "--challenge", tmp_path / "real", "--output", tmp_path / "out").returncode == 0
+    report = json.loads((tmp_path / "out" / "rasterisation.json").read_text())["cases"]["A9K0_1"]
+    assert (report["contested_px"], report["outlines_self_intersecting"]) == (592, 76)
