@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds the image: ./build.sh [arguments for 'build', such as --build-arg PYTHON_IMAGE=… or --volume …]
+#   IMAGE    its name (localhost/nuclei-evaluation:latest)
+set -euo pipefail
+
+root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=setup/container.sh
+source "$root/setup/container.sh"
+
+engine=$(find_engine) || { echo "$no_engine" >&2; exit 75; }
+
+"$engine" build --platform linux/amd64 --tag "$image" --file "$root/Dockerfile" \
+  --build-arg VERSION="$(version_of "$root")" --build-arg REVISION="$(revision_of "$root")" \
+  "$@" "$root"
+
+bytes=$("$engine" image inspect --format '{{.Size}}' "$image")
+echo "Built $image with $engine: $((bytes / 1000000)) MB."

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Writes what is uploaded to the platform: the image, the ground truth, and the SHA-256 of both.
+#   ./export.sh [FOLDER] [GROUND_TRUTH]     FOLDER: export/    GROUND_TRUTH: ground_truth/
+#   IMAGE    the image's name (localhost/nuclei-evaluation:latest); build it first with ./build.sh
+set -euo pipefail
+
+root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=setup/container.sh
+source "$root/setup/container.sh"
+
+folder=${1:-$root/export}
+ground_truth=${2:-$root/ground_truth}
+stop() { printf '%s\n' "$*" >&2; exit 1; }
+
+engine=$(find_engine) || stop "$no_engine"
+"$engine" image inspect "$image" >/dev/null 2>&1 || stop "There is no image '$image'. Run ./build.sh first."
+[[ -f $ground_truth/challenge.toml ]] || stop "There is no challenge.toml in '$ground_truth'."
+
+# What the platform checks when an image is uploaded.
+read -r system user entrypoint < <("$engine" image inspect \
+  --format '{{.Os}}/{{.Architecture}} {{or .Config.User "none"}} {{or .Config.Entrypoint "none"}}' "$image")
+[[ $system == linux/amd64 ]] || stop "'$image' is $system; the platform takes linux/amd64."
+case ${user%%:*} in none | root | 0) stop "'$image' runs as '$user'; the platform wants a user other than root." ;; esac
+[[ $entrypoint != none ]] || stop "'$image' has no entrypoint."
+
+mkdir -p -- "$folder"
+if [[ $folder == "$root/export" ]]; then echo '*' >"$folder/.gitignore"; fi
+folder=$(cd -- "$folder" && pwd)
+work=$(mktemp -d -- "$folder/.exporting.XXXXXX")
+trap 'rm -rf -- "$work"' EXIT
+name=nuclei-evaluation-$(version_of "$root")
+
+# Gzip without name and time; the formats that both engines can write and the platform reads.
+format=()
+if [[ $engine == podman ]]; then format=(--format docker-archive); fi
+"$engine" save ${format[@]+"${format[@]}"} "$image" | gzip -n >"$work/$name.tar.gz"
+
+# The same files give the same bytes: sorted, with fixed times, owners and modes, and without litter.
+tar --create --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=gnu \
+  --exclude=.DS_Store --exclude=__MACOSX --exclude='._*' --exclude=__pycache__ --exclude='.git*' \
+  --directory "$ground_truth" . | gzip -n >"$work/ground_truth.tar.gz"
+
+(cd "$work" && sha256sum -- "$name.tar.gz" ground_truth.tar.gz >SHA256SUMS)
+mv -f -- "$work/$name.tar.gz" "$work/ground_truth.tar.gz" "$work/SHA256SUMS" "$folder/"
+
+cat <<END
+In $folder:
+  $name.tar.gz     upload as a method of the phase (Admin, Methods, Add method)
+  ground_truth.tar.gz     upload as the ground truth of the phase (Admin, Ground Truths, Add ground truth)
+  SHA256SUMS
+END
+cat -- "$folder/SHA256SUMS"
