@@ -187,7 +187,6 @@ class RankingRules(Rules):
 class LimitRules(Rules):
     """Bounds on what is read from strangers. They refuse inputs; they never change a score."""
 
-    pixels_per_image: Annotated[int, Field(ge=1)] = 2_000_000_000
     vertices_per_file: Annotated[int, Field(ge=3)] = 50_000_000
     bytes_per_file: Annotated[int, Field(ge=1)] = 2_000_000_000
 

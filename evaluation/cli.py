@@ -59,7 +59,8 @@ def score(challenge: Path | None, submission: Path | None, output: Path | None, 
         from evaluation.report.tables import score_table
 
         rule, scores = next(iter(result.scores.items()))
-        show(score_table(scores, f"{result.challenge.name}, matched by {rule}"))
+        title = f"{result.challenge.name}, matched by {rule}"
+        show(score_table(scores, title, unit=result.challenge.aggregation.unit))
         show_findings(result.findings)
         click.echo(f"Written to {output}: metrics.json, details.json, objects.csv")
 

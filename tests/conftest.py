@@ -15,3 +15,7 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"NOT TESTED ON REAL DATA: the folder {SHARED_DATA} is missing")
     return SHARED_DATA
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--renew-golden", action="store_true", help="write the golden results of tests/golden anew")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import SimpleITK as sitk
 import tifffile
 from scipy.io import loadmat, savemat
 
@@ -506,3 +507,83 @@ def test_init_reads_the_headers_of_real_slides(shared_data, tmp_path):
     assert evaluation("rasterise", "--challenge", tmp_path / "real", "--output", tmp_path / "out").returncode == 0
     report = json.loads((tmp_path / "out" / "rasterisation.json").read_text())["cases"]["A9K0_1"]
     assert (report["contested_px"], report["outlines_self_intersecting"]) == (592, 76)
+
+
+# --- label images ---------------------------------------------------------------------------------------------------
+
+CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
+
+
+def write_image(path: Path, labels: np.ndarray) -> None:
+    if path.suffix == ".npy":
+        np.save(path, labels)
+    elif path.suffix == ".tif":
+        tifffile.imwrite(path, labels, compression="deflate")
+    else:
+        sitk.WriteImage(sitk.GetImageFromArray(labels), path, useCompression=True)
+
+
+def masks_of(submission: Path) -> dict[str, dict[str, np.ndarray]]:
+    return {
+        case.name: {
+            name: loadmat(case / name / "1.mat")["n_ary_mask"] for name in CLASSES if (case / name / "1.mat").exists()
+        }
+        for case in sorted(submission.glob("*/*"))
+    }
+
+
+def with_submission_rules(challenge: Path, rules: str) -> Path:
+    with (challenge / "challenge.toml").open("a") as toml:
+        toml.write(f"[submission]\n{rules}\n")
+    return challenge
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".tif", ".mha"])
+def test_label_images_of_a_class_score_like_mat_files(made, tmp_path, suffix):
+    challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    with_submission_rules(challenge, f'format = "label_image"\nfiles = "{{case}}_{{class}}{suffix}"')
+    (tmp_path / "images").mkdir()
+    for case, masks in masks_of(made.submissions["finder"]).items():
+        for name, labels in masks.items():
+            write_image(tmp_path / "images" / f"{case}_{name}{suffix}", labels.astype(np.uint16))
+    done = score(challenge, tmp_path / "images", tmp_path / "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    score(made.challenge, made.submissions["finder"], tmp_path / "mat")
+    assert scores_of(tmp_path / "out") == scores_of(tmp_path / "mat")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".tif", ".mha"])
+def test_a_label_image_with_a_class_map_scores_like_files_of_a_class(made, tmp_path, suffix):
+    """Nuclei of different classes may overlap in files of a class but not in one image, so they are cut here first."""
+    values = "{ Epithelial = 4, Lymphocyte = 1, Neutrophil = 2, Macrophage = 9 }"
+    mapped = with_submission_rules(
+        Path(shutil.copytree(made.challenge, tmp_path / "mapped")),
+        f'format = "label_image"\nfiles = "{{case}}{suffix}"\n'
+        f'class_map = "{{case}}_class{suffix}"\nclass_values = {values}',
+    )
+    by_class = with_submission_rules(
+        Path(shutil.copytree(made.challenge, tmp_path / "by_class")),
+        f'format = "label_image"\nfiles = "{{case}}_{{class}}{suffix}"',
+    )
+    folders = tmp_path / "one", tmp_path / "four"
+    for folder in folders:
+        folder.mkdir()
+    for case, masks in masks_of(made.submissions["finder"]).items():
+        shape = next(iter(masks.values())).shape
+        labels, classes = np.zeros((2, *shape), np.int32)
+        for name, value in zip(CLASSES, (4, 1, 2, 9), strict=True):
+            mask = masks.get(name, np.zeros(shape, np.int32))
+            labels[mask > 0] = mask[mask > 0] + value * 1000
+            classes[mask > 0] = value
+        write_image(folders[0] / f"{case}{suffix}", labels)
+        write_image(folders[0] / f"{case}_class{suffix}", classes.astype(np.uint8))
+        for name, value in zip(CLASSES, (4, 1, 2, 9), strict=True):
+            write_image(folders[1] / f"{case}_{name}{suffix}", np.where(classes == value, labels, 0))
+    for challenge, folder in zip((mapped, by_class), folders, strict=True):
+        assert score(challenge, folder, tmp_path / f"out_{folder.name}").returncode == 0
+    assert scores_of(tmp_path / "out_one") == scores_of(tmp_path / "out_four")
+
+
+def scores_of(folder: Path) -> dict[str, object]:
+    metrics = json.loads((folder / "metrics.json").read_text())
+    return {key: value for key, value in metrics.items() if key != "challenge"}

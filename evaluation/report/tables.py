@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich import box
 from rich.table import Table
 
-from evaluation.model import MetricScores, RasterisationReport, UnitMean
+from evaluation.model import AggregationUnit, MetricScores, RasterisationReport, UnitMean
 
 HEADLINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "Finding the nuclei": (("detection", "precision"), ("detection", "recall"), ("detection", "f1")),
@@ -25,12 +25,16 @@ def shown(mean: UnitMean) -> str:
     return f"{mean.score.value:.4f}" if mean.score.value is not None else f"– ({mean.score.undefined})"
 
 
-def score_table(scores: Sequence[MetricScores], title: str) -> Table:
-    """The headline scores of one submission: three skills apart, panoptic quality beside them."""
+MEANS = {"pooled": "pooled", "group": "mean over groups", "case": "mean over cases"}
+
+
+def score_table(scores: Sequence[MetricScores], title: str, *, unit: AggregationUnit) -> Table:
+    """The headline scores of one submission: three skills apart, panoptic quality beside them; ``unit`` comes first."""
+    order = sorted(MEANS, key=lambda kind: kind != unit)
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     table.add_column("")
-    for heading in ("pooled", "mean over groups", "mean over cases"):
-        table.add_column(heading, justify="right")
+    for kind in order:
+        table.add_column(MEANS[kind], justify="right")
     by_path = {metric.path: metric for metric in scores}
     for skill, paths in HEADLINES.items():
         present = [by_path[path] for path in paths if path in by_path]
@@ -38,8 +42,8 @@ def score_table(scores: Sequence[MetricScores], title: str) -> Table:
             table.add_row(f"[bold]{skill}[/bold]")
         for metric in present:
             arrow = "↓" if metric.better == "lower" else "↑"
-            means = (metric.pooled, metric.group_mean, metric.case_mean)
-            table.add_row(f"  {'.'.join(metric.path)} {arrow}", *map(shown, means))
+            means = {"pooled": metric.pooled, "group": metric.group_mean, "case": metric.case_mean}
+            table.add_row(f"  {'.'.join(metric.path)} {arrow}", *(shown(means[kind]) for kind in order))
     return table
 
 

@@ -60,16 +60,25 @@ run tools --entrypoint /bin/sh "$IMAGE" -c \
   'for tool in gcc cc /opt/venv/bin/pip; do if command -v "$tool"; then exit 1; fi; done'
 ((code == 0)) || failed "it holds $(cat -- "$work/tools.out")."
 
-# A submission that is empty: every case is missing, and the preset gives those the worst score.
-mkdir -- "$work/input" "$work/output" "$work/uploaded"
-chmod 0777 -- "$work/output"
+# A submission of the demo against the image's own ground truth: the same bytes as on any machine, and silence.
+# The platform's ground-truth folder always exists, here empty; /input is a symlink there, so it is one here.
+mkdir -- "$work/empty" "$work/output" "$work/broken"
+chmod 0777 -- "$work/output" "$work/broken"
+"$root/.venv-test/bin/python" -c "
+from pathlib import Path; from evaluation.demo import write_demo; write_demo(Path('$work/demo'))"
+ln -s -- "$work/demo/submissions/finder" "$work/input"
 run score --volume "$work/input:/input:ro" --volume "$work/output:/output" \
-  --volume "$work/uploaded:/opt/ml/input/data/ground_truth:ro" "$IMAGE"
-case $code in
-  0) [[ -s $work/output/metrics.json ]] || failed "exit code 0 without metrics.json." ;;
-  1) [[ ! -e $work/output/metrics.json ]] || failed "a rejected submission left metrics.json." ;;
-  *) tail -n 5 "$work/score.err"; failed "an empty submission ended with exit code $code; expected 0 or 1." ;;
-esac
-tail -n 1 "$work/score.err"
+  --volume "$work/empty:/opt/ml/input/data/ground_truth:ro" "$IMAGE"
+((code == 0)) || { tail -n 5 "$work/score.err"; failed "the demo's submission ended with exit code $code."; }
+[[ ! -s $work/score.err ]] || { cat -- "$work/score.err"; failed "stderr is not empty on success."; }
+cmp -- "$work/output/metrics.json" "$root/tests/golden/demo_finder.json" || failed "metrics.json is not the golden one."
 
-echo "The image was built and started as the platform does; the full proof is not written yet."
+# A submission without a file: exit code 1, one line for the participant, and no result.
+run broken --volume "$work/empty:/input:ro" --volume "$work/broken:/output" \
+  --volume "$work/demo/challenge:/opt/ml/input/data/ground_truth:ro" "$IMAGE"
+((code == 1)) || { tail -n 5 "$work/broken.err"; failed "an empty submission ended with exit code $code; expected 1."; }
+[[ $(tail -n 1 "$work/broken.err") == "Submission rejected: [empty-submission]"* ]] ||
+  { tail -n 1 "$work/broken.err"; failed "the last line on stderr is not that of an empty submission."; }
+[[ -z $(ls -A -- "$work/broken") ]] || failed "a rejected submission left files."
+
+echo "The image was built, scored the demo to the byte and refused an empty submission; the full proof is not written yet."
