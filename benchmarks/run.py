@@ -19,10 +19,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from evaluation.model import LabelMaps
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
@@ -56,23 +58,26 @@ CONTENDERS = {
 MEMORY_LIMIT = 3  # times the bytes of the label maps, which are among them
 
 
-# --- the jobs: each takes the four arrays of one image and gives (pairs, sum of their Hausdorff distances or None) ---
+# --- the jobs: each takes all images and gives, for each, (pairs, sum of their Hausdorff distances or None) ----------
 
-Job = Callable[[Any], tuple[int, float | None]]
+Job = Callable[[Sequence[LabelMaps]], list[tuple[int, float | None]]]
 
 
 def sum_job() -> Job:
-    return lambda maps: (int(maps.reference.sum() + maps.prediction.sum()) and 0, None)
+    return each(lambda maps: (int(maps.reference.sum() + maps.prediction.sum()) and 0, None))
+
+
+def each(job: Callable[[LabelMaps], tuple[int, float | None]]) -> Job:
+    """The job of a contender that takes one image at a time."""
+    return lambda images: [job(maps) for maps in images]
 
 
 def our_job(hausdorff: bool) -> Job:
     from evaluation.pipeline import count_label_maps
 
-    def job(maps: Any) -> tuple[int, float | None]:
-        counts = count_label_maps(
-            maps.reference, maps.prediction, maps.reference_class, maps.prediction_class, hausdorff=hausdorff
-        )
-        return counts.true_positives, float(counts.hausdorff_px.sum()) if hausdorff else None
+    def job(images: Sequence[LabelMaps]) -> list[tuple[int, float | None]]:
+        counts = count_label_maps(images, hausdorff=hausdorff)
+        return [(c.true_positives, float(c.hausdorff_px.sum()) if hausdorff else None) for c in counts]
 
     return job
 
@@ -80,10 +85,7 @@ def our_job(hausdorff: bool) -> Job:
 def stardist_job() -> Job:
     from stardist.matching import matching
 
-    def job(maps: Any) -> tuple[int, float | None]:
-        return matching(maps.reference, maps.prediction, thresh=0.5, report_matches=True).tp, None
-
-    return job
+    return each(lambda maps: (matching(maps.reference, maps.prediction, thresh=0.5, report_matches=True).tp, None))
 
 
 def panoptica_job() -> Job:
@@ -103,12 +105,12 @@ def panoptica_job() -> Job:
         global_metrics=[],
     )
 
-    def job(maps: Any) -> tuple[int, float | None]:
+    def job(maps: LabelMaps) -> tuple[int, float | None]:
         (result,) = evaluator.evaluate(maps.prediction, maps.reference, result_all=False).values()
         distances = result.get_list_metric(panoptica.Metric.HD, mode=panoptica.MetricMode.ALL) if result.tp else []
         return result.tp, float(sum(distances))
 
-    return job
+    return each(job)
 
 
 JOBS: dict[str, Callable[[], Job]] = {
@@ -130,7 +132,7 @@ def measure(contender: str, set_name: str, seconds: float) -> dict[str, Any]:
 
     job = JOBS[contender]()
     for warm_up in range(3):  # compiles what is compiled at first use
-        job(draw_label_maps(seeded(warm_up), (120, 150), 12, Mistakes(grow_px=1, missed=0.1)))
+        job([draw_label_maps(seeded(warm_up), (120, 150), 12, Mistakes(grow_px=1, missed=0.1))])
     baseline = resident_bytes()
     images = sets.SETS[set_name]()
     array_bytes = sum(maps.reference.nbytes + maps.prediction.nbytes for maps in images)
@@ -149,7 +151,7 @@ def measure(contender: str, set_name: str, seconds: float) -> dict[str, Any]:
     while not times or (time.perf_counter() - begin < seconds and len(times) < 25):
         yardstick.append(timed(total))
         results.clear()
-        times.append(timed(lambda: results.extend(job(maps) for maps in images)))
+        times.append(timed(lambda: results.extend(job(images))))
     pairs = sum(result[0] for result in results)
     distances = [result[1] for result in results if result[1] is not None]
     return {

@@ -22,7 +22,7 @@ from evaluation.findings import Finding, did_you_mean, quote
 from evaluation.formats import read_class_map, read_labels
 from evaluation.formats.aperio_xml import read_aperio_xml
 from evaluation.formats.label_array import find_binary_mask
-from evaluation.instances.boundary import boundaries_of, runs_by_instance
+from evaluation.instances.boundary import boundaries_of, join_boundaries, runs_by_instance
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.labels import instances_from_label_images, instances_from_labels
 from evaluation.instances.prepare import PreparedReference, prepare_reference
@@ -31,11 +31,13 @@ from evaluation.metrics import Metric, count_matches, hausdorff_distances, metri
 from evaluation.model import (
     AGGREGATIONS,
     BorderRule,
+    Boundaries,
     Case,
     CaseResult,
     Float64,
     Instances,
     LabelImage,
+    LabelMaps,
     MatchCounts,
     Matches,
     MetricScores,
@@ -54,50 +56,46 @@ from evaluation.version import __version__
 Progress = Callable[[int, int], None]
 Outcome = TypeVar("Outcome")
 PAIRS_AT_ONCE = 2048  # whose boundaries are held together; they stay in the cache
+CASES_AT_ONCE = 8  # that a worker takes at a time
 POOL_FROM_PX = 20_000_000  # fewer pixels are scored sooner than worker processes have started
 
 
-# --- the street, for one case ---------------------------------------------------------------------------------------
+# --- the street, case by case ---------------------------------------------------------------------------------------
 
 
-def evaluate_case(
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchedCase:
+    """A case whose nuclei are paired, by the name of the matching rule, and not yet measured.
+
+    prediction  what is scored: instances in ignore regions have left
+    submitted   number of instances before, or None if the case was not submitted
+    """
+
+    case: Case
+    reference: PreparedReference
+    prediction: Instances
+    submitted: int | None
+    table: OverlapTable
+    matches: dict[str, Matches]
+
+
+def match_case(
     challenge: Challenge, case: Case, reference: PreparedReference, prediction: Instances | None
-) -> CaseResult:
-    """Match and measure one case under all matching rules of the challenge. ``prediction`` None: not submitted."""
-    missing = prediction is None
+) -> MatchedCase:
+    """Match one case under all rules of the challenge. ``prediction`` None: not submitted."""
     submitted = instances_from_label_images([], case.shape_yx) if prediction is None else prediction
     ignore = challenge.reference.ignore
     predicted = submitted
     if ignore.policy is not None:
         predicted = apply_ignore_region(submitted, reference.ignore, ignore.policy, ignore.fraction)
     table = overlap_table(reference.instances, predicted)
-    matches = {rule.name: match(rule, table, reference.instances, predicted) for rule in challenge.matching.rules}
-    wants_distances = "segmentation" in challenge.metrics.families
-    distances = (
-        measure_distances(reference.instances, predicted, list(matches.values()), border=challenge.metrics.boundary)
-        if wants_distances
-        else [None] * len(matches)
-    )
-    counts = {
-        name: count_matches(
-            reference.instances,
-            predicted,
-            found,
-            classes=len(challenge.classes),
-            distances_px=distances_px,
-            missing=missing,
-        )
-        for (name, found), distances_px in zip(matches.items(), distances, strict=True)
-    }
-    return CaseResult(
+    return MatchedCase(
         case=case,
-        missing=missing,
-        reference=object_list(reference.instances, table.reference_area_px),
-        prediction=object_list(predicted, table.prediction_area_px),
-        ignored_predictions=len(submitted) - len(predicted),
-        matches=matches,
-        counts=counts,
-        rasterisation=reference.report,
+        reference=reference,
+        prediction=predicted,
+        submitted=None if prediction is None else len(submitted),
+        table=table,
+        matches={rule.name: match(rule, table, reference.instances, predicted) for rule in challenge.matching.rules},
     )
 
 
@@ -110,22 +108,73 @@ def match(
     return match_best_iou_centroid_inside(table, reference, prediction, class_aware=rule.class_aware)
 
 
-def measure_distances(
-    reference: Instances, prediction: Instances, matches: Sequence[Matches], *, border: BorderRule
-) -> list[tuple[Float64, Float64]]:
-    """Hausdorff distances of the pairs of several matchings; a pair that several have is measured once."""
-    keys = [m.reference_index.astype(np.int64) * len(prediction) + m.prediction_index for m in matches]
-    pairs, places = np.unique(np.concatenate(keys), return_inverse=True)
-    indices = np.divmod(pairs, max(len(prediction), 1))
-    sides = runs_by_instance(reference), runs_by_instance(prediction)
-    maximum, percentile = np.empty((2, len(pairs)))
-    for first in range(0, len(pairs), PAIRS_AT_ONCE):
-        part = slice(first, first + PAIRS_AT_ONCE)
-        maximum[part], percentile[part] = hausdorff_distances(
-            *(boundaries_of(runs, index[part], border=border) for runs, index in zip(sides, indices, strict=True))
+def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[CaseResult]:
+    """Count and measure the pairs of several cases; distances are measured for all of them together."""
+    distances: Sequence[Sequence[Distances | None]] = [[None] * len(case.matches) for case in matched]
+    if "segmentation" in challenge.metrics.families:
+        distances = measure_distances(
+            [(case.reference.instances, case.prediction, list(case.matches.values())) for case in matched],
+            border=challenge.metrics.boundary,
         )
-    of_matching = np.split(places, np.cumsum([len(key) for key in keys])[:-1])
-    return [(maximum[place], percentile[place]) for place in of_matching]
+    return [
+        CaseResult(
+            case=case.case,
+            missing=case.submitted is None,
+            reference=object_list(case.reference.instances, case.table.reference_area_px),
+            prediction=object_list(case.prediction, case.table.prediction_area_px),
+            ignored_predictions=(case.submitted or 0) - len(case.prediction),
+            matches=case.matches,
+            counts={
+                name: count_matches(
+                    case.reference.instances,
+                    case.prediction,
+                    found,
+                    classes=len(challenge.classes),
+                    distances_px=distances_px,
+                    missing=case.submitted is None,
+                )
+                for (name, found), distances_px in zip(case.matches.items(), of_case, strict=True)
+            },
+            rasterisation=case.reference.report,
+        )
+        for case, of_case in zip(matched, distances, strict=True)
+    ]
+
+
+Distances = tuple[Float64, Float64]
+
+
+def measure_distances(
+    images: Sequence[tuple[Instances, Instances, Sequence[Matches]]], *, border: BorderRule
+) -> list[list[Distances]]:
+    """Hausdorff distances and their 95th percentiles, for each image and each of its matchings.
+
+    A pair that several matchings have is measured once. Pairs of all images go together, ``PAIRS_AT_ONCE`` at a time:
+    small images cost no more than large ones, and the boundaries of a large one are never all in memory.
+    """
+    boundaries: list[tuple[Boundaries, Boundaries]] = []
+    measured: list[Distances] = []
+    places = []
+    pairs = held = 0
+    for reference, prediction, matchings in images:
+        keys = [m.reference_index.astype(np.int64) * len(prediction) + m.prediction_index for m in matchings]
+        distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
+        places.append(np.split(place + pairs, np.cumsum([len(key) for key in keys])[:-1]))
+        pairs += len(distinct)
+        indices = np.divmod(distinct, max(len(prediction), 1))
+        sides = runs_by_instance(reference), runs_by_instance(prediction)
+        for first in range(0, len(distinct), PAIRS_AT_ONCE):
+            part = [index[first : first + PAIRS_AT_ONCE] for index in indices]
+            left, right = (boundaries_of(runs, index, border=border) for runs, index in zip(sides, part, strict=True))
+            boundaries.append((left, right))
+            held += len(part[0])
+            if held >= PAIRS_AT_ONCE:
+                measured.append(hausdorff_distances(*map(join_boundaries, zip(*boundaries, strict=True))))
+                boundaries, held = [], 0
+    if boundaries:
+        measured.append(hausdorff_distances(*map(join_boundaries, zip(*boundaries, strict=True))))
+    maximum, percentile = (np.concatenate([np.empty(0), *(pair[side] for pair in measured)]) for side in (0, 1))
+    return [[(maximum[place], percentile[place]) for place in of_image] for of_image in places]
 
 
 def object_list(instances: Instances, areas_px: npt.NDArray[np.int64]) -> ObjectList:
@@ -236,8 +285,11 @@ def score_submission(
     layout = find_case_files(files.names, challenge)
     if any(finding.severity == "error" for finding in layout.findings):
         raise SubmissionRejected(*all_findings(challenge, files, layout, workers, progress))
-    tasks = [(challenge, folder, files, case, layout.files.get(case.name)) for case in challenge.cases]
-    outcomes = list(run_tasks(score_case, tasks, challenge, workers, progress))
+    cases = [(case, layout.files.get(case.name)) for case in challenge.cases]
+    workers = workers or default_workers(challenge)
+    step = min(CASES_AT_ONCE, -(-len(cases) // workers))
+    tasks = [(challenge, folder, files, cases[first : first + step]) for first in range(0, len(cases), step)]
+    outcomes = [outcome for part in run_tasks(score_cases, tasks, workers, progress) for outcome in part]
     reference_faults = [f for outcome in outcomes for f in outcome.reference_faults]
     if reference_faults:
         raise ChallengeBroken(*reference_faults)
@@ -251,7 +303,7 @@ def score_submission(
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What a worker sends back about a case."""
+    """What a worker sends back about a case: a result, or what is at fault."""
 
     result: CaseResult | None = None
     reference_faults: tuple[Finding, ...] = ()
@@ -259,22 +311,36 @@ class CaseOutcome:
     warnings: tuple[Finding, ...] = ()
 
 
-def score_case(
-    challenge: Challenge, folder: Path, files: SubmissionFiles, case: Case, case_files: tuple[CaseFile, ...] | None
-) -> CaseOutcome:
-    """Read and evaluate one case. Faults come back as data, so that one pass finds all of them."""
-    try:
-        reference = read_reference(challenge, folder, case, with_geometry_report=False)
-    except InputFault as fault:
-        return CaseOutcome(reference_faults=fault.findings)
-    if case_files is None:
-        return CaseOutcome(evaluate_case(challenge, case, reference, None), warnings=reference.findings)
-    try:
-        prediction, warnings = read_prediction(challenge, files, case, case_files)
-    except InputFault as fault:
-        return CaseOutcome(prediction_faults=fault.findings)
-    result = evaluate_case(challenge, case, reference, prediction)
-    return CaseOutcome(result, warnings=(*reference.findings, *warnings))
+def score_cases(
+    challenge: Challenge,
+    folder: Path,
+    files: SubmissionFiles,
+    cases: Sequence[tuple[Case, tuple[CaseFile, ...] | None]],
+) -> list[CaseOutcome]:
+    """Read, match and measure some cases. Faults come back as data, so that one pass finds all of them."""
+    matched: list[MatchedCase] = []
+    warnings: list[tuple[Finding, ...]] = []
+    faulty: list[CaseOutcome] = []
+    for case, case_files in cases:
+        try:
+            reference = read_reference(challenge, folder, case, with_geometry_report=False)
+        except InputFault as fault:
+            faulty.append(CaseOutcome(reference_faults=fault.findings))
+            continue
+        prediction: Instances | None = None
+        of_prediction: tuple[Finding, ...] = ()
+        try:
+            if case_files is not None:
+                prediction, of_prediction = read_prediction(challenge, files, case, case_files)
+        except InputFault as fault:
+            faulty.append(CaseOutcome(prediction_faults=fault.findings))
+            continue
+        matched.append(match_case(challenge, case, reference, prediction))
+        warnings.append((*reference.findings, *of_prediction))
+    if faulty:
+        return faulty
+    results = measure_cases(challenge, matched)
+    return [CaseOutcome(result, warnings=told) for result, told in zip(results, warnings, strict=True)]
 
 
 def read_reference(challenge: Challenge, folder: Path, case: Case, *, with_geometry_report: bool) -> PreparedReference:
@@ -310,7 +376,7 @@ def read_reference(challenge: Challenge, folder: Path, case: Case, *, with_geome
 
 def read_prediction(
     challenge: Challenge, files: SubmissionFiles, case: Case, case_files: Sequence[CaseFile]
-) -> tuple[Instances, list[Finding]]:
+) -> tuple[Instances, tuple[Finding, ...]]:
     """The predicted instances of a case from its files, and warnings. Raises InputFault with all faults."""
     images: list[LabelImage] = []
     faults: list[Finding] = []
@@ -337,7 +403,7 @@ def read_prediction(
                 "Write the class into every pixel of the nucleus in the class map.",
             )
         )
-    return instances, warnings
+    return instances, tuple(warnings)
 
 
 def read_label_file(challenge: Challenge, files: SubmissionFiles, case: Case, file: CaseFile) -> LabelImage:
@@ -385,7 +451,7 @@ def all_findings(
 ) -> tuple[Finding, ...]:
     """Findings of the layout and of every file that could be assigned to a case."""
     tasks = [(challenge, files, case, layout.files[case.name]) for case in challenge.cases if case.name in layout.files]
-    of_files = run_tasks(check_case, tasks, challenge, workers, progress)
+    of_files = run_tasks(check_case, tasks, workers or default_workers(challenge), progress)
     return (*layout.findings, *(finding for findings in of_files for finding in findings))
 
 
@@ -393,7 +459,7 @@ def check_case(
     challenge: Challenge, files: SubmissionFiles, case: Case, case_files: tuple[CaseFile, ...]
 ) -> tuple[Finding, ...]:
     try:
-        return tuple(read_prediction(challenge, files, case, case_files)[1])
+        return read_prediction(challenge, files, case, case_files)[1]
     except InputFault as fault:
         return fault.findings
 
@@ -405,7 +471,7 @@ def rasterise_reference(
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder)
     tasks = [(challenge, folder, case) for case in challenge.cases]
-    outcomes = list(run_tasks(rasterise_case, tasks, challenge, workers, progress))
+    outcomes = list(run_tasks(rasterise_case, tasks, workers or default_workers(challenge), progress))
     faults = [finding for outcome in outcomes if isinstance(outcome, tuple) for finding in outcome]
     if faults:
         raise ChallengeBroken(*faults)
@@ -450,19 +516,18 @@ def check_columns(challenge: Challenge) -> None:
 # --- the worker pool ------------------------------------------------------------------------------------------------
 
 
+def default_workers(challenge: Challenge) -> int:
+    """As many as there are processors; one if starting them would take longer than the work."""
+    pixels = sum(case.height * case.width for case in challenge.cases)
+    return len(os.sched_getaffinity(0)) if pixels >= POOL_FROM_PX else 1
+
+
 def run_tasks(
-    function: Callable[..., Outcome],
-    tasks: Sequence[tuple[Any, ...]],
-    challenge: Challenge,
-    workers: int | None,
-    progress: Progress | None,
+    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int, progress: Progress | None
 ) -> Iterator[Outcome]:
     """Apply a function to all tasks; outcomes in the order of the tasks. Raises WorkerDied if a worker is lost."""
-    if workers is None:
-        pixels = sum(case.height * case.width for case in challenge.cases)
-        workers = len(os.sched_getaffinity(0)) if pixels >= POOL_FROM_PX else 1
-    workers = max(1, min(workers, len(tasks)))
-    outcomes = (function(*task) for task in tasks) if workers == 1 else in_pool(function, tasks, workers)
+    workers = min(workers, len(tasks))
+    outcomes = (function(*task) for task in tasks) if workers <= 1 else in_pool(function, tasks, workers)
     for done, outcome in enumerate(outcomes, start=1):
         if progress is not None:
             progress(done, len(tasks))
@@ -509,72 +574,62 @@ def score_instances(
     complete = challenge.model_copy(update={"cases": tuple(cases)})
     check_columns(complete)
     nothing = Region(np.empty(0, np.int64), np.empty(0, np.int64))
-    return summarise(
-        complete,
-        [
-            evaluate_case(complete, case, PreparedReference(images[case.name][0], nothing, None), images[case.name][1])
-            for case in cases
-        ],
-    )
+    matched = [
+        match_case(complete, case, PreparedReference(images[case.name][0], nothing), images[case.name][1])
+        for case in cases
+    ]
+    return summarise(complete, measure_cases(complete, matched))
 
 
-def count_label_maps(
-    reference_labels: npt.NDArray[np.integer[Any]],
-    prediction_labels: npt.NDArray[np.integer[Any]],
-    reference_classes: npt.ArrayLike,
-    prediction_classes: npt.ArrayLike,
-    *,
-    hausdorff: bool = True,
-) -> MatchCounts:
-    """Counts of one image from two label maps, matched by IoU above 1/2 whatever the classes.
+def count_label_maps(images: Sequence[LabelMaps], *, hausdorff: bool = True) -> list[MatchCounts]:
+    """Counts of each image from its two label maps, matched by IoU above 1/2 whatever the classes.
 
-    reference_classes, prediction_classes  class id of each instance, in ascending order of the labels
+    The engine without files and rules, for those who have dense arrays and want numbers fast.
 
     >>> import numpy as np
     >>> labels = np.array([[1, 1, 0, 4, 4]])
-    >>> count_label_maps(labels, 10 * labels, [1, 2], [1, 1]).confusion.tolist()
+    >>> maps = LabelMaps(labels, 10 * labels, np.array([1, 2]), np.array([1, 1]))
+    >>> count_label_maps([maps])[0].confusion.tolist()
     [[0, 0, 0], [0, 1, 0], [0, 1, 0]]
     """
-    reference, prediction, table = instances_and_overlaps(
-        reference_labels, prediction_labels, reference_classes, prediction_classes, with_runs=hausdorff
-    )
-    found = match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False)
-    return count_matches(
-        reference,
-        prediction,
-        found,
-        classes=int(max(reference.class_id.max(initial=1), prediction.class_id.max(initial=1))),
-        distances_px=measure_distances(reference, prediction, [found], border="open")[0] if hausdorff else None,
-    )
+    matched: list[tuple[Instances, Instances, list[Matches]]] = []
+    for maps in images:
+        reference, prediction, table = instances_and_overlaps(maps, with_runs=hausdorff)
+        found = match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False)
+        matched.append((reference, prediction, [found]))
+    distances: Sequence[Sequence[Distances | None]] = [[None]] * len(matched)
+    if hausdorff:
+        distances = measure_distances(matched, border="open")
+    return [
+        count_matches(
+            reference,
+            prediction,
+            found[0],
+            classes=int(max(reference.class_id.max(initial=1), prediction.class_id.max(initial=1))),
+            distances_px=distances_px[0],
+        )
+        for (reference, prediction, found), distances_px in zip(matched, distances, strict=True)
+    ]
 
 
-def instances_and_overlaps(
-    reference_labels: npt.NDArray[np.integer[Any]],
-    prediction_labels: npt.NDArray[np.integer[Any]],
-    reference_classes: npt.ArrayLike,
-    prediction_classes: npt.ArrayLike,
-    *,
-    with_runs: bool,
-) -> tuple[Instances, Instances, OverlapTable]:
+def instances_and_overlaps(maps: LabelMaps, *, with_runs: bool) -> tuple[Instances, Instances, OverlapTable]:
     """Both sides and their overlap table, in one pass over the pixels where the labels allow it.
 
     Without runs the instances have classes and ids only; nothing that matches at an IoU above 1/2 asks for more.
     """
-    pair = compare_label_maps(reference_labels, prediction_labels, with_runs=with_runs)
+    pair = compare_label_maps(maps.reference, maps.prediction, with_runs=with_runs)
     if pair is None:
-        reference = instances_from_labels(reference_labels, reference_classes)
-        prediction = instances_from_labels(prediction_labels, prediction_classes)
+        reference = instances_from_labels(maps.reference, maps.reference_class)
+        prediction = instances_from_labels(maps.prediction, maps.prediction_class)
         return reference, prediction, overlap_table(reference, prediction)
     none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
-    height, width = reference_labels.shape
+    height, width = maps.reference.shape
 
-    def side(ids: npt.NDArray[np.int64], classes: npt.ArrayLike, runs: Any) -> Instances:
-        class_id = np.zeros(len(ids), np.int16)
-        class_id[:] = np.asarray(classes)
-        return Instances((height, width), class_id, ids, *(runs or none))
+    def side(ids: npt.NDArray[np.int64], classes: npt.NDArray[np.int16], runs: Any) -> Instances:
+        return Instances((height, width), classes.astype(np.int16), ids, *(runs or none))
 
     return (
-        side(pair.reference_ids, reference_classes, pair.reference_runs),
-        side(pair.prediction_ids, prediction_classes, pair.prediction_runs),
+        side(pair.reference_ids, maps.reference_class, pair.reference_runs),
+        side(pair.prediction_ids, maps.prediction_class, pair.prediction_runs),
         pair.table,
     )

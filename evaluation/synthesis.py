@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.model import Bool, Float64, Int16, Int32, Int64, Outlines
+from evaluation.model import Bool, Float64, Int16, Int32, Int64, LabelMaps, Outlines
 
 ANGLES = 1024  # directions in which an outline may have a vertex
 COSINE = np.round(np.cos(2 * np.pi * np.arange(ANGLES) / ANGLES) * 2**20) / 2**20
@@ -76,20 +76,6 @@ class Mistakes:
     roughen_px: float = 0.0
     split: float = 0.0
     merged: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelMaps:
-    """Both sides of one image without overlaps: label k of a side is its nucleus k, 1…N without gaps.
-
-    reference, prediction              int32 (H, W), 0 background
-    reference_class, prediction_class  int16 (N,) and (M,), the class of label k at index k - 1
-    """
-
-    reference: Int32
-    prediction: Int32
-    reference_class: Int16
-    prediction_class: Int16
 
 
 def seeded(*seed: int) -> np.random.Generator:

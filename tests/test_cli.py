@@ -298,7 +298,7 @@ def test_a_killed_worker_ends_the_evaluation_without_a_result(made, tmp_path):
         "from evaluation.pipeline import WorkerDied\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from killer import kill_worker\n"
-        "pipeline.score_case = kill_worker\n"
+        "pipeline.score_cases = kill_worker\n"
         "sys.exit(cli.run(sys.argv[1:]))\n"
     )
     options = ["--challenge", made.challenge, "--submission", made.submissions["finder"]]

@@ -11,7 +11,7 @@ from literal import best_pairing, centroid_pixel, images, instances_of, iou, mas
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import label_maps, match_best_iou_centroid_inside, match_iou_above, overlap_table
 from evaluation.matching.table import disjoint_layers
-from evaluation.model import Instances
+from evaluation.model import Instances, LabelMaps
 from evaluation.pipeline import count_label_maps
 
 
@@ -229,4 +229,5 @@ def test_one_pass_over_two_label_maps_equals_runs_and_table(pair, block, factor)
 def test_rows_that_are_too_long_for_the_packing_go_the_general_way():
     labels = np.ones((1, 40_000), np.int32)
     assert label_maps.compare_label_maps(labels, labels, with_runs=False) is None
-    assert count_label_maps(labels, labels, [1], [1]).iou.tolist() == [1.0]
+    maps = LabelMaps(labels, labels, np.array([1]), np.array([1]))
+    assert count_label_maps([maps])[0].iou.tolist() == [1.0]

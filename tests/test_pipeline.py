@@ -10,9 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images
 
-from evaluation import Challenge, ChallengeBroken, instances_from_labels, instances_from_outlines, score_instances
+from evaluation import (
+    Challenge,
+    ChallengeBroken,
+    instances_from_labels,
+    instances_from_outlines,
+    pipeline,
+    score_instances,
+)
+from evaluation.model import LabelMaps
 from evaluation.pipeline import count_label_maps
 from evaluation.report.metrics_json import as_json
+from evaluation.synthesis import Mistakes, draw_label_maps
 
 
 def challenge(**rules) -> Challenge:
@@ -250,5 +259,17 @@ def test_class_aware_matching_pairs_equal_classes_only():
 
 def test_counting_label_maps_without_distances_leaves_them_out():
     labels = np.array([[1, 1, 0, 2]])
-    assert len(count_label_maps(labels, labels, [1, 1], [1, 1], hausdorff=False).hausdorff_px) == 0
-    assert count_label_maps(labels, labels, [1, 1], [1, 1]).hausdorff_px.tolist() == [0.0, 0.0]
+    maps = LabelMaps(labels, labels, np.array([1, 1]), np.array([1, 1]))
+    assert len(count_label_maps([maps], hausdorff=False)[0].hausdorff_px) == 0
+    assert [counts.hausdorff_px.tolist() for counts in count_label_maps([maps, maps])] == [[0.0, 0.0]] * 2
+
+
+def test_images_measured_together_are_measured_as_if_alone(monkeypatch):
+    rng = np.random.default_rng(8)
+    images = [draw_label_maps(rng, (150, 130), 12, Mistakes(grow_px=1, missed=0.1, shift_px=1)) for _ in range(5)]
+    alone = [count_label_maps([maps])[0] for maps in images]
+    for pairs in (1, 7, 2048):
+        monkeypatch.setattr(pipeline, "PAIRS_AT_ONCE", pairs)
+        for one, together in zip(alone, count_label_maps(images), strict=True):
+            assert one.hausdorff_px.tolist() == together.hausdorff_px.tolist()
+            assert one.hausdorff95_px.tolist() == together.hausdorff95_px.tolist()

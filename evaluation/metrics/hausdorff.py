@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 
 from evaluation.model import Boundaries, Float64, Int64
 
-STEP_ENTRIES = 1 << 16  # distances held at once; with their intermediate results they stay in the cache
+STEP_ENTRIES = 1 << 17  # distances held at once; with their intermediate results they stay in the cache
 PADDING = 1.4  # how much larger the largest pair of a batch may be than the smallest
 TREE_ENTRIES = 1 << 21  # a pair with more distances than this is cheaper with trees
 
