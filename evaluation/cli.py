@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -211,8 +211,8 @@ def show(table: Table) -> None:
     Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(table)
 
 
-def show_findings(findings: object) -> None:
-    for line in render_findings(findings):  # type: ignore[arg-type]
+def show_findings(findings: Iterable[Finding]) -> None:
+    for line in render_findings(findings):
         click.echo(line)
 
 

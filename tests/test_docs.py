@@ -106,3 +106,16 @@ def test_the_public_face_is_described_and_has_docstrings():
         assert f"`{name}`" in page, name
         assert name == "__version__" or getattr(evaluation, name).__doc__, name
     assert set(dir(evaluation)) == set(evaluation.__all__) == set(evaluation.HOMES)
+
+
+def test_the_table_in_the_readme_is_the_one_that_the_demo_prints():
+    done = subprocess.run(
+        [sys.executable, "-m", "evaluation", "demo"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    printed = [line.strip() for line in done.stdout.splitlines() if "." in line and ("↑" in line or "↓" in line)]
+    assert len(printed) == 11
+    assert set(printed) <= {line.strip() for line in text_of("README.md").splitlines()}

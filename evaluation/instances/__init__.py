@@ -1,0 +1,1 @@
+"""Annotations to instances: runs from labels and outlines, overlap rules, ignore regions, boundaries."""

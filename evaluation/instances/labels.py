@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def instances_from_label_images(images: Sequence[LabelImage], shape_yx: tuple[in
     for image in images:
         instances = instances_from_labels(image.labels, class_id=image.class_id)
         if image.class_map is not None:
-            instances = with_classes(instances, majority_classes(instances, image.class_map))
+            instances = replace(instances, class_id=majority_classes(instances, image.class_map))
         parts.append(instances)
     if len(parts) == 1:
         return parts[0]
@@ -70,18 +71,6 @@ def instances_from_label_images(images: Sequence[LabelImage], shape_yx: tuple[in
         run_start=start[order],
         run_stop=np.concatenate([part.run_stop for part in parts] or [start])[order],
         run_instance=np.concatenate(instance or [np.empty(0, np.int32)])[order],
-    )
-
-
-def with_classes(instances: Instances, class_id: npt.NDArray[np.int16]) -> Instances:
-    """The same instances with other classes."""
-    return Instances(
-        instances.shape_yx,
-        class_id,
-        instances.source_id,
-        instances.run_start,
-        instances.run_stop,
-        instances.run_instance,
     )
 
 

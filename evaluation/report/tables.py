@@ -25,14 +25,14 @@ def shown(mean: UnitMean) -> str:
     return f"{mean.score.value:.4f}" if mean.score.value is not None else f"– ({mean.score.undefined})"
 
 
-MEANS = {"pooled": "pooled", "group": "mean over groups", "case": "mean over cases"}
+MEANS = {"pooled": "pooled", "group": "group mean", "case": "case mean"}
 
 
 def score_table(scores: Sequence[MetricScores], title: str, *, unit: AggregationUnit) -> Table:
     """The headline scores of one submission: three skills apart, panoptic quality beside them; ``unit`` comes first."""
     order = sorted(MEANS, key=lambda kind: kind != unit)
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for kind in order:
         table.add_column(MEANS[kind], justify="right")
     by_path = {metric.path: metric for metric in scores}
@@ -50,7 +50,7 @@ def score_table(scores: Sequence[MetricScores], title: str, *, unit: Aggregation
 def comparison_table(teams: Mapping[str, Sequence[MetricScores]], aggregation: str, title: str) -> Table:
     """Several submissions side by side, a column each; the best value of a row stands out."""
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for team in teams:
         table.add_column(team, justify="right")
     by_team = {team: {metric.path: metric for metric in scores} for team, scores in teams.items()}
