@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from evaluation.findings import Finding
     from evaluation.instances.labels import instances_from_labels
     from evaluation.instances.outlines import instances_from_outlines
-    from evaluation.model import Case, Instances
-    from evaluation.pipeline import Result, check_submission, score_instances, score_submission
+    from evaluation.model import Case, Instances, LabelMaps
+    from evaluation.pipeline import Result, check_submission, count_label_maps, score_instances, score_submission
     from evaluation.version import __version__
 
 __all__ = [
@@ -40,10 +40,12 @@ __all__ = [
     "EvaluationError",
     "Finding",
     "Instances",
+    "LabelMaps",
     "Result",
     "SubmissionRejected",
     "__version__",
     "check_submission",
+    "count_label_maps",
     "instances_from_labels",
     "instances_from_outlines",
     "score_instances",
@@ -57,10 +59,12 @@ HOMES = {
     "EvaluationError": "errors",
     "Finding": "findings",
     "Instances": "model",
+    "LabelMaps": "model",
     "Result": "pipeline",
     "SubmissionRejected": "errors",
     "__version__": "version",
     "check_submission": "pipeline",
+    "count_label_maps": "pipeline",
     "instances_from_labels": "instances.labels",
     "instances_from_outlines": "instances.outlines",
     "score_instances": "pipeline",

@@ -71,6 +71,19 @@ CATALOGUE: dict[str, Explanation] = {
         example="[contradictory-rules] challenge.toml: reference.ignore.fraction: 0.5 with policy 'clip'; expected a "
         "fraction only with the policy 'drop_overlapping'.",
     ),
+    "invalid-text": Explanation(
+        title="A text file of the challenge cannot be read",
+        why="challenge.toml and cases.csv are text in UTF-8; spreadsheet programs often write another encoding.",
+        fix="Save the file as UTF-8.",
+        example="[invalid-text] cases.csv: bytes that are not UTF-8 (the first at 12); expected text in UTF-8. "
+        "Save it as 'CSV UTF-8' or plain UTF-8.",
+    ),
+    "no-challenge": Explanation(
+        title="There is no folder at the path of the challenge",
+        why="The challenge is a folder with challenge.toml, cases.csv and the reference.",
+        fix="Correct the path after --challenge.",
+        example="[no-challenge] 'my_chalenge': no such folder; expected the folder of a challenge.",
+    ),
     "invalid-cases": Explanation(
         title="cases.csv cannot be used",
         why="cases.csv is the list of what is scored: every row needs a name and a size, every name only once.",

@@ -13,7 +13,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -43,6 +43,10 @@ Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][
 Family = Literal["detection", "classification", "segmentation", "panoptic"]
 
 
+class RuleFault(ValueError):
+    """What a validator of rules finds: "kind|key|what we got|what we expected"; a bar in a value is quoted away."""
+
+
 class Rules(BaseModel):
     """A table of challenge.toml: unknown keys are refused, values are not converted, instances are frozen."""
 
@@ -67,9 +71,9 @@ class IgnoreRules(Rules):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         if self.classes and self.policy is None:
-            raise ValueError("contradictory|policy|missing although classes are listed|what the ignore classes do")
+            raise RuleFault("contradictory|policy|missing although classes are listed|what the ignore classes do")
         if (self.fraction is not None) != (self.policy == "drop_overlapping"):
-            raise ValueError(
+            raise RuleFault(
                 f"contradictory|fraction|{self.fraction} with policy {self.policy!r}"
                 "|a fraction with the policy 'drop_overlapping', and only with it"
             )
@@ -91,10 +95,15 @@ class ReferenceRules(Rules):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         check_pattern(self.files, "files", required={"case"}, allowed={"case", "group"})
-        if self.overlap == "ignore" and self.ignore.policy is None:
-            raise ValueError("contradictory|overlap|'ignore' without ignore.policy|a policy for the contested pixels")
+        if self.overlap == "ignore" and self.ignore.policy != "clip":
+            raise RuleFault(
+                f"contradictory|overlap|'ignore' with ignore.policy {self.ignore.policy!r}"
+                "|the policy 'clip', since contested pixels must leave both sides"
+            )
+        if "*" in self.files:
+            raise RuleFault("invalid|files|a '*'|the name of one file for each case")
         if self.overlap == "class_order" and self.overlap_scope == "class":
-            raise ValueError(
+            raise RuleFault(
                 "contradictory|overlap_scope|'class' with overlap 'class_order'"
                 "|'image', since the order of the classes decides between classes"
             )
@@ -122,13 +131,13 @@ class SubmissionRules(Rules):
         if self.class_map is not None:
             check_pattern(self.class_map, "class_map", required={"case"}, allowed={"case", "group"})
             if "{class}" in self.files:
-                raise ValueError(
+                raise RuleFault(
                     "contradictory|class_map|given although files holds {class}|a class map or one file per class"
                 )
         if (self.class_map is None) != (self.class_values is None):
-            raise ValueError("contradictory|class_values|class_map and class_values not both given|both or neither")
+            raise RuleFault("contradictory|class_values|class_map and class_values not both given|both or neither")
         if self.class_values is not None and len(set(self.class_values.values())) < len(self.class_values):
-            raise ValueError("contradictory|class_values|a value that stands for two classes|a value for each class")
+            raise RuleFault("contradictory|class_values|a value that stands for two classes|a value for each class")
         return self
 
 
@@ -144,9 +153,23 @@ class IouAbove(MatchingRule):
     rule: Literal["iou_above"]
     threshold: Annotated[float, Field(ge=0, lt=1)]
 
+    @model_validator(mode="after")
+    def check_consistency(self) -> Self:
+        if round(self.threshold, 6) != self.threshold:
+            raise RuleFault(
+                f"invalid|threshold|{self.threshold!r}|a number of at most six decimals, to compare exactly"
+            )
+        return self
+
 
 class BestIouCentroidInside(MatchingRule):
     rule: Literal["best_iou_centroid_inside"]
+
+
+MATCHING_RULES: dict[str, type[MatchingRule]] = {
+    "iou_above": IouAbove,
+    "best_iou_centroid_inside": BestIouCentroidInside,
+}
 
 
 class MatchingRules(Rules):
@@ -158,13 +181,19 @@ class MatchingRules(Rules):
     def check_consistency(self) -> Self:
         names = [rule.name for rule in self.rules]
         if len(set(names)) < len(names):
-            raise ValueError("contradictory|rules|two rules with the same name|a name of its own for each rule")
+            raise RuleFault("contradictory|rules|two rules with the same name|a name of its own for each rule")
         return self
 
 
 class MetricRules(Rules):
     families: Annotated[tuple[Family, ...], Field(min_length=1)]
     boundary: BorderRule
+
+    @model_validator(mode="after")
+    def check_consistency(self) -> Self:
+        if len(set(self.families)) < len(self.families):
+            raise RuleFault("contradictory|families|a family twice|every family once")
+        return self
 
 
 class AggregationRules(Rules):
@@ -181,7 +210,7 @@ class RankingRules(Rules):
     method: Literal["sum_of_ranks"]
     ties: Literal["min"]
     significance_level: Annotated[float, Field(gt=0, lt=1)]
-    columns: Annotated[tuple[RankingColumn, ...], Field(min_length=1)]
+    columns: tuple[RankingColumn, ...]
 
 
 class LimitRules(Rules):
@@ -220,18 +249,18 @@ class Challenge(Rules):
         spellings += [name.casefold() for name in self.reference.ignore.classes]
         twice = sorted({spelling for spelling in spellings if spellings.count(spelling) > 1})
         if twice:
-            raise ValueError(
+            raise RuleFault(
                 f"contradictory|classes|{twice[0]!r} stands for two classes|names and aliases that differ from each "
                 "other and from reference.ignore.classes, also when upper and lower case are the same"
             )
         submission = self.submission
         if submission.class_values is not None and set(submission.class_values) != set(self.class_names):
-            raise ValueError(
+            raise RuleFault(
                 f"contradictory|submission.class_values|values for {listed(sorted(submission.class_values))}"
                 f"|one for each class, that is for {listed(self.class_names)}"
             )
         if len(self.classes) > 1 and "{class}" not in submission.files and submission.class_map is None:
-            raise ValueError(
+            raise RuleFault(
                 "contradictory|submission.files|no {class} and no class_map although there are several classes"
                 "|a way to tell the class of a nucleus"
             )
@@ -254,8 +283,12 @@ class Challenge(Rules):
 
     @property
     def hash(self) -> str:
-        """SHA-256 over the canonical JSON of all resolved rules and cases: equal hashes, equal scoring."""
-        document = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        """SHA-256 over the canonical JSON of resolved rules and cases: equal hashes, equal scoring.
+
+        Limits and colours are left out; they change no number.
+        """
+        rules = self.model_dump(mode="json", exclude={"limits": True, "classes": {"__all__": {"colour"}}})
+        document = json.dumps(rules, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(document.encode()).hexdigest()
 
     @classmethod
@@ -273,7 +306,7 @@ class Challenge(Rules):
                     "Run 'evaluation init' to make one from the images, or write it by hand.",
                 )
             )
-        return cls.build({**rules, "cases": read_cases((folder / CASES_FILE).read_text("utf-8-sig"))})
+        return cls.build({**rules, "cases": read_cases(read_text(folder / CASES_FILE))})
 
     @classmethod
     def from_preset(cls, preset: str, *, name: str, cases: Iterable[Case] = (), **rules: Any) -> Challenge:
@@ -324,9 +357,7 @@ def unknown_preset(name: object, where: str) -> Finding:
 
 def read_rules(path: Path) -> dict[str, Any]:
     """challenge.toml as a document, its preset merged in."""
-    try:
-        document = tomllib.loads(path.read_text("utf-8-sig"))
-    except FileNotFoundError:
+    if not path.is_file():
         raise ChallengeBroken(
             Finding(
                 "missing-file",
@@ -335,10 +366,31 @@ def read_rules(path: Path) -> dict[str, Any]:
                 "the file that defines the challenge",
                 "Run 'evaluation init --preset NAME DIR' to make one.",
             )
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        )
+    try:
+        document = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
         raise ChallengeBroken(Finding("invalid-toml", CHALLENGE_FILE, str(error), "TOML 1.0")) from None
+    except RecursionError:
+        raise ChallengeBroken(Finding("invalid-toml", CHALLENGE_FILE, "too deep nesting", "TOML 1.0")) from None
+    if "cases" in document:
+        raise ChallengeBroken(
+            Finding("unknown-key", f"{CHALLENGE_FILE}: cases", "a key that is not known", f"the cases in {CASES_FILE}")
+        )
     return resolve_preset(document)
+
+
+def read_text(path: Path) -> str:
+    """A text file of the challenge. Raises ChallengeBroken if it cannot be read or is not UTF-8."""
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        got = f"bytes that are not UTF-8 (the first at {error.start:,})"
+        raise ChallengeBroken(
+            Finding("invalid-text", path.name, got, "text in UTF-8", "Save it as 'CSV UTF-8' or plain UTF-8.")
+        ) from None
+    except OSError as error:
+        raise ChallengeBroken(Finding("invalid-text", path.name, str(error.strerror), "a readable file")) from None
 
 
 def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
@@ -365,25 +417,29 @@ def check_pattern(pattern: str, key: str, *, required: set[str], allowed: set[st
     rest = re.sub(r"\{[^{}]*\}", "", pattern)
     if not required <= fields <= allowed or set("{}") & set(rest):
         names = ", ".join(f"{{{name}}}" for name in sorted(allowed))
-        raise ValueError(f"invalid|{key}|{quote(pattern)}|a pattern that holds {{case}} and no fields but {names}")
+        raise RuleFault(
+            f"invalid|{key}|{quote(pattern).replace('|', '?')}|a pattern that holds {{case}} and no fields but {names}"
+        )
     if pattern.startswith("/") or "\\" in pattern or ".." in pattern.split("/"):
-        raise ValueError(f"invalid|{key}|{quote(pattern)}|a relative path with '/' between its parts, without '..'")
+        raise RuleFault(
+            f"invalid|{key}|{quote(pattern).replace('|', '?')}|a relative path with '/' between its parts, without '..'"
+        )
 
 
 def finding_of(fault: Any) -> Finding:
     """One pydantic error as a finding that names the key as it stands in challenge.toml."""
-    location = [part for part in fault["loc"] if part not in ("iou_above", "best_iou_centroid_inside")]
+    location = [part for part in fault["loc"] if part not in MATCHING_RULES]
+    rule = next((part for part in fault["loc"] if part in MATCHING_RULES), "iou_above")
     place = ".".join(str(part) for part in location)
     message = fault["msg"].removeprefix("Value error, ")
-    kind, *parts = message.split("|")
-    if kind in ("contradictory", "invalid") and len(parts) == 3:
-        key, got, expected = parts
+    if isinstance(fault.get("ctx", {}).get("error"), RuleFault):
+        kind, key, got, expected = message.split("|", 3)
         place = ".".join(filter(None, [place, key]))
         code = "contradictory-rules" if kind == "contradictory" else "invalid-rule"
         return Finding(code, f"{CHALLENGE_FILE}: {place}", got, expected)
     where = f"{CHALLENGE_FILE}: {place}"
     if fault["type"] == "extra_forbidden":
-        known = known_keys(location[:-1])
+        known = known_keys(location[:-1], rule)
         fix = did_you_mean(str(location[-1]), known)
         return Finding("unknown-key", where, "a key that is not known", f"one of {listed(known, 20)}", fix)
     if fault["type"] in ("missing", "union_tag_not_found"):
@@ -394,11 +450,15 @@ def finding_of(fault: Any) -> Finding:
             "a value, since every rule that can change a score must be written",
             "Add the key, or start from a preset.",
         )
-    expected = message[0].lower() + message[1:].removeprefix("nput should be ")
-    return Finding("invalid-rule", where, quote(fault.get("input")), expected.removeprefix("i"))
+    expected = message.removeprefix("Input should be ")
+    if fault["type"] == "union_tag_invalid":
+        expected = f"one of the matching rules {listed(MATCHING_RULES)}"
+    if fault["type"] == "model_type":
+        expected = "a table"
+    return Finding("invalid-rule", where, quote(fault.get("input")), expected[0].lower() + expected[1:])
 
 
-def known_keys(location: list[Any]) -> list[str]:
+def known_keys(location: list[Any], rule: str) -> list[str]:
     """Keys that the table at a location of challenge.toml may have."""
     tables: dict[tuple[str, ...], type[Rules]] = {
         (): Challenge,
@@ -407,7 +467,7 @@ def known_keys(location: list[Any]) -> list[str]:
         ("reference", "ignore"): IgnoreRules,
         ("submission",): SubmissionRules,
         ("matching",): MatchingRules,
-        ("matching", "rules"): IouAbove,
+        ("matching", "rules"): MATCHING_RULES[rule],
         ("metrics",): MetricRules,
         ("aggregation",): AggregationRules,
         ("ranking",): RankingRules,
@@ -444,7 +504,7 @@ def read_cases(text: str) -> tuple[Case, ...]:
         raise ChallengeBroken(*faults)
 
     cases: dict[str, Case] = {}
-    for row in rows:
+    for row in lines_of(rows, faults):
         where = f", line {rows.line_num}"
         if None in row or None in row.values():
             fault(where, "another number of values than the header", "one value for each column")
@@ -472,6 +532,15 @@ def read_cases(text: str) -> tuple[Case, ...]:
     if faults:
         raise ChallengeBroken(*faults)
     return tuple(sorted(cases.values(), key=lambda case: (case.group, case.name)))
+
+
+def lines_of(rows: csv.DictReader[str], faults: list[Finding]) -> Iterator[dict[str, str]]:
+    try:
+        yield from rows
+    except csv.Error as error:
+        faults.append(
+            Finding("invalid-cases", f"{CASES_FILE}, line {rows.line_num}", str(error), "comma-separated values")
+        )
 
 
 def is_safe_name(name: str) -> bool:

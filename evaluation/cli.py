@@ -49,9 +49,11 @@ def score(challenge: Path | None, submission: Path | None, output: Path | None, 
     """
     from evaluation.pipeline import score_submission
 
-    challenge = challenge or platform_ground_truth()
+    challenge = challenge_folder(challenge) if challenge else platform_ground_truth()
     submission = submission or existing(PLATFORM_INPUT, "--submission")
     output = output or existing(PLATFORM_OUTPUT, "--output")
+    if output.exists() and not output.is_dir():
+        raise WrongUsage(Finding("file-exists", quote(output), "a file", "a folder for the results", "Name another."))
     with progress_bar("Scoring") as progress:
         result = score_submission(challenge, submission, workers=workers, progress=progress)
     result.write(output)
@@ -75,7 +77,7 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
     from evaluation.pipeline import check_submission
 
     with progress_bar("Checking") as progress:
-        rules, findings = check_submission(challenge, submission, workers=workers, progress=progress)
+        rules, findings = check_submission(challenge_folder(challenge), submission, workers=workers, progress=progress)
     errors = [finding for finding in findings if finding.severity == "error"]
     if as_json:
         document = {"valid": not errors, "findings": [finding_document(finding) for finding in sorted(set(findings))]}
@@ -98,7 +100,7 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     from evaluation.report.tables import rasterisation_table
 
     with progress_bar("Rasterising") as progress:
-        rules, prepared = rasterise_reference(challenge, workers=workers, progress=progress)
+        rules, prepared = rasterise_reference(challenge_folder(challenge), workers=workers, progress=progress)
     told = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
     write_rasterisation(output, rules, told)
     show(rasterisation_table({case.name: report for case, _, report in told}))
@@ -174,6 +176,12 @@ def platform_ground_truth() -> Path:
     if uploaded.is_dir() and any(path.is_file() for path in uploaded.rglob("*")):
         return uploaded
     return existing(OWN_GROUND_TRUTH, "--challenge")
+
+
+def challenge_folder(path: Path) -> Path:
+    if not path.is_dir():
+        raise WrongUsage(Finding("no-challenge", quote(path, 120), "no such folder", "the folder of a challenge"))
+    return path
 
 
 def existing(path: Path, option: str) -> Path:

@@ -78,14 +78,21 @@ def initialise_challenge(folder: Path, *, preset: str, name: str | None = None) 
 def reference_files(folder: Path, pattern: str) -> list[tuple[Path, str, str]]:
     """Files that fit the pattern of the reference, with the case and group in their path, sorted."""
     expression = re.escape(pattern).replace(r"\{case\}", "(?P<case>[^/]+)").replace(r"\{group\}", "(?P<group>[^/]+)")
-    found = []
+    found: list[tuple[Path, str, str]] = []
     for path in sorted(folder.rglob("*")):
         match = re.fullmatch(expression + r"(?:\.gz)?", path.relative_to(folder).as_posix())
         if match and path.is_file():
             case = match["case"]
             group = match.groupdict().get("group", case)
-            if is_safe_name(case) and is_safe_name(group):
-                found.append((path, case, group))
+            if not (is_safe_name(case) and is_safe_name(group)):
+                fix = "Rename the file: letters, digits and any of ' _-.+@'."
+                raise ChallengeBroken(Finding("invalid-cases", quote(path), f"case {quote(case)}", "a plain name", fix))
+            if any(case == known for _, known, _ in found):
+                fix = "Keep one file for each case, and give cases of different groups different names."
+                raise ChallengeBroken(
+                    Finding("invalid-cases", quote(path), f"case {quote(case)} again", "every case once", fix)
+                )
+            found.append((path, case, group))
     return found
 
 

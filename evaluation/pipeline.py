@@ -5,7 +5,6 @@ files -> outlines or label images -> instances -> overlap table -> matches -> co
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -253,7 +252,10 @@ def average_units(metric: Metric, units: Mapping[str, Mapping[str, UnitScores]],
     undefined = challenge.aggregation.undefined
     means = {
         kind: unit_mean(
-            [(unit.scores[metric.path], unit.counts) for unit in of_kind.values()], metric.worst, undefined=undefined
+            [(unit.scores[metric.path], unit.counts) for unit in of_kind.values()],
+            metric.worst,
+            undefined=undefined,
+            counts_missed=metric.counts_missed,
         )
         for kind, of_kind in units.items()
     }
@@ -349,6 +351,7 @@ def check_submission(
 ) -> tuple[Challenge, tuple[Finding, ...]]:
     """Everything that can be said about a submission without the reference; needs challenge.toml and cases.csv only."""
     challenge = Challenge.load(challenge_folder)
+    check_columns(challenge)
     files = open_submission(Path(submission), bytes_limit=challenge.limits.bytes_per_file)
     layout = find_case_files(files.names, challenge)
     return challenge, all_findings(challenge, files, layout, workers, progress)
@@ -427,7 +430,11 @@ def check_columns(challenge: Challenge) -> None:
 def default_workers(challenge: Challenge) -> int:
     """As many as there are processors; one if starting them would take longer than the work."""
     pixels = sum(case.height * case.width for case in challenge.cases)
-    return len(os.sched_getaffinity(0)) if pixels >= POOL_FROM_PX else 1
+    if pixels < POOL_FROM_PX:
+        return 1
+    from joblib import cpu_count  # knows affinity and the limits of containers
+
+    return int(cpu_count())
 
 
 def run_tasks(
@@ -472,8 +479,17 @@ def score_instances(
     """Score instances in memory: for each case name its reference and its prediction (None: not submitted).
 
     ``groups`` names the group (patient) of each case; a case without one is a group of its own. The cases of the
-    challenge are replaced by these. Raises ValueError for unusable names and classes.
+    challenge are replaced by these. Instances are taken as they are: rules on how files become instances, overlap and
+    ignore rules among them, do not apply. Raises ValueError for no images, unusable names and classes, and
+    SubmissionRejected for a missing prediction if the challenge rejects those.
     """
+    if not images:
+        raise ValueError("no images to score")
+    missing = sorted(name for name, (_, prediction) in images.items() if prediction is None)
+    if missing and challenge.submission.missing_case == "reject":
+        raise SubmissionRejected(
+            *(Finding("missing-case", f"case {quote(name)}", "no prediction", "one for every case") for name in missing)
+        )
     cases = [Case(name, (groups or {}).get(name, name), *reference.shape_yx) for name, (reference, _) in images.items()]
     for case in cases:
         if not (is_safe_name(case.name) and is_safe_name(case.group)):

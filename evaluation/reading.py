@@ -45,6 +45,7 @@ def read_reference(challenge: Challenge, folder: Path, case: Case, *, with_geome
         vertices=rules.vertices,
         origin=rules.origin,
         ignore_policy=rules.ignore.policy,
+        ignore_fraction=rules.ignore.fraction,
         with_geometry_report=with_geometry_report,
         where=quote(name),
     )

@@ -145,7 +145,7 @@ def test_outlines_of_ignore_classes_are_a_region_and_no_instances():
 
 
 def test_outlines_of_ignore_classes_do_not_contest():
-    prepared = prepare(squares((0, 0, 1), (1, 1, -1)), ignore_policy="drop_centroid")
+    prepared = prepare(squares((0, 0, 1), (2, 2, -1)), ignore_policy="drop_centroid")
     assert areas(prepared.instances) == {"1/0": 9}
     assert prepared.report.contested_px == 0
 

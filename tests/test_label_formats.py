@@ -299,9 +299,13 @@ def test_regions_that_share_the_label_one_are_a_warning() -> None:
     )
 
 
+def test_masks_of_255_are_binary_too() -> None:
+    assert find_binary_mask(np.array([[255, 0, 255]], np.uint8), where="'a'")[0].code == "binary-mask"
+
+
 def test_one_region_or_another_label_or_none_is_no_warning() -> None:
     one_diagonal = np.eye(3, dtype=int)
-    for labels in (one_diagonal, np.zeros((2, 2), int), np.array([[2, 0, 2]]), LABELS):
+    for labels in (one_diagonal, np.zeros((2, 2), int), np.array([[2, 0, 1]]), LABELS):
         assert find_binary_mask(labels, where="'a'") == ()
 
 

@@ -288,9 +288,11 @@ def test_a_unit_without_instances_is_left_out_and_counted():
     assert (mean.score.value, mean.units, mean.left_out) == (1.0, 1, 1)
 
 
-def test_a_missing_unit_has_the_worst_value_even_without_reference():
+def test_a_missing_unit_has_the_worst_value_where_there_is_something_to_find():
+    mean = f1_mean([counts_of(PERFECT_ONE_CLASS), counts_of(ONLY_REFERENCE, missing_cases=1)])
+    assert mean.score.value == 0.5
     mean = f1_mean([counts_of(PERFECT_ONE_CLASS), counts_of(EMPTY, missing_cases=1)])
-    assert (mean.score.value, mean.charged) == (0.5, 1)
+    assert (mean.score.value, mean.left_out) == (1.0, 1)
 
 
 @pytest.mark.parametrize(("undefined", "expected"), [("skip", 1.0), ("worst", 0.5)])
@@ -304,7 +306,7 @@ def test_what_an_undefined_value_costs_is_a_rule(undefined, expected):
 
 def test_the_worst_distance_is_the_diagonal_of_the_image():
     metric = next(m for m in metrics_of(("segmentation",), CLASSES, class_aware=False) if m.path[-1] == "hausdorff_px")
-    counts = counts_of(EMPTY, missing_cases=1)
+    counts = counts_of(ONLY_REFERENCE, missing_cases=1)
     assert unit_mean([(metric.evaluate(counts), counts)], metric.worst, undefined="skip").score.value == 50.0
 
 

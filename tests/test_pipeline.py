@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images
 
 from evaluation import (
+    Case,
     Challenge,
     ChallengeBroken,
+    SubmissionRejected,
     instances_from_labels,
     instances_from_outlines,
     pipeline,
     score_instances,
 )
-from evaluation.model import LabelMaps
+from evaluation.instances.prepare import prepare_reference
+from evaluation.model import LabelMaps, Outlines
 from evaluation.pipeline import count_label_maps
 from evaluation.report.metrics_json import as_json
 from evaluation.synthesis import Mistakes, draw_label_maps
@@ -164,7 +167,7 @@ def test_a_case_that_was_not_submitted_counts_with_the_worst_value():
     cases = {"a": (three_squares(), three_squares()), "b": (three_squares(), None)}
     result = score_instances(challenge(), cases)
     assert result.value("detection.recall.pooled") == 0.5
-    assert result.value("detection.precision.pooled") == 1.0
+    assert result.value("detection.precision.pooled") == 0.5  # half of the cases are missing
     assert result.value("detection.f1.case_mean") == result.value("segmentation.iou.case_mean") == 0.5
     assert result.value("segmentation.hausdorff_px.case_mean") == pytest.approx(np.hypot(11, 39) / 2, abs=1e-6)
     assert result.details["means"]["iou_above"]["segmentation"]["iou"]["case_mean"] == {
@@ -273,3 +276,87 @@ def test_images_measured_together_are_measured_as_if_alone(monkeypatch):
         for one, together in zip(alone, count_label_maps(images), strict=True):
             assert one.hausdorff_px.tolist() == together.hausdorff_px.tolist()
             assert one.hausdorff95_px.tolist() == together.hausdorff95_px.tolist()
+
+
+def test_leaving_out_a_hard_case_of_a_patient_does_not_pay():
+    """Metrics that missed nuclei do not enter are mixed with their worst value by the share of missing cases."""
+    easy, hard = three_squares(), three_squares(size=6)
+    rough = three_squares((1, 2, 3, 4)[:3], size=5)
+    groups = {"a": "P", "b": "P"}
+    handed_in, left_out = (
+        score_instances(challenge(), {"a": (easy, easy), "b": (hard, prediction)}, groups=groups)
+        for prediction in (rough, None)
+    )
+    for one, two in zip(handed_in.scores["iou_above"], left_out.scores["iou_above"], strict=True):
+        before, after = one.group_mean.score.value, two.group_mean.score.value
+        if before is not None and after is not None:
+            assert after >= before if one.better == "lower" else after <= before, one.path
+
+
+def test_a_missing_prediction_is_refused_if_the_challenge_rejects_those():
+    strict = challenge(submission={"missing_case": "reject"})
+    with pytest.raises(SubmissionRejected, match=r"\[missing-case\] case 'a'"):
+        score_instances(strict, {"a": (three_squares(), None)})
+    with pytest.raises(ValueError, match="no images"):
+        score_instances(challenge(), {})
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "message"),
+    [
+        (np.array([[-1, 0, 3]]), None, "labels are from -1 to 3"),
+        (np.array([[1.0, 0.0]]), None, "not integers"),
+        (np.ones((2, 2, 2), int), None, "not integers of shape"),
+        (np.array([[2**64 - 1, 0]], np.uint64), None, "labels are from"),
+        (np.array([[1, 0, 2]]), [2], r"\(1,\) classes"),
+        (np.array([[1, 0, 2]]), [1.9, 2.7], "one integer for each"),
+        (np.array([[1, 0, 2]]), [1, 70_000], "class ids are from"),
+    ],
+)
+def test_label_maps_that_make_no_sense_are_refused(labels, classes, message):
+    with pytest.raises(ValueError, match=message):
+        instances_from_labels(labels, classes)
+
+
+@pytest.mark.parametrize("overlap", ["keep", "last", "first", "smallest", "class_order", "ignore"])
+@pytest.mark.parametrize(("policy", "fraction"), [("clip", None), ("drop_overlapping", 0.3), ("drop_centroid", None)])
+def test_a_perfect_submission_is_perfect_under_every_policy(overlap, policy, fraction):
+    """Two nuclei that overlap, one under an ignore region, one touching it."""
+    boxes = [((2, 2, 9, 9), 1), ((6, 4, 14, 9), 2), ((20, 2, 26, 8), 1), ((30, 2, 38, 8), 1), ((28, 0, 33, 12), -1)]
+    rings = [np.array([(a, b), (c, b), (c, d), (a, d)], float) for (a, b, c, d), _ in boxes]
+    outlines = Outlines(
+        np.concatenate(rings),
+        np.arange(0, 21, 4),
+        np.arange(5, dtype=np.int32),
+        np.zeros(5, bool),
+        np.array([class_id for _, class_id in boxes], np.int16),
+        np.arange(5).astype(object),
+    )
+    rules = {"overlap": overlap, "ignore": {"policy": policy, **({"fraction": fraction} if fraction else {})}}
+    if overlap == "ignore" and policy != "clip":
+        with pytest.raises(ChallengeBroken, match="contested pixels must leave both sides"):
+            challenge(reference=rules)
+        return
+    rules_of_challenge = challenge(reference=rules)
+    common = {"overlap_scope": "image", "vanished": "drop", "vertices": "exact", "origin": "pixel_centre"}
+    case = Case("a", "a", 14, 44)
+    reference = prepare_reference(
+        outlines, case.shape_yx, overlap=overlap, ignore_policy=policy, ignore_fraction=fraction, **common
+    )
+    # What a participant hands in: every nucleus, as the overlap rule leaves it, before ignore regions are applied.
+    scored = outlines.class_id > 0
+    handed_in = instances_from_outlines(
+        [ring for ring, kept in zip(rings, scored, strict=True) if kept],
+        outlines.class_id[scored],
+        case.shape_yx,
+        overlap="keep" if overlap == "ignore" else overlap,
+    )
+    result = pipeline.summarise(
+        rules_of_challenge,
+        pipeline.measure_cases(
+            rules_of_challenge, [pipeline.match_case(rules_of_challenge, case, reference, handed_in)]
+        ),
+    )
+    assert result.value("detection.f1.pooled") == 1.0
+    assert result.value("segmentation.iou.pooled") == 1.0
+    assert result.value("segmentation.hausdorff_px.pooled") == 0.0

@@ -222,8 +222,8 @@ def test_vertices_that_repeat_or_close_the_ring_change_nothing():
         ("truncate", "pixel_centre", ["..111.", "..111.", "..111.", "......"]),
         ("nearest", "pixel_centre", ["......", "...111", "...111", "......"]),
         ("exact", "pixel_corner", ["......", "..111.", "......", "......"]),
-        ("truncate", "pixel_corner", ["..111.", "..111.", "......", "......"]),
-        ("nearest", "pixel_corner", ["..111.", "..111.", "..111.", "......"]),
+        ("truncate", "pixel_corner", ["..11..", "..11..", "......", "......"]),
+        ("nearest", "pixel_corner", ["......", "...11.", "......", "......"]),
     ],
 )
 def test_vertices_and_origin_move_the_pixels(vertices, origin, expected):

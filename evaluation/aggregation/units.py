@@ -28,23 +28,34 @@ def pool_counts(counts: Sequence[MatchCounts]) -> MatchCounts:
 
 
 def unit_mean(
-    units: Sequence[tuple[Score, MatchCounts]], worst: Callable[[MatchCounts], float], *, undefined: UndefinedRule
+    units: Sequence[tuple[Score, MatchCounts]],
+    worst: Callable[[MatchCounts], float],
+    *,
+    undefined: UndefinedRule,
+    counts_missed: bool = False,
 ) -> UnitMean:
     """Mean of a metric over units; every unit weighs the same. Summed exactly (``math.fsum``), so in any order.
 
-    - A unit of which no case was submitted has the worst value.
-    - Undefined although the reference has nuclei (nothing matched, nothing predicted): left out under ``skip``, the
-      worst value under ``worst``.
+    - Cases that were not submitted are scored as if nothing had been found in them. Where that costs nothing, since
+      missed nuclei do not enter the metric (``counts_missed`` False: precision, and all that is measured on matched
+      pairs), the value of the unit is mixed with the worst one by the share m / n of its n cases that are missing:
+      ``(1 - m / n) value + (m / n) worst``. Leaving out hard cases must not pay.
+    - Undefined although the reference has nuclei (nothing matched, nothing predicted): the worst value if a case is
+      missing or the rule is ``worst``, else left out.
     - Undefined because there is nothing to measure: left out.
     """
     values: list[float] = []
     charged = 0
     for score, counts in units:
-        missing = counts.missing_cases == counts.cases and score.undefined != "class-aware-matching"
-        if missing or (undefined == "worst" and score.undefined in COSTLY):
-            values.append(worst(counts))
+        missing = counts.missing_cases / counts.cases
+        if score.value is None:
+            if score.undefined in COSTLY and (missing or undefined == "worst"):
+                values.append(worst(counts))
+                charged += 1
+        elif missing and not counts_missed:
+            values.append((1 - missing) * score.value + missing * worst(counts))
             charged += 1
-        elif score.value is not None:
+        else:
             values.append(score.value)
     if values:
         mean = Score(math.fsum(values) / len(values))

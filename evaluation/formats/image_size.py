@@ -20,5 +20,5 @@ def read_image_size(path: Path) -> tuple[int, int]:
             return int(page.imagelength), int(page.imagewidth)
     except (tifffile.TiffFileError, OSError, ValueError, IndexError) as error:
         raise InputFault(
-            Finding("unreadable-image", quote(path.name), str(error)[:200], "an SVS or TIFF file with a valid header")
+            Finding("unreadable-image", quote(path.name), "not a TIFF that can be read", "an SVS or TIFF file")
         ) from error

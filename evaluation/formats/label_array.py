@@ -166,7 +166,7 @@ def rows_and_columns(height: int, width: int) -> str:
 
 
 def find_binary_mask(labels: Integers, *, where: str) -> tuple[Finding, ...]:
-    """A warning if the labels are 0 and 1 only and the ones lie apart: all nuclei would count as a single one.
+    """A warning if there is one label only (1, or 255) and its pixels lie apart: all nuclei would count as one.
 
     Legal, since an instance may have several parts, but hardly ever meant.
 
@@ -175,7 +175,8 @@ def find_binary_mask(labels: Integers, *, where: str) -> tuple[Finding, ...]:
     >>> find_binary_mask(np.array([[1, 0, 2]]), where="'a.npy'")
     ()
     """
-    if labels.max(initial=0) != 1:
+    value = labels.max(initial=0)
+    if value == 0 or ((labels != 0) & (labels != value)).any():
         return ()
     from scipy import ndimage  # slow to import, and few need it
 
@@ -186,7 +187,7 @@ def find_binary_mask(labels: Integers, *, where: str) -> tuple[Finding, ...]:
         Finding(
             "binary-mask",
             where,
-            f"{parts:,} separate regions that all have the label 1",
+            f"{parts:,} separate regions that all have the label {value}",
             "a label of its own for each nucleus",
             "They count as one nucleus. Number them, for example with scipy.ndimage.label or bwlabel.",
         ),

@@ -16,13 +16,12 @@ def apply_ignore_region(
     """The instances that are still scored, in the same order.
 
     ``clip``              the pixels in the region leave, on both sides; instances without pixels leave with them
-    ``drop_overlapping``  predictions with more than ``fraction`` of their pixels in the region leave; the others keep
+    ``drop_overlapping``  instances with more than ``fraction`` of their pixels in the region leave; the others keep
                           all their pixels
-    ``drop_centroid``     predictions whose centroid pixel lies in the region leave; the others keep all their pixels
+    ``drop_centroid``     instances whose centroid pixel lies in the region leave; the others keep all their pixels
 
-    Call it for references under ``clip`` only: the two other policies do not change references. ``fraction`` is the
-    decimal number as it is written (0.29 of 100 px is exactly 29 px), taken to nine decimals. An empty region changes
-    nothing. Raises ValueError for ``drop_overlapping`` without a fraction.
+    It acts on both sides alike. ``fraction`` is the decimal number as it is written (0.29 of 100 px is exactly 29 px),
+    taken to nine decimals. An empty region changes nothing. Raises ValueError for ``drop_overlapping`` without it.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> instances = instances_from_labels(np.array([[1, 1, 2, 0]]))

@@ -22,18 +22,29 @@ def instances_from_labels(
     labels             integer (H, W), 0 background, other values may have gaps; no negative values
     class_of_instance  class id of each instance (N,), in ascending order of labels; else ``class_id`` for all
 
-    Instances are in ascending order of their labels, which become ``source_id``.
+    Instances are in ascending order of their labels, which become ``source_id``. Raises ValueError for anything else.
 
     >>> import numpy as np
     >>> instances = instances_from_labels(np.array([[0, 7, 7], [2, 0, 7]]), [1, 3])
     >>> instances.source_id.tolist(), instances.areas_px().tolist(), instances.class_id.tolist()
     ([2, 7], [1, 3], [1, 3])
     """
+    if labels.ndim != 2 or labels.dtype.kind not in "iu":
+        raise ValueError(f"labels are {labels.dtype} of shape {labels.shape}, not integers of shape (H, W)")
     start, stop, value = foreground_runs(labels)
+    if len(value) and not 0 < value.min() <= value.max() <= np.iinfo(np.int64).max:
+        raise ValueError(f"labels are from {value.min()} to {value.max()}, not from 0 to 2^63 - 1")
     source_id, instance = compact(value)
     classes = np.full(len(source_id), class_id, np.int16)
     if class_of_instance is not None:
-        classes[:] = np.asarray(class_of_instance)
+        given = np.asarray(class_of_instance)
+        if given.shape != classes.shape or (given.size and given.dtype.kind not in "iu"):
+            raise ValueError(
+                f"{given.shape} classes of {given.dtype} for {len(classes)} instances; one integer for each"
+            )
+        if given.size and not 0 <= given.min() <= given.max() <= np.iinfo(np.int16).max:
+            raise ValueError(f"class ids are from {given.min()} to {given.max()}, not from 1 to C")
+        classes[:] = given
     return Instances(
         shape_yx=(labels.shape[0], labels.shape[1]),
         class_id=classes,

@@ -53,6 +53,7 @@ def prepare_reference(
     vertices: VerticesRule,
     origin: OriginRule,
     ignore_policy: IgnorePolicy | None = None,
+    ignore_fraction: float | None = None,
     with_geometry_report: bool = False,
     where: str = "reference",
 ) -> PreparedReference:
@@ -62,11 +63,11 @@ def prepare_reference(
     2. Outlines of ignore classes become the ignore region; they contest with no one.
     3. The overlap rule decides among the outlines of scored classes; under ``ignore`` the contested pixels join the
        ignore region.
-    4. Under the policy ``clip`` the pixels of the ignore region leave the reference. The two other policies act on
-       predictions only (``apply_ignore_region``).
+    4. The ignore policy acts on the reference as it will on predictions (``apply_ignore_region``), so that a perfect
+       submission stays perfect.
 
     with_geometry_report  also count self-intersecting outlines (GEOS: about 0.1 s for a million vertices); else that
-                          count in the report is 0
+                          count in the report is None
     where                 the file, for messages
 
     Raises InputFault as ``rasterise_outlines`` does.
@@ -80,8 +81,8 @@ def prepare_reference(
     resolved = resolve_overlaps(scored, overlap, overlap_scope)
     region = join_regions([region, resolved.ignored], shape_yx[1])
     instances = resolved.instances
-    if ignore_policy == "clip":
-        instances = apply_ignore_region(instances, region, "clip")
+    if ignore_policy is not None:
+        instances = apply_ignore_region(instances, region, ignore_policy, ignore_fraction)
     return PreparedReference(
         instances=instances,
         ignore=region,

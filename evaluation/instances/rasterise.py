@@ -67,14 +67,15 @@ def rasterise_outlines(
 
 
 def placed_vertices(points_xy: Float64, *, vertices: VerticesRule, origin: OriginRule) -> Float64:
-    """Vertices on the grid whose whole coordinates are pixel centres, under the rules of the challenge."""
-    if origin == "pixel_corner":
-        points_xy = points_xy - 0.5
+    """Vertices on the grid whose whole coordinates are pixel centres, under the rules of the challenge.
+
+    Whole coordinates are made in the file's own grid, then the origin moves it.
+    """
     if vertices == "truncate":
-        return np.trunc(points_xy)
-    if vertices == "nearest":
-        return np.floor(points_xy + 0.5)
-    return points_xy
+        points_xy = np.trunc(points_xy)
+    elif vertices == "nearest":
+        points_xy = np.floor(points_xy + 0.5)
+    return points_xy - 0.5 if origin == "pixel_corner" else points_xy
 
 
 def settle_vanished(

@@ -22,8 +22,10 @@ def match_iou_above(
     """Pairs with IoU > ``threshold``, compared in integers: exactly at the threshold is no match.
 
     From 1/2 on a pair is unique among instances that do not overlap on their own side (Kirillov et al., CVPR 2019).
-    Wherever candidates compete (a lower threshold, or overlapping instances), the optimal assignment of the competing
-    ones is taken: the most pairs, and among those the greatest sum of IoU. Ties: the instance that comes first.
+    Wherever candidates compete (a lower threshold, or overlapping instances), an optimal assignment of the competing
+    ones is taken: the most pairs, and among those the greatest sum of IoU. Of several optimal ones it is the same for
+    any labels and order, since instances are compared in the order of their first pixels.
+    ``threshold`` has at most six decimals; more are rounded. Groups of competitors cost memory by their size squared.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> from evaluation.matching.table import overlap_table

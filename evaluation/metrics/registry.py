@@ -17,6 +17,7 @@ class Metric:
 
     path      its place in metrics.json, without the aggregation: ("panoptic", "pq")
     evaluate  from counts, of a case, a group or all cases, to the score
+    counts_missed  whether missed nuclei already make it worse
     better    which direction is better
     lowest    the worst value if higher is better; for distances the worst value is the diagonal of the image
     """
@@ -25,6 +26,7 @@ class Metric:
     evaluate: Callable[[MatchCounts], Score]
     better: Literal["higher", "lower"] = "higher"
     lowest: float = 0.0
+    counts_missed: bool = False
 
     @property
     def family(self) -> str:
@@ -58,7 +60,9 @@ def detection_metrics(class_names: Sequence[str]) -> list[Metric]:
         "f1": detection.f1,
         "threat_score": detection.threat_score,
     }
-    return [Metric(("detection", name), function) for name, function in functions.items()]
+    return [
+        Metric(("detection", name), function, counts_missed=name != "precision") for name, function in functions.items()
+    ]
 
 
 def classification_metrics(class_names: Sequence[str]) -> list[Metric]:
@@ -110,11 +114,14 @@ def panoptic_metrics(class_names: Sequence[str]) -> list[Metric]:
     }
     metrics = []
     for name, quality in qualities.items():
-        metrics.append(Metric(("panoptic", name), partial(panoptic.class_mean, quality=quality)))
-        metrics.append(Metric(("panoptic", "binary", name), partial(binary_quality, quality=quality)))
+        missed = name != "sq"
+        class_mean = partial(panoptic.class_mean, quality=quality)
+        binary = partial(binary_quality, quality=quality)
+        metrics.append(Metric(("panoptic", name), class_mean, counts_missed=missed))
+        metrics.append(Metric(("panoptic", "binary", name), binary, counts_missed=missed))
         for class_id, class_name in enumerate(class_names, start=1):
             of_class = partial(class_quality, quality=quality, class_id=class_id)
-            metrics.append(Metric(("panoptic", "per_class", class_name, name), of_class))
+            metrics.append(Metric(("panoptic", "per_class", class_name, name), of_class, counts_missed=missed))
     return metrics
 
 
