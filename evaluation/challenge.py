@@ -294,7 +294,16 @@ class Challenge(Rules):
     @classmethod
     def load(cls, folder: Path | str) -> Challenge:
         """Read challenge.toml and cases.csv of a folder. Raises ChallengeBroken with all that is wrong."""
-        folder = Path(folder)
+        try:
+            return cls.load_files(Path(folder))
+        except RecursionError:
+            raise ChallengeBroken(
+                Finding("invalid-toml", CHALLENGE_FILE, "tables nested too deeply", "TOML 1.0")
+            ) from None
+
+    @classmethod
+    def load_files(cls, folder: Path) -> Challenge:
+        """``load`` of rules that are not nested beyond reason."""
         rules = read_rules(folder / CHALLENGE_FILE)
         if not (folder / CASES_FILE).is_file():
             raise ChallengeBroken(
@@ -369,10 +378,8 @@ def read_rules(path: Path) -> dict[str, Any]:
         )
     try:
         document = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, and whole numbers of thousands of digits
         raise ChallengeBroken(Finding("invalid-toml", CHALLENGE_FILE, str(error), "TOML 1.0")) from None
-    except RecursionError:
-        raise ChallengeBroken(Finding("invalid-toml", CHALLENGE_FILE, "too deep nesting", "TOML 1.0")) from None
     if "cases" in document:
         raise ChallengeBroken(
             Finding("unknown-key", f"{CHALLENGE_FILE}: cases", "a key that is not known", f"the cases in {CASES_FILE}")
@@ -484,7 +491,12 @@ def read_cases(text: str) -> tuple[Case, ...]:
     Cases come back sorted by group and name, so that the order of rows changes nothing. Raises ChallengeBroken.
     """
     rows = csv.DictReader(io.StringIO(text), skipinitialspace=True)
-    header = [name.strip() for name in rows.fieldnames or []]
+    try:
+        header = [name.strip() for name in rows.fieldnames or []]
+    except csv.Error as error:
+        raise ChallengeBroken(
+            Finding("invalid-cases", f"{CASES_FILE}, line 1", str(error), "comma-separated values")
+        ) from None
     rows.fieldnames = header
     known = ["case", "group", "height", "width", "spacing_um"]
     faults: list[Finding] = []

@@ -52,8 +52,7 @@ def score(challenge: Path | None, submission: Path | None, output: Path | None, 
     challenge = challenge_folder(challenge) if challenge else platform_ground_truth()
     submission = submission or existing(PLATFORM_INPUT, "--submission")
     output = output or existing(PLATFORM_OUTPUT, "--output")
-    if output.exists() and not output.is_dir():
-        raise WrongUsage(Finding("file-exists", quote(output), "a file", "a folder for the results", "Name another."))
+    output_folder(output)
     with progress_bar("Scoring") as progress:
         result = score_submission(challenge, submission, workers=workers, progress=progress)
     result.write(output)
@@ -102,7 +101,7 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     with progress_bar("Rasterising") as progress:
         rules, prepared = rasterise_reference(challenge_folder(challenge), workers=workers, progress=progress)
     told = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
-    write_rasterisation(output, rules, told)
+    write_rasterisation(output_folder(output), rules, told)
     show(rasterisation_table({case.name: report for case, _, report in told}))
     show_findings([finding for _, reference in prepared for finding in reference.findings])
     click.echo(f"Written to {output}: labels/, instances.csv, rasterisation.json")
@@ -119,7 +118,7 @@ def init(preset: str, name: str | None, folder: Path) -> None:
     """
     from evaluation.initialise import initialise_challenge
 
-    started = initialise_challenge(folder, preset=preset, name=name)
+    started = initialise_challenge(output_folder(folder), preset=preset, name=name)
     for line in started.lines():
         click.echo(line)
 
@@ -159,7 +158,7 @@ def demo(output: Path | None, workers: int | None) -> None:
     from evaluation.demo import run_demo
 
     with progress_bar("Scoring three teams") as progress:
-        outcome = run_demo(output, workers=workers, progress=progress)
+        outcome = run_demo(output_folder(output) if output else None, workers=workers, progress=progress)
     from evaluation.report.tables import comparison_table
 
     show(comparison_table(outcome.scores, "group_mean", outcome.title))
@@ -176,6 +175,12 @@ def platform_ground_truth() -> Path:
     if uploaded.is_dir() and any(path.is_file() for path in uploaded.rglob("*")):
         return uploaded
     return existing(OWN_GROUND_TRUTH, "--challenge")
+
+
+def output_folder(path: Path) -> Path:
+    if path.exists() and not path.is_dir():
+        raise WrongUsage(Finding("file-exists", quote(path), "a file", "a folder to write to", "Name another."))
+    return path
 
 
 def challenge_folder(path: Path) -> Path:
@@ -255,6 +260,10 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        print(f"Cannot run: {error.strerror or 'a file or folder could not be used'}.", file=sys.stderr)
+        traceback.print_exc(file=sys.stdout)
+        return 70
     except MemoryError:
         print("The evaluation ran out of memory; this is not about your submission's scores.", file=sys.stderr)
         return 70

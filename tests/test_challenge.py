@@ -207,3 +207,15 @@ def test_every_code_has_a_page_whose_example_is_a_line_of_that_code(code):
     assert page.example.startswith(f"[{code}] ")
     assert "; expected " in page.example
     assert all((page.title, page.why, page.fix))
+
+
+@pytest.mark.parametrize(
+    "toml",
+    ["a" + ".a" * 5000 + " = 1", "a = " + "[" * 5000 + "]" * 5000, "format_version = " + "1" * 5000],
+    ids=["dotted", "nested", "long number"],
+)
+def test_hostile_toml_is_refused_by_a_finding(toml, tmp_path):
+    (tmp_path / "challenge.toml").write_text(f'name = "x"\npreset = "monusac2020"\n{toml}\n')
+    (tmp_path / "cases.csv").write_text(CASES)
+    with pytest.raises(ChallengeBroken):
+        Challenge.load(tmp_path)

@@ -348,3 +348,11 @@ def test_many_unknown_class_values_are_counted_not_listed() -> None:
         read_map(np.arange(1000).reshape(10, 100), {"a": 1}, ["a"])
     assert len(error.value.findings) == 8
     assert sum(finding.count for finding in error.value.findings) == 998
+
+
+@pytest.mark.parametrize("offset", [1 << 50, (1 << 62) - 1, (1 << 64) - 1])
+def test_a_bigtiff_that_points_far_beyond_its_end_is_cut_off(offset: int, tmp_path: Any) -> None:
+    path = tmp_path / "far.tif"
+    path.write_bytes(b"II+\0\x08\0\0\0" + offset.to_bytes(8, "little") + bytes(100))
+    with path.open("rb") as stream, pytest.raises(InputFault, match=r"\[unreadable-file\]"):
+        read_label_image(stream, where="'far.tif'", shape_yx=SHAPE, bytes_limit=LIMIT)

@@ -412,6 +412,8 @@ def unsupported_tiff(where: str, got: str) -> Finding:
 
 def tiff_pages(stream: BinaryIO) -> list[TiffPage]:
     """The headers of the pages of a TIFF or BigTIFF file, in order; at most 64. Raises Damaged or CutOff."""
+    size = stream.seek(0, 2)
+    stream.seek(0)
     start = stream.read(4)
     order = "<" if start[:2] == b"II" else ">"
     big = start[2:] in (b"+\0", b"\0+")
@@ -423,16 +425,16 @@ def tiff_pages(stream: BinaryIO) -> list[TiffPage]:
         if offset in seen:
             raise Damaged("a page that follows itself")
         seen.add(offset)
-        pages.append(read_tiff_page(stream, offset, order, big))
+        pages.append(read_tiff_page(stream, offset, size, order, big))
         offset = pages[-1].next_offset
     if not pages:
         raise Damaged("no page")
     return pages
 
 
-def read_tiff_page(stream: BinaryIO, offset: int, order: str, big: bool) -> TiffPage:
+def read_tiff_page(stream: BinaryIO, offset: int, file_bytes: int, order: str, big: bool) -> TiffPage:
     """The header of the page at an offset. Tags that are too long to be true are refused."""
-    if offset >= 1 << 62:
+    if offset >= file_bytes:
         raise CutOff
     stream.seek(offset)
     entry_bytes, inline_bytes = (20, 8) if big else (12, 4)
@@ -452,7 +454,7 @@ def read_tiff_page(stream: BinaryIO, offset: int, order: str, big: bool) -> Tiff
         data = entry[-inline_bytes:]
         if size > inline_bytes:
             (place,) = struct.unpack(f"{order}{'Q' if big else 'I'}", data)
-            if place >= 1 << 62:
+            if place >= file_bytes:
                 raise CutOff
             stream.seek(place)
             data = stream.read(min(size, 4096))
@@ -472,7 +474,7 @@ def tiff_planes(page: TiffPage) -> int:
         return int(imagej[1])
     shaped = re.match(rb'\{"shape": \[([\d, ]{1,100})\]', page.description)
     if shaped:
-        pixels = math.prod(int(size) for size in shaped[1].split(b",") if size.strip())
+        pixels = math.prod(int(size) for size in re.findall(rb"\d+", shaped[1]))
         one = page.value(256, 0) * page.value(257, 0) * page.value(277, 1) * page.value(32997, 1)
         return max(1, pixels // max(one, 1))
     return 1
