@@ -21,7 +21,12 @@ class EvaluationError(Exception):
 
 
 class InputFault(EvaluationError):
-    """A file cannot be used. Raised by readers, which do not know on whose side the file lies."""
+    """A file cannot be used, with a finding at least. Raised by readers, which do not know on whose side it lies."""
+
+    def __init__(self, *findings: Finding) -> None:
+        if not findings:
+            raise ValueError("a fault without a finding would make its file vanish")
+        super().__init__(*findings)
 
 
 class SubmissionRejected(EvaluationError):

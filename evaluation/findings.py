@@ -92,7 +92,8 @@ def render_group(findings: Sequence[Finding]) -> str:
         also = [f"{finding.where}: {finding.got}" for finding in shown[1:]] + ([f"{more:,} more"] if more else [])
         where, got = first.where, f"{first.got} (also {'; '.join(also)})"
     line = f"[{first.code}] {where}: {got}; expected {first.expected}."
-    return f"{line} {first.fix}".rstrip()
+    text = f"{line} {first.fix}".rstrip()
+    return "".join(character if character.isprintable() else "?" for character in text)  # names of strangers
 
 
 def render_findings(findings: Iterable[Finding]) -> list[str]:

@@ -21,6 +21,7 @@ import tifffile
 from test_label_formats import LABELS, SHAPE, mat_file, mha_file, npy_file, tiff_file
 
 from evaluation.errors import InputFault
+from evaluation.findings import Finding
 from evaluation.formats import read_labels
 
 LIMIT = 50_000_000
@@ -509,7 +510,7 @@ def test_tiff_with_lossy_compression_is_refused() -> None:
     stream = tiff_file(np.zeros((32, 32), np.uint8), compression="jpeg")
     assert refusal(stream, ".tif", (32, 32)) == (
         "[unsupported-format] a TIFF file with compression 7; expected whole numbers of 8, 16, 32 or 64 bits, without "
-        "compression or with a lossless one (LZW, deflate, zstd). Write it again, for example with "
+        "compression or with a lossless one (deflate, zstd). Write it again, for example with "
         "tifffile.imwrite(path, labels, compression='zlib')."
     )
 
@@ -647,3 +648,13 @@ def test_what_scipy_keeps_as_test_files_equals_what_scipy_reads_or_is_refused() 
         variables = scipy.io.loadmat(path)
         assert any(np.array_equal(labels, value) for name, value in variables.items() if not name.startswith("__"))
     assert read >= 5
+
+
+def test_names_inside_a_file_cannot_write_a_line_of_their_own() -> None:
+    finding = Finding("not-numeric", "'a.mat'", "x\nYour score: 1.0\x1b[1m", "numbers", "Save full(\nx).")
+    assert str(finding).isprintable()
+
+
+def test_a_fault_without_a_finding_cannot_be_raised() -> None:
+    with pytest.raises(ValueError, match="vanish"):
+        InputFault()

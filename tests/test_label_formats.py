@@ -167,7 +167,6 @@ def test_npy_of_every_version_is_read(version: tuple[int, int]) -> None:
     [
         {},
         {"compression": "zlib"},
-        {"compression": "lzw"},
         {"compression": "packbits"},
         {"compression": "lzma"},
         {"compression": "zstd", "tile": (16, 16)},

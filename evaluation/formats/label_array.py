@@ -117,9 +117,16 @@ def label_faults(plane: npt.NDArray[Any], where: str, expected: str) -> list[Fin
 
 def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
     """Refuse what is not numbers. Raises InputFault ("not-numeric")."""
-    if dtype.kind in "biuf":
+    if dtype.kind in "biuf" and dtype.itemsize <= 8:
         return
-    kinds = {"O": "Python objects (a pickle)", "c": "complex numbers", "U": "texts", "S": "texts", "V": "records"}
+    kinds = {
+        "f": "numbers of more than 64 bits",
+        "O": "Python objects (a pickle)",
+        "c": "complex numbers",
+        "U": "texts",
+        "S": "texts",
+        "V": "records",
+    }
     raise InputFault(
         Finding(
             "not-numeric",

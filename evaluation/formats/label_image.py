@@ -299,7 +299,8 @@ def whole_number(text: str, key: str) -> int:
 
 # --- .tif -------------------------------------------------------------------------------------------------------------
 
-TIFF_LOSSLESS = {1, 5, 8, 32773, 32946, 34925, 50000}  # none, LZW, deflate, PackBits, deflate, LZMA, zstd
+# None, deflate, PackBits, deflate, LZMA, zstd. Not LZW: damaged data make the decoder of imagecodecs 2026.3.6 crash.
+TIFF_LOSSLESS = {1, 8, 32773, 32946, 34925, 50000}
 TIFF_LIMIT_TAGS = 256
 TIFF_LIMIT_PAGES = 64
 TIFF_LIMIT_TAG_BYTES = 1 << 22
@@ -405,7 +406,7 @@ def unsupported_tiff(where: str, got: str) -> Finding:
         "unsupported-format",
         where,
         f"a TIFF file with {got}",
-        "whole numbers of 8, 16, 32 or 64 bits, without compression or with a lossless one (LZW, deflate, zstd)",
+        "whole numbers of 8, 16, 32 or 64 bits, without compression or with a lossless one (deflate, zstd)",
         "Write it again, for example with tifffile.imwrite(path, labels, compression='zlib').",
     )
 

@@ -157,6 +157,9 @@ class ZipFiles(SubmissionFiles):
         faults = Faults()
         members = {}
         for member in self.opened().infolist():
+            if not member.filename:
+                faults.add(unsafe(member.orig_filename, "a member without a name"))
+                continue
             if member.is_dir() or any(is_litter(part) for part in PurePosixPath(member.filename).parts):
                 continue
             if stat.S_ISLNK(member.external_attr >> 16):
