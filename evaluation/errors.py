@@ -49,5 +49,3 @@ class ChallengeBroken(EvaluationError):
 
 class WorkerDied(EvaluationError):
     """A worker process ended without an answer (killed, out of memory). No result is written."""
-
-    exit_code = 70
