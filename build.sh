@@ -7,7 +7,7 @@ root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=setup/container.sh
 source "$root/setup/container.sh"
 
-engine=$(find_engine) || { echo "$no_engine" >&2; exit 75; }
+find_engine || { echo "$no_engine" >&2; exit 75; }
 
 "$engine" build --platform linux/amd64 --tag "$image" --file "$root/Dockerfile" \
   --build-arg VERSION="$(version_of "$root")" --build-arg REVISION="$(revision_of "$root")" \

@@ -12,16 +12,20 @@ folder=${1:-$root/export}
 ground_truth=${2:-$root/ground_truth}
 stop() { printf '%s\n' "$*" >&2; exit 1; }
 
-engine=$(find_engine) || stop "$no_engine"
+find_engine || stop "$no_engine"
 "$engine" image inspect "$image" >/dev/null 2>&1 || stop "There is no image '$image'. Run ./build.sh first."
 [[ -f $ground_truth/challenge.toml ]] || stop "There is no challenge.toml in '$ground_truth'."
 
 # What the platform checks when an image is uploaded.
-read -r system user entrypoint < <("$engine" image inspect \
+about=$("$engine" image inspect \
   --format '{{.Os}}/{{.Architecture}} {{or .Config.User "none"}} {{or .Config.Entrypoint "none"}}' "$image")
+read -r system user entrypoint <<<"$about"
 [[ $system == linux/amd64 ]] || stop "'$image' is $system; the platform takes linux/amd64."
-case ${user%%:*} in none | root | 0) stop "'$image' runs as '$user'; the platform wants a user other than root." ;; esac
-[[ $entrypoint != none ]] || stop "'$image' has no entrypoint."
+name=${user%%:*}
+if [[ $name == none || $name == root || $name =~ ^0+$ ]]; then
+  stop "'$image' runs as '$user'; the platform wants a user other than root."
+fi
+[[ $entrypoint != none && $entrypoint != "[]" ]] || stop "'$image' has no entrypoint."
 
 mkdir -p -- "$folder"
 if [[ $folder == "$root/export" ]]; then echo '*' >"$folder/.gitignore"; fi
@@ -30,14 +34,18 @@ work=$(mktemp -d -- "$folder/.exporting.XXXXXX")
 trap 'rm -rf -- "$work"' EXIT
 name=nuclei-evaluation-$(version_of "$root")
 
-# Gzip without name and time; the formats that both engines can write and the platform reads.
+# Gzip without name and time; the format that both engines can write and the platform reads.
 format=()
 if [[ $engine == podman ]]; then format=(--format docker-archive); fi
 "$engine" save ${format[@]+"${format[@]}"} "$image" | gzip -n >"$work/$name.tar.gz"
+tar --extract --to-stdout --gzip --file "$work/$name.tar.gz" manifest.json >/dev/null 2>&1 ||
+  stop "'$engine save' did not write an image."
 
-# The same files give the same bytes: sorted, with fixed times, owners and modes, and without litter.
+# The same files give the same bytes: sorted, with fixed times, owners and modes, and without litter. Links become files.
 tar --create --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=gnu \
-  --exclude=.DS_Store --exclude=__MACOSX --exclude='._*' --exclude=__pycache__ --exclude='.git*' \
+  --dereference --hard-dereference \
+  --exclude=.DS_Store --exclude=__MACOSX --exclude='._*' --exclude=Thumbs.db --exclude=desktop.ini \
+  --exclude=__pycache__ --exclude='.git*' --exclude='.*.sw?' --exclude='*~' \
   --directory "$ground_truth" . | gzip -n >"$work/ground_truth.tar.gz"
 
 (cd "$work" && sha256sum -- "$name.tar.gz" ground_truth.tar.gz >SHA256SUMS)

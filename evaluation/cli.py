@@ -15,11 +15,13 @@ import click
 
 from evaluation.catalogue import CATALOGUE
 from evaluation.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WorkerDied, WrongUsage
-from evaluation.findings import Finding, did_you_mean, quote, render_findings, render_summary
+from evaluation.findings import Finding, did_you_mean, listed, quote, render_findings, render_summary
 from evaluation.version import __version__
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from evaluation.model import OriginRule, OverlapRule
 
 PLATFORM_INPUT = Path("/input")
 PLATFORM_OUTPUT = Path("/output")
@@ -55,7 +57,8 @@ def score(challenge: Path | None, submission: Path | None, output: Path | None, 
     output_folder(output)
     with progress_bar("Scoring") as progress:
         result = score_submission(challenge, submission, workers=workers, progress=progress)
-    result.write(output)
+    with writing_to(output):
+        result.write(output)
     if sys.stdout.isatty():
         from evaluation.report.tables import score_table
 
@@ -100,10 +103,17 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
 
     with progress_bar("Rasterising") as progress:
         rules, prepared = rasterise_reference(challenge_folder(challenge), workers=workers, progress=progress)
+    findings = [finding for _, reference in prepared for finding in reference.findings]
+    if rules.reference.are_points:
+        show_findings(findings)
+        click.echo("The reference holds points; there is nothing to rasterise.")
+        return
     told = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
-    write_rasterisation(output_folder(output), rules, told)
-    show(rasterisation_table({case.name: report for case, _, report in told}))
-    show_findings([finding for _, reference in prepared for finding in reference.findings])
+    with writing_to(output):
+        write_rasterisation(output_folder(output), rules, told)
+    outlines = rules.reference.vanished is not None
+    show(rasterisation_table({case.name: report for case, _, report in told}, outlines=outlines))
+    show_findings(findings)
     click.echo(f"Written to {output}: labels/, instances.csv, rasterisation.json")
 
 
@@ -118,9 +128,88 @@ def init(preset: str, name: str | None, folder: Path) -> None:
     """
     from evaluation.initialise import initialise_challenge
 
-    started = initialise_challenge(output_folder(folder), preset=preset, name=name)
+    with writing_to(folder):
+        started = initialise_challenge(output_folder(folder), preset=preset, name=name)
     for line in started.lines():
         click.echo(line)
+
+
+@cli.command()
+@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+@click.option("--output", type=FolderPath, required=True, help="New folder for what participants get.")
+def kit(challenge: Path, output: Path) -> None:
+    """Write what participants get: the rules, the cases, an example submission that validates, and a guide."""
+    from evaluation.kit import write_kit
+
+    with writing_to(output):
+        written = write_kit(challenge_folder(challenge), output_folder(output))
+    click.echo(f"Written to {output}: {', '.join(written.files)}")
+
+
+@cli.command()
+@click.argument("source", type=FolderPath)
+@click.argument("output", type=FolderPath)
+@click.option("--to", "target", required=True, help="label_tiff, geojson, nary_mat, polygons_json, points_json, …")
+@click.option("--from", "format", help="Format of SOURCE, as in challenge.toml. [default: guessed from its suffix]")
+@click.option("--set", "options", multiple=True, metavar="KEY=VALUE", help="A key of the format, such as units=mm.")
+@click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
+@click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not tell it.")
+@click.option("--spacing", type=float, help="Size of a pixel in um, for files in mm or um.")
+@click.option("--challenge", type=FolderPath, help="Take all rules from here; SOURCE is a submission, or 'reference'.")
+@click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
+              help="Where whole coordinates lie in what is written.", show_default=True)  # fmt: skip
+@click.option("--overlap", type=click.Choice(["last", "first", "smallest", "class_order"]),
+              help="Who keeps pixels of several nuclei, for label images.")  # fmt: skip
+@click.option("--trust-pickle", is_flag=True, help="SOURCE is a pickle of your own: loading it runs what is in it.")
+def convert(
+    source: Path,
+    output: Path,
+    target: str,
+    format: str | None,
+    options: tuple[str, ...],
+    classes: str | None,
+    size: str | None,
+    spacing: float | None,
+    challenge: Path | None,
+    origin: OriginRule,
+    overlap: OverlapRule | None,
+    trust_pickle: bool,
+) -> None:
+    """Convert annotations or predictions: one file, or with --challenge a whole submission or reference."""
+    from evaluation.conversion import TARGETS, convert_challenge, convert_file, parse_options, parse_size
+
+    if target not in TARGETS:
+        expected = listed(TARGETS)
+        raise WrongUsage(Finding("unknown-format", "--to", quote(target), expected, did_you_mean(target, TARGETS)))
+    with writing_to(output):
+        if challenge is not None:
+            given = {"--from": format, "--set": options, "--classes": classes, "--size": size, "--spacing": spacing}
+            for option in [name for name, value in given.items() if value] + ["--trust-pickle"] * trust_pickle:
+                expected = "only one of them, since the challenge says how its files are read"
+                raise WrongUsage(Finding("contradictory-rules", option, "given with --challenge", expected))
+            submission = None if str(source) == "reference" else source
+            done = convert_challenge(
+                challenge_folder(challenge), submission, output_folder(output), target, origin=origin, overlap=overlap
+            )
+        else:
+            done = convert_file(
+                existing(source, "SOURCE"),
+                output,
+                target,
+                format=format,
+                options=parse_options(options),
+                class_names=[name.strip() for name in classes.split(",")] if classes else (),
+                size_yx=parse_size(size),
+                spacing_um=spacing,
+                origin=origin,
+                overlap=overlap,
+                trust_pickle=trust_pickle,
+            )
+    for path in done.files[:10]:
+        click.echo(f"Written: {path}")
+    if len(done.files) > 10:
+        click.echo(f"and {len(done.files) - 10:,} more files")
+    show_findings(done.findings)
 
 
 @cli.command()
@@ -136,18 +225,16 @@ def presets() -> None:
 @click.argument("code", required=False)
 def explain(code: str | None) -> None:
     """Explain the CODE in the square brackets of a message; without CODE, list all."""
+    from evaluation.catalogue.pages import terminal_index, terminal_page
+
     if code is None:
-        for known, page in CATALOGUE.items():
-            click.echo(f"{known:24}{page.title}")
+        click.echo(terminal_index())
         return
     code = code.strip("[] ").lower()
     if code not in CATALOGUE:
         expected = "one of the codes that 'evaluation explain' lists"
         raise WrongUsage(Finding("unknown-code", "explain", quote(code), expected, did_you_mean(code, CATALOGUE)))
-    page = CATALOGUE[code]
-    click.echo(
-        f"{code} ({page.severity}): {page.title}\n\n{page.why}\n\nWhat to do: {page.fix}\n\nExample:\n  {page.example}"
-    )
+    click.echo(terminal_page(code))
 
 
 @cli.command()
@@ -181,6 +268,17 @@ def output_folder(path: Path) -> Path:
     if path.exists() and not path.is_dir():
         raise WrongUsage(Finding("file-exists", quote(path), "a file", "a folder to write to", "Name another."))
     return path
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Tell what cannot be written as a fault of the command line."""
+    try:
+        yield
+    except OSError as error:
+        got = (error.strerror or "not writable").lower()
+        fix = "Check its permissions and the space that is left, or name another folder."
+        raise WrongUsage(Finding("cannot-write", quote(folder, 120), got, "a folder to write to", fix)) from None
 
 
 def challenge_folder(path: Path) -> Path:
@@ -282,11 +380,13 @@ def explain_failure(error: EvaluationError) -> None:
     if isinstance(error, ChallengeBroken):
         last = "The challenge itself has a fault; this is not about the submission. Organisers: see the lines above."
     elif isinstance(error, WorkerDied):
-        last = "The evaluation was stopped from outside, most often for memory; nothing was scored."
+        last = "The evaluation ran out of memory, or was stopped from outside; nothing was scored."
     else:
-        intro = "Submission rejected:" if isinstance(error, SubmissionRejected) else "Cannot run:"
-        last = render_summary(error.findings, intro=intro)
-        lines = [] if len(lines) == 1 else lines
+        from evaluation.submission.redact import redact_findings  # imports what commands that succeed may not need
+
+        hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
+        last = render_summary(redact_findings(error.findings, hidden), intro=error.intro)
+        lines = [] if lines == [last.removeprefix(f"{error.intro} ")] else lines
     for line in [*lines, last]:
         print(line, file=sys.stderr)
     sys.stderr.flush()

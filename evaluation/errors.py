@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import ClassVar, Self
 
 from evaluation.findings import Finding
 
@@ -11,10 +12,14 @@ class EvaluationError(Exception):
     """Base of every error this package raises on purpose. ``findings`` say what is wrong, one entry per fault."""
 
     exit_code: ClassVar[int] = 70
+    intro: ClassVar[str] = "Cannot run:"
 
     def __init__(self, *findings: Finding) -> None:
-        super().__init__("; ".join(str(finding) for finding in findings))
+        super().__init__(*findings)
         self.findings = findings
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.findings))
 
     def __reduce__(self) -> tuple[type[EvaluationError], tuple[Finding, ...]]:
         return type(self), self.findings  # survives the way back from a worker process
@@ -30,9 +35,26 @@ class InputFault(EvaluationError):
 
 
 class SubmissionRejected(EvaluationError):
-    """The submission is at fault; nothing is scored. The findings are for the participant."""
+    """The submission is at fault; nothing is scored. The findings are for the participant.
+
+    ``hidden_names`` are names of cases and groups that participants must not read.
+    """
 
     exit_code = 1
+    intro = "Submission rejected:"
+    hidden_names: frozenset[str] = frozenset()
+
+    def hiding(self, names: Iterable[str]) -> Self:
+        """The same, with names that participants must not read."""
+        self.hidden_names = frozenset(names)
+        return self
+
+
+class ConversionRefused(EvaluationError):
+    """A file cannot be converted: it is at fault, or the other format has no place for what is in it."""
+
+    exit_code = 1
+    intro = "Cannot convert:"
 
 
 class WrongUsage(EvaluationError):

@@ -7,8 +7,9 @@ A finding has a stable code, a place, what was got, what was expected and what t
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
@@ -27,7 +28,8 @@ class Finding:
     got       what is there, with the value
     expected  the rule that is broken
     fix       what to do about it; a sentence of its own
-    count     how many equal faults at this place it stands for
+    count     how many equal faults it stands for
+    named     how many places ``where`` names
     """
 
     code: str
@@ -36,6 +38,7 @@ class Finding:
     expected: str
     fix: str = ""
     count: int = 1
+    named: int = 1
 
     def __post_init__(self) -> None:
         if self.code not in CATALOGUE:
@@ -52,13 +55,19 @@ class Finding:
 def quote(value: object, limit: int = 60) -> str:
     """A value of a stranger's in quotes, safe to print: no control characters, cut in the middle when long.
 
+    An apostrophe in it becomes a typographic one, so that it cannot end the quotation.
+
     >>> quote("a\\nb\\x1b[31m")
     "'a?b?[31m'"
     """
-    text = "".join(character if character.isprintable() else "?" for character in str(value)[: 4 * limit])
+    try:
+        whole = str(value)
+    except ValueError:  # whole numbers of thousands of digits
+        whole = f"a {type(value).__name__} too large to be written"
+    text = "".join(character if character.isprintable() else "?" for character in whole[: 4 * limit])
     if len(text) > limit:
         text = f"{text[: limit * 2 // 3]}…{text[-limit // 3 :]}"
-    return f"'{text}'"
+    return "'" + text.replace("'", "’") + "'"
 
 
 def listed(values: Iterable[object], limit: int = 8) -> str:
@@ -67,9 +76,10 @@ def listed(values: Iterable[object], limit: int = 8) -> str:
     >>> listed(["a", "b", "c"])
     "'a', 'b' or 'c'"
     """
-    quoted = [quote(value) for value in values]
-    if len(quoted) > limit:
-        return ", ".join(quoted[:limit]) + f" or one of {len(quoted) - limit:,} more"
+    known = list(values)
+    quoted = [quote(value) for value in known[:limit]]
+    if len(known) > limit:
+        return ", ".join(quoted) + f" or one of {len(known) - limit:,} more"
     return " or ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
 
 
@@ -80,13 +90,34 @@ def did_you_mean(got: str, known: Iterable[str]) -> str:
     return f"Did you mean {quote(by_folded[close[0]])}?" if close else ""
 
 
+def at_places(finding: Finding, places: Sequence[str]) -> Finding:
+    """An equal fault at several places, of which the first three are named; the finding counts all of them."""
+    named = places[:EXAMPLES_SHOWN]
+    return replace(finding, where=join_places(named), named=len(named))
+
+
+def join_places(places: Sequence[str]) -> str:
+    """Places in words; what stands before the last comma is said once.
+
+    >>> join_places(["'a.xml', region 1", "'a.xml', region 2", "'b.xml', region 1"])
+    "'a.xml', region 1, region 2, 'b.xml', region 1"
+    """
+    words, before = [], None
+    for place in places:
+        outer, comma, inner = place.rpartition(", ")
+        is_whole = inner.count("'") % 2 == 0  # the comma does not stand inside a name
+        words.append(inner if comma and outer == before and is_whole else place)
+        before = outer
+    return ", ".join(words)
+
+
 def render_group(findings: Sequence[Finding]) -> str:
     """One line for equal faults (same code and expectation): at most three places, and how many more there are."""
     first = findings[0]
     shown = findings[:EXAMPLES_SHOWN]
-    more = sum(finding.count for finding in findings) - len(shown)
+    more = sum(finding.count for finding in findings) - sum(finding.named for finding in shown)
     if all(finding.got == first.got for finding in shown):
-        where, got = ", ".join(finding.where for finding in shown), first.got
+        where, got = join_places([finding.where for finding in shown]), first.got
         where += f" and {more:,} more" if more else ""
     else:
         also = [f"{finding.where}: {finding.got}" for finding in shown[1:]] + ([f"{more:,} more"] if more else [])
@@ -102,8 +133,18 @@ def render_findings(findings: Iterable[Finding]) -> list[str]:
     def key(finding: Finding) -> tuple[str, str, str]:
         return finding.severity, finding.code, finding.expected
 
-    ordered = sorted(set(findings), key=lambda finding: (key(finding), finding))
+    ordered = sorted(set(findings), key=lambda finding: (key(finding), natural_order(finding.where), finding))
     return [render_group(list(group)) for _, group in groupby(ordered, key)]
+
+
+def natural_order(text: str) -> list[tuple[int, str]]:
+    """A key by which numbers behind a blank are sorted as numbers.
+
+    >>> sorted(["line 10", "line 9"], key=natural_order)
+    ['line 9', 'line 10']
+    """
+    parts = re.split("(?<= )([0-9]+)", text)  # every second one is a number; the longer one is larger
+    return [(len(part) if index % 2 else 0, part) for index, part in enumerate(parts)]
 
 
 def render_summary(findings: Iterable[Finding], *, intro: str) -> str:

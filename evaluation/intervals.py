@@ -44,3 +44,37 @@ def expand(start: Int64, stop: Int64) -> Int64:
     """
     length = stop - start
     return np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())
+
+
+def merge_runs(start: Int64, stop: Int64) -> tuple[Int64, Int64]:
+    """Union of intervals in any order that may overlap: sorted, disjoint, and joined where they touch.
+
+    After sorting starts and stops apart, a part of the union ends at ``stop[i]`` exactly if ``start[i + 1]`` is beyond.
+
+    >>> import numpy as np
+    >>> start, stop = merge_runs(np.array([7, 1, 3]), np.array([9, 3, 5]))
+    >>> start.tolist(), stop.tolist()
+    ([1, 7], [5, 9])
+    """
+    if len(start) == 0:
+        return start, stop
+    start, stop = np.sort(start), np.sort(stop)
+    gap = start[1:] > stop[:-1]
+    return start[np.concatenate([[True], gap])], stop[np.concatenate([gap, [True]])]
+
+
+def outside(start: Int64, stop: Int64, away_start: Int64, away_stop: Int64) -> tuple[Int64, Int64]:
+    """What of the first intervals lies outside the second ones: what they share with the gaps between those.
+
+    >>> import numpy as np
+    >>> start, stop = outside(np.array([0, 6]), np.array([5, 9]), np.array([2, 5]), np.array([3, 8]))
+    >>> start.tolist(), stop.tolist()
+    ([0, 3, 8], [2, 5, 9])
+    """
+    if len(start) == 0:
+        return start, stop
+    gap_start = np.concatenate([start[:1], away_stop])
+    gap_stop = np.concatenate([away_start, stop[-1:]])
+    within = gap_start < gap_stop
+    _, _, start, stop = overlaps(start, stop, gap_start[within], gap_stop[within])
+    return start, stop

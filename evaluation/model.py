@@ -7,7 +7,8 @@ crosses the end of a row. Instances are tables of runs, so that two nuclei may l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from evaluation.findings import Finding
 Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
@@ -36,17 +38,44 @@ AGGREGATIONS = ("pooled", "group_mean", "case_mean")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One image that is scored: a row of cases.csv. ``group`` is the patient (the case itself if none is given)."""
+    """One image that is scored: a row of cases.csv. ``group`` is the patient (the case itself if none is given).
+
+    ``index`` is the place of the case, from 0, in arrays that hold all cases; None if there are no such arrays.
+    ``offset_xy`` is the upper left corner of the image in the slide it was cut from, px.
+    """
 
     name: str
     group: str
     height: int
     width: int
     spacing_um: float | None = None
+    index: int | None = None
+    offset_xy: tuple[float, float] = (0.0, 0.0)
 
     @property
     def shape_yx(self) -> tuple[int, int]:
         return self.height, self.width
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTable:
+    """How the files of one side name the classes.
+
+    names    names of the scored classes; class id c is ``names[c - 1]``
+    ids      class id by case-folded name or alias: 1…C scored, -1…-I ignore classes; "" stands for no name
+    values   class id by the number that stands for it in files; empty if the challenge gives no numbers
+    skipped  case-folded names of annotations that are left out, such as regions of interest
+    """
+
+    names: tuple[str, ...]
+    ids: Mapping[str, int]
+    values: Mapping[int, int] = field(default_factory=dict)
+    skipped: frozenset[str] = frozenset()
+
+    @property
+    def of_nameless(self) -> int:
+        """The class of nuclei in formats that name no class: the only one, or 0 if there are several."""
+        return 1 if len(self.names) == 1 else self.ids.get("", 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,10 +86,10 @@ class Outlines:
     ring_start     int64 (K + 1,)  ring k has the vertices ``points_xy[ring_start[k]:ring_start[k + 1]]``; it closes
                    by itself, and a last vertex that repeats the first changes nothing
     ring_instance  int32 (K,)      0…N-1, ascending; an instance has one outer ring or more, and holes
-    ring_is_hole   bool (K,)       True: the ring's pixels are taken away from its instance
+    ring_is_hole   bool (K,)       True: its pixels are taken away from the outer ring of the instance before it
     class_id       int16 (N,)      1…C scored class, 0 not given, -1…-I ignore class; instances are in document order
     source_id      object (N,)     the id or index in the file, for messages and the object table
-    findings       warnings about parts that were left out
+    probability    float32 (N,)    confidence of each instance in 0…1, or None
     """
 
     points_xy: Float64
@@ -69,7 +98,26 @@ class Outlines:
     ring_is_hole: Bool
     class_id: Int16
     source_id: npt.NDArray[Any]
-    findings: tuple[Finding, ...] = ()
+    probability: Float32 | None = None
+
+    def __len__(self) -> int:
+        return len(self.class_id)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """Nuclei that are points, as a file describes them, before any rule is applied.
+
+    points_xy    float64 (N, 2)  in the file's own coordinates, but in px
+    class_id     int16 (N,)      as in ``Outlines``; points are in document order
+    source_id    object (N,)
+    probability  float32 (N,)    confidence of each point in 0…1, or None
+    """
+
+    points_xy: Float64
+    class_id: Int16
+    source_id: npt.NDArray[Any]
+    probability: Float32 | None = None
 
     def __len__(self) -> int:
         return len(self.class_id)
@@ -83,12 +131,14 @@ class LabelImage:
     class_id   the class of all its instances (one file per class), 0 if ``class_map`` tells it
     class_map  integer (H, W) with the class id (1…C) of every pixel, 0 not given, or None
     source     name of the file, for messages; goes before the ids in the object table when a case has several files
+    class_of_instance  int16 (N,), the class id of each label in ascending order of the labels, or None
     """
 
     labels: npt.NDArray[np.integer[Any]]
     class_id: int = 0
     class_map: npt.NDArray[np.integer[Any]] | None = None
     source: str = ""
+    class_of_instance: Int16 | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +167,8 @@ class Instances:
     source_id     int64 or object (N,)   the id in the file, for messages and the object table
     run_start, run_stop   int64 (R,)     half-open intervals of the row-major flat index
     run_instance  int32 (R,)    0…N-1
+    probability   float32 (N,)  confidence of each instance in 0…1, or None
+    point_yx      float64 (N, 2), for nuclei that are points without pixels; whole numbers are pixel centres; or None
     """
 
     shape_yx: tuple[int, int]
@@ -125,6 +177,8 @@ class Instances:
     run_start: Int64
     run_stop: Int64
     run_instance: Int32
+    probability: Float32 | None = None
+    point_yx: Float64 | None = None
 
     def __len__(self) -> int:
         return len(self.class_id)
@@ -144,23 +198,65 @@ class Instances:
         first[self.run_instance[::-1]] = self.run_start[::-1]
         return first
 
+    def centroids_yx(self) -> Float64:
+        """Centroid of each instance, px, float64 (N, 2): the mean of its pixel centres, or its point.
+
+        Pixel centres are whole numbers and summed as such; the one division is the only rounding. NaN for an instance
+        that has neither pixels nor a point.
+        """
+        if self.point_yx is not None:
+            return self.point_yx
+        sums_twice, area = self.coordinate_sums_twice_yx()
+        with np.errstate(invalid="ignore"):
+            return np.asarray((sums_twice / (2 * area)).T)
+
     def centroid_pixels_yx(self) -> Int64:
         """Pixel that holds the centroid of each instance, int64 (N, 2), computed in integers.
 
         The centroid is the mean of the pixel centres; exactly between two pixels it belongs to the later one
         (``floor(mean + 1/2)``), which does not change when an image is shifted. Instances without pixels get -1.
         """
+        sums_twice, area = self.coordinate_sums_twice_yx()
+        pixels = (sums_twice + area) // np.maximum(2 * area, 1)
+        pixels[:, area == 0] = -1
+        return pixels.T
+
+    def coordinate_sums_twice_yx(self) -> tuple[Int64, Int64]:
+        """Twice the sums of rows and of columns of the pixels of each instance, int64 (2, N), and its area, (N,)."""
         width = self.shape_yx[1]
         length = self.run_stop - self.run_start
         row = self.run_start // width
         column_twice = 2 * (self.run_start - row * width) + length - 1
-        area = self.areas_px()
         sums_twice = np.zeros((2, len(self)), np.int64)
         np.add.at(sums_twice[0], self.run_instance, 2 * row * length)
         np.add.at(sums_twice[1], self.run_instance, column_twice * length)
-        pixels = (sums_twice + area) // np.maximum(2 * area, 1)
-        pixels[:, area == 0] = -1
-        return pixels.T
+        return sums_twice, self.areas_px()
+
+
+Part = Outlines | Points | LabelImage | Instances
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Annotations:
+    """What a file says about one case: parts in the order of the file, and warnings about what was left out."""
+
+    parts: tuple[Part, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collection:
+    """What a file says about many cases.
+
+    cases     by the name of the case; a case that the file does not mention has no entry, one that it mentions without
+              nuclei has an empty one
+    unknown   what the file says of images that are no cases: how many entries each name has
+    findings  warnings about what was left out
+    """
+
+    cases: Mapping[str, Annotations]
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,7 +329,7 @@ class Matches:
     """The matched pairs of one image under one rule; each instance is in one pair at the most.
 
     reference_index, prediction_index   int32 (T,), sorted by reference_index
-    intersection_px, union_px           int64 (T,)
+    intersection_px, union_px           int64 (T,); 0 if one side is points
     """
 
     reference_index: Int32
@@ -269,10 +365,11 @@ class MatchCounts:
     confusion      int64 (C + 1, C + 1), rows reference, columns prediction, index 0 "none": ``confusion[0, c]`` are
                    spurious predictions of class c, ``confusion[c, 0]`` missed nuclei, ``confusion[0, 0]`` is 0
     pair_class     int16 (T, 2)    class of the reference and of the prediction of each matched pair
-    iou, dice      float64 (T,)    of each matched pair
-    hausdorff_px, hausdorff95_px   float64 (T,), empty if the challenge does not ask for them
+    iou, dice      float64 (T,)    of each matched pair; empty without outlines
+    hausdorff_px, hausdorff95_px   float64 (T,), empty without outlines, or if the challenge does not ask for them
     cases, missing_cases           how many cases were added up, and how many of them were not submitted
     diagonal_px    the longest image diagonal: no Hausdorff distance can be larger
+    outlines       False: one side is points, so there are no areas and boundaries to compare
     """
 
     confusion: Int64
@@ -284,6 +381,7 @@ class MatchCounts:
     cases: int
     missing_cases: int
     diagonal_px: float
+    outlines: bool = True
 
     @property
     def true_positives(self) -> int:
@@ -299,7 +397,14 @@ class MatchCounts:
 
 
 UndefinedReason = Literal[
-    "no-instances", "no-reference", "no-prediction", "nothing-matched", "one-class", "class-aware-matching", "no-units"
+    "no-instances",
+    "no-reference",
+    "no-prediction",
+    "nothing-matched",
+    "one-class",
+    "class-aware-matching",
+    "points-only",
+    "no-units",
 ]
 
 

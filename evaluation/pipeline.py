@@ -1,31 +1,48 @@
-"""The street, readable as a list of its stages. Only this module knows their order, and it owns the worker pool.
+"""The street, readable as a list of its stages. Only this module knows their order.
 
 files -> outlines or label images -> instances -> overlap table -> matches -> counts -> scores -> files
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluation.aggregation import pool_counts, unit_mean
-from evaluation.challenge import BestIouCentroidInside, Challenge, IouAbove, is_safe_name
-from evaluation.errors import ChallengeBroken, InputFault, SubmissionRejected, WorkerDied
+from evaluation.challenge import (
+    AnyMatchingRule,
+    BestIouCentroidInside,
+    CentroidClosestFirst,
+    Challenge,
+    IouAbove,
+    is_safe_name,
+)
+from evaluation.errors import ChallengeBroken, InputFault, SubmissionRejected
 from evaluation.findings import Finding, did_you_mean, quote
+from evaluation.formats.bounded_json import read_json
 from evaluation.instances.boundary import boundaries_of, join_boundaries, runs_by_instance
 from evaluation.instances.ignore import apply_ignore_region
-from evaluation.instances.labels import instances_from_label_images, instances_from_labels
+from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference
-from evaluation.matching import compare_label_maps, match_best_iou_centroid_inside, match_iou_above, overlap_table
+from evaluation.matching import (
+    compare_label_maps,
+    match_best_iou_centroid_inside,
+    match_centroid_assignment,
+    match_centroid_closest_first,
+    match_iou_above,
+    overlap_table,
+)
 from evaluation.metrics import Metric, count_matches, hausdorff_distances, metrics_of
 from evaluation.model import (
     AGGREGATIONS,
+    Annotations,
     BorderRule,
     Boundaries,
     Case,
@@ -41,19 +58,24 @@ from evaluation.model import (
     Region,
     UnitScores,
 )
-from evaluation.reading import read_prediction, read_reference
+from evaluation.reading import (
+    OUTSIDE_FIX,
+    ReadPrediction,
+    read_prediction,
+    read_reference,
+    read_shared,
+    read_shared_reference,
+    submission_side,
+)
 from evaluation.report.details_json import details_document
 from evaluation.report.files import write_atomically
 from evaluation.report.metrics_json import as_json, metrics_document
 from evaluation.report.objects_csv import objects_csv
-from evaluation.submission import CaseFile, Layout, SubmissionFiles, find_case_files, open_submission
+from evaluation.submission import CaseFile, SubmissionFiles, collection_findings, find_case_files, open_submission
 from evaluation.version import __version__
+from evaluation.workers import Progress, batches, memory_needs, plan_workers, run_tasks
 
-Progress = Callable[[int, int], None]
-Outcome = TypeVar("Outcome")
 PAIRS_AT_ONCE = 2048  # whose boundaries are held together; they stay in the cache
-CASES_AT_ONCE = 8  # that a worker takes at a time
-POOL_FROM_PX = 20_000_000  # fewer pixels are scored sooner than worker processes have started
 
 
 # --- the street, case by case ---------------------------------------------------------------------------------------
@@ -79,7 +101,7 @@ def match_case(
     challenge: Challenge, case: Case, reference: PreparedReference, prediction: Instances | None
 ) -> MatchedCase:
     """Match one case under all rules of the challenge. ``prediction`` None: not submitted."""
-    submitted = instances_from_label_images([], case.shape_yx) if prediction is None else prediction
+    submitted = join_instances([], case.shape_yx) if prediction is None else prediction
     ignore = challenge.reference.ignore
     predicted = submitted
     if ignore.policy is not None:
@@ -91,23 +113,33 @@ def match_case(
         prediction=predicted,
         submitted=None if prediction is None else len(submitted),
         table=table,
-        matches={rule.name: match(rule, table, reference.instances, predicted) for rule in challenge.matching.rules},
+        matches={
+            rule.name: match(rule, case, table, reference.instances, predicted) for rule in challenge.matching.rules
+        },
     )
 
 
 def match(
-    rule: IouAbove | BestIouCentroidInside, table: OverlapTable, reference: Instances, prediction: Instances
+    rule: AnyMatchingRule, case: Case, table: OverlapTable, reference: Instances, prediction: Instances
 ) -> Matches:
     """Apply one matching rule of the challenge."""
+    class_aware = rule.class_aware
     if isinstance(rule, IouAbove):
-        return match_iou_above(table, reference, prediction, threshold=rule.threshold, class_aware=rule.class_aware)
-    return match_best_iou_centroid_inside(table, reference, prediction, class_aware=rule.class_aware)
+        return match_iou_above(table, reference, prediction, threshold=rule.threshold, class_aware=class_aware)
+    if isinstance(rule, BestIouCentroidInside):
+        return match_best_iou_centroid_inside(table, reference, prediction, class_aware=class_aware)
+    radius_px = rule.radius_in_px(case)
+    by_centroid = match_centroid_assignment
+    if isinstance(rule, CentroidClosestFirst):
+        by_centroid = match_centroid_closest_first
+    return by_centroid(reference, prediction, radius_px=radius_px, class_aware=class_aware, table=table)
 
 
 def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[CaseResult]:
     """Count and measure the pairs of several cases; distances are measured for all of them together."""
     distances: Sequence[Sequence[Distances | None]] = [[None] * len(case.matches) for case in matched]
-    if "segmentation" in challenge.metrics.families:
+    are_points = challenge.reference.are_points or challenge.submission.are_points
+    if "segmentation" in challenge.metrics.families and not are_points:
         distances = measure_distances(
             [(case.reference.instances, case.prediction, list(case.matches.values())) for case in matched],
             border=challenge.metrics.boundary,
@@ -275,71 +307,136 @@ def score_submission(
     """Score a submission (a folder or a ZIP) against the reference of a challenge folder.
 
     Raises SubmissionRejected or ChallengeBroken with all that is wrong; nothing is scored then. ``workers`` None
-    chooses from the size of the challenge and the processors; it never changes the result.
+    chooses from the processors, the memory and the size of the challenge; it never changes the result.
     """
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder)
     check_columns(challenge)
-    files = open_submission(Path(submission), bytes_limit=challenge.limits.bytes_per_file)
-    layout = find_case_files(files.names, challenge)
-    if any(finding.severity == "error" for finding in layout.findings):
-        raise SubmissionRejected(*all_findings(challenge, files, layout, workers, progress))
-    cases = [(case, layout.files.get(case.name)) for case in challenge.cases]
-    workers = workers or default_workers(challenge)
-    step = min(CASES_AT_ONCE, -(-len(cases) // workers))
-    tasks = [(challenge, folder, files, cases[first : first + step]) for first in range(0, len(cases), step)]
-    outcomes = [outcome for part in run_tasks(score_cases, tasks, workers, progress) for outcome in part]
+    received = receive_submission(challenge, Path(submission))
+    if received.has_errors:
+        raise rejection(challenge, all_findings(challenge, received, workers, progress))
+    try:
+        shared = read_shared_reference(challenge, folder)
+    except InputFault as fault:
+        raise ChallengeBroken(*fault.findings) from fault
+    inputs = [
+        CaseInput(case, None if shared is None else shared.cases[case.name], received.contents.get(case.name))
+        for case in challenge.cases
+    ]
+    needs = memory_needs(
+        challenge, challenge.cases, folder=folder, shared=shared, files=received.files, contents=received.contents
+    )
+    plan = plan_workers(workers, challenge.cases, needs)
+    tasks = [(challenge, folder, received.files, part) for part in batches(inputs, needs, plan.workers)]
+    outcomes = [outcome for part in run_tasks(score_cases, tasks, plan, progress) for outcome in part]
     reference_faults = [f for outcome in outcomes for f in outcome.reference_faults]
     if reference_faults:
         raise ChallengeBroken(*reference_faults)
     prediction_faults = [f for outcome in outcomes for f in outcome.prediction_faults]
     if prediction_faults:
-        raise SubmissionRejected(*prediction_faults, *layout.findings)
+        raise rejection(challenge, [*prediction_faults, *received.findings])
+    if lost := everything_outside([outcome.placed for outcome in outcomes]):
+        raise rejection(challenge, [*lost, *received.findings])
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     warnings = [finding for outcome in outcomes for finding in outcome.warnings]
-    return summarise(challenge, results, [*layout.findings, *warnings])
+    return summarise(challenge, results, [*received.findings, *warnings])
+
+
+def rejection(challenge: Challenge, findings: Iterable[Finding]) -> SubmissionRejected:
+    """What is raised for a submission with faults."""
+    names = {name for case in challenge.cases for name in (case.name, case.group)}
+    return SubmissionRejected(*findings).hiding(names if challenge.submission.case_names == "hidden" else ())
+
+
+CaseContent = Annotations | tuple[CaseFile, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReceivedSubmission:
+    """A submission as far as it is known before its cases are read: what belongs to each case, and findings."""
+
+    files: SubmissionFiles
+    contents: Mapping[str, CaseContent]
+    findings: tuple[Finding, ...]
+
+    @property
+    def has_errors(self) -> bool:
+        return any(finding.severity == "error" for finding in self.findings)
+
+
+def receive_submission(challenge: Challenge, path: Path) -> ReceivedSubmission:
+    """Find the files of every case; files that hold all cases are read here. Raises SubmissionRejected, WrongUsage."""
+    try:
+        files = open_submission(path, challenge.limits)
+    except SubmissionRejected as error:
+        raise rejection(challenge, error.findings) from None
+    layout = find_case_files(files, challenge, partial(read_json, limits=challenge.limits))
+    if not layout.shared_files:
+        return ReceivedSubmission(files, layout.files, layout.findings)
+    shared = read_shared(submission_side(challenge, files), challenge.cases, layout.shared_files)
+    told = collection_findings(challenge, shared.mentioned, shared.unknown)
+    findings = (*layout.findings, *shared.faults, *shared.warnings, *([] if shared.faults else told))
+    return ReceivedSubmission(files, shared.cases, findings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseInput:
+    """What is known of a case before it is scored.
+
+    reference   its annotations, if a file of all cases holds them; None: read its own files
+    prediction  the same, or its files; None: not submitted
+    """
+
+    case: Case
+    reference: Annotations | None
+    prediction: CaseContent | None
 
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What a worker sends back about a case: a result, or what is at fault."""
+    """What a worker sends back about a case: a result, or what is at fault.
+
+    ``placed`` is the number of predicted nuclei, and of those that lie outside the image or on no pixel of it.
+    """
 
     result: CaseResult | None = None
     reference_faults: tuple[Finding, ...] = ()
     prediction_faults: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
+    placed: tuple[int, int] = (0, 0)
 
 
 def score_cases(
-    challenge: Challenge,
-    folder: Path,
-    files: SubmissionFiles,
-    cases: Sequence[tuple[Case, tuple[CaseFile, ...] | None]],
+    challenge: Challenge, folder: Path, files: SubmissionFiles, inputs: Sequence[CaseInput]
 ) -> list[CaseOutcome]:
     """Read, match and measure some cases. Faults come back as data, so that one pass finds all of them."""
     matched: list[MatchedCase] = []
     warnings: list[tuple[Finding, ...]] = []
+    placed: list[tuple[int, int]] = []
     faulty: list[CaseOutcome] = []
-    for case, case_files in cases:
+    for given in inputs:
         try:
-            reference = read_reference(challenge, folder, case, with_geometry_report=False)
+            reference = read_reference(challenge, folder, given.case, given.reference)
         except InputFault as fault:
             faulty.append(CaseOutcome(reference_faults=fault.findings))
             continue
-        prediction: Instances | None = None
-        of_prediction: tuple[Finding, ...] = ()
+        prediction: ReadPrediction | None = None
         try:
-            if case_files is not None:
-                prediction, of_prediction = read_prediction(challenge, files, case, case_files)
+            if given.prediction is not None:
+                prediction = read_prediction(challenge, files, given.case, given.prediction)
         except InputFault as fault:
             faulty.append(CaseOutcome(prediction_faults=fault.findings))
             continue
-        matched.append(match_case(challenge, case, reference, prediction))
-        warnings.append((*reference.findings, *of_prediction))
+        matched.append(match_case(challenge, given.case, reference, prediction.instances if prediction else None))
+        warnings.append((*reference.findings, *(prediction.findings if prediction else ())))
+        placed.append((prediction.nuclei, prediction.outside) if prediction else (0, 0))
     if faulty:
         return faulty
     results = measure_cases(challenge, matched)
-    return [CaseOutcome(result, warnings=told) for result, told in zip(results, warnings, strict=True)]
+    return [
+        CaseOutcome(result, warnings=told, placed=numbers)
+        for result, told, numbers in zip(results, warnings, placed, strict=True)
+    ]
 
 
 def check_submission(
@@ -352,27 +449,41 @@ def check_submission(
     """Everything that can be said about a submission without the reference; needs challenge.toml and cases.csv only."""
     challenge = Challenge.load(challenge_folder)
     check_columns(challenge)
-    files = open_submission(Path(submission), bytes_limit=challenge.limits.bytes_per_file)
-    layout = find_case_files(files.names, challenge)
-    return challenge, all_findings(challenge, files, layout, workers, progress)
+    return challenge, all_findings(challenge, receive_submission(challenge, Path(submission)), workers, progress)
 
 
 def all_findings(
-    challenge: Challenge, files: SubmissionFiles, layout: Layout, workers: int | None, progress: Progress | None
+    challenge: Challenge, received: ReceivedSubmission, workers: int | None, progress: Progress | None
 ) -> tuple[Finding, ...]:
-    """Findings of the layout and of every file that could be assigned to a case."""
-    tasks = [(challenge, files, case, layout.files[case.name]) for case in challenge.cases if case.name in layout.files]
-    of_files = run_tasks(check_case, tasks, workers or default_workers(challenge), progress)
-    return (*layout.findings, *(finding for findings in of_files for finding in findings))
+    """Findings of the layout and of everything that could be assigned to a case."""
+    tasks = [
+        (challenge, received.files, case, received.contents[case.name])
+        for case in challenge.cases
+        if case.name in received.contents
+    ]
+    needs = memory_needs(challenge, challenge.cases, files=received.files, contents=received.contents)
+    outcomes = list(run_tasks(check_case, tasks, plan_workers(workers, challenge.cases, needs), progress))
+    of_cases = [finding for outcome in outcomes for finding in (*outcome.prediction_faults, *outcome.warnings)]
+    has_faults = received.has_errors or any(outcome.prediction_faults for outcome in outcomes)
+    lost = [] if has_faults else everything_outside([outcome.placed for outcome in outcomes])
+    return (*received.findings, *of_cases, *lost)
 
 
-def check_case(
-    challenge: Challenge, files: SubmissionFiles, case: Case, case_files: tuple[CaseFile, ...]
-) -> tuple[Finding, ...]:
+def everything_outside(placed: Sequence[tuple[int, int]]) -> list[Finding]:
+    """An error if there are predicted nuclei and none of them lies on its image."""
+    nuclei, outside = (sum(numbers) for numbers in zip(*placed, strict=True)) if placed else (0, 0)
+    if nuclei == 0 or outside < nuclei:
+        return []
+    got = f"all {nuclei:,} nuclei lie outside their images, or on no pixel of them"
+    return [Finding("everything-outside", "submission", got, "coordinates in px of the images", OUTSIDE_FIX)]
+
+
+def check_case(challenge: Challenge, files: SubmissionFiles, case: Case, content: CaseContent) -> CaseOutcome:
     try:
-        return read_prediction(challenge, files, case, case_files)[1]
+        prediction = read_prediction(challenge, files, case, content)
     except InputFault as fault:
-        return fault.findings
+        return CaseOutcome(prediction_faults=fault.findings)
+    return CaseOutcome(warnings=prediction.findings, placed=(prediction.nuclei, prediction.outside))
 
 
 def rasterise_reference(
@@ -381,8 +492,13 @@ def rasterise_reference(
     """The reference of every case as instances, with the full rasterisation report. Raises ChallengeBroken."""
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder)
-    tasks = [(challenge, folder, case) for case in challenge.cases]
-    outcomes = list(run_tasks(rasterise_case, tasks, workers or default_workers(challenge), progress))
+    try:
+        shared = read_shared_reference(challenge, folder)
+    except InputFault as fault:
+        raise ChallengeBroken(*fault.findings) from fault
+    tasks = [(challenge, folder, case, None if shared is None else shared.cases[case.name]) for case in challenge.cases]
+    needs = memory_needs(challenge, challenge.cases, folder=folder, shared=shared)
+    outcomes = list(run_tasks(rasterise_case, tasks, plan_workers(workers, challenge.cases, needs), progress))
     faults = [finding for outcome in outcomes if isinstance(outcome, tuple) for finding in outcome]
     if faults:
         raise ChallengeBroken(*faults)
@@ -390,9 +506,11 @@ def rasterise_reference(
     return challenge, list(zip(challenge.cases, prepared, strict=True))
 
 
-def rasterise_case(challenge: Challenge, folder: Path, case: Case) -> PreparedReference | tuple[Finding, ...]:
+def rasterise_case(
+    challenge: Challenge, folder: Path, case: Case, content: Annotations | None
+) -> PreparedReference | tuple[Finding, ...]:
     try:
-        return read_reference(challenge, folder, case, with_geometry_report=True)
+        return read_reference(challenge, folder, case, content, with_geometry_report=True)
     except InputFault as fault:
         return fault.findings
 
@@ -422,49 +540,6 @@ def check_columns(challenge: Challenge) -> None:
                 for path in unknown
             )
         )
-
-
-# --- the worker pool ------------------------------------------------------------------------------------------------
-
-
-def default_workers(challenge: Challenge) -> int:
-    """As many as there are processors; one if starting them would take longer than the work."""
-    pixels = sum(case.height * case.width for case in challenge.cases)
-    if pixels < POOL_FROM_PX:
-        return 1
-    from joblib import cpu_count  # knows affinity and the limits of containers
-
-    return int(cpu_count())
-
-
-def run_tasks(
-    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int, progress: Progress | None
-) -> Iterator[Outcome]:
-    """Apply a function to all tasks; outcomes in the order of the tasks. Raises WorkerDied if a worker is lost."""
-    workers = min(workers, len(tasks))
-    outcomes = (function(*task) for task in tasks) if workers <= 1 else in_pool(function, tasks, workers)
-    for done, outcome in enumerate(outcomes, start=1):
-        if progress is not None:
-            progress(done, len(tasks))
-        yield outcome
-
-
-def in_pool(function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int) -> Iterator[Outcome]:
-    from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import BrokenProcessPool
-
-    try:
-        yield from Parallel(n_jobs=workers, return_as="generator")(delayed(function)(*task) for task in tasks)
-    except BrokenProcessPool as error:
-        raise WorkerDied(
-            Finding(
-                "worker-died",
-                f"one of {workers} workers",
-                "ended without an answer, most often killed for memory",
-                "enough memory for all workers at once",
-                "Run again with '--workers 1' or with more memory.",
-            )
-        ) from error
 
 
 # --- from arrays ----------------------------------------------------------------------------------------------------

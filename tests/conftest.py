@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -19,3 +20,8 @@ def shared_data() -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--renew-golden", action="store_true", help="write the golden results of tests/golden anew")
+
+
+# Machines are noisy: how long an example takes decides nothing.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")

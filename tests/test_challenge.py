@@ -52,7 +52,9 @@ def test_every_preset_is_complete(preset):
         (
             {"submission": {"missing_cases": "worst"}},
             "[unknown-key] challenge.toml: submission.missing_cases: a key that is not known; expected one of "
-            "'class_map', 'class_values', 'files', 'format', 'missing_case' or 'missing_class_file'. "
+            "'border', 'border_colour', 'case_key', 'case_names', 'class_channel', 'class_column', 'class_map', "
+            "'class_table', 'class_values', 'colours', 'columns', 'coordinates', 'files', 'first_pixel', 'format', "
+            "'input', 'missing_case', 'missing_class_file', 'origin', 'other_shapes' or one of 8 more. "
             "Did you mean 'missing_case'?",
         ),
         (
@@ -219,3 +221,11 @@ def test_hostile_toml_is_refused_by_a_finding(toml, tmp_path):
     (tmp_path / "cases.csv").write_text(CASES)
     with pytest.raises(ChallengeBroken):
         Challenge.load(tmp_path)
+
+
+def test_another_format_than_that_of_the_preset_does_not_keep_the_keys_of_the_preset():
+    changed = Challenge.from_preset(
+        "monusac2020", name="x", reference={"format": "label_image", "files": "reference/{case}/{class}.tif"}
+    )
+    assert changed.reference.vertices is None and changed.reference.overlap == "class_order"
+    assert Challenge.from_preset("monusac2020", name="x", reference={"format": "aperio_xml"}).reference.vertices

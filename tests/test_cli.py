@@ -295,7 +295,6 @@ def test_a_killed_worker_ends_the_evaluation_without_a_result(made, tmp_path):
     script = (
         "import os, signal, sys\n"
         "from evaluation import cli, pipeline\n"
-        "from evaluation.pipeline import WorkerDied\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from killer import kill_worker\n"
         "pipeline.score_cases = kill_worker\n"

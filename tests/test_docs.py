@@ -7,15 +7,17 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
 import evaluation
-from evaluation.challenge import (
+from evaluation.challenge import MATCHING_RULES, Challenge, preset_names
+from evaluation.challenge.format_rules import FORMATS
+from evaluation.challenge.rules import (
     AggregationRules,
-    Challenge,
     ClassRules,
     IgnoreRules,
     LimitRules,
@@ -24,9 +26,9 @@ from evaluation.challenge import (
     RankingRules,
     ReferenceRules,
     SubmissionRules,
-    preset_names,
 )
 from evaluation.metrics import metrics_of
+from evaluation.model import Case
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -89,6 +91,7 @@ def test_every_metric_is_described():
         RankingRules,
         RankingColumn,
         LimitRules,
+        *MATCHING_RULES.values(),
     ],
     ids=lambda table: table.__name__,
 )
@@ -96,6 +99,27 @@ def test_every_rule_is_described(table: type[BaseModel]):
     page = text_of("docs/challenge.md")
     for name in table.model_fields:
         assert f"`{name}`" in page or f"`ignore.{name}`" in page or name == "cases", name
+
+
+def test_every_format_has_a_section_that_names_its_keys():
+    page = text_of("docs/formats.md")
+    sections = dict(re.findall(r"^### (\S+)$\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL))
+    assert set(sections) == set(FORMATS)
+    for name, keys in FORMATS.items():
+        for key in keys.required | keys.optional:
+            assert re.search(rf"\b{key}\b", sections[name]), (name, key)
+
+
+def test_the_whole_examples_are_challenges():
+    case = Case("a", "P1", 100, 120, spacing_um=0.24)
+    blocks = re.findall(r"```toml\n(.*?)```", text_of("docs/challenge.md"), re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        document = tomllib.loads(block)
+        if "preset" in document:
+            assert Challenge.from_preset(document.pop("preset"), cases=[case], **document)
+        else:
+            assert Challenge.build({**document, "cases": (case,)})
 
 
 def test_every_preset_has_a_section():

@@ -130,7 +130,7 @@ def prepare(outlines: Outlines, **rules):
         "origin": "pixel_centre",
         "ignore_policy": "clip",
     }
-    return prepare_reference(outlines, (6, 8), **{**defaults, **rules})
+    return prepare_reference([outlines], (6, 8), **{**defaults, **rules})
 
 
 def areas(instances: Instances) -> dict[str, int]:

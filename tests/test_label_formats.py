@@ -6,20 +6,25 @@ import io
 from pathlib import Path
 from typing import Any
 
+import imagecodecs
 import numpy as np
 import pytest
 import scipy.io
+import scipy.ndimage
 import SimpleITK
 import tifffile
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from PIL import Image
 
+from evaluation.catalogue import CATALOGUE
+from evaluation.challenge import FormatRules, LimitRules
 from evaluation.errors import InputFault
-from evaluation.formats import read_class_map, read_labels
+from evaluation.formats import Request, read_annotations
 from evaluation.formats.label_array import check_labels, check_shape, find_binary_mask
-from evaluation.formats.label_image import read_label_image
-from evaluation.formats.nary_mat import read_nary_mat
+from evaluation.formats.label_image import read_class_map, read_label_image
+from evaluation.model import Annotations, Case, ClassTable, LabelImage
 
 SHAPE = (20, 31)
 LIMIT = 1_000_000
@@ -48,18 +53,64 @@ def tiff_file(array: Any, **options: Any) -> io.BytesIO:
     return stream
 
 
+def npz_file(*, compressed: bool = True, **arrays: Any) -> io.BytesIO:
+    stream = io.BytesIO()
+    (np.savez_compressed if compressed else np.savez)(stream, **arrays)
+    return stream
+
+
+def png_file(array: Any, **options: Any) -> io.BytesIO:
+    return io.BytesIO(imagecodecs.png_encode(array, **options))
+
+
 def mha_file(path: Path, array: Any, *, compressed: bool = False, is_vector: bool = False) -> io.BytesIO:
     image = SimpleITK.GetImageFromArray(array, isVector=is_vector)
     SimpleITK.WriteImage(image, str(path / "made.mha"), compressed)
     return io.BytesIO((path / "made.mha").read_bytes())
 
 
+ONE_CLASS = ClassTable(("nucleus",), {"nucleus": 1})
+TWO_CLASSES = ClassTable(("tumour", "stroma"), {"tumour": 1, "stroma": 2, "debris": -1}, {10: 1, 20: 2, 30: -1})
+
+
+def request(
+    suffix: str,
+    classes: ClassTable = ONE_CLASS,
+    *,
+    format: str = "label_image",
+    limit: int = LIMIT,
+    file_class: int = 0,
+    **rules: Any,
+) -> Request:
+    if {"class_map", "class_channel"} & set(rules) and "class_values" not in rules:
+        rules["class_values"] = {"tumour": 10, "stroma": 20, "debris": 30}
+    return Request(
+        where=f"case 'a', 'a{suffix}'",
+        name=f"a{suffix}",
+        rules=FormatRules(format=format, files="{case}" + suffix, **rules),
+        classes=classes,
+        limits=LimitRules(bytes_per_file=limit),
+        file_class=file_class,
+    )
+
+
+def case_of(shape_yx: tuple[int, int]) -> Case:
+    return Case("a", "a", *shape_yx)
+
+
+def image_of(annotations: Annotations) -> LabelImage:
+    (part,) = annotations.parts
+    assert isinstance(part, LabelImage)
+    return part
+
+
 def read(stream: Any, suffix: str, shape_yx: tuple[int, int] = SHAPE, limit: int = LIMIT) -> Any:
-    return read_label_image(stream, where=f"case 'a', 'a{suffix}'", shape_yx=shape_yx, bytes_limit=limit)
+    return image_of(read_label_image(stream, request(suffix, limit=limit), case_of(shape_yx))).labels
 
 
 def read_mat(stream: Any, shape_yx: tuple[int, int] = SHAPE, limit: int = LIMIT) -> Any:
-    return read_nary_mat(stream, where="case 'a', 'a.mat'", shape_yx=shape_yx, bytes_limit=limit)
+    asked = request(".mat", format="nary_mat", limit=limit)
+    return image_of(read_annotations(stream, asked, case_of(shape_yx))).labels
 
 
 # --- real files -------------------------------------------------------------------------------------------------------
@@ -92,6 +143,43 @@ def test_real_tiffs_equal_what_tifffile_reads(
         labels = read(stream, name, shape, 10_000_000)
     np.testing.assert_array_equal(labels, tifffile.imread(shared_data / name))
     assert len(np.unique(labels)) - 1 == nuclei
+
+
+def test_a_real_npz_holds_ids_and_classes(shared_data: Path) -> None:
+    path = shared_data / "consep" / "test_1_gt_stitched.npz"
+    with np.load(path) as arrays:
+        ids, classes = arrays["inst"], arrays["type"]
+    table = ClassTable(("a",), {"a": 1}, {int(value): 1 for value in np.unique(classes) if value})
+    asked = request(".npz", table, class_map="{case}.npz", class_values={"a": 1}, limit=10_000_000)
+    with path.open("rb") as stream, path.open("rb") as again:
+        annotations = read_label_image(stream, asked, case_of((1000, 1000)), class_map=(again, "'a.npz'"))
+    np.testing.assert_array_equal(image_of(annotations).labels, ids)
+    np.testing.assert_array_equal(image_of(annotations).class_map, classes > 0)
+
+
+def test_a_real_png_is_a_binary_mask(shared_data: Path) -> None:
+    path = shared_data / "monuseg" / "TCGA-21-5784-01Z-00-DX1_mask.png"
+    with path.open("rb") as stream:
+        annotations = read_label_image(stream, request(".png", limit=10_000_000), case_of((1000, 1000)))
+    expected = scipy.ndimage.label(pixels_of(path), np.ones((3, 3)))[1]
+    np.testing.assert_array_equal(image_of(annotations).labels, pixels_of(path))
+    (finding,) = annotations.findings
+    assert finding.got == f"{expected:,} separate regions that all have the label 1"
+
+
+def test_a_real_tissue_map_of_a_platform_job_is_read(shared_data: Path) -> None:
+    paths = sorted((shared_data / "puma" / "submission").rglob("*.tif"))
+    assert len(paths) == 2
+    for path in paths:
+        expected = tifffile.imread(path)
+        with path.open("rb") as stream:
+            labels = read(stream, ".tif", expected.shape, 10_000_000)
+        np.testing.assert_array_equal(labels, expected)
+
+
+def pixels_of(path: Path) -> Any:
+    with Image.open(path) as image:
+        return np.array(image)
 
 
 # --- MATLAB -----------------------------------------------------------------------------------------------------------
@@ -162,45 +250,25 @@ def test_npy_of_every_version_is_read(version: tuple[int, int]) -> None:
     np.testing.assert_array_equal(read(stream, ".npy"), LABELS)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"compression": "zlib"},
-        {"compression": "packbits"},
-        {"compression": "lzma"},
-        {"compression": "zstd", "tile": (16, 16)},
-        {"tile": (16, 32)},
-        {"bigtiff": True},
-        {"byteorder": ">"},
-        {"rowsperstrip": 3},
-        {"metadata": None},
-        {"description": '{"shape": [20, 31]}', "metadata": None},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("dtype", ["u1", "i2", "u2", "i4", "u4", "i8", "f4"])
-def test_tiff_equals_what_tifffile_reads(dtype: str, options: dict[str, Any]) -> None:
-    stream = tiff_file((LABELS % 100).astype(dtype), **options)
-    np.testing.assert_array_equal(read(stream, ".tif"), tifffile.imread(io.BytesIO(stream.getvalue())))
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("dtype", [*INTEGERS, "f4", ">i4"])
+def test_npz_equals_what_numpy_reads(dtype: str, compressed: bool) -> None:
+    stream = npz_file(any_name=(LABELS % 100).astype(dtype), compressed=compressed)
+    labels = read(stream, ".npz")
+    stream.seek(0)
+    np.testing.assert_array_equal(labels, np.load(stream)["any_name"])
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i2", "u2", "i4", "f4"])
-def test_tiff_with_a_predictor_equals_what_tifffile_reads(dtype: str) -> None:
-    stream = tiff_file((LABELS % 100).astype(dtype), compression="zlib", predictor=True)
-    np.testing.assert_array_equal(read(stream, ".tif"), LABELS % 100)
+@pytest.mark.parametrize("name", ["labels", "inst_map", "arr_0"])
+def test_the_array_with_a_known_name_is_taken_among_others_of_an_npz(name: str) -> None:
+    arrays = {name: LABELS, "type": np.ones(SHAPE), "objects": np.array([{"a": 1}, 2], object)}
+    np.testing.assert_array_equal(read(npz_file(**arrays), ".npz"), LABELS)
 
 
-def test_tiff_of_imagej_is_read() -> None:
-    np.testing.assert_array_equal(read(tiff_file(LABELS.astype(np.uint16), imagej=True), ".tif"), LABELS)
-
-
-def test_smaller_copies_behind_the_first_page_of_a_tiff_are_left_alone() -> None:
-    stream = io.BytesIO()
-    with tifffile.TiffWriter(stream) as writer:
-        writer.write(LABELS, metadata=None)
-        writer.write(LABELS[::2, ::2], subfiletype=1, metadata=None)
-    np.testing.assert_array_equal(read(stream, ".tiff"), LABELS)
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+def test_png_equals_what_was_written(dtype: str) -> None:
+    array = (LABELS % 1000).astype(dtype)
+    np.testing.assert_array_equal(read(png_file(array), ".png"), array)
 
 
 @pytest.mark.parametrize("compressed", [True, False])
@@ -228,13 +296,8 @@ def test_suffix_is_the_same_in_upper_and_lower_case() -> None:
 
 
 def test_format_of_the_challenge_decides_how_a_file_is_read() -> None:
-    options: dict[str, Any] = {"shape_yx": SHAPE, "bytes_limit": LIMIT}
-    np.testing.assert_array_equal(
-        read_labels("nary_mat", mat_file({"n_ary_mask": LABELS}), where="'a.mat'", **options), LABELS
-    )
-    np.testing.assert_array_equal(read_labels("label_image", npy_file(LABELS), where="'a.npy'", **options), LABELS)
-    with pytest.raises(InputFault, match=r"\[wrong-format\] 'a.npy': not a MATLAB file"):
-        read_labels("nary_mat", npy_file(LABELS), where="'a.npy'", **options)
+    with pytest.raises(InputFault, match=r"\[wrong-format\] case 'a', 'a.npy': not a MATLAB file"):
+        read_annotations(npy_file(LABELS), request(".npy", format="nary_mat"), case_of(SHAPE))
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -308,50 +371,176 @@ def test_one_region_or_another_label_or_none_is_no_warning() -> None:
         assert find_binary_mask(labels, where="'a'") == ()
 
 
-# --- class maps -------------------------------------------------------------------------------------------------------
+# --- classes ----------------------------------------------------------------------------------------------------------
 
 
-def read_map(array: Any, class_values: dict[str, int], class_names: list[str], suffix: str = ".npy") -> Any:
-    stream = npy_file(array) if suffix == ".npy" else mat_file({"n_ary_mask": array})
-    return read_class_map(
-        stream,
-        where=f"case 'a', 'a_class{suffix}'",
-        shape_yx=(np.shape(array)[0], np.shape(array)[1]),
-        bytes_limit=LIMIT,
-        class_values=class_values,
-        class_names=class_names,
-    )
+def test_the_class_of_a_file_comes_from_its_path_or_is_the_only_one() -> None:
+    for classes, file_class, expected in ((ONE_CLASS, 0, 1), (TWO_CLASSES, 0, 0), (TWO_CLASSES, 2, 2)):
+        asked = request(".npy", classes, file_class=file_class)
+        image = image_of(read_label_image(npy_file(LABELS), asked, case_of(SHAPE)))
+        assert (image.class_id, image.class_map, image.class_of_instance) == (expected, None, None)
+        assert image.source == "a.npy"
+
+
+def test_a_binary_mask_is_told_with_what_was_read() -> None:
+    annotations = read_label_image(npy_file((LABELS > 0).astype(np.uint8)), request(".npy"), case_of(SHAPE))
+    assert [finding.code for finding in annotations.findings] == ["binary-mask"]
+    assert len(annotations.parts) == 1
+
+
+def read_map(array: Any, suffix: str = ".npy", classes: ClassTable = TWO_CLASSES) -> Any:
+    stream = {".npy": npy_file, ".mat": lambda array: mat_file({"n_ary_mask": array}), ".png": png_file}[suffix](array)
+    asked = request(".npy", classes, class_map=f"{{case}}_class{suffix}")
+    return read_class_map(stream, asked, case_of(np.shape(array)), where=f"case 'a', 'a_class{suffix}'")
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".mat"])
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f8", "i8"])
 def test_class_values_become_class_ids(dtype: str, suffix: str) -> None:
-    array = np.array([[0, 10, 20], [20, 20, 0]], dtype)
-    assert read_map(array, {"a": 20, "b": 10}, ["a", "b"], suffix).tolist() == [[0, 2, 1], [1, 1, 0]]
-    assert read_map(array, {"a": 20, "b": 10}, ["b", "a"], suffix).tolist() == [[0, 1, 2], [2, 2, 0]]
-    assert read_map(array, {"a": 10, "b": 20}, ["a", "b"], suffix).tolist() == [[0, 1, 2], [2, 2, 0]]
+    array = np.array([[0, 10, 20], [20, 30, 0]], dtype)
+    assert read_map(array, suffix).tolist() == [[0, 1, 2], [2, -1, 0]]
+    swapped = ClassTable(("stroma", "tumour"), {"stroma": 1, "tumour": 2}, {10: 2, 20: 1, 30: 1})
+    assert read_map(array, suffix, swapped).tolist() == [[0, 2, 1], [1, 1, 0]]
+    assert read_map(array, suffix).dtype == np.int16
+
+
+def test_a_class_map_goes_with_its_label_image() -> None:
+    values = np.where(LABELS > 5, 20, 10).astype(np.uint8)
+    asked = request(".npy", TWO_CLASSES, class_map="{case}_class.png")
+    annotations = read_label_image(
+        npy_file(LABELS), asked, case_of(SHAPE), class_map=(png_file(values), "case 'a', 'a_class.png'")
+    )
+    image = image_of(annotations)
+    assert image.class_id == 0
+    np.testing.assert_array_equal(image.class_map, np.where(LABELS > 5, 2, 1))
+
+
+def test_faults_of_a_label_image_and_of_its_class_map_come_together() -> None:
+    asked = request(".npy", TWO_CLASSES, class_map="{case}_class.npy")
+    with pytest.raises(InputFault) as error:
+        read_label_image(
+            npy_file(LABELS - 1), asked, case_of(SHAPE), class_map=(npy_file(LABELS), "case 'a', 'a_class.npy'")
+        )
+    assert [finding.code for finding in error.value.findings] == ["negative-label", *["unknown-class-value"] * 3]
+
+
+def test_a_class_map_of_an_npz_is_told_from_its_ids_by_the_name() -> None:
+    content = npz_file(inst_map=LABELS, type_map=np.where(LABELS > 5, 20, 10)).getvalue()
+    asked = request(".npz", TWO_CLASSES, class_map="{case}.npz")
+    image = image_of(
+        read_label_image(io.BytesIO(content), asked, case_of(SHAPE), class_map=(io.BytesIO(content), "'a.npz'"))
+    )
+    np.testing.assert_array_equal(image.labels, LABELS)
+    np.testing.assert_array_equal(image.class_map, np.where(LABELS > 5, 2, 1))
 
 
 @pytest.mark.parametrize("value", [-1, 3, 32768, 2**40])
 def test_a_class_value_that_is_not_known_is_told(value: int) -> None:
     with pytest.raises(InputFault) as error:
-        read_map(np.array([[0, 1, 1], [2, value, value]]), {"tumour": 1, "stroma": 2}, ["tumour", "stroma"])
+        read_map(np.array([[0, 10, 10], [20, value, value]]))
     assert [str(finding) for finding in error.value.findings] == [
         f"[unknown-class-value] case 'a', 'a_class.npy': the value {value} in 2 pixels (first at row 1, column 1); "
-        "expected 0 for no class, 1 ('tumour'), 2 ('stroma'). Write the values that the challenge gives to its classes."
+        "expected 0 for no class, 10 ('tumour'), 20 ('stroma'), 30 ('debris'). Write the values that the challenge "
+        "gives to its classes."
+    ]
+
+
+def test_examples_of_the_catalogue_about_classes_and_masks() -> None:
+    values = np.ones(SHAPE, np.uint8)
+    values[0, 3:15] = 7
+    classes = ClassTable(("Epithelial", "Lymphocyte"), {"epithelial": 1, "lymphocyte": 2}, {1: 1, 2: 2})
+    asked = request(".npy", classes, class_map="{case}_classes.npy", class_values={"Epithelial": 1, "Lymphocyte": 2})
+    with pytest.raises(InputFault) as error:
+        read_class_map(npy_file(values), asked, case_of(SHAPE), where="case 'a', 'a_classes.npy'")
+    assert [str(finding) for finding in error.value.findings] == [
+        CATALOGUE["unknown-class-value"].example.replace("case_017", "a")
+    ]
+    apart = np.zeros((10, 74), np.uint8)
+    apart[5, ::2] = 1
+    annotations = read_label_image(npy_file(apart), request(".npy"), case_of((10, 74)))
+    assert [str(finding) for finding in annotations.findings] == [
+        CATALOGUE["binary-mask"].example.replace("case_017", "a")
     ]
 
 
 def test_many_unknown_class_values_are_counted_not_listed() -> None:
     with pytest.raises(InputFault) as error:
-        read_map(np.arange(1000).reshape(10, 100), {"a": 1}, ["a"])
+        read_map(np.arange(1000).reshape(10, 100))
     assert len(error.value.findings) == 8
-    assert sum(finding.count for finding in error.value.findings) == 998
+    assert sum(finding.count for finding in error.value.findings) == 996
 
 
-@pytest.mark.parametrize("offset", [1 << 50, (1 << 62) - 1, (1 << 64) - 1])
-def test_a_bigtiff_that_points_far_beyond_its_end_is_cut_off(offset: int, tmp_path: Any) -> None:
-    path = tmp_path / "far.tif"
-    path.write_bytes(b"II+\0\x08\0\0\0" + offset.to_bytes(8, "little") + bytes(100))
-    with path.open("rb") as stream, pytest.raises(InputFault, match=r"\[unreadable-file\]"):
-        read_label_image(stream, where="'far.tif'", shape_yx=SHAPE, bytes_limit=LIMIT)
+CLASS_NUMBERS = np.where(LABELS > 5, 20, 10).astype(np.int32)
+
+
+@pytest.mark.parametrize("class_channel", [0, 1])
+@pytest.mark.parametrize("axis", [0, 2])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".png", ".tif", ".mha"])
+def test_one_channel_has_the_ids_and_the_other_the_classes(
+    tmp_path: Path, suffix: str, axis: int, class_channel: int
+) -> None:
+    planes = (LABELS, CLASS_NUMBERS) if class_channel else (CLASS_NUMBERS, LABELS)
+    array = np.stack(planes, axis).astype(np.uint16)
+    if suffix == ".png":
+        stream = png_file(np.stack(planes, 2).astype(np.uint16))  # always the last axis
+    elif suffix == ".tif":
+        stream = tiff_file(array, photometric="minisblack", planarconfig="separate" if axis == 0 else "contig")
+    elif suffix == ".mha":
+        stream = mha_file(tmp_path, array, is_vector=axis == 2)
+    else:
+        stream = npy_file(array) if suffix == ".npy" else npz_file(arr_0=array)
+    asked = request(suffix, TWO_CLASSES, class_channel=class_channel)
+    image = image_of(read_label_image(stream, asked, case_of(SHAPE)))
+    np.testing.assert_array_equal(image.labels, LABELS)
+    np.testing.assert_array_equal(image.class_map, np.where(LABELS > 5, 2, 1))
+    assert image.class_id == 0
+    assert image.labels.flags.c_contiguous
+
+
+def test_the_two_channels_of_a_tiff_may_be_two_pages() -> None:
+    stream = tiff_file(np.stack([LABELS, CLASS_NUMBERS]), photometric="minisblack")
+    image = image_of(read_label_image(stream, request(".tif", TWO_CLASSES, class_channel=1), case_of(SHAPE)))
+    np.testing.assert_array_equal(image.labels, LABELS)
+    np.testing.assert_array_equal(image.class_map, np.where(LABELS > 5, 2, 1))
+
+
+def test_an_image_without_the_second_channel_is_told() -> None:
+    for stream, suffix in ((npy_file(LABELS), ".npy"), (tiff_file(LABELS), ".tif"), (npz_file(a=LABELS), ".npz")):
+        with pytest.raises(InputFault) as error:
+            read_label_image(stream, request(suffix, TWO_CLASSES, class_channel=1), case_of(SHAPE))
+        assert error.value.findings[0].code == "wrong-shape"
+        assert str(error.value.findings[0]).endswith(
+            "20 rows x 31 columns; expected 20 rows x 31 columns, the height and width of the image, with 2 channels. "
+            "Write the ids of the nuclei in one channel and their classes in the other."
+        )
+
+
+def test_a_class_in_a_channel_that_is_not_known_is_told_with_the_channel() -> None:
+    with pytest.raises(InputFault, match=r"'a.npy', channel 1: the value 7 in 105 pixels \(first at row 2, column 5\)"):
+        read_label_image(
+            npy_file(np.stack([LABELS, np.where(LABELS == 7, 7, 0)])),
+            request(".npy", TWO_CLASSES, class_channel=1),
+            case_of(SHAPE),
+        )
+
+
+@pytest.mark.parametrize("factor", [1, 10**15])
+def test_a_table_gives_each_id_its_class(factor: int) -> None:
+    table = {7 * factor: 2, 300 * factor: -1, 2 * factor: 1, 5: 2}
+    asked = request(".npy", TWO_CLASSES, class_table="{case}.csv")
+    image = image_of(
+        read_label_image(npy_file(LABELS.astype(np.int64) * factor), asked, case_of(SHAPE), class_table=table)
+    )
+    assert image.class_of_instance is not None
+    assert image.class_of_instance.tolist() == [1, 2, -1]  # of the ids 2, 7 and 300
+    assert image.class_of_instance.dtype == np.int16
+    assert (image.class_id, image.class_map) == (0, None)
+
+
+def test_ids_without_a_class_in_the_table_are_told() -> None:
+    with pytest.raises(InputFault) as error:
+        read_label_image(npy_file(LABELS), request(".npy"), case_of(SHAPE), class_table={7: 1})
+    assert [str(finding) for finding in error.value.findings] == [
+        "[instance-without-class] case 'a', 'a.npy': 2 nuclei have no class in the class table (ids '2', '300'); "
+        "expected a class for every nucleus. Write the id and the class of every nucleus into the table."
+    ]

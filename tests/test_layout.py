@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, BinaryIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import Challenge
 from evaluation.findings import render_findings
 from evaluation.model import Case
-from evaluation.submission import CaseFile, Layout, find_case_files
+from evaluation.submission import CaseFile, Layout, SharedFile, SubmissionFiles, collection_findings
+from evaluation.submission import find_case_files as find_in_submission
+from evaluation.submission.patterns import wrapping_folders
 
 CASES = [Case("P1_1", "P1", 20, 30), Case("P1_2", "P1", 20, 30), Case("P2_1", "P2", 25, 30)]
 CLASSES = ["Epithelial", "Lymphocyte", "Neutrophil", "Macrophage"]
 ONE_CLASS = [{"name": "nucleus", "aliases": ["nuclei"]}]
+VALUES = {name: index for index, name in enumerate(CLASSES, start=1)}
+OUTLINES = {"vertices": "exact", "origin": "pixel_centre", "vanished": "drop"}
+POLYGONS = {"format": "polygons_json", "units": "px", **OUTLINES}
 COMPLETE = [f"{case.group}/{case.name}/{name}/1.mat" for case in CASES for name in CLASSES]
 
 
@@ -29,6 +36,27 @@ def make_challenge(
     return Challenge.from_preset("monusac2020", name="test", cases=cases, **tables)
 
 
+class Listed(SubmissionFiles):
+    """Files of which nothing but the names is asked."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(sorted(set(names)))
+
+    def size(self, name: str) -> int:
+        raise AssertionError(f"the size of {name} is asked")
+
+    def open(self, name: str) -> BinaryIO:
+        raise AssertionError(f"{name} is opened")
+
+
+def find_case_files(names: Iterable[str], challenge: Challenge) -> Layout:
+    return find_in_submission(Listed(names), challenge, never)
+
+
+def never(stream: BinaryIO, *, where: str) -> Any:
+    raise AssertionError(f"{where} is read")
+
+
 def lines(layout: Layout) -> list[str]:
     return render_findings(layout.findings)
 
@@ -38,12 +66,11 @@ def codes(layout: Layout) -> list[str]:
 
 
 def class_map_challenge(**rules: Any) -> Challenge:
-    values = {name: index for index, name in enumerate(CLASSES, start=1)}
     return make_challenge(
         format="label_image",
         files="{case}.npy",
         class_map="{case}_class.npy",
-        class_values=values,
+        class_values=VALUES,
         **rules,
     )
 
@@ -177,8 +204,9 @@ def test_ignore_class_cannot_be_predicted() -> None:
 def test_unknown_case_is_told_once_with_the_close_one() -> None:
     extra = [f"P1/p1_1/{name}/1.mat" for name in CLASSES]
     assert lines(find_case_files([*COMPLETE, *extra], make_challenge())) == [
-        "[unknown-case] 'P1/p1_1/Epithelial/1.mat' and 3 more: 'p1_1' is not a case of this challenge; expected one of "
-        "the 3 cases in cases.csv, such as 'P1_1'. Did you mean 'P1_1'?"
+        "[unknown-case] 'P1/p1_1/Epithelial/1.mat', 'P1/p1_1/Lymphocyte/1.mat', 'P1/p1_1/Macrophage/1.mat' and 1 "
+        "more: 'p1_1' is not a case of this challenge; expected one of the 3 cases in cases.csv, such as 'P1_1'. Did "
+        "you mean 'P1_1'?"
     ]
 
 
@@ -200,9 +228,10 @@ def test_case_in_the_folder_of_another_patient_is_told() -> None:
     moved = [name.replace("P2/P2_1", "P1/P2_1") for name in COMPLETE]
     layout = find_case_files(moved, make_challenge())
     assert lines(layout) == [
-        "[wrong-group] case 'P2_1', 'P1/P2_1/Epithelial/1.mat' and 3 more: in the group 'P1', but the case belongs to "
-        "'P2'; expected every case in the group that cases.csv gives it. Move it; files of this case lie at places "
-        "like 'P2/P2_1/Epithelial/*.mat'."
+        "[wrong-group] case 'P2_1', 'P1/P2_1/Epithelial/1.mat', 'P1/P2_1/Lymphocyte/1.mat', "
+        "'P1/P2_1/Macrophage/1.mat' and 1 more: in the group 'P1', but the case belongs to 'P2'; expected every case "
+        "in the group that cases.csv gives it. Move it; files of this case lie at places like "
+        "'P2/P2_1/Epithelial/*.mat'."
     ]
     assert layout.missing == {"P2_1"}
 
@@ -218,7 +247,7 @@ def test_two_files_for_a_case_and_class_are_told() -> None:
 def test_two_files_for_a_case_are_told_without_classes() -> None:
     challenge = make_challenge(CASES[:1], classes=ONE_CLASS, files="{case}/*.mat")
     (line,) = lines(find_case_files(["P1_1/1.mat", "P1_1/2.mat"], challenge))
-    assert "label images twice; the other is 'P1_1/1.mat'; expected one file for each case." in line
+    assert "files twice; the other is 'P1_1/1.mat'; expected one file for each case." in line
 
 
 def test_missing_case_is_a_warning_where_it_gets_the_worst_value() -> None:
@@ -320,6 +349,270 @@ def test_half_a_case_is_told() -> None:
     assert lines(layout) == [
         "[incomplete-case] case 'P1_1': a label image without a class map (also case 'P1_2': a class map "
         "without a label image); expected both for every case. Add 'P1_1_class.npy'."
+    ]
+
+
+def test_file_tells_the_class_where_it_can() -> None:
+    challenge = make_challenge(CASES[:1], classes=ONE_CLASS, files="{case}.json", **POLYGONS)
+    assert find_case_files(["P1_1.json"], challenge).files == {"P1_1": (CaseFile("P1_1.json", 0),)}
+
+
+@pytest.mark.parametrize("key", ["class_table", "class_map"])
+def test_what_goes_with_a_file_is_found_by_its_own_pattern(key: str) -> None:
+    rules = {key: "tables/{case}.csv"} if key == "class_table" else {key: "tables/{case}.csv", "class_values": VALUES}
+    challenge = make_challenge(CASES[:1], format="label_image", files="{case}.tif", **rules)
+    layout = find_case_files(["P1_1.tif", "tables/P1_1.csv"], challenge)
+    assert layout.files["P1_1"] == (CaseFile("P1_1.tif", 0, **{f"{key}_name": "tables/P1_1.csv"}),)
+    assert layout.findings == ()
+
+
+def test_half_a_case_names_what_is_missing() -> None:
+    challenge = make_challenge(CASES[:2], format="label_image", files="{case}.tif", class_table="{case}.csv")
+    assert lines(find_case_files(["P1_1.tif", "P1_2.csv"], challenge)) == [
+        "[incomplete-case] case 'P1_1': a label image without a class table (also case 'P1_2': a class table without a "
+        "label image); expected both for every case. Add 'P1_1.csv'."
+    ]
+
+
+def test_segments_of_each_case() -> None:
+    challenge = make_challenge(CASES[:1], format="coco_panoptic", files="{case}.png", segments="{case}.json")
+    layout = find_case_files(["P1_1.png", "P1_1.json"], challenge)
+    assert layout.files["P1_1"] == (CaseFile("P1_1.png", 0, segments_name="P1_1.json"),)
+
+
+def test_segments_of_all_cases_are_one_file() -> None:
+    challenge = make_challenge(format="coco_panoptic", files="png/{case}.png", segments="panoptic.json")
+    names = ["s/panoptic.json", *(f"s/png/{case.name}.png" for case in CASES)]
+    layout = find_case_files(names, challenge)
+    assert {name: file.segments_name for name, (file,) in layout.files.items()} == {
+        case.name: "s/panoptic.json" for case in CASES
+    }
+    assert layout.findings == ()
+
+
+def test_segments_of_all_cases_make_no_case_complete_and_none_of_them_present() -> None:
+    challenge = make_challenge(format="coco_panoptic", files="png/{case}.png", segments="panoptic.json")
+    assert codes(find_case_files(["panoptic.json", "png/P1_1.png"], challenge)) == ["missing-case-worst"] * 2
+    assert codes(find_case_files(["panoptic.json"], challenge)) == ["no-case-found"]
+    without = find_case_files(["png/P1_1.png"], challenge)
+    assert codes(without) == ["incomplete-case", "missing-case-worst", "missing-case-worst"]
+    assert lines(without)[0] == (
+        "[incomplete-case] case 'P1_1': a label image without a segments file; expected both for every case. "
+        "Add 'panoptic.json'."
+    )
+
+
+def test_segments_of_a_group_go_with_its_cases() -> None:
+    challenge = make_challenge(format="coco_panoptic", files="{case}.png", segments="{group}.json")
+    names = ["P1.json", "P2.json", *(f"{case.name}.png" for case in CASES)]
+    layout = find_case_files(names, challenge)
+    assert {name: file.segments_name for name, (file,) in layout.files.items()} == {
+        "P1_1": "P1.json",
+        "P1_2": "P1.json",
+        "P2_1": "P2.json",
+    }
+
+
+def test_a_known_case_decides_between_a_file_and_what_goes_with_one() -> None:
+    cases = [Case("b_class", "P", 9, 8)]
+    names = ["b_class.npy", "b_class_class.npy"]
+    challenge = make_challenge(
+        cases, format="label_image", files="{case}.npy", class_map="{case}_class.npy", class_values=VALUES
+    )
+    layout = find_case_files(names, challenge)
+    assert layout.files == {"b_class": (CaseFile("b_class.npy", 0, "b_class_class.npy"),)}
+    assert layout.findings == ()
+
+
+# --- notes beside the folder around everything ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("note", ["README", "README.md", "readme.rst", "LICENSE", "Licence.pdf", "notes.txt", "x.MD"])
+def test_a_note_beside_the_folder_around_everything_does_not_hide_it(note: str) -> None:
+    layout = find_case_files([note, *(f"submission/{name}" for name in COMPLETE)], make_challenge())
+    assert set(layout.files) == {"P1_1", "P1_2", "P2_1"}
+    assert codes(layout) == ["unused-file"]
+
+
+def test_something_else_beside_the_folder_is_told() -> None:
+    names = ["model.pth", *(f"submission/{name}" for name in COMPLETE)]
+    assert codes(find_case_files(names, make_challenge())) == ["no-case-found"]
+
+
+def test_notes_alone_are_no_folder() -> None:
+    assert list(wrapping_folders(["README.md", "notes.txt"])) == [""]
+    assert list(wrapping_folders(["docs/README.md"])) == ["", "docs/"]
+
+
+def test_notes_that_are_predictions_are_read() -> None:
+    challenge = make_challenge(CASES[:1], classes=ONE_CLASS, files="{case}.txt")
+    assert list(find_case_files(["P1_1.txt", "other/P1_1.txt"], challenge).files) == ["P1_1"]
+
+
+# --- files of all cases -----------------------------------------------------------------------------------------------
+
+
+def shared_challenge(**rules: Any) -> Challenge:
+    return make_challenge(**{"format": "rle_csv", "pixel_order": "column", "first_pixel": 1, **rules})
+
+
+@pytest.mark.parametrize("wrapper", ["", "submission/", "a/b/"])
+def test_file_of_all_cases_is_found(wrapper: str) -> None:
+    layout = find_case_files([f"{wrapper}results.csv"], shared_challenge(files="results.csv"))
+    assert layout == Layout({}, frozenset(), (), (SharedFile(f"{wrapper}results.csv", 0),))
+
+
+def test_file_of_all_cases_is_found_beside_notes() -> None:
+    layout = find_case_files(["README.md", "s/out/Results.CSV"], shared_challenge(files="out/results.csv"))
+    assert layout.shared_files == (SharedFile("s/out/Results.CSV", 0),)
+    assert codes(layout) == ["unused-file"]
+
+
+def test_files_of_all_cases_for_each_class() -> None:
+    challenge = shared_challenge(files="{class}.csv", missing_class_file="empty")
+    layout = find_case_files(["Neutrophil.csv", "epithelial.csv"], challenge)
+    assert layout.shared_files == (SharedFile("epithelial.csv", 1), SharedFile("Neutrophil.csv", 3))
+    assert layout.findings == ()
+
+
+def test_file_of_a_class_that_is_missing_is_an_error_where_it_is_refused() -> None:
+    challenge = shared_challenge(files="{class}.csv", missing_class_file="reject")
+    layout = find_case_files([f"{name}.csv" for name in CLASSES[1:]], challenge)
+    assert lines(layout) == [
+        "[missing-class-file] class 'Epithelial': no file; expected one file for every class, also without nuclei. "
+        "Add 'Epithelial.csv'; without nuclei as well."
+    ]
+
+
+def test_file_of_all_cases_of_an_unknown_class_is_told() -> None:
+    layout = find_case_files(["Epithelial.csv", "Lymphozyte.csv"], shared_challenge(files="{class}.csv"))
+    assert lines(layout) == [
+        "[unknown-class] 'Lymphozyte.csv': 'Lymphozyte' is not a class of this challenge; expected 'Epithelial', "
+        "'Lymphocyte', 'Neutrophil' or 'Macrophage'. Did you mean 'Lymphocyte'?"
+    ]
+
+
+def test_two_files_of_all_cases_are_told() -> None:
+    challenge = shared_challenge(files="{class}.csv")
+    layout = find_case_files(["Epithelial.csv", "epithelial.csv"], challenge)
+    assert lines(layout) == [
+        "[duplicate-file] 'epithelial.csv': files of all cases twice; the other is 'Epithelial.csv'; expected one "
+        "file, or one for each class where the challenge asks for that. Remove one of them."
+    ]
+
+
+def test_no_file_of_all_cases_is_an_error() -> None:
+    layout = find_case_files(["a.csv", "b.csv"], shared_challenge(files="results.csv"))
+    assert layout.missing == {"P1_1", "P1_2", "P2_1"}
+    assert lines(layout) == [
+        "[no-case-found] submission: no prediction among 2 files ('a.csv', 'b.csv'); expected files like "
+        "'results.csv'. The pattern is 'results.csv'; '*' stands for any name."
+    ]
+
+
+def test_csv_that_the_platform_renamed_is_found() -> None:
+    challenge = shared_challenge(files="stage1/results.csv")
+    assert find_case_files(["predictions.csv"], challenge).shared_files == (SharedFile("predictions.csv", 0),)
+
+
+@pytest.mark.parametrize("names", [["predictions.csv", "b.csv"], ["x/predictions.csv"], ["predictions.CSV"]])
+def test_other_csv_files_are_not_taken_for_one_that_the_platform_renamed(names: list[str]) -> None:
+    assert codes(find_case_files(names, shared_challenge(files="results.csv"))) == ["no-case-found"]
+
+
+def test_renamed_csv_does_not_stand_in_for_other_formats() -> None:
+    challenge = make_challenge(format="coco_json", files="results.json", **OUTLINES)
+    assert codes(find_case_files(["predictions.csv"], challenge)) == ["no-case-found"]
+
+
+def test_list_of_jobs_is_any_file_where_the_challenge_names_no_socket() -> None:
+    layout = find_case_files([*COMPLETE, "predictions.json"], make_challenge())
+    assert len(layout.files) == 3
+    assert codes(layout) == ["unused-file"]
+
+
+# --- what files of all cases lack ------------------------------------------------------------------------------------
+
+
+def test_cases_that_a_file_of_all_cases_lacks_are_told() -> None:
+    challenge = shared_challenge(files="results.csv", case_key="{case}.png", missing_case="reject")
+    findings = collection_findings(challenge, {"P1_2", "P2_1"}, {})
+    assert render_findings(findings) == [
+        "[missing-case] case 'P1_1': no entry; expected predictions for every case in cases.csv. Add entries for "
+        "'P1_1.png'; for an image without nuclei as well."
+    ]
+
+
+def test_cases_that_a_file_of_all_cases_lacks_get_the_worst_value() -> None:
+    challenge = shared_challenge(files="results.csv", missing_case="worst")
+    findings = collection_findings(challenge, {"P1_2", "P2_1"}, {})
+    assert render_findings(findings) == [
+        "[missing-case-worst] case 'P1_1': no entry; expected predictions for every case in cases.csv. It gets the "
+        "worst value of every metric. To change that, add entries for 'P1_1'."
+    ]
+
+
+def test_unknown_cases_in_a_file_of_all_cases_are_told_with_the_close_one() -> None:
+    challenge = shared_challenge(files="results.csv", case_key="{case}.png")
+    findings = collection_findings(challenge, {case.name for case in CASES}, {"p1_1.PNG": 12, "x": 3})
+    assert render_findings(findings) == [
+        "[unknown-case] 12 entries for 'p1_1.PNG', 3 entries for 'x': not a case of this challenge; expected one of "
+        "the 3 cases in cases.csv, such as 'P1_1.png'. Did you mean 'P1_1.png'?"
+    ]
+
+
+def test_a_hundred_thousand_unknown_cases_are_one_line() -> None:
+    unknown = {f"image_{index:06}": 1 for index in range(100_000)}
+    findings = collection_findings(shared_challenge(files="results.csv"), {case.name for case in CASES}, unknown)
+    assert len(findings) == 3
+    (line,) = render_findings(findings)
+    assert "'image_000002' and 99,997 more: not a case" in line
+
+
+def test_complete_file_of_all_cases_has_no_findings() -> None:
+    assert collection_findings(shared_challenge(files="results.csv"), {case.name for case in CASES}, {}) == []
+
+
+# --- the catalogue ----------------------------------------------------------------------------------------------------
+
+FOUR_CASES = [*CASES[:2], Case("P2_1", "P2", 25, 30), Case("P2_2", "P2", 25, 30)]
+ALL_OF_P1_1 = [f"P1/P1_1/{name}/1.mat" for name in CLASSES]
+
+
+@pytest.mark.parametrize(
+    ("code", "names", "challenge"),
+    [
+        ("no-case-found", ["P1_1/Epithelial.mat", "P1_2/Epithelial.mat"], make_challenge(CASES[:2])),
+        (
+            "unknown-case",
+            [*ALL_OF_P1_1, *(f"P1/p1_1/{name}/1.mat" for name in CLASSES)],
+            make_challenge(FOUR_CASES),
+        ),
+        ("wrong-group", ["P2/P1_1/Epithelial/1.mat"], make_challenge(FOUR_CASES)),
+        ("duplicate-file", [*ALL_OF_P1_1, "P1/P1_1/Epithelial/2.mat"], make_challenge(CASES[:1])),
+        ("missing-case", ALL_OF_P1_1, make_challenge(CASES[:2], missing_case="reject")),
+        ("missing-case-worst", ALL_OF_P1_1, make_challenge(CASES[:2], missing_case="worst")),
+        (
+            "missing-class-file",
+            [f"P1/P1_2/{name}/1.mat" for name in CLASSES[:3]],
+            make_challenge(CASES[1:2], missing_class_file="reject"),
+        ),
+        ("unused-file", ["README.md", *ALL_OF_P1_1], make_challenge(CASES[:1])),
+    ],
+)
+def test_examples_of_the_catalogue_are_what_is_printed(code: str, names: list[str], challenge: Challenge) -> None:
+    assert [line for line in lines(find_case_files(names, challenge)) if f"[{code}]" in line] == [
+        CATALOGUE[code].example
+    ]
+
+
+def test_example_of_an_incomplete_case_is_what_is_printed() -> None:
+    cases = [Case("a", "P", 9, 8)]
+    challenge = make_challenge(
+        cases, format="label_image", files="{case}.npy", class_map="{case}_classes.npy", class_values=VALUES
+    )
+    assert lines(find_case_files(["a.npy"], challenge)) == [
+        CATALOGUE["incomplete-case"].example.replace("case_017", "a")
     ]
 
 

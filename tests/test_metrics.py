@@ -13,9 +13,14 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, m
 
 from evaluation.aggregation import pool_counts, unit_mean
 from evaluation.instances.labels import instances_from_labels
-from evaluation.matching import match_best_iou_centroid_inside, match_iou_above, overlap_table
+from evaluation.matching import (
+    match_best_iou_centroid_inside,
+    match_centroid_closest_first,
+    match_iou_above,
+    overlap_table,
+)
 from evaluation.metrics import classification, count_matches, detection, metrics_of, panoptic, segmentation
-from evaluation.model import MatchCounts, Score
+from evaluation.model import Instances, MatchCounts, Score
 
 CLASSES = ("a", "b", "c")
 
@@ -308,6 +313,61 @@ def test_the_worst_distance_is_the_diagonal_of_the_image():
     metric = next(m for m in metrics_of(("segmentation",), CLASSES, class_aware=False) if m.path[-1] == "hausdorff_px")
     counts = counts_of(ONLY_REFERENCE, missing_cases=1)
     assert unit_mean([(metric.evaluate(counts), counts)], metric.worst, undefined="skip").score.value == 50.0
+
+
+def points_of(classes, points_yx):
+    none = np.empty(0, np.int64)
+    return Instances(
+        (50, 70),
+        np.array(classes, np.int16),
+        np.arange(len(classes)),
+        none,
+        none,
+        none.astype(np.int32),
+        point_yx=np.array(points_yx, float).reshape(-1, 2),
+    )
+
+
+def counts_of_points() -> MatchCounts:
+    reference = points_of([1, 1, 2], [(5, 5), (20, 20), (40, 60)])
+    prediction = points_of([1, 2, 2], [(5, 6), (20, 20), (1, 1)])
+    matches = match_centroid_closest_first(reference, prediction, radius_px=3, class_aware=False)
+    return count_matches(reference, prediction, matches, classes=2, distances_px=(np.zeros(2), np.zeros(2)))
+
+
+def test_points_are_found_and_named_but_not_outlined():
+    counts = counts_of_points()
+    scores = {
+        ".".join(metric.path): metric.evaluate(counts)
+        for metric in metrics_of(
+            ("detection", "classification", "segmentation", "panoptic"), ("a", "b"), class_aware=False
+        )
+    }
+    assert scores["detection.f1"] == Score(4 / 6)
+    assert scores["classification.accuracy"] == Score(1 / 2)
+    assert scores["classification.balanced_accuracy"] == Score(1 / 2)
+    assert counts.confusion.tolist() == [[0, 0, 1], [0, 1, 1], [1, 0, 0]]
+    for path, score in scores.items():
+        is_outlined = path.startswith(("segmentation", "panoptic"))
+        assert (score == Score(None, "points-only")) == is_outlined, path
+
+
+@pytest.mark.parametrize("side", ["reference", "prediction"])
+def test_one_side_of_points_is_enough_to_have_no_outlines(side):
+    labels, point = instances_from_labels(np.full((50, 70), 1), class_id=1), points_of([1], [(24.5, 34.5)])
+    pair = (point, labels) if side == "reference" else (labels, point)
+    matches = match_centroid_closest_first(*pair, radius_px=0, class_aware=True)
+    counts = count_matches(*pair, matches, classes=1)
+    assert (len(matches), counts.outlines, len(counts.iou), len(counts.dice)) == (1, False, 0, 0)
+
+
+@pytest.mark.parametrize("family", ["segmentation", "panoptic"])
+def test_points_pooled_with_a_missing_case_still_have_no_outlines(family):
+    points, missing = counts_of_points(), counts_of([[0, 0, 0], [4, 0, 0], [0, 0, 0]], missing_cases=1)
+    for metric in metrics_of((family,), ("a", "b"), class_aware=False):
+        assert metric.evaluate(pool_counts([points, missing])) == Score(None, "points-only")
+        mean = unit_mean([(metric.evaluate(c), c) for c in (points, missing)], metric.worst, undefined="worst")
+        assert (mean.score, mean.units, mean.left_out, mean.charged) == (Score(None, "points-only"), 0, 2, 0)
 
 
 def test_a_mean_without_any_value_says_why():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import instances_of, masks_of
 from skimage.draw import polygon
+from xml_files import CASE, xml_request
 
 from evaluation.formats.aperio_xml import read_aperio_xml
 from evaluation.instances import overlap as overlap_module
@@ -170,9 +171,9 @@ def test_pixels_contested_inside_a_class_leave_the_other_classes_too_when_ignore
 @pytest.mark.parametrize("rule", RULES)
 def test_label_maps_of_a_real_file_are_those_painted_with_skimage(shared_data, rule, vertices):
     with (shared_data / "monuseg" / "TCGA-50-5931-01Z-00-DX1.xml.gz").open("rb") as stream:
-        outlines = read_aperio_xml(stream, where="x", class_ids={"": 1}, bytes_limit=10**8, vertices_limit=10**6)
+        (outlines,) = read_aperio_xml(stream, xml_request({"": 1}), CASE).parts
     prepared = prepare_reference(
-        outlines,
+        [outlines],
         (1000, 1000),
         overlap=rule,
         overlap_scope="image",

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from every_format import write_challenge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images
@@ -15,13 +16,16 @@ from evaluation import (
     Challenge,
     ChallengeBroken,
     SubmissionRejected,
+    check_submission,
     instances_from_labels,
     instances_from_outlines,
     pipeline,
     score_instances,
+    score_submission,
 )
+from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.prepare import prepare_reference
-from evaluation.model import LabelMaps, Outlines
+from evaluation.model import Instances, LabelMaps, Outlines, Region
 from evaluation.pipeline import count_label_maps
 from evaluation.report.metrics_json import as_json
 from evaluation.synthesis import Mistakes, draw_label_maps
@@ -341,7 +345,7 @@ def test_a_perfect_submission_is_perfect_under_every_policy(overlap, policy, fra
     common = {"overlap_scope": "image", "vanished": "drop", "vertices": "exact", "origin": "pixel_centre"}
     case = Case("a", "a", 14, 44)
     reference = prepare_reference(
-        outlines, case.shape_yx, overlap=overlap, ignore_policy=policy, ignore_fraction=fraction, **common
+        [outlines], case.shape_yx, overlap=overlap, ignore_policy=policy, ignore_fraction=fraction, **common
     )
     # What a participant hands in: every nucleus, as the overlap rule leaves it, before ignore regions are applied.
     scored = outlines.class_id > 0
@@ -360,3 +364,37 @@ def test_a_perfect_submission_is_perfect_under_every_policy(overlap, policy, fra
     assert result.value("detection.f1.pooled") == 1.0
     assert result.value("segmentation.iou.pooled") == 1.0
     assert result.value("segmentation.hausdorff_px.pooled") == 0.0
+
+
+def test_nuclei_outside_the_image_are_told_and_a_submission_of_nothing_else_is_refused(tmp_path):
+    """A participant who writes mm where the challenge asks for px must not get a silent zero."""
+    folder, submission = write_challenge("polygons_json", tmp_path)
+    documents = {path: json.loads(path.read_text()) for path in sorted(submission.glob("*.json"))}
+    for path, document in documents.items():
+        document["polygons"][0]["path_points"] = [
+            [x + 100, y, 0.5] for x, y, _ in document["polygons"][0]["path_points"]
+        ]
+        path.write_text(json.dumps(document))
+    result = score_submission(folder, submission)
+    got = "1 of 3 nuclei lies outside the image, or on no pixel of it"
+    assert [finding.got for finding in result.findings] == [got] * 3
+    for path, document in documents.items():
+        for polygon in document["polygons"]:
+            polygon["path_points"] = [[x + 100, y, 0.5] for x, y, _ in polygon["path_points"]]
+        path.write_text(json.dumps(document))
+    with pytest.raises(SubmissionRejected, match="all 9 nuclei lie outside their images"):
+        score_submission(folder, submission)
+    _, findings = check_submission(folder, submission)
+    assert {finding.code for finding in findings} == {"outside-image", "everything-outside"}
+
+
+def test_points_in_an_ignore_region_leave():
+    """A reference of outlines with predictions of points."""
+    region = Region(np.array([0]), np.array([5]))
+    none = np.empty(0, np.int64)
+    points = Instances(
+        (4, 10), np.ones(3, np.int16), np.arange(3), none, none, none.astype(np.int32),
+        point_yx=np.array([[0.2, 2.0], [0.2, 7.0], [-3.0, 2.0]]),
+    )  # fmt: skip
+    for policy in ("clip", "drop_centroid", "drop_overlapping"):
+        assert apply_ignore_region(points, region, policy, 0.5).source_id.tolist() == [1, 2]

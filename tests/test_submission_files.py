@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pickle
 import shutil
 import struct
+import tempfile
+import time
+import tracemalloc
 import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from evaluation.catalogue import CATALOGUE
+from evaluation.challenge import LimitRules
 from evaluation.errors import InputFault, SubmissionRejected, WrongUsage
-from evaluation.submission import files as module
-from evaluation.submission import open_submission
+from evaluation.submission import SubmissionFiles, archive
+from evaluation.submission import open_submission as open_with_limits
 
 UNSAFE = (
     "expected plain files inside the submission, with '/' between folders and short, printable names. "
     "Copy the file itself to its place, or rename it."
 )
+
+
+def open_submission(path: Path, **limits: int) -> SubmissionFiles:
+    return open_with_limits(path, LimitRules(**limits))
 
 
 def write_files(root: Path, *names: str) -> Path:
@@ -37,15 +53,15 @@ def write_zip(path: Path, *names: str, compression: int = zipfile.ZIP_DEFLATED) 
     return path
 
 
-def rejected(path: Path) -> list[str]:
+def rejected(path: Path, **limits: int) -> list[str]:
     """The lines of the findings for which a submission is refused."""
     with pytest.raises(SubmissionRejected) as error:
-        open_submission(path)
+        open_submission(path, **limits)
     return [str(finding) for finding in error.value.findings]
 
 
-def unreadable(path: Path, name: str, **options: int) -> str:
-    with open_submission(path, **options) as files, pytest.raises(InputFault) as error:
+def unreadable(path: Path, name: str, **limits: int) -> str:
+    with open_submission(path, **limits) as files, pytest.raises(InputFault) as error:
         files.open(name)
     return str(error.value.findings[0])
 
@@ -226,35 +242,49 @@ def test_a_truncated_zip_is_refused(tmp_path: Path) -> None:
     assert rejected(path)[0].startswith("[not-a-zip]")
 
 
-def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_files_are_refused(tmp_path: Path) -> None:
     names = [f"{index}.mat" for index in range(6)]
-    monkeypatch.setattr(module, "MAX_FILES", 6)
-    assert len(open_submission(write_files(tmp_path / "s", *names)).names) == 6
-    monkeypatch.setattr(module, "MAX_FILES", 5)
+    path = write_files(tmp_path / "s", *names)
+    assert len(open_submission(path, files_per_submission=6).names) == 6
     expected = (
-        "[too-many-files] submission: more than 5 files; expected at most 5. Leave out everything but the predictions."
+        "[too-many-files] submission: more than 5 files; expected at most 5 files (limits.files_per_submission in "
+        "challenge.toml). Leave out everything but the predictions."
     )
-    assert rejected(tmp_path / "s") == [expected]
-    assert rejected(write_zip(tmp_path / "s.zip", *names)) == [expected]
+    assert rejected(path, files_per_submission=5) == [expected]
+    assert rejected(write_zip(tmp_path / "s.zip", *names), files_per_submission=5) == [expected]
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+def test_too_many_folders_are_refused(tmp_path: Path, kind: str) -> None:
+    names = [f"{index}/" for index in range(200)]
+    for name in names if kind == "folder" else ():
+        (tmp_path / "s" / name).mkdir(parents=True)
+    path = write_files(tmp_path / "s", "1.mat") if kind == "folder" else write_zip(tmp_path / "s", "1.mat", *names)
+    assert open_submission(path, files_per_submission=51).names == ("1.mat",)
+    assert rejected(path, files_per_submission=50)[0].startswith("[too-many-files] submission: more than 50 files")
 
 
 def test_a_zip_with_a_huge_list_of_members_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_zip(tmp_path / "s.zip", *(f"{index}.mat" for index in range(50)))
-    monkeypatch.setattr(module, "MAX_DIRECTORY_BYTES", 1000)
-    monkeypatch.setattr(zipfile, "ZipFile", None)  # would fail if it were called
-    assert rejected(path)[0].startswith("[too-many-files]")
+    monkeypatch.setattr(archive, "SMALL_LIST_BYTES", 1000)
+    monkeypatch.setattr(archive, "read_list", None)  # would fail if it were called
+    assert rejected(path, files_per_submission=2) == [
+        "[too-many-files] submission: a list of members of 2,590 bytes; expected at most 2 files "
+        "(limits.files_per_submission in challenge.toml). Leave out everything but the predictions."
+    ]
 
 
 def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
     write_files(tmp_path / "s", "abc.mat")
     path = write_zip(tmp_path / "s.zip", "abc.mat")
     for submission in (tmp_path / "s", path):
-        with open_submission(submission, bytes_limit=7) as files:
+        with open_submission(submission, bytes_per_file=7) as files:
             files.open("abc.mat").close()
-        assert unreadable(submission, "abc.mat", bytes_limit=6) == (
-            "[too-large] 'abc.mat': 7 bytes; expected at most 6 bytes in a file."
+        assert unreadable(submission, "abc.mat", bytes_per_file=6) == (
+            "[too-large] 'abc.mat': 7 bytes; expected at most 6 bytes in a file (limits.bytes_per_file in "
+            "challenge.toml)."
         )
 
 
@@ -277,7 +307,7 @@ def test_a_bomb_is_refused_by_its_size_alone(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "s.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("1.mat", bytes(20_000_000))
     assert (tmp_path / "s.zip").stat().st_size < 30_000
-    line = unreadable(tmp_path / "s.zip", "1.mat", bytes_limit=1_000_000)
+    line = unreadable(tmp_path / "s.zip", "1.mat", bytes_per_file=1_000_000)
     assert "20,000,000 bytes; expected at most 1,000,000" in line
 
 
@@ -325,8 +355,424 @@ def test_a_stream_of_a_zip_outlives_it(tmp_path: Path) -> None:
     assert stream.read() == b"1.mat"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission_is_told(tmp_path: Path) -> None:
-    write_files(tmp_path, "1.mat")
-    (tmp_path / "1.mat").chmod(0)
-    assert unreadable(tmp_path, "1.mat").startswith("[unreadable-file] '1.mat': permission denied; expected")
+# --- paths that cannot be used ----------------------------------------------------------------------------------------
+
+
+def wrong_usage(path: Path) -> str:
+    with pytest.raises(WrongUsage) as error:
+        open_submission(path)
+    return str(error.value.findings[0]).partition(": ")[2].partition(";")[0]
+
+
+def test_paths_that_cannot_be_used_are_wrong_usage(tmp_path: Path) -> None:
+    write_files(tmp_path, "file")
+    (tmp_path / "loop").symlink_to("loop")
+    assert wrong_usage(tmp_path / "file" / "below") == "no such folder or file"
+    assert wrong_usage(tmp_path / "a\0b") == "no such folder or file"
+    assert wrong_usage(tmp_path / ("x" * 5000)) == "file name too long"
+    assert wrong_usage(tmp_path / "loop") == "too many levels of symbolic links"
+    assert wrong_usage(Path("/dev/null")) == "neither a folder nor a file"
+
+
+@pytest.fixture
+def locked() -> Iterator[Path]:
+    """A folder with a submission, a ZIP file and a folder that may not be read by the user that the test runs as."""
+    root = Path(tempfile.mkdtemp())
+    root.chmod(0o755)
+    write_files(root / "s", "a/1.mat", "closed/1.mat")
+    write_files(root / "t", "1.mat")
+    (root / "t" / "1.mat").chmod(0)
+    write_zip(root / "s.zip", "1.mat")
+    (root / "s" / "closed").chmod(0)
+    (root / "s.zip").chmod(0)
+    user = os.geteuid()
+    os.seteuid(user or 65534)
+    yield root
+    os.seteuid(user)
+    (root / "s" / "closed").chmod(0o755)
+    shutil.rmtree(root)
+
+
+def test_what_may_not_be_read_is_told(locked: Path) -> None:
+    assert rejected(locked / "s") == [
+        "[unreadable-file] 'closed/': permission denied; expected a file that can be read to its end. "
+        "Write or pack it again."
+    ]
+    assert unreadable(locked / "t", "1.mat").startswith("[unreadable-file] '1.mat': permission denied; expected")
+    assert wrong_usage(locked / "s" / "closed" / "deeper") == "permission denied"
+    assert wrong_usage(locked / "s.zip") == "permission denied"
+
+
+def test_folders_deeper_than_the_system_can_name_are_told(tmp_path: Path) -> None:
+    here = os.open(write_files(tmp_path, "1.mat"), os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("x" * 250, dir_fd=here)
+        below = os.open("x" * 250, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    (line,) = rejected(tmp_path)
+    assert line.startswith("[unreadable-file] 'xxxx")
+    assert "file name too long" in line
+
+
+def test_a_zip_that_vanishes_is_told(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "s.zip", "1.mat")
+    files = open_submission(path)
+    path.unlink()
+    with pytest.raises(InputFault, match=r"\[unreadable-file\] '1.mat': no such file or directory"):
+        files.open("1.mat")
+
+
+# --- ZIP files, written by hand ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class Raw:
+    """A member of a ZIP file that may say of itself what it likes."""
+
+    name: bytes = b"1.mat"
+    packed: bytes = b"content"
+    size: int = -1
+    method: int = 0
+    checksum: int = -1
+    extra: bytes = b""
+    start: int = -1
+    packed_bytes: int = -1
+
+
+def raw_zip(path: Path, *members: Raw, comment: bytes = b"", end_64: bytes = b"") -> Path:
+    content, listed = bytearray(), bytearray()
+    for raw in members:
+        size = len(raw.packed) if raw.size < 0 else raw.size
+        packed_bytes = len(raw.packed) if raw.packed_bytes < 0 else raw.packed_bytes
+        checksum = zlib.crc32(raw.packed) if raw.checksum < 0 else raw.checksum
+        start = len(content) if raw.start < 0 else raw.start
+        facts = (raw.method, 0, 0, checksum, packed_bytes, size, len(raw.name))
+        if raw.start < 0:
+            content += struct.pack("<4s2H3H3L2H", b"PK\3\4", 20, 0, *facts, 0) + raw.name + raw.packed
+        listed += struct.pack("<4s3H3H3L5H2L", b"PK\1\2", 20, 20, 0, *facts, len(raw.extra), 0, 0, 0, 0, start)
+        listed += raw.name + raw.extra
+    count = len(members) & 0xFFFF
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, len(listed), len(content), len(comment)) + comment
+    path.write_bytes(bytes(content + listed) + end_64 + end)
+    return path
+
+
+def deflated(content: bytes) -> bytes:
+    deflater = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return deflater.compress(content) + deflater.flush()
+
+
+DAMAGED = "damaged inside the ZIP file"
+NUCLEI = b"nuclei" * 1000
+
+
+def squeezed(**facts: Any) -> Raw:
+    return Raw(
+        **{"packed": deflated(NUCLEI), "size": len(NUCLEI), "checksum": zlib.crc32(NUCLEI), "method": 8, **facts}
+    )
+
+
+def test_a_zip_written_by_hand_is_read(tmp_path: Path) -> None:
+    path = raw_zip(tmp_path / "s.zip", Raw(), squeezed(name=b"2.mat"), Raw(name=b"3.mat", packed=b""))
+    files = open_submission(path)
+    assert [files.open(name).read() for name in files.names] == [b"content", NUCLEI, b""]
+    assert zipfile.ZipFile(path).testzip() is None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        squeezed(size=len(NUCLEI) - 1),
+        squeezed(size=len(NUCLEI) + 1),
+        squeezed(checksum=1),
+        squeezed(packed=deflated(NUCLEI)[:-1]),
+        squeezed(packed=deflated(NUCLEI) + b"more"),
+        squeezed(packed=deflated(NUCLEI) + bytes(3_000_000)),
+        squeezed(packed=b"\xff" * 20),
+        Raw(size=8),
+        Raw(size=6),
+        Raw(packed=b"", size=0, checksum=5),
+    ],
+)
+def test_a_member_that_is_not_what_it_says_is_told(tmp_path: Path, raw: Raw) -> None:
+    assert DAMAGED in unreadable(raw_zip(tmp_path / "s.zip", raw), "1.mat")
+
+
+def test_a_member_without_its_header_is_told(tmp_path: Path) -> None:
+    path = raw_zip(tmp_path / "s.zip", Raw())
+    path.write_bytes(b"XX" + path.read_bytes()[2:])
+    assert DAMAGED in unreadable(path, "1.mat")
+
+
+@pytest.mark.parametrize("start", [0, 10, 41])
+def test_members_that_share_bytes_are_refused(tmp_path: Path, start: int) -> None:
+    path = raw_zip(tmp_path / "s.zip", Raw(name=b"1.mat"), Raw(name=b"2.mat", start=start))
+    assert rejected(path) == [
+        "[overlapping-members] '2.mat': bytes of the ZIP file that belong to '1.mat' as well; expected members that "
+        "lie one after the other. Pack the ZIP again."
+    ]
+
+
+def test_members_that_touch_share_nothing(tmp_path: Path) -> None:
+    assert len(open_submission(raw_zip(tmp_path / "s.zip", Raw(name=b"1.mat"), Raw(name=b"2.mat"))).names) == 2
+
+
+def test_many_members_over_one_kernel_are_refused(tmp_path: Path) -> None:
+    kernel = squeezed(name=b"kernel.npy")
+    shells = [squeezed(name=b"%06d.npy" % index, start=0) for index in range(10_000)]
+    assert rejected(raw_zip(tmp_path / "s.zip", kernel, *shells))[0].startswith("[overlapping-members]")
+
+
+@pytest.mark.parametrize("facts", [{"start": 1000}, {"packed_bytes": 50}, {"packed_bytes": 0xFFFFFFFE}])
+def test_a_member_that_does_not_end_before_the_list_is_refused(tmp_path: Path, facts: dict[str, int]) -> None:
+    assert rejected(raw_zip(tmp_path / "s.zip", Raw(**facts)))[0].startswith("[not-a-zip]")
+
+
+def test_a_member_that_grows_too_much_is_refused(tmp_path: Path) -> None:
+    content = bytes(1_000_000)
+    raw = squeezed(packed=deflated(content), size=len(content), checksum=zlib.crc32(content))
+    path = raw_zip(tmp_path / "s.zip", raw)
+    with open_submission(path) as files, files.open("1.mat") as stream:
+        assert stream.read() == content
+    assert unreadable(path, "1.mat", archive_ratio=100).startswith("[too-compressed] '1.mat': 1,000,000 bytes from ")
+
+
+def test_a_false_claim_of_size_is_refused_before_room_is_made_for_it(tmp_path: Path) -> None:
+    path = raw_zip(tmp_path / "s.zip", squeezed(size=1_900_000_000))
+    assert unreadable(path, "1.mat").startswith("[too-compressed] '1.mat': 1,900,000,000 bytes from ")
+
+
+def test_a_ratio_is_met_by_the_byte(tmp_path: Path) -> None:
+    path = raw_zip(tmp_path / "s.zip", squeezed(packed=bytes(10), size=50))
+    assert DAMAGED in unreadable(path, "1.mat", archive_ratio=5)
+    assert "[too-compressed]" in unreadable(path, "1.mat", archive_ratio=4)
+
+
+def test_a_large_member_is_kept_out_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MEMORY_BYTES", 1_000_000)
+    with zipfile.ZipFile(tmp_path / "s.zip", "w", zipfile.ZIP_DEFLATED) as written:
+        written.writestr("1.npy", bytes(60_000_000))
+        written.writestr("2.npy", bytes(1_000_000))
+    files = open_submission(tmp_path / "s.zip")
+    tracemalloc.start()
+    with files.open("1.npy") as stream:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert not isinstance(stream, io.BytesIO)
+        assert stream.seek(0, 2) == 60_000_000
+        assert stream.seek(59_999_999) == 59_999_999
+        assert stream.read() == b"\0"
+    assert peak < 8_000_000
+    assert isinstance(files.open("2.npy"), io.BytesIO)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        squeezed(packed=deflated(bytes(50_000_000)), size=1000),
+        squeezed(packed=deflated(NUCLEI) + bytes(30_000_000)),
+    ],
+    ids=["more than it says", "more behind it"],
+)
+def test_a_member_takes_no_more_memory_than_it_says(tmp_path: Path, raw: Raw) -> None:
+    files = open_submission(raw_zip(tmp_path / "s.zip", raw))
+    tracemalloc.start()
+    with pytest.raises(InputFault, match=DAMAGED):
+        files.open("1.mat")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8_000_000
+
+
+def test_no_room_for_a_large_member_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(archive, "MEMORY_BYTES", 0)
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    assert "no space left on device" in unreadable(write_zip(tmp_path / "s.zip", "1.mat"), "1.mat")
+
+
+def test_names_that_macos_writes_are_read(tmp_path: Path) -> None:
+    decomposed, dos = "Mu\u0308ller.mat".encode(), "M\u00fcller.mat".encode("cp437")
+    path = raw_zip(tmp_path / "s.zip", Raw(name=decomposed), Raw(name=dos))
+    assert sorted(open_submission(path).names) == ["Mu\u0308ller.mat", "M\u00fcller.mat"]
+
+
+def test_a_member_without_a_name_is_refused(tmp_path: Path) -> None:
+    assert rejected(raw_zip(tmp_path / "s.zip", Raw(name=b"")))[0].startswith("[unsafe-path] '': a member without")
+
+
+def test_a_name_with_a_zero_byte_is_refused(tmp_path: Path) -> None:
+    assert "control characters" in rejected(raw_zip(tmp_path / "s.zip", Raw(name=b"1.mat\0.txt")))[0]
+
+
+# --- the list of members ----------------------------------------------------------------------------------------------
+
+
+def end_64(list_bytes: int, list_start: int, *, record_at: int) -> bytes:
+    record = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 1, 1, list_bytes, list_start)
+    return record + struct.pack("<4sLQL", b"PK\6\7", 0, record_at, 1)
+
+
+def list_of(path: Path) -> tuple[int, int]:
+    """Where the list of members starts, and its bytes."""
+    content = path.read_bytes()
+    return content.index(b"PK\1\2"), content.index(b"PK\5\6") - content.index(b"PK\1\2")
+
+
+@pytest.mark.parametrize("record_at", [0, 10**15])
+def test_the_record_of_large_files_counts_wherever_it_is_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_at: int
+) -> None:
+    members = [Raw(name=b"%d.mat" % index) for index in range(50)]
+    start, size = list_of(raw_zip(tmp_path / "s.zip", *members))
+    path = raw_zip(tmp_path / "s.zip", *members, end_64=end_64(size, start, record_at=record_at))
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<L", content, content.rindex(b"PK\5\6") + 12, 100)  # a list that seems to be short
+    path.write_bytes(content)
+    assert len(open_submission(path).names) == 50
+    monkeypatch.setattr(archive, "SMALL_LIST_BYTES", 1000)
+    assert rejected(path, files_per_submission=2)[0].startswith("[too-many-files] submission: a list of members of 2,5")
+
+
+def test_a_record_of_large_files_that_is_elsewhere_is_refused(tmp_path: Path) -> None:
+    start, size = list_of(raw_zip(tmp_path / "s.zip", Raw()))
+    record = end_64(size, start, record_at=start + size)
+    for moved in (record[:56] + b"\0\0\0\0" + record[56:], b"\0" * 56 + record[56:]):
+        assert rejected(raw_zip(tmp_path / "s.zip", Raw(), end_64=moved))[0].startswith("[not-a-zip]")
+
+
+@pytest.mark.parametrize(("list_bytes", "list_start"), [(10**15, 0), (46, 10**15), (2**64 - 1, 2**64 - 1)])
+def test_a_list_that_is_not_in_the_file_is_refused(tmp_path: Path, list_bytes: int, list_start: int) -> None:
+    path = raw_zip(tmp_path / "s.zip", Raw(), end_64=end_64(list_bytes, list_start, record_at=0))
+    assert rejected(path)[0].startswith("[not-a-zip]")
+
+
+def extra_64(*numbers: int) -> bytes:
+    return struct.pack(f"<2H{len(numbers)}Q", 1, 8 * len(numbers), *numbers)
+
+
+def test_numbers_of_64_bits_are_read(tmp_path: Path) -> None:
+    unix_time = struct.pack("<2HL", 0x5455, 4, 0)
+    large = 0xFFFFFFFF
+    raw = squeezed(size=large, packed_bytes=large, extra=unix_time + extra_64(6000, len(deflated(NUCLEI))))
+    files = open_submission(raw_zip(tmp_path / "s.zip", raw))
+    assert files.size("1.mat") == 6000
+    assert files.open("1.mat").read() == NUCLEI
+    huge = squeezed(size=large, extra=extra_64(10**15))
+    assert "1,000,000,000,000,000 bytes; expected" in unreadable(raw_zip(tmp_path / "s.zip", huge), "1.mat")
+    cut_off = squeezed(size=large, packed_bytes=large, extra=extra_64(6000))
+    assert rejected(raw_zip(tmp_path / "s.zip", cut_off))[0].startswith("[not-a-zip]")
+
+
+def test_crafted_extra_fields_take_no_time(tmp_path: Path) -> None:
+    many = bytes(65_532)  # 16,383 fields without content, each
+    raws = [Raw(name=b"%d.mat" % index, extra=many, size=0xFFFFFFFF) for index in range(100)]
+    path = raw_zip(tmp_path / "s.zip", *raws)
+    began = time.process_time()
+    assert len(open_submission(path).names) == 100
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("place", [0, 20, 45])
+def test_a_list_with_something_else_in_it_is_refused(tmp_path: Path, place: int) -> None:
+    path = raw_zip(tmp_path / "s.zip", Raw(name=b"1.mat"), Raw(name=b"2.mat"))
+    content = bytearray(path.read_bytes())
+    second = content.rindex(b"PK\1\2")
+    content[second + place : second + place] = b"?"
+    end = content.rindex(b"PK\5\6")
+    struct.pack_into("<L", content, end + 12, end - content.index(b"PK\1\2"))
+    path.write_bytes(content)
+    assert rejected(path)[0].startswith("[not-a-zip]")
+
+
+def test_bytes_before_and_behind_a_zip_change_nothing(tmp_path: Path) -> None:
+    path = raw_zip(tmp_path / "s.zip", Raw(), comment=b"packed by hand")
+    path.write_bytes(b"#!/bin/sh\n" + path.read_bytes())
+    assert open_submission(path).open("1.mat").read() == b"content"
+
+
+NAMES = st.text("ab1_/ \u00e9\u4e2d.", min_size=1, max_size=8)
+
+
+@given(
+    st.dictionaries(NAMES, st.binary(max_size=300) | st.just(bytes(5000)), max_size=6),
+    st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]),
+    st.binary(max_size=40),
+    st.booleans(),
+    st.binary(max_size=20),
+)
+def test_any_zip_holds_what_zipfile_reads(
+    contents: dict[str, bytes], compression: int, comment: bytes, is_streamed: bool, prefix: bytes
+) -> None:
+    buffer = Unseekable() if is_streamed else io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as written:
+        written.comment = comment.replace(b"PK", b"")
+        for name, content in contents.items():
+            with written.open(zipfile.ZipInfo(name), "w", force_zip64=len(content) % 2 == 1) as member:
+                member.write(content)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s.zip"
+        path.write_bytes(prefix.replace(b"PK", b"") + buffer.getvalue())
+        with zipfile.ZipFile(path) as expected:
+            members = archive.list_members(path, LimitRules())
+            assert [member.name for member in members] == expected.namelist()
+            for member in members:
+                with path.open("rb") as stream:
+                    assert b"".join(archive.unpack(stream, member)) == expected.read(member.name)
+
+
+class Unseekable(io.BytesIO):
+    """A stream that a ZIP file is written to in one go: sizes stand behind the data of each member."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        raise OSError
+
+
+@given(st.integers(0, 10**9), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=6))
+def test_any_damage_is_told(cut: int, changes: list[tuple[int, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = raw_zip(Path(folder) / "s.zip", Raw(), squeezed(name=b"2.mat", extra=extra_64(1, 2)), comment=b"a")
+        content = bytearray(path.read_bytes())
+        for place, value in changes:
+            content[place % len(content)] = value
+        path.write_bytes(content[: len(content) - cut % 3 * (cut % len(content))])
+        try:
+            files = open_submission(path, files_per_submission=10)
+            for name in files.names:
+                files.open(name).close()
+        except (SubmissionRejected, InputFault) as fault:
+            assert all(str(finding) for finding in fault.findings)
+
+
+# --- the catalogue ----------------------------------------------------------------------------------------------------
+
+
+def test_examples_of_the_catalogue_are_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path, "secret/1.mat", "linked/a.mat")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "linked/P1/P1_1/Epithelial").mkdir(parents=True)
+    (tmp_path / "linked/P1/P1_1/Epithelial/1.mat").symlink_to("../../../../secret/1.mat")
+    Path("predictions.tar.gz").write_bytes(b"\x1f\x8b")
+    many = raw_zip(Path("many.zip"), *(Raw(name=b"%d" % index, packed=b"") for index in range(101)))
+    twice = raw_zip(Path("twice.zip"), Raw(name=b"case_017.npy"), Raw(name=b"case_018.npy", start=0))
+    bomb = raw_zip(Path("bomb.zip"), Raw(name=b"case_017.npy", packed=bytes(4874), size=5_000_000, method=8))
+    with pytest.raises(WrongUsage) as wrong:
+        open_submission(Path("predictons"))
+    printed = {
+        "no-submission": [str(wrong.value.findings[0])],
+        "empty-submission": rejected(Path("empty")),
+        "not-a-zip": rejected(Path("predictions.tar.gz")),
+        "too-many-files": rejected(many, files_per_submission=100),
+        "unsafe-path": rejected(Path("linked")),
+        "too-compressed": [unreadable(bomb, "case_017.npy", archive_ratio=100)],
+        "overlapping-members": rejected(twice),
+    }
+    assert printed == {code: [CATALOGUE[code].example] for code in printed}

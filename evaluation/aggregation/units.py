@@ -24,6 +24,7 @@ def pool_counts(counts: Sequence[MatchCounts]) -> MatchCounts:
         cases=sum(c.cases for c in counts),
         missing_cases=sum(c.missing_cases for c in counts),
         diagonal_px=max(c.diagonal_px for c in counts),
+        outlines=all(c.outlines for c in counts),
     )
 
 
@@ -43,7 +44,10 @@ def unit_mean(
     - Undefined although the reference has nuclei (nothing matched, nothing predicted): the worst value if a case is
       missing or the rule is ``worst``, else left out.
     - Undefined because there is nothing to measure: left out.
+    - The mean is undefined if a unit has points where outlines are asked for: no cost makes up for that.
     """
+    if any(score.undefined == "points-only" for score, _ in units):
+        return UnitMean(Score(None, "points-only"), 0, len(units), 0)
     values: list[float] = []
     charged = 0
     for score, counts in units:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -18,6 +20,29 @@ ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
 
 class CutOff(Exception):
     """The data stop before their end, or cannot be decompressed. Never leaves the readers of this package."""
+
+
+class Damaged(Exception):
+    """The header of a file contradicts its format. Never leaves the readers of this package."""
+
+
+@contextmanager
+def damage_told(where: str, name: str) -> Iterator[None]:
+    """Turn CutOff, Damaged and MemoryError into findings: "unreadable-file", "wrong-format", "too-large".
+
+    where   the file, for messages
+    name    what it should be, such as "a TIFF file"
+    """
+    try:
+        yield
+    except CutOff:
+        raise InputFault(cut_off(where)) from None
+    except Damaged as error:
+        got = f"a damaged header ({error})"
+        raise InputFault(Finding("wrong-format", where, got, name, "Write or copy the file again.")) from None
+    except MemoryError:
+        fix = "Write a smaller type of integers, such as int32."
+        raise InputFault(Finding("too-large", where, "more than the memory holds", "a smaller file", fix)) from None
 
 
 class Source(Protocol):
@@ -40,9 +65,10 @@ class Plain:
         self.stream = stream
 
     def read(self, size: int) -> bytes:
-        data = bytearray(size)
-        self.fill(memoryview(data))
-        return bytes(data)
+        data = self.stream.read(size)
+        if len(data) < size:
+            raise CutOff
+        return data
 
     def fill(self, buffer: memoryview) -> None:
         filled = 0
@@ -136,7 +162,8 @@ def too_large(where: str, got: str, bytes_limit: int) -> Finding:
         where,
         got,
         f"at most {bytes_limit:,} bytes",
-        "Write a smaller type of integers, such as int32, and nothing but the labels.",
+        "Leave out what is not needed, store integers in a smaller type, or raise limits.bytes_per_file in "
+        "challenge.toml.",
     )
 
 

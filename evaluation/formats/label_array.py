@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from evaluation.errors import InputFault
 from evaluation.findings import Finding
+from evaluation.formats.content import pickled
 
 Integers = npt.NDArray[np.integer[Any]]
 
@@ -116,12 +117,13 @@ def label_faults(plane: npt.NDArray[Any], where: str, expected: str) -> list[Fin
 
 
 def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
-    """Refuse what is not numbers. Raises InputFault ("not-numeric")."""
+    """Refuse what is not numbers. Raises InputFault ("not-numeric"; "pickle" for Python objects)."""
     if dtype.kind in "biuf" and dtype.itemsize <= 8:
         return
+    if dtype.kind == "O":
+        raise InputFault(pickled(where))
     kinds = {
         "f": "numbers of more than 64 bits",
-        "O": "Python objects (a pickle)",
         "c": "complex numbers",
         "U": "texts",
         "S": "texts",
@@ -138,18 +140,23 @@ def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
     )
 
 
-def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int]) -> tuple[int, int]:
+def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int], channels: int = 1) -> tuple[int, ...]:
     """``shape_yx``, if an array of this shape is one plane of that size; axes of length 1 at either end do not count.
 
-    Called with the shape in a file's header, before any memory is taken. Raises InputFault ("wrong-shape").
+    With several channels: (H, W, channels) or (channels, H, W), whichever it is. Called with the shape in a file's
+    header, before any memory is taken. Raises InputFault ("wrong-shape").
 
     >>> check_shape((1, 20, 30), where="'a.tif'", shape_yx=(20, 30))
     (20, 30)
+    >>> check_shape((20, 30, 2, 1), where="'a.tif'", shape_yx=(20, 30), channels=2)
+    (20, 30, 2)
     """
-    for first in range(len(shape) - 1):
-        outside = shape[:first] + shape[first + 2 :]
-        if shape[first : first + 2] == shape_yx and set(outside) <= {1}:
-            return shape_yx
+    accepted = [shape_yx] if channels == 1 else [(*shape_yx, channels), (channels, *shape_yx)]
+    for wanted in accepted:
+        for first in range(len(shape) - len(wanted) + 1):
+            last = first + len(wanted)
+            if shape[first:last] == wanted and set(shape[:first] + shape[last:]) <= {1}:
+                return wanted
     height, width = shape_yx
     sizes = tuple(size for size in shape if size != 1)
     fix = "Write the labels at the size of the image, without resizing or cropping."
@@ -162,9 +169,12 @@ def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int]
             got, fix = "an empty array", "For an image without nuclei write an image of zeros."
     else:
         got = f"an array of {' x '.join(str(size) for size in shape[:8])}" if shape else "a single number"
-        if sizes[:2] == shape_yx or sizes[-2:] == shape_yx:
+        if channels == 1 and (sizes[:2] == shape_yx or sizes[-2:] == shape_yx):
             fix = "These are several planes, such as colours or one per class: write one plane of labels."
     expected = f"{rows_and_columns(height, width)}, {EXPECTED_SHAPE}"
+    if channels > 1:
+        expected += f", with {channels} channels"
+        fix = "Write the ids of the nuclei in one channel and their classes in the other."
     raise InputFault(Finding("wrong-shape", where, got, expected, fix))
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from evaluation.instances.runs import pixels_inside, select_instances, subtract_region
-from evaluation.model import Bool, IgnorePolicy, Instances, Region
+from evaluation.model import Bool, IgnorePolicy, Instances, Int64, Region
 
 
 def apply_ignore_region(
@@ -20,8 +20,9 @@ def apply_ignore_region(
                           all their pixels
     ``drop_centroid``     instances whose centroid pixel lies in the region leave; the others keep all their pixels
 
-    It acts on both sides alike. ``fraction`` is the decimal number as it is written (0.29 of 100 px is exactly 29 px),
-    taken to nine decimals. An empty region changes nothing. Raises ValueError for ``drop_overlapping`` without it.
+    Points that lie in a pixel of the region leave under every policy. It acts on both sides alike. ``fraction`` is the
+    decimal number as it is written (0.29 of 100 px is exactly 29 px), taken to nine decimals. An empty region changes
+    nothing. Raises ValueError for ``drop_overlapping`` without it.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> instances = instances_from_labels(np.array([[1, 1, 2, 0]]))
@@ -33,6 +34,8 @@ def apply_ignore_region(
     """
     if len(region.run_start) == 0:
         return instances
+    if instances.point_yx is not None:
+        return select_instances(instances, ~pixels_in_region(points_as_pixels(instances), instances, region))
     if policy == "clip":
         instances = subtract_region(instances, region)
         dropped = instances.areas_px() == 0
@@ -54,7 +57,19 @@ def more_than_fraction_inside(instances: Instances, region: Region, fraction: fl
 
 def centroid_inside(instances: Instances, region: Region) -> Bool:
     """Whether the pixel that holds the centroid lies in the region, bool (N,); False for instances without pixels."""
-    pixel = instances.centroid_pixels_yx()
-    flat = pixel[:, 0] * instances.shape_yx[1] + pixel[:, 1]
+    return pixels_in_region(instances.centroid_pixels_yx(), instances, region)
+
+
+def points_as_pixels(instances: Instances) -> Int64:
+    """The pixel that each point lies in, int64 (N, 2); -1 outside the image."""
+    pixel = np.floor(instances.centroids_yx() + 0.5)
+    outside = ((pixel < 0) | (pixel >= instances.shape_yx)).any(axis=1)
+    pixel[outside] = -1
+    return pixel.astype(np.int64)
+
+
+def pixels_in_region(pixel_yx: Int64, instances: Instances, region: Region) -> Bool:
+    """Whether each pixel, int64 (N, 2), lies in the region, bool (N,); False for -1."""
+    flat = pixel_yx[:, 0] * instances.shape_yx[1] + pixel_yx[:, 1]
     run = np.searchsorted(region.run_start, flat, "right") - 1
-    return np.asarray((run >= 0) & (pixel[:, 0] >= 0) & (flat < region.run_stop[run]))
+    return np.asarray((run >= 0) & (pixel_yx[:, 0] >= 0) & (flat < region.run_stop[run]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,34 +54,25 @@ def instances_from_labels(
     )
 
 
-def instances_from_label_images(images: Sequence[LabelImage], shape_yx: tuple[int, int]) -> Instances:
-    """The instances of a case from all its label images: one per class, or one with a class map.
+def instances_from_label_image(image: LabelImage, *, with_source: bool = False) -> Instances:
+    """The instances of a decoded label image.
 
-    Instances of different files may overlap, and may have the same ids: an id is an instance of its own in each file.
     With a class map an instance has the class of most of its pixels among those that have one (the smaller class id
-    if two are equal); 0 if none has.
+    if two are equal); 0 if none has. Ignore classes, whose ids are negative, come after all others there.
+
+    with_source  put the name of the file before the ids
     """
-    parts = []
-    for image in images:
-        instances = instances_from_labels(image.labels, class_id=image.class_id)
-        if image.class_map is not None:
-            instances = replace(instances, class_id=majority_classes(instances, image.class_map))
-        parts.append(instances)
-    if len(parts) == 1:
-        return parts[0]
-    offsets = np.cumsum([0, *(len(part) for part in parts)])
-    start = np.concatenate([part.run_start for part in parts] or [np.empty(0, np.int64)])
-    order = np.argsort(start, kind="stable")
-    instance = [part.run_instance + np.int32(offset) for part, offset in zip(parts, offsets[:-1], strict=True)]
-    sources = [f"{image.source}:{label}" for image, part in zip(images, parts, strict=True) for label in part.source_id]
-    return Instances(
-        shape_yx=shape_yx,
-        class_id=np.concatenate([part.class_id for part in parts] or [np.empty(0, np.int16)]),
-        source_id=np.array(sources, object),
-        run_start=start[order],
-        run_stop=np.concatenate([part.run_stop for part in parts] or [start])[order],
-        run_instance=np.concatenate(instance or [np.empty(0, np.int32)])[order],
-    )
+    instances = instances_from_labels(image.labels, class_id=image.class_id)
+    if image.class_of_instance is not None:
+        if image.class_of_instance.shape != instances.class_id.shape:
+            raise ValueError(f"{len(image.class_of_instance)} classes for {len(instances)} instances; one for each")
+        instances = replace(instances, class_id=image.class_of_instance)
+    if image.class_map is not None:
+        instances = replace(instances, class_id=majority_classes(instances, image.class_map))
+    if with_source:
+        sources = np.array([f"{image.source}:{label}" for label in instances.source_id] + [None], object)[:-1]
+        instances = replace(instances, source_id=sources)
+    return instances
 
 
 def foreground_runs(labels: npt.NDArray[np.integer[Any]]) -> tuple[Int64, Int64, npt.NDArray[Any]]:
@@ -131,9 +121,11 @@ def majority_classes(instances: Instances, class_map: npt.NDArray[np.integer[Any
     length = instances.run_stop - instances.run_start
     pixel = np.repeat(instances.run_start - (np.cumsum(length) - length), length) + np.arange(length.sum())
     class_of_pixel = class_map[pixel // width, pixel % width].astype(np.int64)
-    classes = int(class_of_pixel.max(initial=0)) + 1
-    key = np.repeat(instances.run_instance.astype(np.int64), length) * classes + class_of_pixel
-    votes = np.bincount(key, minlength=len(instances) * classes).reshape(-1, classes)
+    highest, lowest = int(class_of_pixel.max(initial=0)), int(class_of_pixel.min(initial=0))
+    classes = np.array([*range(highest + 1), *range(-1, lowest - 1, -1)], np.int16)  # by place, in order of preference
+    place = np.where(class_of_pixel < 0, highest - class_of_pixel, class_of_pixel) if lowest < 0 else class_of_pixel
+    key = np.repeat(instances.run_instance.astype(np.int64), length) * len(classes) + place
+    votes = np.bincount(key, minlength=len(instances) * len(classes)).reshape(-1, len(classes))
     votes[:, 0] = 0
-    winner = votes.argmax(axis=1) if classes > 1 else np.zeros(len(instances), np.int64)
+    winner = classes[votes.argmax(axis=1)] if len(classes) > 1 else np.zeros(len(instances), np.int16)
     return winner.astype(np.int16)

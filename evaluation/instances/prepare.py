@@ -1,7 +1,8 @@
-"""A reference as it is scored: outlines to pixels, then overlaps, then ignore regions."""
+"""A reference as it is scored: annotations to instances, then overlaps, then ignore regions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,8 @@ import shapely
 from evaluation.findings import Finding
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.overlap import ResolvedOverlaps, resolve_overlaps
-from evaluation.instances.rasterise import cover_outlines, placed_vertices, settle_vanished
-from evaluation.instances.runs import join_regions, select_instances, union_region
+from evaluation.instances.parts import ConvertedParts, convert_parts
+from evaluation.instances.runs import empty_region, join_regions, select_instances, union_region
 from evaluation.model import (
     Bool,
     IgnorePolicy,
@@ -20,6 +21,7 @@ from evaluation.model import (
     Outlines,
     OverlapRule,
     OverlapScope,
+    Part,
     RasterisationReport,
     Region,
     VanishedRule,
@@ -33,38 +35,44 @@ class PreparedReference:
 
     instances  of scored classes, in document order, every one with a pixel
     ignore     the pixels where nothing is scored
-    report     what happened on the way; None for instances that were no outlines
+    report     what happened on the way; None for points
+    outside    number of annotations that lie wholly outside the image, of all that there are (``annotations``)
     findings   the warnings of the reader
     """
 
     instances: Instances
     ignore: Region
     report: RasterisationReport | None = None
+    outside: int = 0
+    annotations: int = 0
     findings: tuple[Finding, ...] = ()
 
 
 def prepare_reference(
-    outlines: Outlines,
+    parts: Sequence[Part],
     shape_yx: tuple[int, int],
     *,
-    overlap: OverlapRule,
-    overlap_scope: OverlapScope,
-    vanished: VanishedRule,
-    vertices: VerticesRule,
-    origin: OriginRule,
+    overlap: OverlapRule | None,
+    overlap_scope: OverlapScope | None,
+    vanished: VanishedRule | None,
+    vertices: VerticesRule | None,
+    origin: OriginRule | None,
     ignore_policy: IgnorePolicy | None = None,
     ignore_fraction: float | None = None,
     with_geometry_report: bool = False,
     where: str = "reference",
 ) -> PreparedReference:
-    """Rasterise outlines and apply the reference rules of a challenge, in this order.
+    """The annotations of a case as instances, after the reference rules of a challenge, in this order.
 
-    1. Every outline becomes pixels; outlines without pixels are treated as ``vanished`` says.
-    2. Outlines of ignore classes become the ignore region; they contest with no one.
-    3. The overlap rule decides among the outlines of scored classes; under ``ignore`` the contested pixels join the
+    1. Every outline becomes pixels; outlines without pixels are treated as ``vanished`` says. Label images and run
+       lengths are pixels already.
+    2. Instances of ignore classes become the ignore region; they contest with no one.
+    3. The overlap rule decides among the instances of scored classes; under ``ignore`` the contested pixels join the
        ignore region.
     4. The ignore policy acts on the reference as it will on predictions (``apply_ignore_region``), so that a perfect
        submission stays perfect.
+
+    Points have no pixels: they are taken as they are, and there is no report.
 
     with_geometry_report  also count self-intersecting outlines (GEOS: about 0.1 s for a million vertices); else that
                           count in the report is None
@@ -72,12 +80,12 @@ def prepare_reference(
 
     Raises InputFault as ``rasterise_outlines`` does.
     """
-    points = placed_vertices(outlines.points_xy, vertices=vertices, origin=origin)
-    covered = cover_outlines(outlines, points, shape_yx, where=where)
-    is_vanished = covered.areas_px() == 0
-    settled = settle_vanished(covered, outlines, points, vanished, where=where)
-    scored = select_instances(settled, settled.class_id >= 0)
-    region = union_region(select_instances(settled, settled.class_id < 0))
+    converted = convert_parts(parts, shape_yx, vertices=vertices, origin=origin, vanished=vanished, where=where)
+    everything = converted.instances
+    if overlap is None or overlap_scope is None:
+        return PreparedReference(everything, empty_region(), outside=converted.outside, annotations=len(everything))
+    scored = select_instances(everything, everything.class_id >= 0)
+    region = union_region(select_instances(everything, everything.class_id < 0))
     resolved = resolve_overlaps(scored, overlap, overlap_scope)
     region = join_regions([region, resolved.ignored], shape_yx[1])
     instances = resolved.instances
@@ -86,35 +94,41 @@ def prepare_reference(
     return PreparedReference(
         instances=instances,
         ignore=region,
-        report=report_of(outlines, shape_yx, is_vanished, scored, resolved, with_geometry_report),
-        findings=outlines.findings,
+        report=report_of(parts, converted, scored, resolved, with_geometry_report),
+        outside=converted.outside,
+        annotations=converted.scored_before + converted.ignored_before,
     )
 
 
 def report_of(
-    outlines: Outlines,
-    shape_yx: tuple[int, int],
-    is_vanished: Bool,
+    parts: Sequence[Part],
+    converted: ConvertedParts,
     scored: Instances,
     resolved: ResolvedOverlaps,
     with_geometry_report: bool,
 ) -> RasterisationReport:
-    """Collect the facts of one file; ``scored`` are the instances before the overlap rule."""
-    outside = vertices_outside(outlines, shape_yx)
-    outer_rings = np.bincount(outlines.ring_instance[~outlines.ring_is_hole], minlength=len(outlines))
+    """Collect the facts of one case; ``scored`` are the instances before the overlap rule."""
+    drawn = [part for part in parts if isinstance(part, Outlines)]
+    shape_yx = converted.instances.shape_yx
+    outside = [vertices_outside(outlines, shape_yx) for outlines in drawn]
+    holes = [np.unique(outlines.ring_instance[outlines.ring_is_hole]) for outlines in drawn]
+    outer = [np.bincount(o.ring_instance[~o.ring_is_hole], minlength=len(o)) for o in drawn]
+    crossed = [count_self_intersecting(outlines) for outlines in drawn] if with_geometry_report else []
     return RasterisationReport(
-        outlines=int((outlines.class_id >= 0).sum()),
-        ignore_outlines=int((outlines.class_id < 0).sum()),
+        outlines=converted.scored_before,
+        ignore_outlines=converted.ignored_before,
         contested_px=resolved.contested.area_px(),
         contested_px_by_cover=resolved.contested_px_by_cover,
         outlines_that_lost_pixels=int(resolved.lost_pixels.sum()),
         outlines_lost_whole=tuple(str(source) for source in scored.source_id[resolved.lost_whole]),
-        outlines_vanished=tuple(str(source) for source in outlines.source_id[is_vanished]),
-        outlines_self_intersecting=count_self_intersecting(outlines) if with_geometry_report else None,
-        outlines_outside=len(np.unique(outlines_of_vertices(outlines)[outside])),
-        vertices_outside=int(outside.sum()),
-        outlines_with_holes=len(np.unique(outlines.ring_instance[outlines.ring_is_hole])),
-        outlines_multi_part=int((outer_rings > 1).sum()),
+        outlines_vanished=converted.vanished,
+        outlines_self_intersecting=sum(crossed) if with_geometry_report else None,
+        outlines_outside=sum(
+            len(np.unique(outlines_of_vertices(o)[is_outside])) for o, is_outside in zip(drawn, outside, strict=True)
+        ),
+        vertices_outside=int(sum(is_outside.sum() for is_outside in outside)),
+        outlines_with_holes=sum(map(len, holes)),
+        outlines_multi_part=int(sum((count > 1).sum() for count in outer)),
     )
 
 

@@ -17,19 +17,21 @@ from evaluation.errors import InputFault
 from evaluation.findings import Finding, quote
 from evaluation.instances.runs import (
     flat_indices,
-    merge_runs,
     order_of_runs,
     positions,
     select_instances,
     subtract_runs,
     with_runs,
 )
+from evaluation.intervals import merge_runs
 from evaluation.model import Bool, Float64, Instances, Int64, OriginRule, Outlines, VanishedRule, VerticesRule
 
 VERTEX_TOLERANCE = 1e-12
 CHUNK_VERTICES = 1 << 15  # what a chunk of rings touches stays in the cache
 CHUNK_CROSSINGS = 1 << 20  # of edges with rows, at once; bounds the memory for outlines that are large
 CROSSINGS_LIMIT = 1 << 27  # in one file: two million nuclei, or half a minute and 5 GB
+CROSSINGS_FREELY = 1 << 23  # and in a file of few vertices, with so many more for each of them; nuclei have one or two
+CROSSINGS_PER_VERTEX = 64
 
 
 def rasterise_outlines(
@@ -50,10 +52,11 @@ def rasterise_outlines(
               the pixel nearest to the mean of their vertices if that is in the image, ``error`` refuses the file
     where     the file, for messages
 
-    An instance has the pixels of its rings, minus those of its holes (which are pixels of a ring, too: of two outlines
-    that share an edge both have the pixel centres on it). Rings with fewer than three vertices have at most the pixels
-    on whose centres a vertex lies. Cost: vertices, and rows that edges cross inside the image. Raises InputFault for
-    ``error``, and for edges that cross more than 2^27 rows.
+    An instance has the pixels of its outer rings, each minus those of the holes that come between it and the next one
+    (which are pixels of a ring, too: of two outlines that share an edge both have the pixel centres on it). Rings with
+    fewer than three vertices have at most the pixels on whose centres a vertex lies. Cost: vertices, and rows that
+    edges cross inside the image. Raises InputFault for ``error``, and for edges that cross more than 2^27 rows, or more
+    than 2^23 and 64 for each vertex.
 
     >>> triangle = Outlines(np.array([[0.0, 0], [3, 0], [0, 3]]), np.array([0, 3]), np.zeros(1, np.int32),
     ...                     np.zeros(1, np.bool_), np.ones(1, np.int16), np.array(["1/1"], object))
@@ -91,7 +94,7 @@ def settle_vanished(
             f"{where}, outline {quote(outlines.source_id[vanished][0])}",
             "no pixel centre inside",
             "outlines that cover a pixel of the image",
-            "Remove it, or set reference.vanished to 'drop' or 'pixel'.",
+            "Remove it; organisers can set 'vanished' to 'drop' or 'pixel' in challenge.toml.",
             count=int(vanished.sum()),
         )
         raise InputFault(fault)
@@ -143,6 +146,7 @@ def cover_outlines(
         run_start=rings.start[order],
         run_stop=rings.stop[order],
         run_instance=instance[order],
+        probability=outlines.probability,
     )
 
 
@@ -156,15 +160,21 @@ class RingRuns:
 
 
 def combine_rings(rings: RingRuns, outlines: Outlines, shape_yx: tuple[int, int]) -> RingRuns:
-    """Runs of instances (in the place of rings): the union of their outer rings, minus their holes."""
+    """Runs of instances (in the place of rings): the union of their parts, each an outer ring minus its own holes."""
     height, width = shape_yx
     span = height * (width + 1)
-    instance = outlines.ring_instance[rings.ring].astype(np.int64)
-    start = instance * span + positions(rings.start, width)
-    stop = start + (rings.stop - rings.start)
+    part_of_ring = np.cumsum(~outlines.ring_is_hole | (np.diff(outlines.ring_instance, prepend=-1) > 0)) - 1
     is_hole = outlines.ring_is_hole[rings.ring]
+    start = part_of_ring[rings.ring] * span + positions(rings.start, width)
+    stop = start + (rings.stop - rings.start)
     holes = merge_runs(start[is_hole], stop[is_hole])
     _, start, stop = subtract_runs(*merge_runs(start[~is_hole], stop[~is_hole]), *holes)
+
+    instance_of_part = np.zeros(len(part_of_ring), np.int64)
+    instance_of_part[part_of_ring] = outlines.ring_instance
+    part = start // span
+    shift = (instance_of_part[part] - part) * span
+    start, stop = merge_runs(start + shift, stop + shift)
     instance = start // span
     first = flat_indices(start - instance * span, width)
     return RingRuns(instance, first, first + (stop - start))
@@ -173,7 +183,7 @@ def combine_rings(rings: RingRuns, outlines: Outlines, shape_yx: tuple[int, int]
 def cover_rings(
     points_xy: Float64, ring_start: Int64, shape_yx: tuple[int, int], *, where: str = "outlines"
 ) -> RingRuns:
-    """The pixels of each ring inside the image, chunk by chunk. Raises InputFault beyond CROSSINGS_LIMIT."""
+    """The pixels of each ring inside the image, chunk by chunk. Raises InputFault if edges cross too many rows."""
     height = shape_yx[0]
     x, y = np.ascontiguousarray(points_xy[:, 0]), np.ascontiguousarray(points_xy[:, 1])
     refuse_endless_work(y, ring_start, height, where)
@@ -204,13 +214,14 @@ def refuse_endless_work(y: Float64, ring_start: Int64, height: int, where: str) 
     between_rings = ring_start[1:-1]
     rows[between_rings[(between_rings > 0) & (between_rings < len(y))] - 1] = 0
     crossings = float(rows.sum())
-    if crossings > CROSSINGS_LIMIT:
+    limit = min(CROSSINGS_LIMIT, CROSSINGS_FREELY + CROSSINGS_PER_VERTEX * len(y))
+    if crossings > limit:
         raise InputFault(
             Finding(
                 "too-complex-outlines",
                 where,
                 f"edges that cross {crossings:,.0f} rows of pixels",
-                f"at most {CROSSINGS_LIMIT:,} in one file",
+                f"at most {limit:,} in a file of {len(y):,} vertices",
                 "Check the coordinates: pixels of this image, in the order x, y?",
             )
         )

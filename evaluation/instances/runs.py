@@ -11,29 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import expand
+from evaluation.intervals import expand, merge_runs
 from evaluation.model import Bool, Instances, Int64, Region
 
 
 def empty_region() -> Region:
     return Region(np.empty(0, np.int64), np.empty(0, np.int64))
-
-
-def merge_runs(start: Int64, stop: Int64) -> tuple[Int64, Int64]:
-    """Union of runs in any order that may overlap: sorted, disjoint, and joined where they touch.
-
-    After sorting starts and stops apart, a part of the union ends at ``stop[i]`` exactly if ``start[i + 1]`` is beyond.
-
-    >>> import numpy as np
-    >>> start, stop = merge_runs(np.array([7, 1, 3]), np.array([9, 3, 5]))
-    >>> start.tolist(), stop.tolist()
-    ([1, 7], [5, 9])
-    """
-    if len(start) == 0:
-        return start, stop
-    start, stop = np.sort(start), np.sort(stop)
-    gap = start[1:] > stop[:-1]
-    return start[np.concatenate([[True], gap])], stop[np.concatenate([gap, [True]])]
 
 
 def subtract_runs(start: Int64, stop: Int64, away_start: Int64, away_stop: Int64) -> tuple[Int64, Int64, Int64]:
@@ -150,6 +133,8 @@ def select_instances(instances: Instances, kept: Bool) -> Instances:
         run_start=instances.run_start[runs],
         run_stop=instances.run_stop[runs],
         run_instance=index[instances.run_instance[runs]],
+        probability=None if instances.probability is None else instances.probability[kept],
+        point_yx=None if instances.point_yx is None else instances.point_yx[kept],
     )
 
 

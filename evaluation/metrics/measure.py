@@ -18,6 +18,8 @@ def count_matches(
 ) -> MatchCounts:
     """Counts and pair measures of one case: ``IoU = I / U``, ``Dice = 2 I / (A + B) = 2 I / (U + I)``.
 
+    If the instances of a side are points there is nothing to measure on a pair: the measures are left out.
+
     classes       C; every instance has a class id of 1…C, else ValueError
     distances_px  Hausdorff distance of each matched pair and its 95th percentile; None leaves them out
     missing       the case was not submitted (``prediction`` is empty)
@@ -32,17 +34,20 @@ def count_matches(
     confusion[0, 1:] = total_prediction - confusion[1:, 1:].sum(axis=0)
     confusion[1:, 0] = total_reference - confusion[1:, 1:].sum(axis=1)
     none = np.empty(0)
-    hausdorff, hausdorff95 = (none, none) if distances_px is None else distances_px
+    outlines = reference.point_yx is None and prediction.point_yx is None
+    intersection, union = matches.intersection_px, matches.union_px
+    hausdorff, hausdorff95 = (none, none) if distances_px is None or not outlines else distances_px
     return MatchCounts(
         confusion=confusion,
         pair_class=pair_class,
-        iou=matches.intersection_px / matches.union_px,
-        dice=2 * matches.intersection_px / (matches.union_px + matches.intersection_px),
+        iou=intersection / union if outlines else none,
+        dice=2 * intersection / (union + intersection) if outlines else none,
         hausdorff_px=hausdorff,
         hausdorff95_px=hausdorff95,
         cases=1,
         missing_cases=int(missing),
         diagonal_px=float(np.hypot(reference.shape_yx[0] - 1, reference.shape_yx[1] - 1)),
+        outlines=outlines,
     )
 
 

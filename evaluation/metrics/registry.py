@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 from evaluation.metrics import classification, detection, panoptic, segmentation
 from evaluation.model import MatchCounts, Score
+
+OUTLINED_FAMILIES = frozenset({"segmentation", "panoptic"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def metrics_of(families: Iterable[str], class_names: Sequence[str], *, class_awa
     """The metrics of the families, in the order of metrics.json.
 
     ``class_aware``: pairs of unequal classes were never matched, so classification would always be perfect; it is
-    undefined instead.
+    undefined instead. Segmentation and panoptic quality are undefined if the nuclei of a side are points.
     """
     makers = {
         "detection": detection_metrics,
@@ -49,7 +51,18 @@ def metrics_of(families: Iterable[str], class_names: Sequence[str], *, class_awa
         "segmentation": segmentation_metrics,
         "panoptic": panoptic_metrics,
     }
-    return [metric for family in families for metric in makers[family](class_names)]
+    metrics = [metric for family in families for metric in makers[family](class_names)]
+    return [
+        replace(metric, evaluate=partial(of_outlines, evaluate=metric.evaluate))
+        if metric.family in OUTLINED_FAMILIES
+        else metric
+        for metric in metrics
+    ]
+
+
+def of_outlines(counts: MatchCounts, evaluate: Callable[[MatchCounts], Score]) -> Score:
+    """A score that compares outlines; undefined for points."""
+    return evaluate(counts) if counts.outlines else Score(None, "points-only")
 
 
 def detection_metrics(class_names: Sequence[str]) -> list[Metric]:

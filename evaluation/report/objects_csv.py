@@ -1,4 +1,7 @@
-"""objects.csv: one row per matched, missed and spurious nucleus, under every matching rule."""
+"""objects.csv: one row per matched, missed and spurious nucleus, under every matching rule.
+
+Cells without a value are empty: points have no area, and what has no pixels has no IoU, Dice and Hausdorff distance.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.model import CaseResult
+from evaluation.model import CaseResult, MatchCounts, ObjectList
 from evaluation.report.metrics_json import rounded
 
 COLUMNS = (
@@ -45,7 +48,7 @@ def object_rows(result: CaseResult, rule: str, names: Sequence[str]) -> Iterator
     matches, counts = result.matches[rule], result.counts[rule]
     start = (result.case.name, result.case.group, rule)
     reference, prediction = (
-        list(zip(side.source_id.tolist(), [names[c] for c in side.class_id], side.area_px.tolist(), strict=True))
+        list(zip(side.source_id.tolist(), [names[c] for c in side.class_id], areas(side, counts), strict=True))
         for side in (result.reference, result.prediction)
     )
     columns = [counts.iou, counts.dice, counts.hausdorff_px, counts.hausdorff95_px]
@@ -57,3 +60,9 @@ def object_rows(result: CaseResult, rule: str, names: Sequence[str]) -> Iterator
         yield (*start, "missed", *reference[left], *[None] * 7)
     for right in np.setdiff1d(np.arange(len(prediction)), matches.prediction_index).tolist():
         yield (*start, "spurious", *[None] * 3, *prediction[right], *[None] * 4)
+
+
+def areas(side: ObjectList, counts: MatchCounts) -> list[int | None]:
+    """Area of each instance of a side, px; None for points."""
+    are_points = not counts.outlines and not side.area_px.any()
+    return [None] * len(side.area_px) if are_points else side.area_px.tolist()

@@ -1,6 +1,17 @@
 """Which file is which case: the files of a submission, and what of them belongs where."""
 
-from evaluation.submission.files import SubmissionFiles, open_submission
-from evaluation.submission.layout import CaseFile, Layout, find_case_files
+from evaluation.submission.completeness import collection_findings
+from evaluation.submission.files import SubmissionFiles
+from evaluation.submission.found import CaseFile, Layout, SharedFile
+from evaluation.submission.layout import find_case_files
+from evaluation.submission.opening import open_submission
 
-__all__ = ["CaseFile", "Layout", "SubmissionFiles", "find_case_files", "open_submission"]
+__all__ = [
+    "CaseFile",
+    "Layout",
+    "SharedFile",
+    "SubmissionFiles",
+    "collection_findings",
+    "find_case_files",
+    "open_submission",
+]

@@ -1,0 +1,31 @@
+"""Every code a finding can have, explained: ``evaluation explain CODE`` and docs/findings show these pages.
+
+An example is the line as it is printed. Codes are stable: they are never renamed, only retired.
+"""
+
+from evaluation.catalogue.annotations import ANNOTATIONS
+from evaluation.catalogue.challenge import CHALLENGE
+from evaluation.catalogue.coco import COCO
+from evaluation.catalogue.csv_files import CSV_FILES
+from evaluation.catalogue.explanation import Explanation
+from evaluation.catalogue.json_files import JSON_FILES
+from evaluation.catalogue.labels import LABELS
+from evaluation.catalogue.mat_files import MAT_FILES
+from evaluation.catalogue.submission import SUBMISSION
+from evaluation.catalogue.writers import WRITERS
+
+__all__ = ["CATALOGUE", "PARTS", "Explanation"]
+
+PARTS: dict[str, dict[str, Explanation]] = {
+    "The command line, challenge.toml and cases.csv": CHALLENGE,
+    "The files of a submission, and which case they belong to": SUBMISSION,
+    "Outlines and points, above all as XML": ANNOTATIONS,
+    "Annotations and lists as JSON": JSON_FILES,
+    "COCO and run-length codes": COCO,
+    "CSV files, and tables of classes": CSV_FILES,
+    "Label images": LABELS,
+    "MATLAB files of HoVer-Net, arrays of all cases, and colour-coded maps": MAT_FILES,
+    "What a file that is written cannot hold": WRITERS,
+}
+CATALOGUE: dict[str, Explanation] = {code: page for part in PARTS.values() for code, page in part.items()}
+assert len(CATALOGUE) == sum(map(len, PARTS.values())), "a code twice"

@@ -1,0 +1,39 @@
+"""The challenge: every rule or number that can change a score, validated, versioned and hashed.
+
+``challenge.toml`` holds the rules, ``cases.csv`` the list of what is scored. A published challenge is a preset, a file
+in ``evaluation/presets``; ``preset = "name"`` starts from one, and keys that stand beside it win.
+"""
+
+from evaluation.challenge.base import Rules
+from evaluation.challenge.cases import is_safe_name, read_cases
+from evaluation.challenge.definition import Challenge
+from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, preset_names, preset_text
+from evaluation.challenge.format_rules import FormatRules
+from evaluation.challenge.rules import (
+    MATCHING_RULES,
+    AnyMatchingRule,
+    BestIouCentroidInside,
+    CentroidAssignment,
+    CentroidClosestFirst,
+    IouAbove,
+    LimitRules,
+)
+
+__all__ = [
+    "CASES_FILE",
+    "CHALLENGE_FILE",
+    "MATCHING_RULES",
+    "AnyMatchingRule",
+    "BestIouCentroidInside",
+    "CentroidAssignment",
+    "CentroidClosestFirst",
+    "Challenge",
+    "FormatRules",
+    "IouAbove",
+    "LimitRules",
+    "Rules",
+    "is_safe_name",
+    "preset_names",
+    "preset_text",
+    "read_cases",
+]

@@ -1,0 +1,120 @@
+"""cases.csv: the list of what is scored."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator
+
+from evaluation.challenge.documents import CASES_FILE
+from evaluation.errors import ChallengeBroken
+from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.model import Case
+
+
+def read_cases(text: str) -> tuple[Case, ...]:
+    """The rows of cases.csv: case, height, width, and if they are needed group, spacing_um, index, offset_x, offset_y.
+
+    Cases come back sorted by group and name, so that the order of rows changes nothing. Raises ChallengeBroken.
+    """
+    rows = csv.DictReader(io.StringIO(text), skipinitialspace=True)
+    try:
+        header = [name.strip() for name in rows.fieldnames or []]
+    except csv.Error as error:
+        raise ChallengeBroken(
+            Finding("invalid-cases", f"{CASES_FILE}, line 1", str(error), "comma-separated values")
+        ) from None
+    rows.fieldnames = header
+    known = ["case", "group", "height", "width", "spacing_um", "index", "offset_x", "offset_y"]
+    faults: list[Finding] = []
+
+    def fault(where: str, got: str, expected: str, fix: str = "") -> None:
+        faults.append(Finding("invalid-cases", f"{CASES_FILE}{where}", got, expected, fix))
+
+    for column in ("case", "height", "width"):
+        if column not in header:
+            fault(", line 1", f"no column {quote(column)}", f"the columns {listed(known).replace(' or ', ' and ')}")
+    for column in header:
+        if column not in known:
+            fault(", line 1", f"column {quote(column)}", f"one of {listed(known)}", did_you_mean(column, known))
+    if len(set(header)) < len(header):
+        fault(", line 1", "a column twice", "every column once")
+    if faults:
+        raise ChallengeBroken(*faults)
+
+    cases: dict[str, Case] = {}
+    for row in lines_of(rows, faults):
+        where = f", line {rows.line_num}"
+        if None in row or None in row.values():
+            fault(where, "another number of values than the header", "one value for each column")
+            continue
+        name = row["case"].strip()
+        group = row.get("group", "").strip() or name
+        for column, value in (("case", name), ("group", group)):
+            if not is_safe_name(value):
+                fault(where, f"{column} {quote(value)}", "a name of letters, digits and any of ' _-.+@', up to 200")
+        height, width = (whole_number(row[column]) for column in ("height", "width"))
+        for column, number in (("height", height), ("width", width)):
+            if number is None:
+                fault(where, f"{column} {quote(row[column])}", "a whole number of pixels, at least 1")
+        spacing = None
+        if row.get("spacing_um", "").strip():
+            spacing = positive_number(row["spacing_um"])
+            if spacing is None:
+                fault(where, f"spacing_um {quote(row['spacing_um'])}", "the size of a pixel in um, above 0")
+        index = None
+        if text := row.get("index", "").strip():
+            index = whole_number(text) if text != "0" else 0
+            if index is None or index in {case.index for case in cases.values()}:
+                fault(
+                    where, f"index {quote(text)}", "the place of the case in arrays of all cases: 0, 1, 2, …, each once"
+                )
+        offset_xy = tuple(finite_number(row.get(column, "").strip() or "0") for column in ("offset_x", "offset_y"))
+        if None in offset_xy:
+            fault(
+                where,
+                f"offset {quote(row.get('offset_x'))}, {quote(row.get('offset_y'))}",
+                "px from the slide's corner",
+            )
+        if name in cases:
+            fault(where, f"case {quote(name)} again", "every case once")
+        if height is not None and width is not None:
+            cases[name] = Case(name, group, height, width, spacing, index, (offset_xy[0] or 0.0, offset_xy[1] or 0.0))
+    if not cases and not faults:
+        fault("", "no rows", "one row for each case that is scored")
+    if faults:
+        raise ChallengeBroken(*faults)
+    return tuple(sorted(cases.values(), key=lambda case: (case.group, case.name)))
+
+
+def lines_of(rows: csv.DictReader[str], faults: list[Finding]) -> Iterator[dict[str, str]]:
+    try:
+        yield from rows
+    except csv.Error as error:
+        faults.append(
+            Finding("invalid-cases", f"{CASES_FILE}, line {rows.line_num}", str(error), "comma-separated values")
+        )
+
+
+def is_safe_name(name: str) -> bool:
+    """Whether a case or group name can be part of a path and of a message."""
+    return 0 < len(name) <= 200 and set(name) != {"."} and all(c.isalnum() or c in " _-.+@" for c in name)
+
+
+def whole_number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"\s*0*[1-9][0-9]{0,8}\s*", text, re.ASCII) else None
+
+
+def positive_number(text: str) -> float | None:
+    number = finite_number(text)
+    return number if number is not None and number > 0 else None
+
+
+def finite_number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

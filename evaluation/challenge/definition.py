@@ -1,0 +1,287 @@
+"""The challenge as a whole: its rules, its cases and its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from evaluation.challenge.base import RuleFault, Rules
+from evaluation.challenge.cases import read_cases
+from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, read_rules, read_text, resolve_preset
+from evaluation.challenge.format_rules import FORMATS, FormatRules
+from evaluation.challenge.rules import (
+    MATCHING_RULES,
+    AggregationRules,
+    CentroidRule,
+    ClassRules,
+    IgnoreRules,
+    LimitRules,
+    MatchingRules,
+    MetricRules,
+    RankingColumn,
+    RankingRules,
+    ReferenceRules,
+    SubmissionRules,
+)
+from evaluation.errors import ChallengeBroken
+from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.model import Case, ClassTable
+
+MAX_CLASSES = 1000
+RULE_FAULTS = {"contradictory": "contradictory-rules", "invalid": "invalid-rule", "missing": "missing-rule"}
+
+
+class Challenge(Rules):
+    """A resolved challenge: all rules written out, and the cases.
+
+    >>> challenge = Challenge.from_preset("monusac2020", name="example", cases=[Case("a", "P1", 100, 120)])
+    >>> challenge.class_names
+    ('Epithelial', 'Lymphocyte', 'Neutrophil', 'Macrophage')
+    >>> challenge.matching.rules[0].rule
+    'iou_above'
+    """
+
+    format_version: Literal[1]
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    version: Annotated[str, Field(min_length=1, max_length=64)] = "1"
+    classes: Annotated[tuple[ClassRules, ...], Field(min_length=1, max_length=MAX_CLASSES)]
+    reference: ReferenceRules
+    submission: SubmissionRules
+    matching: MatchingRules
+    metrics: MetricRules
+    aggregation: AggregationRules
+    ranking: RankingRules | None = None
+    limits: LimitRules = LimitRules()
+    cases: tuple[Case, ...] = ()
+
+    @model_validator(mode="after")
+    def check_consistency(self) -> Self:
+        spellings = [s.casefold() for rules in self.classes for s in {rules.name, *rules.aliases}]
+        spellings += [name.casefold() for name in self.reference.ignore.classes]
+        twice = sorted({spelling for spelling in spellings if spellings.count(spelling) > 1})
+        if twice:
+            raise RuleFault(
+                f"contradictory|classes|{twice[0]!r} stands for two classes|names and aliases that differ from each "
+                "other and from reference.ignore.classes, also when upper and lower case are the same"
+            )
+        self.check_sides()
+        return self
+
+    def check_sides(self) -> None:
+        """Refuse what the rules of a side contradict in the classes and cases."""
+        for side, rules in (("reference", self.reference), ("submission", self.submission)):
+            extra = set(self.reference.ignore.classes) if side == "reference" else set()
+            for key, values in (("class_values", rules.class_values), ("colours", rules.colours)):
+                if values is not None and not set(self.class_names) <= set(values) <= set(self.class_names) | extra:
+                    raise RuleFault(
+                        f"contradictory|{side}.{key}|values for {listed(sorted(values))}"
+                        f"|one for each class, that is for {listed(self.class_names)}"
+                    )
+            if left_out := sorted(name for name in rules.skip_classes if name.casefold() in self.class_ids()):
+                raise RuleFault(
+                    f"contradictory|{side}.skip_classes|{listed(left_out)}, which the challenge asks for"
+                    "|names that are neither classes, aliases nor ignore classes"
+                )
+            if len(self.classes) > 1 and not tells_class(rules):
+                raise RuleFault(
+                    f"contradictory|{side}.files|no {{class}} and no class_map although there are several classes"
+                    "|a way to tell the class of a nucleus"
+                )
+            for key, is_used, column in (
+                ("units", rules.units not in (None, "px"), "spacing_um"),
+                ("format", rules.format in ("conic_array", "pannuke_masks") and rules.is_shared, "index"),
+            ):
+                lacking = [case.name for case in self.cases if getattr(case, column) is None]
+                if is_used and lacking:
+                    raise RuleFault(
+                        f"contradictory|{side}.{key}|{getattr(rules, key)!r}, but {column} is empty for "
+                        f"{len(lacking)} cases|{column} for every case in {CASES_FILE}"
+                    )
+            is_dense = FORMATS[rules.format].dense
+            too_large = [case.name for case in self.cases if case.height * case.width > self.limits.pixels_per_image]
+            if is_dense and too_large:
+                raise RuleFault(
+                    f"contradictory|limits.pixels_per_image|{self.limits.pixels_per_image:,}, but case "
+                    f"{quote(too_large[0])} has more|a limit that the images of {CASES_FILE} keep"
+                )
+        for index, rule in enumerate(self.matching.rules):
+            by_centroid = isinstance(rule, CentroidRule)
+            if (self.reference.are_points or self.submission.are_points) and not by_centroid:
+                raise RuleFault(
+                    f"contradictory|matching.rules.{index}.rule|{rule.rule!r} for points|a rule that needs no pixels, "
+                    "'centroid_closest_first' or 'centroid_assignment'"
+                )
+            lacking = [case.name for case in self.cases if case.spacing_um is None]
+            if isinstance(rule, CentroidRule) and rule.radius_um is not None and lacking:
+                raise RuleFault(
+                    f"contradictory|matching.rules.{index}.radius_um|given, but spacing_um is empty for {len(lacking)} "
+                    f"cases|spacing_um for every case in {CASES_FILE}"
+                )
+        if self.reference.are_points and self.reference.ignore.classes:
+            raise RuleFault(
+                "contradictory|reference.ignore.classes|given for points|none, since points mark no region; "
+                "skip_classes leaves annotations out"
+            )
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the scored classes; class id c is ``class_names[c - 1]``."""
+        return tuple(rules.name for rules in self.classes)
+
+    def class_spellings(self) -> tuple[str, ...]:
+        """Names and aliases of all classes as they are written, those of ignore classes last; no empty ones."""
+        scored = (spelling for rules in self.classes for spelling in (rules.name, *rules.aliases) if spelling)
+        return (*scored, *self.reference.ignore.classes)
+
+    def class_table(self, rules: FormatRules) -> ClassTable:
+        """How the files of a side name the classes. Submissions cannot mark regions that are not scored."""
+        ids = self.class_ids()
+        if rules is not self.reference:
+            ids = {name: class_id for name, class_id in ids.items() if class_id >= 0}
+        values = {value: ids[name.casefold()] for name, value in (rules.class_values or {}).items()}
+        return ClassTable(self.class_names, ids, values, frozenset(name.casefold() for name in rules.skip_classes))
+
+    def class_ids(self) -> dict[str, int]:
+        """Class id by case-folded name or alias: 1…C for scored classes, -1…-I for ignore classes."""
+        ids = {
+            spelling.casefold(): index
+            for index, rules in enumerate(self.classes, start=1)
+            for spelling in (rules.name, *rules.aliases)
+        }
+        ids.update({name.casefold(): -index for index, name in enumerate(self.reference.ignore.classes, start=1)})
+        return ids
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over the canonical JSON of resolved rules and cases: equal hashes, equal scoring.
+
+        Limits, colours of classes and who may read the names of cases are left out; they change no number. So are keys
+        with the value that they have when they are not written, so that a new key leaves old hashes as they are; such a
+        value must never change.
+        """
+        left_out: Any = {"limits": True, "classes": {"__all__": {"colour"}}, "submission": {"case_names"}}
+        rules = self.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
+        document = json.dumps(rules, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(document.encode()).hexdigest()
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Challenge:
+        """Read challenge.toml and cases.csv of a folder. Raises ChallengeBroken with all that is wrong."""
+        try:
+            return cls.load_files(Path(folder))
+        except RecursionError:
+            raise ChallengeBroken(
+                Finding("invalid-toml", CHALLENGE_FILE, "tables nested too deeply", "TOML 1.0")
+            ) from None
+
+    @classmethod
+    def load_files(cls, folder: Path) -> Challenge:
+        """``load`` of rules that are not nested beyond reason."""
+        rules = read_rules(folder / CHALLENGE_FILE)
+        if not (folder / CASES_FILE).is_file():
+            raise ChallengeBroken(
+                Finding(
+                    "missing-file",
+                    CASES_FILE,
+                    "no such file",
+                    "the list of cases (case, group, height, width)",
+                    "Run 'evaluation init' to make one from the images, or write it by hand.",
+                )
+            )
+        return cls.build({**rules, "cases": read_cases(read_text(folder / CASES_FILE))})
+
+    @classmethod
+    def from_preset(cls, preset: str, *, name: str, cases: Iterable[Case] = (), **rules: Any) -> Challenge:
+        """A challenge from a preset, without files; ``rules`` are tables of challenge.toml that win over the preset."""
+        document = {"format_version": 1, "name": name, "preset": preset, **rules}
+        return cls.build({**resolve_preset(document), "cases": tuple(cases)})
+
+    @classmethod
+    def build(cls, document: Mapping[str, Any]) -> Challenge:
+        """Validate resolved rules. Raises ChallengeBroken with one finding per fault, each naming its key."""
+        try:
+            return cls.model_validate(tuples_for_lists(document))
+        except ValidationError as error:
+            faults = error.errors()
+            consequences = {"too_short"} if len(faults) > 1 else set()  # a list whose only item is at fault
+            raise ChallengeBroken(
+                *(finding for fault in faults if fault["type"] not in consequences for finding in findings_of(fault))
+            ) from None
+
+
+def tells_class(rules: FormatRules) -> bool:
+    """Whether the files of a side may tell the class of a nucleus."""
+    if rules.format in ("label_image", "nary_mat"):
+        return "{class}" in rules.files or bool(rules.class_map or rules.class_table or rules.class_channel is not None)
+    return rules.format != "hovernet_mat" or rules.class_values is not None
+
+
+def tuples_for_lists(value: Any) -> Any:
+    """TOML gives lists; frozen rules hold tuples, and strict validation converts nothing."""
+    if isinstance(value, Mapping):
+        return {key: tuples_for_lists(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(tuples_for_lists(item) for item in value)
+    return value
+
+
+def findings_of(fault: Any) -> list[Finding]:
+    """One pydantic error as findings that name the key as it stands in challenge.toml."""
+    location = [part for part in fault["loc"] if part not in MATCHING_RULES]
+    rule = next((part for part in fault["loc"] if part in MATCHING_RULES), "iou_above")
+    place = ".".join(str(part) for part in location)
+    message = fault["msg"].removeprefix("Value error, ")
+    if isinstance(fault.get("ctx", {}).get("error"), RuleFault):
+        found = []
+        for line in message.split("\n"):
+            kind, key, got, expected = line.split("|", 3)
+            where = ".".join(filter(None, [place, key]))
+            fix = "Add the key, or start from a preset." if kind == "missing" else ""
+            found.append(Finding(RULE_FAULTS[kind], f"{CHALLENGE_FILE}: {where}", got, expected, fix))
+        return found
+    where = f"{CHALLENGE_FILE}: {place}"
+    if fault["type"] == "extra_forbidden":
+        known = known_keys(location[:-1], rule)
+        fix = did_you_mean(str(location[-1]), known)
+        return [Finding("unknown-key", where, "a key that is not known", f"one of {listed(known, 20)}", fix)]
+    if fault["type"] in ("missing", "union_tag_not_found"):
+        return [
+            Finding(
+                "missing-rule",
+                where if fault["type"] == "missing" else f"{where}.rule",
+                "missing",
+                "a value, since every rule that can change a score must be written",
+                "Add the key, or start from a preset.",
+            )
+        ]
+    expected = message.removeprefix("Input should be ")
+    if fault["type"] == "union_tag_invalid":
+        expected = f"one of the matching rules {listed(MATCHING_RULES)}"
+    if fault["type"] == "model_type":
+        expected = "a table"
+    return [Finding("invalid-rule", where, quote(fault.get("input")), expected[0].lower() + expected[1:])]
+
+
+def known_keys(location: list[Any], rule: str) -> list[str]:
+    """Keys that the table at a location of challenge.toml may have."""
+    tables: dict[tuple[str, ...], type[Rules]] = {
+        (): Challenge,
+        ("classes",): ClassRules,
+        ("reference",): ReferenceRules,
+        ("reference", "ignore"): IgnoreRules,
+        ("submission",): SubmissionRules,
+        ("matching",): MatchingRules,
+        ("matching", "rules"): MATCHING_RULES[rule],
+        ("metrics",): MetricRules,
+        ("aggregation",): AggregationRules,
+        ("ranking",): RankingRules,
+        ("ranking", "columns"): RankingColumn,
+        ("limits",): LimitRules,
+    }
+    table = tables[tuple(part for part in location if isinstance(part, str))]
+    return sorted((set(table.model_fields) | ({"preset"} if table is Challenge else set())) - {"cases"})

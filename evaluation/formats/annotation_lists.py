@@ -1,0 +1,340 @@
+"""Annotations that a JSON parser gives as Python lists: checked, and made into arrays as few times as possible.
+
+A reader hands over one annotation after the other, with the lists of coordinates as they are. They become arrays when a
+piece of the file is settled: the work for each number is done by the interpreter's and NumPy's own loops.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from evaluation.errors import InputFault
+from evaluation.findings import EXAMPLES_SHOWN, Finding, at_places, did_you_mean, listed, quote
+from evaluation.formats.bounded_xml import FAULTS_NAMED, too_many, with_rest
+from evaluation.formats.request import Request
+from evaluation.model import Case, ClassTable, Float32, Float64, Int64, Outlines, Points
+
+COORDINATE_LIMIT = 1e9
+UM_PER_UNIT = {"um": 1.0, "mm": 1000.0}
+NUMBERS = frozenset({int, float})  # by type: True is no number
+AS_JSON = json.JSONEncoder(ensure_ascii=False)
+SKIPPED, UNKNOWN = 1 << 16, 1 << 17  # no class ids: a name of what is no nucleus, and one that is no class
+
+
+class Faults:
+    """What is wrong with a file, or worth a warning: the first few of each kind, with the number of all."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.named: dict[str, list[Finding]] = {}
+        self.total: Counter[str] = Counter()
+
+    def add(self, code: str, place: str, got: str, expected: str, fix: str = "") -> None:
+        self.total[code] += 1
+        named = self.named.setdefault(code, [])
+        if len(named) < FAULTS_NAMED:
+            named.append(Finding(code, f"{self.where}, {place}", got, expected, fix))
+
+    def findings(self) -> list[Finding]:
+        return [finding for code, named in self.named.items() for finding in with_rest(named, self.total[code])]
+
+
+class ClassNames:
+    """Class ids of the names that annotations carry; the names that are no class are counted."""
+
+    def __init__(self, classes: ClassTable, file_class: int) -> None:
+        self.classes = classes
+        self.file_class = file_class
+        self.found: dict[str, int] = {}
+        self.unknown: dict[str, list[str]] = {}  # the first places of each name
+        self.count: Counter[str] = Counter()
+
+    def look_up(self, name: object) -> int:
+        """The class id of a name, None stands for no name; or SKIPPED or UNKNOWN."""
+        if self.file_class:
+            return self.file_class
+        text = name if type(name) is str else "" if name is None else shown(name)
+        class_id = self.found.get(text)
+        if class_id is None:
+            folded = text.strip().casefold()
+            if folded in self.classes.skipped:
+                class_id = SKIPPED
+            else:
+                class_id = self.classes.ids.get(folded, UNKNOWN) if folded else self.classes.of_nameless
+            self.found[text] = class_id
+        return class_id
+
+    def is_known(self, name: object) -> bool:
+        """Whether a text is the name of a class, or of annotations that are left out."""
+        return isinstance(name, str) and bool(name.strip()) and self.look_up(name) != UNKNOWN
+
+    def add_unknown(self, name: object, place: str) -> None:
+        text = name if isinstance(name, str) else shown(name)
+        self.count[text] += 1
+        if self.count[text] <= EXAMPLES_SHOWN:
+            self.unknown.setdefault(text, []).append(place)
+
+    def findings(self, where: str) -> list[Finding]:
+        """The first names that are no class, each at its first places; counted are all annotations."""
+        known = sorted(name for name in self.classes.ids if name)
+        named: list[Finding] = []
+        for name, places in islice(self.unknown.items(), FAULTS_NAMED):
+            got, fix = f"{quote(name)} is not a class of this challenge", did_you_mean(name, known)
+            fault = Finding("unknown-class", where, got, listed(known), fix, self.count[name])
+            named.append(at_places(fault, [f"{where}, {place}" for place in places]))
+        return with_rest(named, self.count.total())
+
+
+class NucleusLists:
+    """The nuclei of a file, as they come: outlines or points, never both.
+
+    kind    what the file calls an annotation, for messages: "feature", "polygon", "point"
+    closed  rings repeat their first vertex as the last one, which is dropped
+
+    Limits are checked before arrays are made. Coordinates become px by the units of the rules and the case.
+    """
+
+    def __init__(self, request: Request, case: Case, kind: str, *, closed: bool = False) -> None:
+        self.request = request
+        self.kind = kind
+        self.closed = closed
+        self.faults = Faults(request.where)
+        self.names = ClassNames(request.classes, request.file_class)
+        um_per_unit = UM_PER_UNIT.get(request.rules.units or "px")
+        self.factors = (1.0, 1.0) if um_per_unit is None else (um_per_unit, case.spacing_um or float("nan"))
+        self.number = 0  # of the annotation at hand, from 1
+        self.rings: list[Any] = []  # lists of positions, of the piece at hand
+        self.ring_number: list[int] = []
+        self.ring_instance: list[int] = []
+        self.ring_is_hole: list[bool] = []
+        self.class_id: list[int] = []
+        self.source_id: list[Any] = []
+        self.probability: list[Any] = []
+        self.numbers: list[int] = []
+        self.vertices = 0
+        self.points_xy: list[Float64] = [np.empty((0, 2))]
+        self.ring_size: list[Int64] = [np.empty(0, np.int64)]
+
+    # --- one annotation ---------------------------------------------------------------------------------------------
+
+    def next_annotation(self) -> None:
+        """Count an annotation, nucleus or not. Raises InputFault if there are more than nuclei may be in a case."""
+        self.number += 1
+        if self.number > self.request.limits.instances_per_case:
+            self.refuse_number()
+
+    def place(self) -> str:
+        return f"{self.kind} {self.number}"
+
+    def fault(self, code: str, got: str, expected: str, fix: str = "") -> None:
+        self.faults.add(code, self.place(), got, expected, fix)
+
+    def class_of(self, name: object) -> int:
+        """The class id of the annotation at hand, 0 for an unknown one, which is noted."""
+        class_id = self.names.look_up(name)
+        if class_id == UNKNOWN:
+            self.names.add_unknown(name, self.place())
+            return 0
+        return class_id
+
+    def add_outline(self, parts: Sequence[list[Any]], class_id: int, source_id: object, probability: object) -> None:
+        """A nucleus of one part or more. A part is a list of rings, which are lists of positions; all but the first are
+        holes.
+
+        Holes without a vertex are left out, a part without a vertex is a fault.
+        """
+        instance = len(self.class_id)
+        for part in parts:
+            if not part or not part[0]:
+                fix = "Leave it out, or write its outline."
+                self.fault("empty-polygon", "no vertex", "an outline of three vertices or more", fix)
+                return
+            is_hole = False
+            for ring in part:
+                if ring:
+                    self.rings.append(ring)
+                    self.ring_number.append(self.number)
+                    self.ring_instance.append(instance)
+                    self.ring_is_hole.append(is_hole)
+                is_hole = True
+        self.add_nuclei([source_id], class_id, probability)
+
+    def add_points(self, positions: list[Any], class_id: int, source_ids: list[Any], probability: object) -> None:
+        """Nuclei that are points, with the same class and probability."""
+        self.rings.append(positions)
+        self.ring_number.append(self.number)
+        self.add_nuclei(source_ids, class_id, probability)
+
+    def add_nuclei(self, source_ids: list[Any], class_id: int, probability: object) -> None:
+        count = len(source_ids)
+        if len(self.class_id) + count > self.request.limits.instances_per_case:
+            self.refuse_number()
+        self.source_id += source_ids
+        self.class_id += [class_id] * count
+        self.probability += [probability] * count
+        self.numbers += [self.number] * count
+
+    def refuse_number(self) -> None:
+        limit = self.request.limits.instances_per_case
+        raise InputFault(too_many(self.request.where, f"{self.kind}s or nuclei", limit, "instances_per_case"))
+
+    # --- a piece of the file ----------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Make arrays of the coordinates that have come since the last time. Raises InputFault: too-large."""
+        size = np.fromiter(map(len, self.rings), np.int64, len(self.rings))
+        self.vertices += int(size.sum())
+        limit = self.request.limits.vertices_per_file
+        if self.vertices > limit:
+            raise InputFault(too_many(self.request.where, "vertices", limit, "vertices_per_file"))
+        positions = list(chain.from_iterable(self.rings))
+        with np.errstate(over="ignore"):
+            points = points_of(positions) * self.factors[0] / self.factors[1]
+        bad = np.flatnonzero(~(np.abs(points) <= COORDINATE_LIMIT).all(axis=1))
+        if len(bad):
+            self.note_bad_coordinates(bad, size, positions)
+        if self.closed:
+            points, size = without_closing_vertices(points, size)
+        self.points_xy.append(points)
+        self.ring_size.append(size)
+        self.rings.clear()
+        self.ring_number.clear()
+
+    def note_bad_coordinates(self, bad: Int64, size: Int64, positions: list[Any]) -> None:
+        """The faults of vertices (indices in ``positions``) that are no pairs of usable numbers."""
+        stop = np.cumsum(size)
+        number = np.array(self.ring_number)
+        self.faults.total["invalid-coordinate"] += max(0, len(bad) - FAULTS_NAMED)
+        for vertex in bad[:FAULTS_NAMED]:
+            ring = int(np.searchsorted(stop, vertex, "right"))
+            first, last = np.searchsorted(number, number[ring]), np.searchsorted(number, number[ring], "right")
+            place = f"{self.kind} {number[ring]}"
+            if last - first > 1:
+                place += f", ring {ring - first + 1}"
+            if size[ring] > 1:
+                place += f", vertex {vertex - stop[ring] + size[ring] + 1}"
+            got = f"the position {quote(shown(positions[vertex]))}"
+            expected = "numbers between -1e9 and 1e9 px as x and y of every vertex"
+            self.faults.add("invalid-coordinate", place, got, expected)
+
+    # --- the whole file ---------------------------------------------------------------------------------------------
+
+    def check(self) -> Float32 | None:
+        """The probability of each nucleus, or None. Raises InputFault with all that is wrong with the file."""
+        probability = self.read_probabilities()
+        findings = [*self.names.findings(self.request.where), *self.faults.findings()]
+        if findings:
+            raise InputFault(*findings)
+        return probability
+
+    def read_probabilities(self) -> Float32 | None:
+        values = self.probability
+        if values.count(None) == len(values):
+            return None
+        numbers = np.array([value if type(value) in NUMBERS else np.nan for value in values], np.float64)
+        is_missing = np.array([value is None for value in values])
+        wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)) & ~is_missing)
+        missing = np.flatnonzero(is_missing)
+        self.faults.total["invalid-probability"] += max(0, len(wrong) - FAULTS_NAMED)
+        self.faults.total["missing-probability"] += max(0, len(missing) - FAULTS_NAMED)
+        for index in wrong[:FAULTS_NAMED]:
+            got = f"the probability {quote(shown(values[index]))}"
+            self.faults.add("invalid-probability", f"{self.kind} {self.numbers[index]}", got, "a number from 0 to 1")
+        for index in missing[:FAULTS_NAMED]:
+            got = "no probability, although other nuclei have one"
+            expected = "a probability for every nucleus, or for none"
+            self.faults.add("missing-probability", f"{self.kind} {self.numbers[index]}", got, expected)
+        return None if len(wrong) or len(missing) else numbers.astype(np.float32)
+
+    def outlines(self) -> Outlines:
+        """All nuclei as outlines. Raises InputFault with all that is wrong with the file."""
+        probability = self.check()
+        return Outlines(
+            points_xy=np.concatenate(self.points_xy),
+            ring_start=np.concatenate([[0], np.cumsum(np.concatenate(self.ring_size))]),
+            ring_instance=np.array(self.ring_instance, np.int32),
+            ring_is_hole=np.array(self.ring_is_hole, np.bool_),
+            class_id=np.array(self.class_id, np.int16),
+            source_id=np.array([*self.source_id, None], object)[:-1],
+            probability=probability,
+        )
+
+    def points(self) -> Points:
+        """All nuclei as points. Raises InputFault with all that is wrong with the file."""
+        probability = self.check()
+        return Points(
+            points_xy=np.concatenate(self.points_xy),
+            class_id=np.array(self.class_id, np.int16),
+            source_id=np.array([*self.source_id, None], object)[:-1],
+            probability=probability,
+        )
+
+
+def points_of(positions: list[Any]) -> Float64:
+    """Positions [x, y] or [x, y, z] as float64 (V, 2); NaN for what is none.
+
+    >>> points_of([[1, 2], [3, 4.5, 0], [True, 1]]).tolist()
+    [[1.0, 2.0], [3.0, 4.5], [nan, nan]]
+    """
+    if set(map(type, positions)) == {list}:
+        numbers = list(chain.from_iterable(positions))
+        sizes = set(map(len, positions))
+        if len(sizes) == 1 and min(sizes) >= 2 and NUMBERS.issuperset(map(type, numbers)):
+            return np.array(numbers, np.float64).reshape(len(positions), -1)[:, :2]
+    return np.array([xy_or_nan(position) for position in positions], np.float64).reshape(-1, 2)
+
+
+def xy_or_nan(position: object) -> tuple[float, float]:
+    if isinstance(position, list) and len(position) >= 2 and NUMBERS.issuperset(map(type, position[:2])):
+        return position[0], position[1]
+    return np.nan, np.nan
+
+
+def without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, Int64]:
+    """The vertices, and the number of each ring's, without the last one of rings where it repeats the first."""
+    stop = np.cumsum(size)
+    last = stop[size > 1] - 1
+    first = (stop - size)[size > 1]
+    closing = last[(points[first] == points[last]).all(axis=1)]
+    kept = np.ones(len(points), np.bool_)
+    kept[closing] = False
+    size = size.copy()
+    size[np.searchsorted(stop, closing, "right")] -= 1
+    return points[kept], size
+
+
+def shown(value: object) -> str:
+    """A value as JSON, for messages."""
+    return AS_JSON.encode(value)
+
+
+def describe(root: object) -> str:
+    """What the value of a JSON file is, for messages."""
+    if isinstance(root, list):
+        return "a list"
+    if not isinstance(root, dict):
+        return f"the value {quote(shown(root))}"
+    if isinstance(root.get("type"), str):
+        return f"an object of the type {quote(root['type'])}"
+    return f"an object with the keys {listed(root).replace(' or ', ' and ')}" if root else "an empty object"
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def class_name_of(class_id: int, class_names: Sequence[str]) -> str | None:
+    """The name of a class, None for 0. Raises ValueError for other ids without a name, such as ignore classes."""
+    if not 0 <= class_id <= len(class_names):
+        raise ValueError(f"class id {class_id} has no name; leave such nuclei out before writing")
+    return class_names[class_id - 1] if class_id else None
+
+
+def probabilities_of(probability: Float32 | None, count: int) -> list[float | None]:
+    """Probabilities for JSON, with as many digits as float32 has."""
+    return [None] * count if probability is None else [float(str(value)) for value in probability]

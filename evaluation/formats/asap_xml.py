@@ -1,0 +1,312 @@
+"""ASAP XML: one list of dots, point sets and outlines; the class of an annotation is the group that it is part of.
+
+::
+
+    ASAP_Annotations / Annotations / Annotation@Type @PartOfGroup / Coordinates / Coordinate@Order @X @Y
+
+As ``annotation/XmlRepository.cpp`` of github.com/computationalpathologygroup/ASAP writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+
+from evaluation.errors import InputFault
+from evaluation.findings import EXAMPLES_SHOWN, Finding, at_places, listed, quote
+from evaluation.formats.bounded_xml import (
+    FAULTS_NAMED,
+    SKIPPED,
+    UNKNOWN,
+    Dialect,
+    Vertices,
+    class_of_names,
+    memory_told,
+    read_elements,
+    too_many,
+    unknown_class,
+    with_rest,
+)
+from evaluation.formats.request import Request
+from evaluation.model import Annotations, Bool, Case, Float64, Int16, Int64, Outlines, Points
+
+ANNOTATION = ("ASAP_Annotations", "Annotations", "Annotation")
+HOLDER = (*ANNOTATION, "Coordinates")
+ASAP = Dialect("ASAP", "ASAP_Annotations", "not-asap-xml", HOLDER, "Coordinate", ("Order", "X", "Y"))
+TYPES = ("Dot", "PointSet", "Polygon", "Rectangle", "Spline", "Measurement")
+KINDS = {name: kind for kind, name in enumerate(TYPES)}
+DOT, POINT_SET, POLYGON, RECTANGLE, SPLINE, MEASUREMENT = range(6)
+OTHER = 6  # any other text
+KINDS_OF_SHAPE = {"point": (DOT, POINT_SET), "outline": (POLYGON, RECTANGLE)}
+KINDS_OF_OTHER_SHAPE = {
+    "point": (POLYGON, RECTANGLE, SPLINE, MEASUREMENT),
+    "outline": (DOT, POINT_SET, MEASUREMENT),  # a spline is an outline, but a curve through its coordinates
+}
+OTHER_SHAPE_FIX = "Remove it; or name its group in skip_classes, or set other_shapes to 'skip', in challenge.toml."
+CORNERS = 4
+NO_GROUP = ("", "None")  # ASAP writes "None" for annotations outside of all groups
+
+
+def read_asap_xml(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The nuclei of an ASAP XML file, compressed with gzip or not, in document order, in its own px.
+
+    They are Points (Dot, and each coordinate of a PointSet) or Outlines (Polygon, Rectangle), as
+    ``request.rules.shape`` says. Annotations of the other shape are a fault, unless ``other_shapes`` is "skip"; then
+    they are left out, with a warning. A Spline is a fault where nuclei are outlines.
+
+    The class of an annotation is that of the file (``request.file_class``), or else of its group; the group "None"
+    stands for no name. Annotations of a group in ``request.classes.skipped`` are left out, whatever they are. How
+    groups are nested does not matter. Coordinates go by their ``Order``, or as they stand in the file if that is
+    missing, or twice the same, anywhere in an annotation. ``source_id`` is the position of the annotation in the file
+    (1, 2, …); in a PointSet "<position>/<position of the coordinate>".
+
+    Raises InputFault with all that is wrong: too-large, unreadable-file, not-xml, forbidden-xml, not-asap-xml,
+    unknown-class, invalid-coordinate, unsupported-shape.
+
+    >>> import io
+    >>> from evaluation.challenge import FormatRules, LimitRules
+    >>> from evaluation.model import ClassTable
+    >>> text = b'<ASAP_Annotations><Annotations><Annotation Name="a" Type="Dot" PartOfGroup="monocytes"><Coordinates>'
+    >>> text += b'<Coordinate Order="0" X="7.5" Y="2" /></Coordinates></Annotation></Annotations></ASAP_Annotations>'
+    >>> rules = FormatRules(format="asap_xml", files="{case}.xml", shape="point", origin="pixel_corner")
+    >>> classes = ClassTable(("lymphocyte", "monocyte"), {"lymphocytes": 1, "monocytes": 2})
+    >>> request = Request(where="'a.xml'", name="a.xml", rules=rules, classes=classes, limits=LimitRules())
+    >>> (points,) = read_asap_xml(io.BytesIO(text), request, Case("a", "a", 100, 100)).parts
+    >>> points.class_id.tolist(), points.source_id.tolist(), points.points_xy.tolist()
+    ([2], ['1'], [[7.5, 2.0]])
+    """
+    with memory_told(request.where):
+        document = Document(request)
+        read_elements(stream, request, ASAP, document.vertices, {ANNOTATION: document.open_annotation})
+        drawn = document.arrange(request)
+        if faults := [
+            *document.vertices.faults(drawn.place_of_vertex, "coordinate"),
+            *dot_faults(drawn, request),
+            *shape_faults(drawn, request),
+            *class_faults(drawn, request),
+        ]:
+            raise InputFault(*faults)
+        part = points_of(drawn, request) if request.rules.shape == "point" else outlines_of(drawn)
+        return Annotations((part,), tuple(left_out(drawn, request)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """The N annotations of a document.
+
+    points_xy   float64 (V, 2)  the vertices of one annotation after the other, each in its order
+    start       int64 (N + 1,)  annotation i has the vertices from ``start[i]`` to before ``start[i + 1]``
+    type        int64 (N,)      index into ``types``
+    types       texts
+    kind        int64 (N,)      DOT … OTHER
+    group       int64 (N,)      index into ``groups``
+    groups      texts
+    class_id    int16 (N,)      also UNKNOWN and SKIPPED
+    is_other    bool (N,)       not skipped, but of the shape that nuclei do not have
+    is_nucleus  bool (N,)       neither skipped nor left out
+    """
+
+    points_xy: Float64
+    start: Int64
+    type: Int64
+    types: tuple[str, ...]
+    kind: Int64
+    group: Int64
+    groups: tuple[str, ...]
+    class_id: Int16
+    is_other: Bool
+    is_nucleus: Bool
+
+    @property
+    def count(self) -> Int64:
+        return np.diff(self.start)
+
+    def place_of_vertex(self, vertex: int) -> str:
+        index = int(np.searchsorted(self.start, vertex, "right")) - 1
+        return f"{place(index)}, coordinate {vertex - self.start[index] + 1:,}"
+
+    def vertices_of(self, chosen: Bool) -> Float64:
+        """Float64 (v, 2): the vertices of the chosen annotations."""
+        return self.points_xy[np.repeat(chosen, self.count)]
+
+
+class Document:
+    """What the parser has met so far: types and groups of annotations, and vertices."""
+
+    def __init__(self, request: Request) -> None:
+        self.where = request.where
+        self.limit = request.limits.instances_per_case
+        self.types: dict[str, int] = {}  # the number of each text, from 0
+        self.groups: dict[str, int] = {}
+        self.type: list[int] = []
+        self.group: list[int] = []
+        self.start: list[int] = []
+        self.vertices = Vertices(ASAP.columns, request)
+
+    def open_annotation(self, attributes: Mapping[str, str]) -> None:
+        """An Annotation element begins."""
+        if len(self.start) >= self.limit:
+            raise InputFault(too_many(self.where, "annotations", self.limit, "instances_per_case"))
+        self.type.append(self.types.setdefault(attributes.get("Type", "").strip(), len(self.types)))
+        self.group.append(self.groups.setdefault(attributes.get("PartOfGroup", "").strip(), len(self.groups)))
+        self.start.append(len(self.vertices))
+
+    def arrange(self, request: Request) -> Drawn:
+        """What was met, as arrays."""
+        shape = request.rules.shape or "outline"
+        start = np.array([*self.start, len(self.vertices)], np.int64)
+        type_, group = np.array(self.type, np.int64), np.array(self.group, np.int64)
+        kind = np.array([KINDS.get(name, OTHER) for name in self.types], np.int64)[type_]
+        classes = [class_of_names([name], name in NO_GROUP, request) for name in self.groups]
+        class_id = np.array(classes, np.int16)[group]
+        is_nucleus = class_id != SKIPPED
+        is_other = is_nucleus & np.isin(kind, KINDS_OF_OTHER_SHAPE[shape])
+        if request.rules.other_shapes == "skip":
+            is_nucleus &= ~is_other
+        order = in_order(self.vertices.column("Order"), start)
+        return Drawn(
+            points_xy=self.vertices.points_xy()[order],
+            start=start,
+            type=type_,
+            types=tuple(self.types),
+            kind=kind,
+            group=group,
+            groups=tuple(self.groups),
+            class_id=class_id,
+            is_other=is_other,
+            is_nucleus=is_nucleus,
+        )
+
+
+def in_order(order: Float64, start: Int64) -> Int64 | slice:
+    """Index of the vertices, int64 (V,), with those of each annotation in ascending order.
+
+    order  float64 (V,)  NaN where it is missing; an annotation in which it is, or occurs twice, stays as it is
+    start  int64 (N + 1,)
+
+    >>> in_order(np.array([1, 0, 7, 1, 1, 0]), np.array([0, 2, 3, 6])).tolist()
+    [1, 0, 2, 3, 4, 5]
+    """
+    owner = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    same_owner = owner[1:] == owner[:-1]
+    if np.all(order[1:] > order[:-1], where=same_owner):
+        return slice(None)
+    is_usable = np.ones(len(start) - 1, np.bool_)
+    is_usable[owner[np.isnan(order)]] = False
+    by_order = np.lexsort((order, owner))
+    is_twice = same_owner & (order[by_order][1:] == order[by_order][:-1])
+    is_usable[owner[1:][is_twice]] = False
+    return np.lexsort((np.where(is_usable[owner], order, 0), owner))
+
+
+# --- what is wrong, or left out ---------------------------------------------------------------------------------------
+
+
+def place(index: int) -> str:
+    return f"annotation {quote(index + 1)}"
+
+
+def dot_faults(drawn: Drawn, request: Request) -> list[Finding]:
+    """Dots that are not at one place."""
+    wrong = np.flatnonzero(drawn.is_nucleus & (drawn.kind == DOT) & (drawn.count != 1)).tolist()
+    named = [
+        Finding(
+            "invalid-coordinate",
+            f"{request.where}, {place(index)}",
+            f"a Dot with {drawn.count[index] or 'no'} coordinates",
+            "one coordinate for a Dot",
+            "Draw several points as a PointSet.",
+        )
+        for index in wrong[:FAULTS_NAMED]
+    ]
+    return with_rest(named, len(wrong))
+
+
+def shape_faults(drawn: Drawn, request: Request) -> list[Finding]:
+    """Annotations that are no nuclei of the shape that the challenge has."""
+    shape = request.rules.shape or "outline"
+    wanted = KINDS_OF_SHAPE[shape]
+    is_cut = (drawn.kind == RECTANGLE) & (drawn.count != CORNERS)
+    wrong = np.flatnonzero(drawn.is_nucleus & (is_cut | ~np.isin(drawn.kind, wanted))).tolist()
+    corners = " of four coordinates" if shape == "outline" else ""
+    expected = f"Type {listed(TYPES[kind] for kind in wanted)}{corners}, since nuclei are {shape}s in this challenge"
+    named = [
+        Finding(
+            "unsupported-shape",
+            f"{request.where}, {place(index)}",
+            f"Type {quote(drawn.types[drawn.type[index]])}"
+            + (f" of {drawn.count[index]:,} coordinates" if is_cut[index] and shape == "outline" else ""),
+            expected,
+            OTHER_SHAPE_FIX if drawn.is_other[index] else "Draw it anew, or remove it.",
+        )
+        for index in wrong[:FAULTS_NAMED]
+    ]
+    return with_rest(named, len(wrong))
+
+
+def class_faults(drawn: Drawn, request: Request) -> list[Finding]:
+    """Groups that are no class of the challenge; the first annotations of each, all are counted."""
+    is_kind = np.isin(drawn.kind, KINDS_OF_SHAPE[request.rules.shape or "outline"])
+    wrong = np.flatnonzero(drawn.is_nucleus & is_kind & (drawn.class_id == UNKNOWN))
+    named: list[Finding] = []
+    for group in np.unique(drawn.group[wrong])[:FAULTS_NAMED].tolist():
+        name = "" if drawn.groups[group] in NO_GROUP else drawn.groups[group]
+        of_group = wrong[drawn.group[wrong] == group]
+        places = [f"{request.where}, {place(index)}" for index in of_group[:EXAMPLES_SHOWN].tolist()]
+        fault = unknown_class(places[0], name, "the annotation is in no group", request.classes, len(of_group))
+        named.append(at_places(fault, places))
+    return with_rest(named, len(wrong))
+
+
+def left_out(drawn: Drawn, request: Request) -> list[Finding]:
+    """Warnings about annotations of the other shape that are left out; the first of each type, all are counted."""
+    left = np.flatnonzero(drawn.is_other & ~drawn.is_nucleus)
+    expected = f"nuclei that are {request.rules.shape}s"
+    fix = "Annotations of another shape are left out, as other_shapes = 'skip' in challenge.toml says."
+    named: list[Finding] = []
+    for type_ in np.unique(drawn.type[left]).tolist():
+        of_type = left[drawn.type[left] == type_]
+        places = [f"{request.where}, {place(index)}" for index in of_type[:EXAMPLES_SHOWN].tolist()]
+        got = f"Type {quote(drawn.types[type_])}"
+        named.append(at_places(Finding("left-out", places[0], got, expected, fix, len(of_type)), places))
+    return named
+
+
+# --- nuclei -----------------------------------------------------------------------------------------------------------
+
+
+def points_of(drawn: Drawn, request: Request) -> Points:
+    """The coordinates of dots and point sets. Raises InputFault ("too-large") if they are too many."""
+    chosen = drawn.is_nucleus
+    count = drawn.count[chosen]
+    limit = request.limits.instances_per_case
+    if count.sum() > limit:
+        raise InputFault(too_many(request.where, "points", limit, "instances_per_case"))
+    source_id: list[str] = []
+    for index, kind, number in zip(
+        np.flatnonzero(chosen).tolist(), drawn.kind[chosen].tolist(), count.tolist(), strict=True
+    ):
+        name = str(index + 1)
+        source_id += [name] if kind == DOT else [f"{name}/{point}" for point in range(1, number + 1)]
+    return Points(
+        points_xy=drawn.vertices_of(chosen),
+        class_id=np.repeat(drawn.class_id[chosen], count),
+        source_id=np.array(source_id, object),
+    )
+
+
+def outlines_of(drawn: Drawn) -> Outlines:
+    """Polygons and rectangles; those without coordinates are outlines without vertices."""
+    chosen = drawn.is_nucleus
+    number = int(np.count_nonzero(chosen))
+    return Outlines(
+        points_xy=drawn.vertices_of(chosen),
+        ring_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(drawn.count[chosen])]),
+        ring_instance=np.arange(number, dtype=np.int32),
+        ring_is_hole=np.zeros(number, np.bool_),
+        class_id=drawn.class_id[chosen],
+        source_id=np.array([str(index + 1) for index in np.flatnonzero(chosen).tolist()], object),
+    )

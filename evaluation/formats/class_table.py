@@ -1,0 +1,116 @@
+"""The class of every id of a label image, as CSV with the columns "id" and "class", or as JSON.
+
+JSON is an object of classes by id, ``{"1": "tumour", "2": "stroma"}``, or a list of ``{"id": 1, "class": "tumour"}``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from evaluation.errors import InputFault
+from evaluation.findings import Finding, quote
+from evaluation.formats.bounded import damage_told
+from evaluation.formats.bounded_csv import (
+    Categories,
+    categories,
+    count_rest,
+    find_classes,
+    read_table,
+    rows_limit,
+    too_many_rows,
+)
+from evaluation.formats.bounded_json import read_json
+from evaluation.formats.bounded_xml import FAULTS_NAMED, with_rest
+from evaluation.formats.request import Request
+
+ID_COLUMNS = ("id", "instance", "label")
+CLASS_COLUMNS = ("class", "cell_type", "type")
+ID = re.compile(r"\s*0*([1-9][0-9]{0,17})(\.0*)?\s*", re.ASCII)
+FORM = 'an object {"1": "name", …} or a list of objects {"id": 1, "class": "name"}'
+
+
+def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
+    """The class id of each instance id. Classes are names or, if the rules have ``class_values``, numbers.
+
+    where   the table, for messages; JSON if it ends in .json
+
+    Ids of classes that are skipped have no entry. Raises InputFault: too-large, invalid-csv, missing-column, too-deep,
+    not-json, invalid-class-table, duplicate-row, unknown-class.
+
+    >>> import io
+    >>> from evaluation.challenge import FormatRules, LimitRules
+    >>> from evaluation.model import ClassTable
+    >>> rules = FormatRules(format="label_image", files="{case}.png", class_table="{case}.csv")
+    >>> classes = ClassTable(("tumour", "stroma"), {"tumour": 1, "stroma": 2})
+    >>> request = Request(where="'a.png'", name="a.png", rules=rules, classes=classes, limits=LimitRules())
+    >>> read_class_table(io.BytesIO(b"id,class\\n7,Stroma\\n9,tumour\\n"), request, "'a.csv'")
+    {7: 2, 9: 1}
+    """
+    with damage_told(where, "a class table"):
+        is_json = where.rstrip("'").lower().endswith(".json")
+        entries = json_entries(stream, request, where) if is_json else csv_entries(stream, request, where)
+        return classes_by_id(entries, request)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """Ids as texts, their classes as ``categories`` gives them, and the place of each entry, for messages."""
+
+    ids: Sequence[str]
+    classes: Categories
+    place: Callable[[int], str]
+
+
+def csv_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
+    limit = request.limits.bytes_per_file
+    table = read_table(stream, where=where, bytes_limit=limit, rows_limit=rows_limit(request, 1))
+    ids = [cell.decode() for cell in table.cells(table.need(*ID_COLUMNS))]
+    return Entries(ids, table.categories(table.need(*CLASS_COLUMNS)), table.place)
+
+
+def json_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
+    value = read_json(stream, where=where, limits=request.limits)
+    if isinstance(value, dict):
+        pairs = list(value.items())
+    elif isinstance(value, list):
+        pairs = [(entry.get("id"), entry.get("class")) if isinstance(entry, dict) else (None, None) for entry in value]
+    else:
+        raise InputFault(Finding("invalid-class-table", where, f"the JSON value {quote(value)}", FORM))
+    if len(pairs) > (limit := rows_limit(request, 1)):
+        raise InputFault(too_many_rows(where, limit))
+
+    def place(index: int) -> str:
+        return f"{where}, {quote(pairs[index][0]) if isinstance(value, dict) else f'[{index}]'}"
+
+    wrong = [index for index, pair in enumerate(pairs) if not all(map(is_text, pair))]
+    if wrong:
+        named = [
+            Finding("invalid-class-table", place(index), "no id and class as texts or whole numbers", FORM)
+            for index in wrong[:FAULTS_NAMED]
+        ]
+        raise InputFault(*with_rest(named, len(wrong)))
+    return Entries([str(key) for key, _ in pairs], categories([str(name).strip() for _, name in pairs]), place)
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def classes_by_id(entries: Entries, request: Request) -> dict[int, int]:
+    """The class id by instance id. Raises InputFault with all entries that are wrong."""
+    class_id, _, faults = find_classes(*entries.classes, entries.place, request.classes)
+    found: dict[int, int] = {}
+    for index, (text, of_class) in enumerate(zip(entries.ids, class_id.tolist(), strict=True)):
+        number = ID.fullmatch(text)
+        if number is None:
+            got, expected = f"the id {quote(text)}", "a whole number from 1 to 10^18"
+            faults.append(Finding("invalid-class-table", entries.place(index), got, expected))
+        elif found.setdefault(int(number[1]), of_class) != of_class:
+            got, expected = f"the id {quote(text)} again, with another class", "one class for each id"
+            faults.append(Finding("duplicate-row", entries.place(index), got, expected, "Remove one of them."))
+    if faults:
+        raise InputFault(*count_rest(faults))
+    return {number: of_class for number, of_class in found.items() if of_class}

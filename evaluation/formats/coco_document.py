@@ -1,0 +1,459 @@
+"""What the JSON files of COCO and of its relatives have in common: images, categories, and annotations that name them.
+
+::
+
+    {"images": [{"id": 7, "file_name": "a.png", "height": 4, "width": 5}], "categories": [{"id": 1, "name": "plasma"}],
+     "annotations": [{"image_id": 7, "category_id": 1, "iscrowd": 0, "score": 0.9, …}]}
+    [{"image_id": 7, "category_id": 1, "score": 0.9, …}]
+    {"labels": [0], "scores": [0.9], "masks": […]}
+
+Ids are whole numbers or texts; both are compared as texts. Files may be compressed with gzip.
+https://cocodataset.org/#format-data, https://cocodataset.org/#format-results
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from evaluation.errors import InputFault
+from evaluation.findings import Finding, listed, quote
+from evaluation.formats.annotation_lists import NUMBERS, SKIPPED, UNKNOWN, ClassNames, Faults
+from evaluation.formats.bounded_json import read_records
+from evaluation.formats.bounded_xml import FAULTS_NAMED, too_many
+from evaluation.formats.label_array import rows_and_columns
+from evaluation.formats.request import Request
+from evaluation.model import Annotations, Case, Collection, Float32, Int64, Part
+
+BOTH_FORMS = "an object with 'images', 'annotations' and 'categories', or a list of results"
+NO_CASE = -1
+NUMBER = re.compile(r"-?[0-9]+")
+
+# --- the document -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An entry of the list of images."""
+
+    place: str
+    file_name: str | None
+    height: Any
+    width: Any
+
+
+@dataclass(slots=True)
+class Document:
+    """What a file of any of the three forms says.
+
+    pieces      the annotations or results, some at a time, to be gone through once; each should be an object
+    list_name   what the list of them is called, for messages
+    images      by id as text; empty if the file has no such list
+    categories  names by id as text
+    """
+
+    where: str
+    pieces: Iterator[list[Any]]
+    list_name: str = ""
+    images: dict[str, Image] = field(default_factory=dict)
+    categories: dict[str, str] = field(default_factory=dict)
+    is_one_image: bool = False
+
+    def image_ids(self) -> list[str]:
+        """The ids of the images that annotations name, in the order of the file; goes through them."""
+        ids = (id_of(entry, "image_id") for piece in self.pieces for entry in piece if type(entry) is dict)
+        return [id for id in dict.fromkeys(ids) if id is not None]
+
+    def names(self, image: str) -> list[str]:
+        """What an image may be called: its file name with and without folders and suffix, or its id."""
+        entry = self.images.get(image)
+        name = image if entry is None or entry.file_name is None else entry.file_name
+        base = name.replace("\\", "/").rpartition("/")[2]
+        return [name, base, *(text.rpartition(".")[0] or text for text in (name, base)), image]
+
+    def find_case(self, image: str, cases: Mapping[str, Case]) -> Case | None:
+        return next((cases[name] for name in self.names(image) if name in cases), None)
+
+
+def id_of(entry: Mapping[str, Any], key: str) -> str | None:
+    """The id under a key as text; None if there is none, or if it is neither a whole number nor a text."""
+    value = entry.get(key)
+    return str(value) if type(value) is int or type(value) is str else None
+
+
+def read_document(stream: BinaryIO, request: Request, *, where: str | None = None) -> Document:
+    """The document in a file. Raises InputFault: not-json, too-large, too-deep, not-coco, invalid-annotation.
+
+    where  the file, for messages, if it is another than that of the request
+    """
+    where = request.where if where is None else where
+    stream.seek(0)
+    records = read_records(stream, key="annotations", where=where, limits=request.limits)
+    root = records.root
+    if records.pieces is not None:
+        document = Document(where, records.pieces)
+        return read_tables(document, root) if type(root) is dict else document
+    if type(root) is not dict:
+        raise InputFault(not_coco(where, "neither an object nor a list"))
+    if type(root.get("masks")) is list:
+        return Document(where, iter([read_masks(root, where)]), "masks", is_one_image=True)
+    got = f"an object with {listed(root).replace(' or ', ' and ')}" if root else "an empty object"
+    raise InputFault(not_coco(where, got))
+
+
+def not_coco(where: str, got: str, fix: str = "Export it as COCO again, or name the right format.") -> Finding:
+    return Finding("not-coco", where, got, BOTH_FORMS, fix)
+
+
+def read_tables(document: Document, root: Mapping[str, Any]) -> Document:
+    """The same document with its images and categories. Raises InputFault for those without an id."""
+    document.list_name = "annotations"
+    faults = Faults(document.where)
+    for key, name_key in (("images", "file_name"), ("categories", "name")):
+        entries = root.get(key) or []
+        if type(entries) is not list:
+            raise InputFault(not_coco(document.where, f"'{key}' that are no list"))
+        for index, entry in enumerate(entries):
+            place = f"{key}[{index}]"
+            id = id_of(entry, "id") if type(entry) is dict else None
+            if id is None:
+                expected = "an object with an 'id', a whole number or a text"
+                faults.add("invalid-annotation", place, quote(entry), expected)
+                continue
+            name = id_of(entry, name_key)
+            if key == "images":
+                image = Image(place, name, entry.get("height"), entry.get("width"))
+                before = document.images.setdefault(id, image).file_name
+            else:
+                before = document.categories.setdefault(id, name or "") or None
+            if before != (name or None):
+                faults.add(
+                    "invalid-annotation", place, f"the id {quote(id)} again, with another name", "an id for each"
+                )
+    if findings := faults.findings():
+        raise InputFault(*findings)
+    return document
+
+
+def read_masks(root: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    """The lists that mmdetection writes for one image, as results. Raises InputFault unless they are equally long."""
+    columns = {"segmentation": root["masks"]}
+    for key, name in (("labels", "category_id"), ("scores", "score")):
+        if key in root:
+            if type(root[key]) is not list or len(root[key]) != len(root["masks"]):
+                raise InputFault(not_coco(where, f"'{key}' that are no list as long as 'masks'"))
+            columns[name] = root[key]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+# --- which image is which case ----------------------------------------------------------------------------------------
+
+
+class Places:
+    """The cases of the images of a document, each with a number; found when an image is first met.
+
+    only  the case of a file for one case; it also has what names no image, and other images are left out
+    """
+
+    def __init__(self, document: Document, cases: Mapping[str, Case], only: Case | None = None) -> None:
+        self.document = document
+        self.known = cases
+        self.only = only
+        self.faults = Faults(document.where)
+        self.cases: list[Case] = []
+        self.number_of_image: dict[str, int] = {}
+        self.image_of_case: dict[str, str] = {}
+        self.unknown: Counter[str] = Counter()
+        if only is None:
+            for image in document.images:
+                self.find(image)
+
+    def find(self, image: str) -> int:
+        """The number of the case that an image is, or NO_CASE."""
+        number = self.number_of_image.get(image)
+        if number is None:
+            case = None if self.only is not None else self.document.find_case(image, self.known)
+            number = self.add(image, case)
+        return number
+
+    def add(self, image: str, case: Case | None) -> int:
+        self.number_of_image[image] = NO_CASE
+        if case is None:
+            self.unknown[self.document.names(image)[0]] += 0
+            return NO_CASE
+        entry = self.document.images.get(image)
+        place = f"image {quote(image)}" if entry is None else entry.place
+        if self.image_of_case.setdefault(case.name, image) != image:
+            got = f"{quote(self.document.names(image)[0])} is the case {quote(case.name)} again"
+            self.faults.add("invalid-annotation", place, got, "one image for each case")
+        if entry is not None and type(entry.height) is int and type(entry.width) is int:
+            self.check_shape(place, entry.height, entry.width, case)
+        self.number_of_image[image] = len(self.cases)
+        self.cases.append(case)
+        return self.number_of_image[image]
+
+    def number_of_entry(self, entry: Mapping[str, Any], place: str) -> int:
+        """The number of the case of an annotation, or NO_CASE, which is counted or told."""
+        image = id_of(entry, "image_id")
+        if entry.get("image_id") is None and self.only is not None and len(self.document.images) <= 1:
+            if not self.cases:
+                self.cases.append(self.only)
+            return 0
+        if image is None or (self.document.images and image not in self.document.images):
+            got = f"'image_id' is {quote(entry['image_id'])}" if "image_id" in entry else "no 'image_id'"
+            self.faults.add("invalid-annotation", place, got, "the id of an image")
+            return NO_CASE
+        number = self.find(image)
+        if number == NO_CASE:
+            self.unknown[self.document.names(image)[0]] += 1
+        return number
+
+    def check_shape(self, place: str, height: int, width: int, case: Case) -> bool:
+        """Note an image, or a code, of another size than the case."""
+        if (height, width) == case.shape_yx:
+            return True
+        expected = f"{rows_and_columns(*case.shape_yx)}, the height and width of the image"
+        fix = "Write codes and coordinates for the image at its own size; height comes before width in 'size'."
+        self.faults.add("wrong-shape", place, rows_and_columns(height, width), expected, fix)
+        return False
+
+
+# --- annotations ------------------------------------------------------------------------------------------------------
+
+
+def images_of_case(stream: BinaryIO, request: Request, case: Case) -> tuple[Document, Places]:
+    """The document in a file for one case, not gone through yet, and its image that is the case.
+
+    That is its only image, or the one that is named like the case. Raises InputFault ("other-case") if none is.
+    """
+    document = read_document(stream, request)
+    ids = list(document.images)
+    if not ids:
+        ids = document.image_ids()
+        document = read_document(stream, request)
+    if len(ids) > 1:
+        key = request.rules.case_key.replace("{case}", case.name).replace("{group}", case.group)
+        fitting = [image for image in ids if document.find_case(image, {case.name: case, key: case})]
+        if not fitting:
+            names = listed(document.names(image)[0] for image in ids).replace(" or ", " and ")
+            got = f"{len(ids):,} images: {names}"
+            raise InputFault(Finding("other-case", request.where, got, f"an image {quote(key)}"))
+        ids = fitting
+    places = Places(document, {}, only=case)
+    for image in ids:
+        places.add(image, case)
+    return document, places
+
+
+def read_one(nuclei: Nuclei, case: Case) -> Annotations:
+    """What a document says of the case that its file is for. Raises InputFault with all that is wrong."""
+    collection = read_all(nuclei)
+    findings = collection.findings
+    if others := sum(collection.unknown.values()):
+        got, expected = f"{others:,} annotations of other images", f"the image of case {quote(case.name)} alone"
+        findings = (*findings, Finding("left-out", nuclei.request.where, got, expected, count=others))
+    return Annotations(collection.cases[case.name].parts if case.name in collection.cases else (), findings)
+
+
+def read_all(nuclei: Nuclei) -> Collection:
+    """What a document says of the images that are cases. Raises InputFault with all that is wrong."""
+    places = nuclei.places
+    number = 0
+    for piece in nuclei.document.pieces:
+        for entry in piece:
+            nuclei.add_entry(number, entry)
+            number += 1
+        nuclei.settle()
+    nuclei.check()
+    parts: dict[str, list[Part]] = {case.name: [] for case in places.cases}
+    for index, part in nuclei.parts():
+        parts[places.cases[index].name].append(part)
+    cases = {name: Annotations(tuple(of_case)) for name, of_case in parts.items()}
+    return Collection(cases, dict(places.unknown), tuple(nuclei.warnings.findings()))
+
+
+class CategoryClasses:
+    """Class ids of categories: by name, else by number."""
+
+    def __init__(self, document: Document, request: Request) -> None:
+        self.categories = document.categories
+        self.values = request.classes.values
+        self.names = ClassNames(request.classes, request.file_class)
+        self.found: dict[str, int] = {}
+
+    def look_up(self, category: str) -> int:
+        """The class id of a category, by its id as text, "" for none; or SKIPPED or UNKNOWN."""
+        class_id = self.found.get(category)
+        if class_id is None:
+            class_id = self.found[category] = self.resolve(category)
+        return class_id
+
+    def resolve(self, category: str) -> int:
+        is_number = NUMBER.fullmatch(category) is not None
+        name = self.categories.get(category, "" if is_number else category)
+        if self.names.file_class or self.names.is_known(name):
+            return self.names.look_up(name)
+        if is_number and len(category) < 10 and int(category) in self.values:
+            return self.values[int(category)]
+        return UNKNOWN if name or (category and (self.categories or self.values)) else self.names.look_up(None)
+
+    def add_unknown(self, category: str, place: str) -> None:
+        self.names.add_unknown(self.categories.get(category) or category, place)
+
+
+class Nuclei(ABC):
+    """The annotations that are nuclei of cases, as they come."""
+
+    def __init__(self, document: Document, places: Places, request: Request) -> None:
+        self.document = document
+        self.places = places
+        self.request = request
+        self.classes = CategoryClasses(document, request)
+        self.faults = Faults(document.where)
+        self.warnings = Faults(document.where)
+        self.per_case: Counter[int] = Counter()
+        self.without_score: list[str] = []
+        self.scores = 0
+        self.nuclei = 0
+
+    def place(self, number: int) -> str:
+        return f"{self.document.list_name}[{number}]"
+
+    def add_entry(self, number: int, entry: Any) -> None:
+        """Note an annotation, with the first thing that is wrong with it."""
+        if type(entry) is not dict:
+            self.fault(number, "invalid-annotation", "{}", "an object", value=entry)
+            return
+        case = self.places.number_of_entry(entry, self.place(number))
+        if case == NO_CASE:
+            return
+        class_id = self.class_of(number, entry)
+        if class_id == SKIPPED:
+            return
+        crowd = entry.get("iscrowd")
+        if class_id >= 0 and crowd is not None and crowd == 1:
+            got, expected = "a crowd ('iscrowd' is 1)", "single nuclei, or crowds of an ignore class"
+            self.warnings.add("left-out", self.place(number), got, expected)
+            return
+        self.per_case[case] += 1
+        if self.per_case[case] > self.request.limits.instances_per_case:
+            where = f"{self.request.where}, case {quote(self.places.cases[case].name)}"
+            limit = self.request.limits.instances_per_case
+            raise InputFault(too_many(where, "nuclei", limit, "instances_per_case"))
+        score = self.score_of(number, entry)
+        source = id_of(entry, "id")
+        nucleus = Nucleus(case, class_id, score, str(number) if source is None else source, number)
+        self.add_shape(nucleus, entry)
+
+    def fault(
+        self, number: int, code: str, got: str, expected: str, fix: str = "", *, value: object = None, count: int = 1
+    ) -> None:
+        """Note what is wrong with an annotation; {} in ``got`` stands for the value, which is quoted if it is told.
+
+        count  how many equal faults it stands for
+        """
+        if self.faults.total[code] < FAULTS_NAMED:
+            self.faults.add(code, self.place(number), got.format(quote(value)), expected, fix)
+            count -= 1
+        self.faults.total[code] += count
+
+    def class_of(self, number: int, entry: Mapping[str, Any]) -> int:
+        """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is told."""
+        category = id_of(entry, "category_id")
+        if category is None:
+            if entry.get("category_id") is not None and not self.request.file_class:
+                expected = "a whole number or a name"
+                self.fault(number, "invalid-annotation", "'category_id' is {}", expected, value=entry["category_id"])
+                return 0
+            category = ""
+        class_id = self.classes.look_up(category)
+        if class_id == UNKNOWN:
+            self.classes.add_unknown(category, self.place(number))
+            return 0
+        return class_id
+
+    def score_of(self, number: int, entry: Mapping[str, Any]) -> float:
+        """The probability of a nucleus, NaN if it has none."""
+        self.nuclei += 1
+        score = entry.get("score")
+        if score is None:
+            if len(self.without_score) < FAULTS_NAMED:
+                self.without_score.append(self.place(number))
+            return float("nan")
+        self.scores += 1
+        if type(score) not in NUMBERS or not 0 <= score <= 1:
+            self.fault(number, "invalid-probability", "'score' is {}", "a number from 0 to 1", value=score)
+            return 0.0
+        return float(score)
+
+    @abstractmethod
+    def add_shape(self, nucleus: Nucleus, entry: Mapping[str, Any]) -> None:
+        """Note the shape of a nucleus, or what is wrong with it."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Make arrays of the shapes that have come since the last time."""
+
+    @abstractmethod
+    def parts(self) -> Iterator[tuple[int, Part]]:
+        """Numbers of cases and what they have; after all has been settled without a fault."""
+
+    def check(self) -> None:
+        """Raise InputFault with all that is wrong with the file."""
+        if 0 < self.scores < self.nuclei:
+            for place in self.without_score:
+                got, expected = "no 'score', although others have one", "a probability for every nucleus, or for none"
+                self.faults.add("missing-probability", place, got, expected)
+            self.faults.total["missing-probability"] = self.nuclei - self.scores
+        faults = [
+            *self.places.faults.findings(),
+            *self.classes.names.findings(self.request.where),
+            *self.faults.findings(),
+        ]
+        if faults:
+            raise InputFault(*faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Nucleus:
+    """One annotation: number of its case, class id, probability (NaN: none), id, and place in the file."""
+
+    case: int
+    class_id: int
+    score: float
+    source: str
+    number: int
+
+
+@dataclass(slots=True)
+class NucleusTable:
+    """The nuclei of one kind of segmentation; those from ``settled`` on are still lists."""
+
+    nuclei: list[Nucleus] = field(default_factory=list)
+    settled: int = 0
+
+    def by_case(self) -> Iterator[tuple[int, Int64]]:
+        """The number of each case that has nuclei, and which they are, in the order of the file."""
+        case = np.array([nucleus.case for nucleus in self.nuclei], np.int64)
+        order = np.argsort(case, kind="stable")
+        edges = np.flatnonzero(np.diff(case[order])) + 1
+        for chosen in np.split(order, edges):
+            if len(chosen):
+                yield int(case[chosen[0]]), chosen
+
+    def described(self, chosen: Int64) -> dict[str, Any]:
+        """What parts of all kinds have: class_id, source_id, probability."""
+        nuclei = [self.nuclei[index] for index in chosen.tolist()]
+        score = np.array([nucleus.score for nucleus in nuclei], np.float32)
+        probability: Float32 | None = None if np.isnan(score).any() else score
+        return {
+            "class_id": np.array([nucleus.class_id for nucleus in nuclei], np.int16),
+            "source_id": np.array([*(nucleus.source for nucleus in nuclei), None], object)[:-1],
+            "probability": probability,
+        }

@@ -1,0 +1,165 @@
+"""Colour-coded maps: a colour for each class, and borders drawn around the nuclei; MoNuSAC's released predictions.
+
+Nuclei are restored as in "Foucart, Debeir, Decaestecker: Evaluating participating methods in image analysis challenges:
+lessons from MoNuSAC 2020", section 3.2.1 and ``nary_masks_ops.py`` of its supplement
+(https://github.com/adfoucart/disentangled-metrics-suppl):
+
+remove             pixels of a class's colour that touch, by sides or corners, are one nucleus; borders belong to none
+remove_and_dilate  then each nucleus also gets the pixels on the four sides of its own. A pixel beside several nuclei of
+                   a class goes to the one whose first pixel, row by row, comes last; of several classes the last one
+                   gets it, also if it is part of a nucleus of an earlier class that no border separates
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.errors import InputFault
+from evaluation.findings import Finding, listed, quote
+from evaluation.formats.bounded import damage_told, stream_size
+from evaluation.formats.content import TIFF_MAGICS, check_content
+from evaluation.formats.label_array import check_shape
+from evaluation.formats.label_image import VALUES_NAMED, present_labels, read_image, suffix_of
+from evaluation.formats.png import read_png
+from evaluation.formats.request import Request
+from evaluation.formats.tiff_header import TiffFile
+from evaluation.model import Annotations, Bool, Case, Int16, Int32, LabelImage
+
+UInt32 = npt.NDArray[np.uint32]
+
+SUFFIXES = (".png", ".tif", ".tiff", ".npy")
+BLACK = "#000000"
+BACKGROUND = 0
+TOUCHING = np.ones((3, 3), np.bool_)
+EXPECTED_COLOURS = "3 or 4 channels of uint8: red, green, blue and perhaps alpha"
+
+
+def read_colour_map(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The nuclei of a colour-coded map as one label image: PNG, TIFF or .npy, RGB of 8 bits; alpha does not matter.
+
+    Black is background; classes have the colours of ``colours``, borders that of ``border_colour``. Nuclei are numbered
+    class by class, row by row. A nucleus all whose pixels are taken by others, which only a nucleus of a few pixels
+    without a border can be, is lost. Raises InputFault: unknown-colour, unsupported-format, wrong-shape, and those of
+    ``read_png`` and ``read_tiff``.
+    """
+    pixels = pack_colours(read_colours(stream, request, case))
+    rules = request.rules
+    colours = rules.colours or {}
+    ids = {request.classes.ids[name.casefold()]: code_of(colour) for name, colour in colours.items()}
+    is_known = np.zeros(pixels.shape, np.bool_)
+    for code in (BACKGROUND, code_of(rules.border_colour or BLACK), *ids.values()):
+        is_known |= pixels == code
+    if not is_known.all():
+        raise InputFault(*unknown_colours(pixels, ~is_known, request))
+    labels, class_of_instance = restore_nuclei(
+        pixels, dict(sorted(ids.items())), dilate=rules.border == "remove_and_dilate"
+    )
+    if request.file_class:
+        class_of_instance[:] = request.file_class
+    return Annotations((LabelImage(labels, source=request.name, class_of_instance=class_of_instance),))
+
+
+def restore_nuclei(pixels: UInt32, codes: dict[int, int], *, dilate: bool) -> tuple[Int32, Int16]:
+    """Labels int32 (H, W), and the class id of each label in ascending order, int16 (N,).
+
+    pixels  codes of colours, uint32 (H, W)
+    codes   the code of each class's colour by class id, in the order of the classes
+
+    >>> restore_nuclei(np.array([[5, 0, 0, 5]], np.uint32), {1: 5}, dilate=True)[0].tolist()
+    [[1, 1, 2, 2]]
+    """
+    from scipy import ndimage  # slow to import, and few need it
+
+    labels = np.zeros(pixels.shape, np.int32)
+    class_of_label = np.empty(0, np.int16)
+    for class_id, code in codes.items():
+        nuclei, count = ndimage.label(pixels == code, structure=TOUCHING, output=np.int32)
+        if dilate:
+            nuclei = dilate_labels(nuclei)
+        np.add(nuclei, len(class_of_label), out=labels, where=nuclei > 0)
+        class_of_label = np.append(class_of_label, np.full(count, class_id, np.int16))
+    present = np.array(present_labels(labels), np.int64)
+    return labels, class_of_label[present - 1]
+
+
+def dilate_labels(labels: Int32) -> Int32:
+    """Labels that grow by one pixel to each side, the larger one over the smaller.
+
+    Those that touch have the same label, so that no nucleus grows over another one.
+    """
+    grown = labels.copy()
+    np.maximum(grown[1:], labels[:-1], out=grown[1:])
+    np.maximum(grown[:-1], labels[1:], out=grown[:-1])
+    np.maximum(grown[:, 1:], labels[:, :-1], out=grown[:, 1:])
+    np.maximum(grown[:, :-1], labels[:, 1:], out=grown[:, :-1])
+    return grown
+
+
+def read_colours(stream: BinaryIO, request: Request, case: Case) -> npt.NDArray[np.uint8]:
+    """The colours of an image, uint8 (H, W, 3 or 4)."""
+    suffix, where, limit = suffix_of(request.name), request.where, request.limits.bytes_per_file
+    if suffix not in SUFFIXES:
+        got = f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"
+        fix = "Write the map as a PNG; JPEG changes colours."
+        raise InputFault(Finding("unsupported-format", where, got, f"one of {listed(SUFFIXES)}", fix))
+    if suffix == ".png":
+        array = read_png(stream, where=where, shape_yx=case.shape_yx, bytes_limit=limit)
+        found = array.shape[2] if array.ndim == 3 else 1
+    else:
+        found = 3 if suffix == ".npy" else samples_of_tiff(stream, where, limit)
+        array = read_image(stream, suffix=suffix, where=where, case=case, bytes_limit=limit, channels=found)
+    if found not in (3, 4) or array.dtype != np.uint8:
+        got = f"{found} {'channel' if found == 1 else 'channels'} of {array.dtype.name}"
+        fix = "Write the map as an RGB image of 8 bits a channel."
+        raise InputFault(Finding("unsupported-format", where, got, EXPECTED_COLOURS, fix))
+    shape = check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=found)
+    image = array.reshape(shape)
+    return image if shape == (*case.shape_yx, found) else np.moveaxis(image, 0, 2)
+
+
+def samples_of_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> int:
+    """How many channels the first page of a TIFF has, 3 or 4; 3 if it has others, which will be refused."""
+    stream_size(stream, where=where, bytes_limit=bytes_limit)
+    check_content(stream, where=where, magics=TIFF_MAGICS, name="a TIFF file")
+    with damage_told(where, "a TIFF file"):
+        return 4 if TiffFile(stream).pages()[0].samples == 4 else 3
+
+
+def pack_colours(image: npt.NDArray[np.uint8]) -> UInt32:
+    """Colours as numbers 0xRRGGBB, uint32 (H, W).
+
+    >>> [hex(code) for code in pack_colours(np.array([[[255, 128, 0, 9]]], np.uint8)).ravel()]
+    ['0xff8000']
+    """
+    pixels: UInt32 = np.zeros(image.shape[:2], np.uint32)
+    for channel in range(3):
+        pixels = pixels << np.uint32(8) | image[..., channel]
+    return pixels
+
+
+def code_of(colour: str) -> int:
+    """The number of a colour such as "#ff8000"."""
+    return int(colour[1:], 16)
+
+
+def unknown_colours(pixels: UInt32, unknown: Bool, request: Request) -> Iterator[Finding]:
+    """A finding for each colour that has no meaning; those after the first eight are counted with the eighth."""
+    rules = request.rules
+    colours = [f"{quote(colour)} ({quote(name)})" for name, colour in (rules.colours or {}).items()]
+    expected = ", ".join([f"{quote(BLACK)} (background)", *colours, f"{quote(rules.border_colour)} (borders)"])
+    found, counts = np.unique(pixels[unknown], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    for index, (code, count) in enumerate(zip(found[order][:VALUES_NAMED], counts[order], strict=False)):
+        row, column = divmod(int((pixels == code).argmax()), pixels.shape[1])
+        yield Finding(
+            "unknown-colour",
+            request.where,
+            f"the colour '#{code:06x}' in {count:,} pixels (first at row {row}, column {column})",
+            expected,
+            "Write the map in these colours, as a PNG without smoothing; JPEG changes colours.",
+            count=1 + (len(found) - VALUES_NAMED if index == VALUES_NAMED - 1 else 0),
+        )

@@ -1,0 +1,342 @@
+"""GeoJSON (RFC 7946) as QuPath, CellViT and PUMA write it.
+
+::
+
+    {"type": "FeatureCollection", "features": [
+        {"type": "Feature", "id": "…", "geometry": {"type": "Polygon", "coordinates": [[[x, y], …], [a hole], …]},
+         "properties": {"classification": {"name": "…", "color": [r, g, b]}, "measurements": {"Probability": …}}}]}
+
+A list of features, one Feature, and geometries without features are read as well, compressed with gzip or not.
+QuPath: https://github.com/qupath/qupath, QuPathTypeAdapters and ROITypeAdapters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+import numpy as np
+import orjson
+import shapely
+
+from evaluation.errors import InputFault
+from evaluation.findings import Finding, listed, quote
+from evaluation.formats.annotation_lists import (
+    SKIPPED,
+    Faults,
+    NucleusLists,
+    class_name_of,
+    describe,
+    probabilities_of,
+    shown,
+)
+from evaluation.formats.bounded_json import read_records
+from evaluation.formats.bounded_xml import memory_told
+from evaluation.formats.request import Request
+from evaluation.model import Annotations, Case, Float64, Int64, Outlines
+
+FEATURES = "features"
+OUTLINES = ("Polygon", "MultiPolygon")
+POINTS = ("Point", "MultiPoint")
+COLLECTION = "GeometryCollection"
+GEOMETRIES = (*OUTLINES, *POINTS, "LineString", "MultiLineString", COLLECTION)
+PROBABILITY_NAMES = (
+    "probability",
+    "Probability",
+    "score",
+    "Score",
+    "confidence",
+    "Confidence",
+    "Detection probability",
+)
+TYPES_AS_IDS = frozenset(
+    f"{kind}Object" for kind in ("PathAnnotation", "PathDetection", "PathCell", "PathTile", "PathRoot", "TMACore")
+)  # what QuPath 0.2 wrote as the id of every object
+FORMAT = "GeoJSON: a FeatureCollection, a list of features, a Feature or a geometry"
+
+
+class Malformed(Exception):
+    """An annotation is not built as GeoJSON says: what is there, and what should be. Never leaves this module."""
+
+
+def read_geojson(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The nuclei of a GeoJSON file in document order: Outlines or Points, as ``rules.shape`` says.
+
+    - A feature is a nucleus. Its geometry is ``nucleusGeometry`` if it has one (cells of QuPath), else ``geometry``.
+      All parts of a MultiPolygon or GeometryCollection belong to the same nucleus; every point of a MultiPoint is a
+      nucleus of its own. A geometry without a feature is a nucleus without a class; if the whole file is one
+      GeometryCollection, each of its members is. Features in ``properties.childObjects`` count too, after their parent.
+    - The class is ``properties.classification``, or its ``name``, or its ``names`` joined by ": ". Without one,
+      ``properties.objectType`` is the class if it is the name of one.
+    - The probability is the first of probability, score, confidence in ``properties``, or the measurement of this name
+      or of the name "Detection probability".
+    - ``source_id`` is the feature's id, or the name in its properties, or its position in the file, from 1; points of
+      a MultiPoint have "/1", "/2", … behind it. The ids of QuPath 0.2, which are types, do not count.
+    - Rings close by themselves; a last vertex that repeats the first is dropped.
+
+    Shapes that the nuclei do not have are refused or, with ``other_shapes = "skip"``, left out with a warning, as are
+    features without a geometry. Raises InputFault with all that is wrong: too-large, too-deep, not-json, wrong-format,
+    invalid-annotation, unsupported-shape, empty-polygon, invalid-coordinate, unknown-class, invalid-probability,
+    missing-probability.
+    """
+    with memory_told(request.where):
+        records = read_records(stream, key=FEATURES, where=request.where, limits=request.limits, nan_is_null=True)
+        features = FeatureReader(request, case)
+        if records.pieces is not None:
+            for piece in records.pieces:
+                features.add(piece)
+        else:
+            features.add(sole_items(records.root, request.where))
+        return features.annotations()
+
+
+def sole_items(root: Any, where: str) -> list[Any]:
+    """What a file holds that is no list of features: a Feature, a geometry, or the members of a GeometryCollection."""
+    kind = root.get("type") if isinstance(root, dict) else None
+    if kind == COLLECTION and isinstance(root.get("geometries"), list):
+        members: list[Any] = root["geometries"]
+        return members
+    if kind == "Feature" or kind in GEOMETRIES:
+        return [root]
+    got = "a FeatureCollection without a list of features" if kind == "FeatureCollection" else describe(root)
+    raise InputFault(Finding("wrong-format", where, got, FORMAT, "Write the file again in this format."))
+
+
+class FeatureReader:
+    """Hands the nuclei among features over to NucleusLists."""
+
+    def __init__(self, request: Request, case: Case) -> None:
+        self.nuclei = NucleusLists(request, case, "feature", closed=request.rules.shape == "outline")
+        self.of_points = request.rules.shape == "point"
+        self.skips_others = request.rules.other_shapes == "skip"
+        self.left_out = Faults(request.where)
+
+    def add(self, items: list[Any]) -> None:
+        """Add features or geometries, and the children of features."""
+        waiting = items[::-1]
+        while waiting:
+            item = waiting.pop()
+            self.nuclei.next_annotation()
+            try:
+                children = self.add_item(item)
+            except Malformed as error:
+                self.nuclei.fault("invalid-annotation", *error.args)
+            else:
+                waiting += children[::-1]
+        self.nuclei.settle()
+
+    def add_item(self, item: Any) -> list[Any]:
+        """Add one feature or geometry; gives the children."""
+        if type(item) is not dict:
+            raise Malformed(f"{quote(shown(item))}", "a Feature with a geometry")
+        kind = item.get("type")
+        if kind == "Feature":
+            geometry = item.get("nucleusGeometry") or item.get("geometry")
+            properties = item.get("properties")
+            if type(properties) is not dict:
+                properties = {}
+        elif type(kind) is str and kind in GEOMETRIES:
+            geometry, properties = item, {}
+        else:
+            raise Malformed(describe(item), "a Feature with a geometry")
+        children = properties.get("childObjects")
+        children = children if type(children) is list else []
+        name = self.class_name(properties)
+        if self.nuclei.names.look_up(name) == SKIPPED:
+            return children
+        if geometry is None:
+            self.leave_out("no geometry", "features with a geometry")
+            return children
+        outlines, points, others = shapes_of(geometry)
+        if self.of_points:
+            chosen, not_chosen = points, [*others, *(("Polygon",) if outlines else ())]
+        else:
+            chosen, not_chosen = outlines, [*others, *(("Point",) if points else ())]
+        if not_chosen:
+            self.refuse_shape(not_chosen[0])
+        if not chosen:
+            return children
+        class_id = self.nuclei.class_of(name)
+        source_id = self.source_id(item, properties)
+        probability = probability_in(properties)
+        if self.of_points:
+            several = geometry["type"] != "Point"
+            ids = [f"{source_id}/{index}" for index in range(1, len(points) + 1)] if several else [source_id]
+            self.nuclei.add_points(points, class_id, ids, probability)
+        else:
+            self.nuclei.add_outline(outlines, class_id, source_id, probability)
+        return children
+
+    def class_name(self, properties: dict[str, Any]) -> Any:
+        """The name of the class, None if there is none."""
+        name = properties.get("classification")
+        if type(name) is dict:
+            names = name.get("names")
+            name = ": ".join(map(str, names)) if type(names) is list else name.get("name")
+        if name is None or name == "":
+            kind = properties.get("objectType")
+            return kind if kind is not None and self.nuclei.names.is_known(kind) else None
+        return name
+
+    def source_id(self, item: dict[str, Any], properties: dict[str, Any]) -> str:
+        for candidate in (item.get("id"), properties.get("name")):
+            if type(candidate) in (str, int) and candidate != "" and candidate not in TYPES_AS_IDS:
+                return str(candidate)
+        return str(self.nuclei.number)
+
+    def refuse_shape(self, kind: str) -> None:
+        """An annotation, or a part of one, has not the shape of the nuclei."""
+        wanted = POINTS if self.of_points else OUTLINES
+        if self.skips_others:
+            self.leave_out(f"a geometry of the type {quote(kind)}", listed(wanted))
+        else:
+            fix = f"Write each nucleus as {'a point' if self.of_points else 'an outline'}, or leave the feature out."
+            self.nuclei.fault("unsupported-shape", f"a geometry of the type {quote(kind)}", listed(wanted), fix)
+
+    def leave_out(self, got: str, expected: str) -> None:
+        self.left_out.add("left-out", self.nuclei.place(), got, expected, "It is left out.")
+
+    def annotations(self) -> Annotations:
+        part = self.nuclei.points() if self.of_points else self.nuclei.outlines()
+        return Annotations((part,), tuple(self.left_out.findings()))
+
+
+def shapes_of(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
+    """The polygons (lists of rings), the points, and the types of what is neither, in a geometry. Raises Malformed."""
+    polygons: list[list[Any]] = []
+    points: list[Any] = []
+    others: list[str] = []
+    waiting = [geometry]
+    while waiting:
+        member = waiting.pop()
+        if type(member) is not dict:
+            raise Malformed(f"{quote(shown(member))} as a geometry", "an object with a type and coordinates")
+        kind, coordinates = member.get("type"), member.get("coordinates")
+        if kind == "Polygon":
+            polygons.append(list_of_lists(coordinates, kind))
+        elif kind == "MultiPolygon":
+            polygons += [list_of_lists(polygon, kind) for polygon in list_of_lists(coordinates, kind)] or [[]]
+        elif kind == "Point":
+            points.append(coordinates)
+        elif kind == "MultiPoint":
+            if type(coordinates) is not list:
+                raise Malformed(f"the coordinates of a 'MultiPoint' are {quote(shown(coordinates))}", EXPECTED[kind])
+            points += coordinates
+        elif kind == COLLECTION:
+            members = member.get("geometries")
+            if type(members) is not list:
+                raise Malformed(f"the geometries of a collection are {quote(shown(members))}", "a list of geometries")
+            waiting += members[::-1]
+        elif type(kind) is str:
+            others.append(kind)
+        else:
+            raise Malformed(f"a geometry of the type {quote(shown(kind))}", "a type of GeoJSON, such as 'Polygon'")
+    return polygons, points, others
+
+
+EXPECTED = {
+    "Polygon": "a list of rings, each a list of positions",
+    "MultiPolygon": "a list of polygons, each a list of rings",
+    "MultiPoint": "a list of positions",
+}
+
+
+def list_of_lists(coordinates: Any, kind: str) -> list[Any]:
+    """Coordinates that are lists of lists of lists; a level too few is a mistake often made. Raises Malformed."""
+    if type(coordinates) is list:
+        for ring in coordinates:
+            if type(ring) is not list or (ring and type(ring[0]) is not list):
+                break
+        else:
+            return coordinates
+    raise Malformed(f"the coordinates of a {quote(kind)} are {quote(shown(coordinates))}", EXPECTED[kind])
+
+
+def probability_in(properties: dict[str, Any]) -> Any:
+    """The probability among the properties or measurements of a feature, None if there is none."""
+    measurements = properties.get("measurements")
+    if type(measurements) is list:  # QuPath before 0.4
+        measurements = {str(entry.get("name")): entry.get("value") for entry in measurements if type(entry) is dict}
+    for holder in (properties, measurements):
+        if type(holder) is dict:
+            for name in PROBABILITY_NAMES:
+                if (value := holder.get(name)) is not None:
+                    return value
+    return None
+
+
+def write_geojson(outlines: Outlines, class_names: Sequence[str], colours: Sequence[str | None]) -> bytes:
+    """A FeatureCollection that QuPath opens: an annotation for each nucleus, with its class and colour.
+
+    class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
+    colours      ``#rrggbb`` of each class, or None
+
+    Coordinates are written as they are: QuPath counts from the corner of the first pixel. Rings are closed, holes come
+    after the part around them (the smallest one that contains their first vertex, else the first), and rings of one or
+    two vertices repeat the last one, since a ring must have four positions. Nuclei without a vertex are left out.
+    ``source_id`` becomes the id, the probability the measurement "Probability". The same outlines give the same bytes.
+    Raises ValueError for ids of classes without a name.
+    """
+    rings = closed_rings(outlines.points_xy, outlines.ring_start)
+    first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1)).tolist()
+    probability = probabilities_of(outlines.probability, len(outlines))
+    features = []
+    for index, class_id in enumerate(outlines.class_id.tolist()):
+        of_nucleus = [ring for ring in range(first[index], first[index + 1]) if len(rings[ring])]
+        parts = [[rings[ring] for ring in part] for part in parts_of(outlines, of_nucleus)]
+        if not parts:
+            continue
+        properties: dict[str, Any] = {"objectType": "annotation"}
+        if (name := class_name_of(class_id, class_names)) is not None:
+            properties["classification"] = {"name": name}
+            if (colour := colours[class_id - 1]) is not None:
+                properties["classification"]["color"] = list(bytes.fromhex(colour[1:]))
+        if probability[index] is not None:
+            properties["measurements"] = {"Probability": probability[index]}
+        several = len(parts) > 1
+        geometry = {"type": "MultiPolygon" if several else "Polygon", "coordinates": parts if several else parts[0]}
+        identity = str(outlines.source_id[index])
+        features.append({"type": "Feature", "id": identity, "geometry": geometry, "properties": properties})
+    return orjson.dumps({"type": "FeatureCollection", "features": features}, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def closed_rings(points_xy: Float64, ring_start: Int64) -> list[Float64 | Int64]:
+    """The vertices of each ring, with the first as the last one and at least four unless there is none.
+
+    Whole numbers, if all are whole, are integers, which take less room in a file.
+    """
+    size = np.diff(ring_start)
+    start = ring_start[:-1]
+    several = np.flatnonzero(size > 1)
+    is_closed = (points_xy[start[several]] == points_xy[ring_start[several + 1] - 1]).all(axis=1)
+    size[several[is_closed]] -= 1
+    size_closed = np.where(size > 0, np.maximum(size + 1, 4), 0)
+    edges = np.concatenate([[0], np.cumsum(size_closed)])
+    position = np.arange(edges[-1]) - np.repeat(edges[:-1], size_closed)
+    position[position >= np.repeat(size, size_closed)] = 0
+    vertices = points_xy[np.repeat(start, size_closed) + position]
+    whole = vertices.astype(np.int64)
+    vertices = whole if np.array_equal(whole, vertices) else vertices
+    return [vertices[begin:end] for begin, end in pairwise(edges.tolist())]
+
+
+def parts_of(outlines: Outlines, rings: Sequence[int]) -> list[list[int]]:
+    """The rings of a nucleus as parts: each an outer ring and its holes."""
+    outer = [ring for ring in rings if not outlines.ring_is_hole[ring]]
+    holes = [ring for ring in rings if outlines.ring_is_hole[ring]]
+    if len(outer) <= 1 or not holes:
+        return [[ring, *holes] for ring in outer]
+    start = outlines.ring_start
+    parts = {ring: [ring] for ring in outer}
+    shapes = [
+        (ring, shapely.Polygon(outlines.points_xy[start[ring] : start[ring + 1]]))
+        for ring in outer
+        if start[ring + 1] - start[ring] >= 3
+    ]
+    shapes.sort(key=lambda shape: shape[1].area)
+    for hole in holes:
+        vertex = shapely.Point(outlines.points_xy[start[hole]])
+        around = next((ring for ring, shape in shapes if shapely.intersects(shape, vertex)), outer[0])
+        parts[around].append(hole)
+    return list(parts.values())

@@ -1,0 +1,152 @@
+"""HoVer-Net's MATLAB files, also those of CoNSeP: a label image with the class of each nucleus beside it.
+
+``inst_map``   (H, W) ids, which may have gaps
+``inst_type``  (N, 1) class numbers, in ascending order of the ids; if there is ``inst_uid``, in its order
+``inst_uid``   (N, 1) ids; nuclei whose outline has too few points are left out there and in ``inst_type``
+``type_map``   (H, W) class numbers
+
+``infer/tile.py`` and ``models/hovernet/post_proc.py`` in https://github.com/vqdang/hover_net; Graham et al., Medical
+Image Analysis 58 (2019). MATLAB files of every version are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.errors import InputFault
+from evaluation.findings import Finding, listed, quote
+from evaluation.formats.label_array import check_integers, check_labels, check_shape, find_binary_mask
+from evaluation.formats.label_image import (
+    VALUES_NAMED,
+    classes_of_values,
+    describe_class_values,
+    present_labels,
+)
+from evaluation.formats.mat_file import MatFile, Variable
+from evaluation.formats.request import Request
+from evaluation.model import Annotations, Case, Int16, Int64, LabelImage
+
+IDS, TYPES, TYPE_IDS, TYPE_MAP = "inst_map", "inst_type", "inst_uid", "type_map"
+FIX_LENGTH = f"Write '{TYPES}' in the order of numpy.unique({IDS})[1:], or write their ids as '{TYPE_IDS}'."
+
+
+def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The nuclei of ``inst_map``: one label image, with the class of each nucleus.
+
+    The class is that in ``inst_type``; without it, that of most of the nucleus's pixels in ``type_map``. The number 0,
+    and having no entry in ``inst_uid``, give the class 0, none. Entries of ids that are not in the map do not matter.
+    Types are not looked at if the path tells the class or the challenge gives no numbers (``class_values``).
+
+    Raises InputFault: no-mask-variable, not-numeric, wrong-length, unknown-class-value, and those of ``MatFile`` and
+    ``check_labels``. A warning, "binary-mask", is among the findings.
+    """
+    where, classes = request.where, request.classes
+    mat = MatFile(stream, where=where, bytes_limit=request.limits.bytes_per_file)
+    ids = variable_of(mat, IDS)
+    if ids is None:
+        got = listed(variable.name for variable in mat.variables).replace(" or ", " and ")
+        got = f"the variables {got}" if mat.variables else "no variable"
+        fix = f"Save the label image as '{IDS}'."
+        raise InputFault(Finding("no-mask-variable", where, got, f"a variable {quote(IDS)}", fix))
+    check_shape(ids.shape, where=where, shape_yx=case.shape_yx)
+    labels = check_labels(mat.read(ids), where=where, shape_yx=case.shape_yx)
+    class_of_instance: Int16 | None = None
+    class_map: Int16 | None = None
+    if not request.file_class and classes.values:
+        types, type_map = variable_of(mat, TYPES), variable_of(mat, TYPE_MAP)
+        if types is not None:
+            class_of_instance = classes_of_instances(mat, types, np.array(present_labels(labels), np.int64), request)
+        elif type_map is not None:
+            class_map = read_type_map(mat, type_map, request, case)
+    is_told = class_of_instance is not None or class_map is not None
+    image = LabelImage(
+        labels,
+        request.file_class or (0 if is_told else classes.of_nameless),
+        class_map,
+        source=request.name,
+        class_of_instance=class_of_instance,
+    )
+    return Annotations((image,), find_binary_mask(labels, where=where))
+
+
+def variable_of(mat: MatFile, name: str) -> Variable | None:
+    """The variable of plain numbers that has this name; None if there is none. Raises InputFault."""
+    named = [variable for variable in mat.variables if variable.name == name]
+    if len(named) > 1:
+        got = f"the variable {quote(name)} {len(named)} times"
+        raise InputFault(Finding("no-mask-variable", mat.where, got, "each variable once", "Save the file again."))
+    if named and named[0].kind is not None:
+        got = f"{quote(name)} is {named[0].kind}"
+        raise InputFault(Finding("not-numeric", mat.where, got, "an array of whole numbers", "Save it as an array."))
+    return named[0] if named else None
+
+
+def read_type_map(mat: MatFile, variable: Variable, request: Request, case: Case) -> Int16:
+    """The class id of every pixel, int16 (H, W)."""
+    where = f"{mat.where}, {quote(variable.name)}"
+    check_shape(variable.shape, where=where, shape_yx=case.shape_yx)
+    expected = describe_class_values(request.classes)
+    values = check_integers(mat.read(variable), where=where, shape_yx=case.shape_yx, expected=expected)
+    return classes_of_values(values, request.classes, where=where)
+
+
+def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request: Request) -> Int16:
+    """The class id of each of the present labels, int16 (N,), 0 if it has none."""
+    ids, uids = present, variable_of(mat, TYPE_IDS)
+    if uids is not None:
+        ids = read_vector(mat, uids, "ids from 1").astype(np.int64)
+        if len(distinct := np.unique(ids)) < len(ids):
+            got = f"{len(ids) - len(distinct):,} repeated ids in '{TYPE_IDS}'"
+            raise InputFault(Finding("wrong-length", mat.where, got, "each id once", FIX_LENGTH))
+    if math.prod(types.shape) != len(ids):
+        got = f"{math.prod(types.shape):,} classes in '{TYPES}' for {len(ids):,} nuclei"
+        raise InputFault(Finding("wrong-length", mat.where, got, "one class for each nucleus", FIX_LENGTH))
+    expected = describe_class_values(request.classes)
+    numbers = read_vector(mat, types, expected)
+    class_id = np.zeros(len(ids), np.int16)
+    is_known = numbers == 0
+    for number, class_of_number in request.classes.values.items():
+        class_id[numbers == number] = class_of_number
+        is_known |= numbers == number
+    if not is_known.all():
+        where = f"{mat.where}, {quote(types.name)}"
+        raise InputFault(*unknown_types(numbers[~is_known], ids[~is_known], where, expected))
+    order = np.argsort(ids)
+    place = np.minimum(np.searchsorted(ids[order], present), max(len(ids) - 1, 0))
+    has_entry = ids[order][place] == present if len(ids) else np.zeros(len(present), np.bool_)
+    found = class_id[order][place] if len(ids) else np.zeros(len(present), np.int16)
+    return np.where(has_entry, found, 0).astype(np.int16)
+
+
+def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[np.integer[Any]]:
+    """The whole numbers of a column, or row, of numbers."""
+    count = math.prod(variable.shape)
+    if not count:
+        return np.empty(0, np.int64)
+    where = f"{mat.where}, {quote(variable.name)}"
+    if max(variable.shape) != count:
+        got = f"an array of {' x '.join(f'{size:,}' for size in variable.shape[:8])}"
+        raise InputFault(Finding("wrong-length", where, got, "one column of numbers", FIX_LENGTH))
+    column = mat.read(variable).reshape(-1, 1)
+    return check_integers(column, where=where, shape_yx=(count, 1), expected=expected).reshape(-1)
+
+
+def unknown_types(
+    numbers: npt.NDArray[np.integer[Any]], ids: npt.NDArray[np.integer[Any]], where: str, expected: str
+) -> Iterator[Finding]:
+    """A finding for each number that is no class; those after the first eight are counted with the eighth."""
+    found, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+    for index, (number, place, count) in enumerate(zip(found[:VALUES_NAMED], first, counts, strict=False)):
+        yield Finding(
+            "unknown-class-value",
+            where,
+            f"the value {number} for {count:,} {'nucleus' if count == 1 else 'nuclei'} (first for the id {ids[place]})",
+            expected,
+            "Write the values that the challenge gives to its classes.",
+            count=1 + (len(found) - VALUES_NAMED if index == VALUES_NAMED - 1 else 0),
+        )

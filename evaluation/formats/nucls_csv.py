@@ -1,0 +1,180 @@
+"""NuCLS CSV: one row for each nucleus, an outline ("polyline") or only its box ("rectangle"), and three class levels.
+
+::
+
+    raw_classification, main_classification, super_classification   the class on each level; the rules say which counts
+    type                                                            rectangle or polyline
+    xmin, ymin, xmax, ymax                                          extent of the nucleus, px of the field of view
+    coords_x, coords_y                                              its vertices, "x1,x2,…" and "y1,y2,…"
+
+Both types are nuclei. A rectangle is read as the outline of its corners: it covers more than its nucleus does, so
+detection and classes can be scored with it, but IoU is that of a box. https://sites.google.com/view/nucls/data-format
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+
+from evaluation.errors import InputFault
+from evaluation.findings import Finding, quote
+from evaluation.formats.bounded import damage_told
+from evaluation.formats.bounded_csv import (
+    COORDINATE_LIMIT,
+    Table,
+    invalid_coordinate,
+    numbers_of,
+    read_classes,
+    read_coordinates,
+    read_probabilities,
+    read_table,
+    rows_limit,
+)
+from evaluation.formats.bounded_xml import FAULTS_NAMED, with_rest
+from evaluation.formats.request import Request
+from evaluation.model import Annotations, Bool, Case, Float64, Int64, Outlines
+
+BOX_COLUMNS = ("xmin", "ymin", "xmax", "ymax")
+CORNERS = [0, 1, 2, 1, 2, 3, 0, 3]  # of a box, as x and y in turn
+
+
+def read_nucls_csv(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The outlines of a NuCLS file, one for each row; the class is in the column ``class_column`` of the rules.
+
+    A rectangle without vertices has the corners of xmin, ymin, xmax, ymax. ``source_id`` is the line of a row, from 1.
+    Predictions may have a column probability, score or confidence. Raises InputFault: too-large, invalid-csv,
+    missing-column, unknown-class, unsupported-shape, invalid-coordinate, invalid-probability, missing-probability.
+    """
+    with damage_told(request.where, "a CSV file"):
+        table = read_table(
+            stream,
+            where=request.where,
+            bytes_limit=request.limits.bytes_per_file,
+            rows_limit=rows_limit(request, 1),
+        )
+        class_column = None
+        if not request.file_class and request.rules.class_column is not None:
+            class_column = table.need(request.rules.class_column)
+        class_id, kept, faults = read_classes(table, class_column, request)
+        table = table.take(kept)
+        shapes = read_shapes(table, request)
+        probability, wrong_probabilities = read_probabilities(table)
+    if faults := [*faults, *shapes.faults, *wrong_probabilities]:
+        raise InputFault(*faults)
+    outlines = Outlines(
+        points_xy=shapes.points_xy,
+        ring_start=np.concatenate([[0], np.cumsum(shapes.count)]),
+        ring_instance=np.arange(len(table), dtype=np.int32),
+        ring_is_hole=np.zeros(len(table), np.bool_),
+        class_id=class_id[kept],
+        source_id=table.line.astype(object),
+        probability=probability,
+    )
+    return Annotations((outlines,))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shapes:
+    """The vertices of all rows, float64 (V, 2), how many each row has, int64 (R,), and what is wrong with them."""
+
+    points_xy: Float64
+    count: Int64
+    faults: list[Finding]
+
+
+def read_shapes(table: Table, request: Request) -> Shapes:
+    """The vertices of all rows; of boxes without vertices the corners."""
+    types, type_of_row = table.categories(table.need("type"))
+    is_rectangle = np.array([name.casefold() == "rectangle" for name in types], np.bool_)[type_of_row]
+    is_polyline = np.array([name.casefold() == "polyline" for name in types], np.bool_)[type_of_row]
+    x, y = (read_lists(table, name, request) for name in ("coords_x", "coords_y"))
+    is_box = is_rectangle & (x.count == 0) & (y.count == 0)
+    faults = [
+        *shape_faults(table, np.flatnonzero(~(is_rectangle | is_polyline)), types, type_of_row),
+        *count_faults(table, x.count, y.count, is_polyline),
+        *vertex_faults(table, "coords_x", x),
+        *vertex_faults(table, "coords_y", y),
+    ]
+    boxes = table.take(is_box)
+    corners = np.empty((0, 4), np.float64)
+    if len(boxes):
+        corners, wrong = read_coordinates(boxes, [boxes.need(name) for name in BOX_COLUMNS])
+        faults += wrong
+    count = np.where(is_box, 4, x.count)
+    if faults:
+        return Shapes(np.empty((0, 2)), count, faults)
+    points_xy = np.empty((int(count.sum()), 2))
+    of_box = np.repeat(is_box, count)
+    points_xy[of_box] = corners[:, CORNERS].reshape(-1, 2)
+    points_xy[~of_box] = np.stack([x.numbers, y.numbers], axis=1)
+    return Shapes(points_xy, count, [])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """The numbers of a column of lists, float64 (V,), their texts, and how many each row has, int64 (R,)."""
+
+    numbers: Float64
+    texts: list[bytes]
+    count: Int64
+
+
+def read_lists(table: Table, column: str, request: Request) -> Lists:
+    """A column of lists such as "1,2.5,3"; NaN for what is no number. Raises InputFault ("too-large")."""
+    cells = table.cells(table.need(column))
+    lists = [cell for cell in cells if cell.strip()]
+    count = np.array([cell.count(b",") + 1 if cell.strip() else 0 for cell in cells], np.int64)
+    limit = request.limits.vertices_per_file
+    if int(count.sum()) > limit:
+        fix = "Make the file smaller; organisers can raise limits.vertices_per_file in challenge.toml."
+        raise InputFault(
+            Finding("too-large", request.where, f"more than {limit:,} vertices", f"at most {limit:,}", fix)
+        )
+    texts = b",".join(lists).split(b",") if lists else []
+    return Lists(numbers_of(texts), texts, count)
+
+
+def shape_faults(table: Table, rows: Int64, types: list[str], type_of_row: Int64) -> list[Finding]:
+    named = [
+        Finding(
+            "unsupported-shape",
+            table.place(row),
+            f"the type {quote(types[type_of_row[row]])}",
+            "'rectangle' or 'polyline'",
+            "Write nuclei as outlines ('polyline') or as boxes ('rectangle').",
+        )
+        for row in rows[:FAULTS_NAMED]
+    ]
+    return with_rest(named, len(rows))
+
+
+def count_faults(table: Table, x_count: Int64, y_count: Int64, is_polyline: Bool) -> list[Finding]:
+    """Rows with more x than y or the other way round, and outlines without a vertex."""
+    rows = np.flatnonzero((x_count != y_count) | (is_polyline & (x_count == 0)))
+    named = [
+        Finding(
+            "invalid-coordinate",
+            table.place(row),
+            f"{x_count[row]:,} numbers in coords_x and {y_count[row]:,} in coords_y",
+            "an x and a y for every vertex",
+        )
+        for row in rows[:FAULTS_NAMED]
+    ]
+    return with_rest(named, len(rows))
+
+
+def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
+    """Numbers that are no coordinates."""
+    wrong = np.flatnonzero(~(np.abs(lists.numbers) <= COORDINATE_LIMIT))
+    if not len(wrong):
+        return []
+    stop = np.cumsum(lists.count)
+    named = []
+    for index in wrong[:FAULTS_NAMED]:
+        row = int(np.searchsorted(stop, index, "right"))
+        vertex = int(index - stop[row] + lists.count[row])
+        got = f"{column} is {quote(lists.texts[index].decode().strip())}"
+        named.append(invalid_coordinate(f"{table.place(row)}, vertex {vertex + 1:,}", got))
+    return with_rest(named, len(wrong))

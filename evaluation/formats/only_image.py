@@ -1,0 +1,202 @@
+"""A file that stands alone, without a challenge: which image it is about, and how large that image is."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from evaluation.errors import InputFault
+from evaluation.findings import Finding, listed
+from evaluation.formats import points_csv, rle_csv
+from evaluation.formats.bounded import CutOff, Plain, damage_told
+from evaluation.formats.bounded_csv import numbers_of, read_table, rows_limit
+from evaluation.formats.case_array import CaseArray
+from evaluation.formats.coco_document import Document, id_of, read_document
+from evaluation.formats.content import check_content
+from evaluation.formats.hovernet_mat import IDS, variable_of
+from evaluation.formats.image_size import IMAGE_SUFFIXES, read_image_size
+from evaluation.formats.label_array import check_dtype
+from evaluation.formats.label_image import KINDS, suffix_of
+from evaluation.formats.mat_file import MatFile
+from evaluation.formats.mat_labels import choose_variable
+from evaluation.formats.mha import read_mha_header, whole_number
+from evaluation.formats.npy import ID_NAMES, ZIP_FAULTS, check_directory, choose_member, read_npy_header
+from evaluation.formats.request import Request
+from evaluation.model import Case
+
+Size = tuple[int, int]
+
+LARGEST_SIDE = 1 << 24
+COLOUR_CHANNELS = (3, 4)
+IMAGES_AT_MOST = 1000  # of a table that is looked into, for its limit of rows
+
+
+@dataclass(frozen=True, slots=True)
+class FoundImage:
+    """The image of a file.
+
+    name           what the file calls it; the name of the file if it does not say
+    size_yx        height and width, px; None if the file does not tell
+    in_collection  the file is built like one of several images, of which it has one
+    """
+
+    name: str
+    size_yx: Size | None = None
+    in_collection: bool = False
+
+
+def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> FoundImage:
+    """The only image of a file, as far as its header, tables and lists tell; the stream is left anywhere.
+
+    name   what the image is called if the file does not say
+
+    Raises InputFault: "other-case" for several images in a table or an array, and what the readers raise.
+    """
+    format = request.rules.format
+    with damage_told(request.where, "a file that can be read"):
+        if format in ("rle_csv", "points_csv"):
+            return image_of_table(stream, request, name)
+        if format in ("coco_json", "midog_json"):
+            return FoundImage(name, size_in_document(stream, request, name))
+        if format in ("conic_array", "pannuke_masks"):
+            return image_of_array(stream, request, name)
+        if format in ("nary_mat", "hovernet_mat"):
+            return FoundImage(name, size_in_mat(stream, request))
+        if format in ("label_image", "colour_map"):
+            return FoundImage(name, size_of_image(source, stream, request))
+    return FoundImage(name)
+
+
+def several(request: Request, count: int, names: list[str]) -> InputFault:
+    got = f"{count:,} images" + (f": {listed(names, 3).replace(' or ', ' and ')}" if names else "")
+    return InputFault(Finding("other-case", request.where, got, "one image"))
+
+
+# --- lists and tables -------------------------------------------------------------------------------------------------
+
+
+def image_of_table(stream: BinaryIO, request: Request, name: str) -> FoundImage:
+    """The image that a column of a CSV file names; its size, if there are columns for height and width."""
+    table = read_table(
+        stream,
+        where=request.where,
+        bytes_limit=request.limits.bytes_per_file,
+        rows_limit=rows_limit(request, IMAGES_AT_MOST),
+        names=request.rules.columns,
+    )
+    is_shared = request.rules.format == "rle_csv"
+    column = table.find(rle_csv.CASE_COLUMNS if is_shared else points_csv.CASE_COLUMNS)
+    if column is None:
+        return FoundImage(name, in_collection=is_shared)
+    keys, _ = table.categories(column)
+    if len(keys) > 1:
+        raise several(request, len(keys), keys)
+    sides = [table.find([side]) for side in ("height", "width")]
+    numbers = [numbers_of(table.cells(side)[:1]) for side in sides if side is not None]
+    size_yx = [int(number[0]) for number in numbers if len(number) and 1 <= number[0] <= LARGEST_SIDE]
+    return FoundImage(keys[0] if keys else name, plain_size(size_yx), in_collection=True)
+
+
+def size_in_document(stream: BinaryIO, request: Request, name: str) -> Size | None:
+    """The size of the image that is named like the file, or is the only one, from the list of images or from a code."""
+    document = read_document(stream, request)
+    fitting = [image for image in document.images if is_named(document, image, name)] or list(document.images)
+    for image in fitting:
+        entry = document.images[image]
+        if len(fitting) == 1 and (size_yx := plain_size([entry.height, entry.width])) is not None:
+            return size_yx
+    for piece in document.pieces:
+        for entry in piece:
+            code = entry.get("segmentation") if type(entry) is dict else None
+            size_yx = plain_size(code.get("size")) if type(code) is dict else None
+            if size_yx is not None and (not fitting or id_of(entry, "image_id") in (None, *fitting)):
+                return size_yx
+    return None
+
+
+def is_named(document: Document, image: str, name: str) -> bool:
+    return document.find_case(image, {name: Case(name, name, 1, 1)}) is not None
+
+
+def plain_size(size: object) -> Size | None:
+    """Height and width, if they are two whole numbers above 0."""
+    if type(size) is list and len(size) == 2 and all(type(side) is int and 1 <= side <= LARGEST_SIDE for side in size):
+        return size[0], size[1]
+    return None
+
+
+# --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def image_of_array(stream: BinaryIO, request: Request, name: str) -> FoundImage:
+    """The image of an array of all images, N x H x W (x C), if it is the only one; or of H x W x C."""
+    shape = CaseArray(stream, request).shape
+    is_shared = request.rules.format == "conic_array" or len(shape) == 4
+    if not is_shared:
+        return FoundImage(name, plain_size(list(shape[:2])))
+    if len(shape) > 2 and shape[0] > 1:
+        raise several(request, shape[0], [])
+    return FoundImage(name, plain_size(list(shape[1:3])), in_collection=True)
+
+
+def size_in_mat(stream: BinaryIO, request: Request) -> Size | None:
+    mat = MatFile(stream, where=request.where, bytes_limit=request.limits.bytes_per_file)
+    if request.rules.format == "hovernet_mat":
+        variable = variable_of(mat, IDS)
+        return None if variable is None else plane_of(variable.shape, ())
+    return plane_of(choose_variable(mat.variables, request.where).shape, ())
+
+
+def size_of_image(source: Path, stream: BinaryIO, request: Request) -> Size | None:
+    """The size in the header of an image file; None for suffixes that label images do not have."""
+    if source.suffix in IMAGE_SUFFIXES:
+        return read_image_size(source)
+    channels: tuple[int, ...] = COLOUR_CHANNELS if request.rules.format == "colour_map" else ()
+    if request.rules.class_channel is not None:
+        channels = (2,)
+    suffix = suffix_of(request.name)
+    if suffix not in KINDS:
+        return None
+    kind = KINDS[suffix]
+    check_content(stream, where=request.where, magics=kind.magics, name=kind.name)
+    with damage_told(request.where, kind.name):
+        if suffix == ".npy":
+            return size_in_npy(stream, request.where, channels)
+        if suffix == ".npz":
+            return size_in_npz(stream, request, channels)
+        sizes_xy = [whole_number(size, "DimSize") for size in read_mha_header(stream).get("dimsize", "").split()]
+        return plane_of(tuple(reversed(sizes_xy)), channels if len(sizes_xy) > 2 else ())
+
+
+def size_in_npy(stream: BinaryIO, where: str, channels: tuple[int, ...]) -> Size | None:
+    header = read_npy_header(Plain(stream))
+    check_dtype(header.dtype, where=where)
+    return plane_of(header.shape, channels)
+
+
+def size_in_npz(stream: BinaryIO, request: Request, channels: tuple[int, ...]) -> Size | None:
+    check_directory(stream)
+    try:
+        with (
+            zipfile.ZipFile(stream) as archive,
+            archive.open(choose_member(archive, request.where, ID_NAMES)) as member,
+        ):
+            return size_in_npy(member, request.where, channels)  # type: ignore[arg-type]  # it only has to read
+    except ZIP_FAULTS:
+        raise CutOff from None
+
+
+def plane_of(shape: tuple[int, ...], channels: tuple[int, ...]) -> Size | None:
+    """The size of the plane that an array of this shape holds; ``channels``: how many an image may have.
+
+    The first two axes if it is not clear, so that the reader can say what is wrong.
+
+    >>> plane_of((1, 20, 30), ()), plane_of((2, 20, 30), (2,)), plane_of((20, 30, 4), (3, 4)), plane_of((7,), ())
+    ((20, 30), (20, 30), (20, 30), None)
+    """
+    sizes = shape if len(shape) == 2 + bool(channels) else tuple(size for size in shape if size != 1)
+    if channels and len(sizes) == 3 and sizes[2] not in channels and sizes[0] in channels:
+        sizes = sizes[1:]
+    return plain_size(list((sizes if len(sizes) >= 2 else shape)[:2]))

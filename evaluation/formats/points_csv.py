@@ -1,0 +1,106 @@
+"""Points as CSV: a column for x, one for y, and as needed for class, probability and case.
+
+Columns are found by their names in the header, in any order; further columns do not matter. A file without a header is
+read if the challenge names its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import BinaryIO
+
+import numpy as np
+
+from evaluation.errors import InputFault
+from evaluation.formats.bounded import damage_told
+from evaluation.formats.bounded_csv import (
+    CLASS_COLUMNS,
+    Table,
+    check_case,
+    check_counts,
+    read_classes,
+    read_coordinates,
+    read_probabilities,
+    read_table,
+    rows_limit,
+    rows_of_cases,
+)
+from evaluation.formats.request import Request
+from evaluation.model import Annotations, Bool, Case, Collection, Float64, Points
+
+CASE_COLUMNS = ("case", "image_id", "ImageId", "image")
+UM_PER_UNIT = {"um": 1.0, "mm": 1000.0}
+NO_HEADER = "If the file has no header, its columns must be named in challenge.toml ('columns')."
+
+
+def read_points_csv(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The points of one case. If there is a column for the case (case, image_id, image), all rows must name this one.
+
+    x, y         px, um or mm, as the rules say; um and mm become px by the spacing of the case. A row with neither is
+                 no nucleus, but its case is mentioned
+    class        in the first of the columns class, cell_type, label and type, by name or number
+    probability  in the first of the columns probability, score and confidence
+
+    ``source_id`` is the line of a point, from 1. Raises InputFault: too-large, invalid-csv, missing-column, other-case,
+    unknown-class, invalid-coordinate, invalid-probability, missing-probability.
+    """
+    with damage_told(request.where, "a CSV file"):
+        table = points_table(stream, request, 1)
+        if (column := table.find(CASE_COLUMNS)) is not None:
+            check_case(table, column, request, case)
+        points, _ = points_of(table, request, np.repeat(spacings_um([case]), len(table)))
+    return Annotations((points,))
+
+
+def read_points_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+    """The points of all cases, from a file with a column for the case; otherwise as ``read_points_csv``."""
+    with damage_told(request.where, "a CSV file"):
+        table = points_table(stream, request, len(cases))
+        rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
+        check_counts(rows, request)
+        points, kept = points_of(rows.table, request, spacings_um(rows.cases)[rows.case_of_row])
+    found = {
+        case.name: Annotations((select_points(points, part),))
+        for case, part in zip(rows.cases, rows.take(kept).slices(), strict=True)
+    }
+    return Collection(found, rows.unknown)
+
+
+def points_table(stream: BinaryIO, request: Request, cases: int) -> Table:
+    return read_table(
+        stream,
+        where=request.where,
+        bytes_limit=request.limits.bytes_per_file,
+        rows_limit=rows_limit(request, cases),
+        names=request.rules.columns,
+    )
+
+
+def spacings_um(cases: Sequence[Case]) -> Float64:
+    """um for a px in each case, float64 (C,)."""
+    return np.array([np.nan if case.spacing_um is None else case.spacing_um for case in cases], np.float64)
+
+
+def points_of(table: Table, request: Request, spacing_um: Float64) -> tuple[Points, Bool]:
+    """The points of all rows that are nuclei, and which rows these are, bool (R,).
+
+    spacing_um  float64 (R,), um for a px at each row
+    """
+    x, y = table.need("x", fix=NO_HEADER), table.need("y", fix=NO_HEADER)
+    is_nucleus: Bool = (table.stop[:, x] > table.start[:, x]) | (table.stop[:, y] > table.start[:, y])
+    table = table.take(is_nucleus)
+    class_id, kept, faults = read_classes(table, table.find(CLASS_COLUMNS), request)
+    table = table.take(kept)
+    is_nucleus[is_nucleus] = kept
+    um_per_unit = UM_PER_UNIT.get(request.rules.units or "px")
+    scale = () if um_per_unit is None else (um_per_unit, spacing_um[is_nucleus])
+    points_xy, wrong_points = read_coordinates(table, (x, y), *scale)
+    probability, wrong_probabilities = read_probabilities(table)
+    if faults := [*faults, *wrong_points, *wrong_probabilities]:
+        raise InputFault(*faults)
+    return Points(points_xy, class_id[kept], table.line.astype(object), probability), is_nucleus
+
+
+def select_points(points: Points, rows: slice) -> Points:
+    probability = None if points.probability is None else points.probability[rows]
+    return Points(points.points_xy[rows], points.class_id[rows], points.source_id[rows], probability)

@@ -1,0 +1,134 @@
+"""The platform's "Multiple polygons": outlines with a class name and a probability each.
+
+::
+
+    {"type": "Multiple polygons", "version": {"major": 1, "minor": 0}, "polygons": [
+        {"name": "…", "seed_point": [x, y, z], "path_points": [[x, y, z], …], "sub_type": "", "groups": [],
+         "probability": 0.9}]}
+
+Only ``path_points``, ``name`` and ``probability`` are looked at; ``z`` may be missing. The schema is that of
+grand-challenge.org (grandchallenge/components/schemas.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+import numpy as np
+import orjson
+
+from evaluation.errors import InputFault
+from evaluation.findings import Finding, quote
+from evaluation.formats.annotation_lists import (
+    SKIPPED,
+    Faults,
+    NucleusLists,
+    class_name_of,
+    describe,
+    probabilities_of,
+    shown,
+)
+from evaluation.formats.bounded_json import Records, read_records
+from evaluation.formats.bounded_xml import memory_told
+from evaluation.formats.request import Request
+from evaluation.model import Annotations, Case, Float64, Outlines
+
+VERSION = {"major": 1, "minor": 0}
+PLANE = 0.5
+
+
+def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The outlines of a "Multiple polygons" or "Polygon" file, in document order, in px.
+
+    ``rules.units`` um and mm become px by the spacing of the case: x_px = 1000 * x_mm / spacing_um. The class of a
+    polygon is its ``name``; ``source_id`` is its position, from 1. A list without polygons is fine, a polygon without
+    vertices is not. Raises InputFault with all that is wrong: too-large, too-deep, not-json, wrong-format,
+    invalid-annotation, empty-polygon, invalid-coordinate, unknown-class, invalid-probability, missing-probability.
+    """
+    with memory_told(request.where):
+        records = read_records(stream, key="polygons", where=request.where, limits=request.limits)
+        nuclei = NucleusLists(request, case, "polygon")
+        for piece in items_of(records, ("Multiple polygons", "Polygon"), "path_points", request.where):
+            for polygon in piece:
+                nuclei.next_annotation()
+                path = polygon.get("path_points") if type(polygon) is dict else None
+                if type(path) is not list:
+                    expected = "an object with 'path_points', a list of positions"
+                    nuclei.fault("invalid-annotation", quote(shown(polygon)), expected)
+                    continue
+                name = polygon.get("name")
+                if nuclei.names.look_up(name) != SKIPPED:
+                    nuclei.add_outline([[path]], nuclei.class_of(name), nuclei.number, polygon.get("probability"))
+            nuclei.settle()
+        return Annotations((nuclei.outlines(),))
+
+
+def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> Iterator[list[Any]]:
+    """The items of a file of the platform, some at a time.
+
+    kinds  the types of a file with a list of items, and of one that is a single item
+    key    what every item has
+
+    Raises InputFault ("wrong-format") for a file of another type.
+    """
+    several, single = kinds
+    root = records.root
+    kind = root.get("type", several) if isinstance(root, dict) else None
+    if records.pieces is not None and kind == several:
+        return records.pieces
+    if kind == single and key in root:
+        return iter([[root]])
+    got = f"a {quote(several)} file without its list" if kind == several else describe(root)
+    fix = "Write the file again in this format."
+    raise InputFault(Finding("wrong-format", where, got, f"a {quote(several)} file of the platform", fix))
+
+
+def write_polygons_json(
+    outlines: Outlines, class_names: Sequence[str], name: str, *, where: str | None = None
+) -> bytes:
+    """A "Multiple polygons" file called ``name``, in the units that the outlines have. ``where`` is for messages.
+
+    class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
+
+    Nuclei without a vertex are left out. The format has neither holes nor several parts: raises InputFault
+    ("unsupported-shape") for them, and ValueError for ids of classes without a name.
+    """
+    faults = Faults(where or quote(name))
+    first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1))
+    for index in np.flatnonzero(np.diff(first) != 1):
+        has_hole = outlines.ring_is_hole[first[index] : first[index + 1]].any()
+        faults.add(
+            "unsupported-shape",
+            f"nucleus {quote(outlines.source_id[index])}",
+            "an outline with a hole" if has_hole else "an outline of several parts",
+            "outlines without holes, of one part, in a 'Multiple polygons' file",
+            "Split it, fill its holes, or write another format, such as GeoJSON.",
+        )
+    if faults.total:
+        raise InputFault(*faults.findings())
+    vertices = in_plane(outlines.points_xy)
+    paths = [vertices[start:stop] for start, stop in pairwise(outlines.ring_start.tolist())]
+    probability = probabilities_of(outlines.probability, len(outlines))
+    polygons = []
+    for path, class_id, value in zip(paths, outlines.class_id.tolist(), probability, strict=True):
+        if len(path):
+            polygon = {"seed_point": path[0], "path_points": path, "sub_type": "", "groups": []}
+            polygons.append(named(polygon, class_name_of(class_id, class_names), value))
+    file = {"type": "Multiple polygons", "name": name, "version": VERSION, "polygons": polygons}
+    return orjson.dumps(file, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def in_plane(points_xy: Float64) -> Float64:
+    """Vertices with the z that the platform gives to an image without depth, float64 (V, 3)."""
+    return np.ascontiguousarray(np.column_stack([points_xy, np.full(len(points_xy), PLANE)]))
+
+
+def named(item: dict[str, Any], name: str | None, probability: float | None) -> dict[str, Any]:
+    """An item with a name and a probability, as far as it has them."""
+    return {
+        **({} if name is None else {"name": name}),
+        **item,
+        **({} if probability is None else {"probability": probability}),
+    }

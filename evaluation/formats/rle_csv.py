@@ -1,0 +1,129 @@
+"""Run-length codes as CSV (Data Science Bowl 2018, Sartorius): one row for each nucleus, with its image and its code.
+
+A code is a list "start length start length …"; ``pixel_order`` and ``first_pixel`` of the rules say which pixel a start
+is. Both challenges number pixels from 1; the Data Science Bowl goes down columns, Sartorius along rows.
+https://www.kaggle.com/c/data-science-bowl-2018/overview/evaluation
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import BinaryIO
+
+import numpy as np
+
+from evaluation.errors import InputFault
+from evaluation.findings import Finding, quote
+from evaluation.formats.bounded import damage_told
+from evaluation.formats.bounded_csv import (
+    CaseRows,
+    Table,
+    check_counts,
+    count_rest,
+    numbers_of,
+    read_classes,
+    read_probabilities,
+    read_table,
+    rows_limit,
+    rows_of_cases,
+)
+from evaluation.formats.request import Request
+from evaluation.formats.run_lengths import instances_from_runs, runs_of_pairs
+from evaluation.model import Annotations, Case, Collection, Float32, Instances, Int16
+
+CASE_COLUMNS = ("ImageId", "image_id", "id", "case", "image")
+CODE_COLUMNS = ("EncodedPixels", "annotation", "rle", "segmentation", "encoded_pixels", "predicted")
+CLASS_COLUMNS = ("cell_type", "class", "label")
+
+
+def read_rle_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+    """The nuclei of all cases from the rows of a CSV file, one row for each nucleus.
+
+    case         in the first of the columns ImageId, image_id, id, case and image
+    code         in the first of the columns EncodedPixels, annotation, rle, segmentation, encoded_pixels and predicted;
+                 a row without a code is no nucleus, but its case is mentioned
+    class        in the first of the columns cell_type, class and label, by name or number
+    probability  in the first of the columns probability, score and confidence
+    size         if there are columns height and width they must be those of the case
+
+    ``source_id`` is the line of a row, from 1. Raises InputFault: too-large, invalid-csv, missing-column, wrong-shape,
+    unknown-class, invalid-rle, too-complex-runs, invalid-probability, missing-probability.
+    """
+    with damage_told(request.where, "a CSV file"):
+        table = read_table(
+            stream,
+            where=request.where,
+            bytes_limit=request.limits.bytes_per_file,
+            rows_limit=rows_limit(request, len(cases)),
+        )
+        code_column = table.need(*CODE_COLUMNS)
+        rows = rows_of_cases(table, table.need(*CASE_COLUMNS), cases)
+        faults = size_faults(rows)
+        rows = rows.take(np.array([bool(cell.strip()) for cell in rows.table.cells(code_column)], np.bool_))
+        check_counts(rows, request)
+        class_id, kept, wrong_classes = read_classes(rows.table, rows.table.find(CLASS_COLUMNS), request)
+        rows = rows.take(kept)
+        probability, wrong_probabilities = read_probabilities(rows.table)
+        faults += [*wrong_classes, *wrong_probabilities]
+        codes = [cell.decode() for cell in rows.table.cells(code_column)]
+        found: dict[str, Annotations] = {}
+        for case, part in zip(rows.cases, rows.slices(), strict=True):
+            try:
+                instances = instances_of(
+                    codes[part],
+                    rows.table.take(part),
+                    request,
+                    case,
+                    class_id=class_id[kept][part],
+                    probability=None if probability is None else probability[part],
+                )
+                found[case.name] = Annotations((instances,))
+            except InputFault as fault:
+                faults += fault.findings
+    if faults:
+        raise InputFault(*count_rest(faults))
+    return Collection(found, rows.unknown)
+
+
+def instances_of(
+    codes: list[str], rows: Table, request: Request, case: Case, *, class_id: Int16, probability: Float32 | None
+) -> Instances:
+    """The nuclei of one case, from its codes and the rows that they are in."""
+    runs = runs_of_pairs(codes, rows.place, pixels=case.height * case.width, first_pixel=request.rules.first_pixel or 0)
+    return instances_from_runs(
+        runs.start,
+        runs.length,
+        runs.instance,
+        shape_yx=case.shape_yx,
+        pixel_order=request.rules.pixel_order or "row",
+        class_id=class_id,
+        source_id=rows.line.astype(object),
+        probability=probability,
+        where=f"{request.where}, case {quote(case.name)}",
+    )
+
+
+def size_faults(rows: CaseRows) -> list[Finding]:
+    """Cases of which a row gives another height or width than theirs, one finding each."""
+    table = rows.table
+    columns = [table.find([name]) for name in ("height", "width")]
+    sizes = [numbers_of(table.cells(column)) for column in columns if column is not None]
+    if len(sizes) < 2:
+        return []
+    faults = []
+    for case, part in zip(rows.cases, rows.slices(), strict=True):
+        wrong = np.flatnonzero((sizes[0][part] != case.height) | (sizes[1][part] != case.width))
+        if len(wrong):
+            row = part.start + int(wrong[0])
+            height, width = (table.text(row, column) for column in columns if column is not None)
+            faults.append(
+                Finding(
+                    "wrong-shape",
+                    table.place(row),
+                    f"an image of height {quote(height)} and width {quote(width)}",
+                    f"{case.height:,} and {case.width:,}, the height and width of the image",
+                    "Make the codes at the size of the image.",
+                    len(wrong),
+                )
+            )
+    return faults

@@ -1,0 +1,394 @@
+"""Run-length codes to runs: pairs of start and length (DSB 2018, Sartorius), and the counts of COCO.
+
+A code lists the pixels of one nucleus in the order of the pixels of its image, along rows or down columns:
+
+- pairs     ``start length start length …``; the challenge says whether the first pixel has the number 0 or 1
+- counts    ``background nucleus background nucleus …``, lengths that add up to the pixels of the image, down columns
+- string    the same counts as COCO compresses them: from the fourth on the difference to the count two before it, in
+            pieces of five bits, the lowest first, with a sixth bit for "more follows", as characters from "0" on
+            (rleToString in https://github.com/cocodataset/cocoapi/blob/master/common/maskApi.c)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.errors import InputFault
+from evaluation.findings import Finding, quote
+from evaluation.formats.bounded_xml import FAULTS_NAMED, with_rest
+from evaluation.intervals import expand, merge_runs, outside
+from evaluation.model import Bool, Float32, Instances, Int16, Int32, Int64
+
+PixelOrder = Literal["row", "column"]
+Place = Callable[[int], str]
+
+BATCH_RUNS = 1 << 19  # of whole instances, at once; bounds the memory beside the result
+BATCH_CHARACTERS = 1 << 20
+ROWS_LIMIT = 1 << 18  # of pixel rows that the nuclei of a case cover, together, and …
+ROWS_PER_RUN = 16  # … so many more for each run of their codes
+PAIRS = re.compile(r"\s*+(?:[+-]?[0-9]{1,18}+(?:\s++|\Z))*+")
+STRING_PIECES = 7  # 35 bits: more than images have pixels
+FIRST_CHARACTER, MORE, SIGN, PIECE = 48, 0x20, 0x10, 0x1F
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodeRuns:
+    """Runs of codes, in the order of the pixels that the codes go by.
+
+    start, length  int64 (R,)  number of the first pixel, from 0, and number of pixels, at least 1
+    instance       int32 (R,)  which code a run belongs to, ascending
+    """
+
+    start: Int64
+    length: Int64
+    instance: Int32
+
+
+# --- codes to runs ----------------------------------------------------------------------------------------------------
+
+
+def runs_of_pairs(codes: Sequence[str], place: Place, *, pixels: int, first_pixel: int) -> CodeRuns:
+    """The runs of codes of the form "start length start length …", numbers apart by blanks.
+
+    place        the place of a code, for messages
+    pixels       height x width of the image, px
+    first_pixel  the number of the first pixel, 0 or 1
+
+    A code without numbers has no runs. Raises InputFault ("invalid-rle", one finding a code): not whole numbers, an odd
+    number of them, a start or length too small, runs beyond the image or that overlap.
+
+    >>> runs = runs_of_pairs(["1 3 10 2", "5 1"], str, pixels=20, first_pixel=1)
+    >>> runs.start.tolist(), runs.length.tolist(), runs.instance.tolist()
+    ([0, 9, 4], [3, 2, 1], [0, 0, 1])
+    """
+    faults = CodeFaults(
+        place, f"pairs of start (from {first_pixel}) and length that do not overlap, in {pixels:,} pixels"
+    )
+    texts = [code.split() if PAIRS.fullmatch(code) else [] for code in codes]
+    for index, words in enumerate(texts):
+        if len(words) % 2:
+            faults.add(index, "an odd number of numbers ({:,})", len(words))
+            texts[index] = []
+        elif not words and (strange := next((word for word in codes[index].split() if not is_number(word)), None)):
+            faults.add(index, "{} is not a whole number of at most 18 digits", quote(strange))
+    numbers = np.fromiter(map(int, chain.from_iterable(texts)), np.int64)
+    instance = np.repeat(np.arange(len(codes), dtype=np.int32), [len(words) // 2 for words in texts])
+    start, length = numbers[::2], numbers[1::2]
+    faults.add_first(instance, start < first_pixel, "the start {:,}", start)
+    faults.add_first(instance, length < 1, "the length {:,}", length)
+    inside = (start >= first_pixel) & (length >= 1)
+    beyond = inside & (start - first_pixel > pixels - length)
+    faults.add_first(instance, beyond, "a run to pixel {:,}", start + length - 1)
+    if not faults.by_code:
+        order = np.lexsort((start, instance))
+        meets = np.zeros(len(start), np.bool_)
+        meets[1:] = start[order][1:] < (start + length)[order][:-1]
+        meets[1:] &= instance[1:] == instance[:-1]  # ascending, so the order does not change it
+        faults.add_first(instance, meets, "two runs that hold pixel {:,}", start[order])
+    faults.raise_all()
+    return CodeRuns(start - first_pixel, length, instance)
+
+
+def is_number(word: str) -> bool:
+    return PAIRS.fullmatch(word) is not None
+
+
+def runs_of_counts(codes: Sequence[str | Sequence[Any]], place: Place, *, pixels: int | Int64) -> CodeRuns:
+    """The runs of COCO codes: lists of counts, or compressed strings.
+
+    place   the place of a code, for messages
+    pixels  height x width of the image, px: one number, or int64 (N,) if the codes are of several images
+
+    Counts of 0 are fine. Raises InputFault ("invalid-rle", one finding a code): counts that are not whole numbers, are
+    below 0, or do not add up to the pixels of the image; strings that COCO does not write.
+
+    >>> runs = runs_of_counts([[2, 3, 5], "253"], str, pixels=10)
+    >>> runs.start.tolist(), runs.length.tolist(), runs.instance.tolist()
+    ([2, 2], [3, 5], [0, 1])
+    """
+    totals = np.broadcast_to(np.asarray(pixels, np.int64), len(codes))
+    faults = CodeFaults(place, "counts of background and nucleus in turn that add up to the pixels of the image")
+    parts = [CodeRuns(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))]
+    for begin, end in batches(np.array([len(code) for code in codes], np.int64), BATCH_CHARACTERS):
+        counts, sizes = join_codes(codes[begin:end], begin, faults)
+        parts.append(runs_of_joined_counts(counts, sizes, begin, totals[begin:end], faults))
+    faults.raise_all()
+    return join_runs(parts)
+
+
+def join_runs(parts: Sequence[CodeRuns]) -> CodeRuns:
+    """The runs of several parts, one part after the other."""
+    return CodeRuns(
+        np.concatenate([part.start for part in parts]),
+        np.concatenate([part.length for part in parts]),
+        np.concatenate([part.instance for part in parts]),
+    )
+
+
+def join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: CodeFaults) -> tuple[Int64, Int64]:
+    """The counts of codes, one code after the other, and how many each has; none for codes that are at fault."""
+    lists = [code for code in codes if not isinstance(code, str)]
+    strings = [code for code in codes if isinstance(code, str)]
+    is_string = np.array([isinstance(code, str) for code in codes], np.bool_)
+    sizes = np.zeros(len(codes), np.int64)
+    list_counts, sizes[~is_string], wrong_lists = counts_of_lists(lists)
+    string_counts, sizes[is_string], wrong_strings = counts_of_strings(strings)
+    for index in begin + np.flatnonzero(~is_string)[wrong_lists]:
+        faults.add(int(index), "a count that is not a whole number")
+    for index in begin + np.flatnonzero(is_string)[wrong_strings]:
+        faults.add(int(index), "a string that is no compressed code")
+    counts = np.empty(len(list_counts) + len(string_counts), np.int64)
+    from_string = np.repeat(is_string, sizes)
+    counts[from_string], counts[~from_string] = string_counts, list_counts
+    return counts, sizes
+
+
+def runs_of_joined_counts(counts: Int64, sizes: Int64, begin: int, pixels: Int64, faults: CodeFaults) -> CodeRuns:
+    """Runs of counts, code after code (``sizes`` counts each, numbered from ``begin``)."""
+    code = np.repeat(np.arange(len(sizes)), sizes)
+    bad = (counts < 0) | (counts > pixels[code])
+    faults.add_first(begin + code, bad, "a count of {:,}", counts)
+    counts = np.where(bad, 0, counts)
+    stop = np.concatenate([[0], np.cumsum(counts)])
+    first = np.cumsum(sizes) - sizes
+    total = stop[first + sizes] - stop[first]
+    for index in np.flatnonzero(total != pixels).tolist():
+        faults.add(begin + index, "counts that add up to {:,}, not {:,}", total[index], pixels[index])
+    place_in_code = np.arange(len(counts)) - np.repeat(first, sizes)
+    run = np.flatnonzero((place_in_code % 2 == 1) & (counts > 0))
+    start = stop[run] - stop[first][code[run]]
+    return CodeRuns(start, counts[run], (begin + code[run]).astype(np.int32))
+
+
+def counts_of_lists(codes: Sequence[Sequence[Any]]) -> tuple[Int64, Int64, Int64]:
+    """The counts of lists, how many each list has, and which lists hold something else than whole numbers."""
+    if set(map(type, chain.from_iterable(codes))) <= {int}:
+        try:
+            flat = np.fromiter(chain.from_iterable(codes), np.int64)
+            return flat, np.array([len(code) for code in codes], np.int64), np.empty(0, np.int64)
+        except OverflowError:
+            pass
+    usable = [all(type(count) is int and abs(count) < 1 << 62 for count in code) for code in codes]
+    counts, sizes, _ = counts_of_lists([code if fine else [] for code, fine in zip(codes, usable, strict=True)])
+    return counts, sizes, np.flatnonzero(~np.array(usable, np.bool_))
+
+
+def counts_of_strings(codes: Sequence[str]) -> tuple[Int64, Int64, Int64]:
+    """The counts of compressed strings, how many each string has, and which strings are no compressed codes.
+
+    >>> counts_of_strings(["52203", "5R", "5{"])[0].tolist()
+    [5, 2, 2, 2, 5]
+    """
+    usable = [code.isascii() for code in codes]
+    data = np.frombuffer("".join([code for code, fine in zip(codes, usable, strict=True) if fine]).encode(), np.uint8)
+    length = np.array([len(code) if fine else 0 for code, fine in zip(codes, usable, strict=True)], np.int64)
+    piece = data.astype(np.int64) - FIRST_CHARACTER
+    code = np.repeat(np.arange(len(codes)), length)
+    is_last = piece & MORE == 0
+    after = np.flatnonzero(is_last) + 1
+    first = np.concatenate([[0], after])[: len(after)]  # the first piece of each number
+    pieces = after - first
+    code_end = np.cumsum(length)[length > 0] - 1  # the last characters of codes
+    bad = np.zeros(len(codes), np.bool_)
+    bad[[not fine for fine in usable]] = True
+    bad[code[(piece < 0) | (piece > MORE + PIECE)]] = True
+    bad[code[code_end[~is_last[code_end]]]] = True
+    bad[code[first[pieces > STRING_PIECES]]] = True
+    if bad.any():
+        counts, sizes, _ = counts_of_strings(["" if wrong else text for text, wrong in zip(codes, bad, strict=True)])
+        return counts, sizes, np.flatnonzero(bad)
+    shift = 5 * (np.arange(len(data)) - np.repeat(first, pieces))
+    differences = np.add.reduceat((piece & PIECE) << shift, first) if len(first) else np.empty(0, np.int64)
+    is_negative = piece[after - 1] & SIGN != 0
+    differences[is_negative] -= np.int64(1) << (5 * pieces[is_negative])
+    sizes = np.bincount(code[first], minlength=len(codes))
+    return add_differences(differences, sizes), sizes, np.empty(0, np.int64)
+
+
+def add_differences(differences: Int64, sizes: Int64) -> Int64:
+    """From the fourth number of each code on, add the number two before it, which has been added to in turn."""
+    code = np.repeat(np.arange(len(sizes)), sizes)
+    place = np.arange(len(differences)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    counts = differences.copy()
+    for parity in (0, 1):
+        chosen = np.flatnonzero((place % 2 == parity) & (place > 0))
+        total = np.cumsum(differences[chosen])
+        begins = np.flatnonzero(np.diff(code[chosen], prepend=-1))
+        before = total[begins] - differences[chosen[begins]]
+        counts[chosen] = total - np.repeat(before, np.diff(np.append(begins, len(chosen))))
+    return counts
+
+
+class CodeFaults:
+    """What is wrong with codes: the first fault of each, by its index."""
+
+    def __init__(self, place: Place, expected: str) -> None:
+        self.place = place
+        self.expected = expected
+        self.by_code: dict[int, tuple[str, tuple[object, ...]]] = {}
+
+    def add(self, code: int, got: str, *values: object) -> None:
+        """Note a fault, if it is the first of its code; ``got`` is the form that the values are put into."""
+        self.by_code.setdefault(code, (got, values))
+
+    def add_first(self, code: npt.NDArray[np.integer[Any]], bad: Bool, got: str, value: Int64) -> None:
+        """The first run of each code for which ``bad`` is true, with its value; codes ascend."""
+        runs = np.flatnonzero(bad)
+        codes, first = np.unique(code[runs], return_index=True)
+        for index, of_run in zip(codes.tolist(), value[runs[first]].tolist(), strict=True):
+            self.add(index, got, of_run)
+
+    def raise_all(self) -> None:
+        """Raise InputFault if there is a fault."""
+        if not self.by_code:
+            return
+        fix = "Check the order of the pixels, the number of the first one, and the size of the image."
+        named = [
+            Finding("invalid-rle", self.place(index), form.format(*values), self.expected, fix)
+            for index, (form, values) in sorted(self.by_code.items())[:FAULTS_NAMED]
+        ]
+        raise InputFault(*with_rest(named, len(self.by_code)))
+
+
+# --- runs to instances ------------------------------------------------------------------------------------------------
+
+
+def instances_from_runs(
+    start: Int64,
+    length: Int64,
+    instance: Int32,
+    *,
+    shape_yx: tuple[int, int],
+    pixel_order: PixelOrder,
+    class_id: Int16,
+    source_id: npt.NDArray[Any],
+    probability: Float32 | None,
+    where: str,
+) -> Instances:
+    """Runs of codes as instances: runs of single rows, sorted by start, joined where those of an instance meet.
+
+    start, length, instance           as in ``CodeRuns``; inside the image; those of an instance in any order
+    pixel_order                       whether ``start`` counts along rows ("row") or down columns ("column")
+    class_id, source_id, probability  as in ``Instances``, (N,); instances without a run keep no pixel
+    where                             the file and case, for messages
+
+    The cost goes with the runs and with the pixel rows that the nuclei cover, not with their pixels. Raises InputFault
+    ("too-complex-runs") if those are more than 2^18 rows and 16 for each run, which small codes of huge areas can ask
+    for.
+
+    >>> down = np.array([0, 3]), np.array([2, 2]), np.zeros(2, np.int32)  # an image of 3 rows and 2 columns
+    >>> found = instances_from_runs(*down, shape_yx=(3, 2), pixel_order="column", class_id=np.ones(1, np.int16),
+    ...                             source_id=np.array(["1"], object), probability=None, where="a.csv")
+    >>> found.run_start.tolist(), found.run_stop.tolist()
+    ([0, 2], [2, 4])
+    """
+    rows_limit = ROWS_LIMIT + ROWS_PER_RUN * len(start)
+    convert = rows_of_row_codes if pixel_order == "row" else rows_of_column_codes
+    parts = [RowRuns(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))]
+    rows = 0
+    for begin, end in batches(np.bincount(instance), BATCH_RUNS):
+        batch = slice(*np.searchsorted(instance, [begin, end]))
+        owner = instance[batch].astype(np.int64) - begin
+        found = convert(start[batch], start[batch] + length[batch], owner, shape_yx, rows_limit - rows)
+        if found is None:
+            raise InputFault(too_complex(where, rows_limit))
+        rows += len(found.start)
+        parts.append(RowRuns(found.start, found.stop, found.instance + np.int32(begin)))
+    run_start = np.concatenate([part.start for part in parts])
+    order = np.argsort(run_start, kind="stable")
+    return Instances(
+        shape_yx=shape_yx,
+        class_id=class_id,
+        source_id=source_id,
+        run_start=run_start[order],
+        run_stop=np.concatenate([part.stop for part in parts])[order],
+        run_instance=np.concatenate([part.instance for part in parts])[order],
+        probability=probability,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowRuns:
+    """Runs of single rows, sorted by instance, then by start: row-major flat indices int64, instance int32, (R,)."""
+
+    start: Int64
+    stop: Int64
+    instance: Int32
+
+
+def rows_of_row_codes(
+    start: Int64, stop: Int64, instance: Int64, shape_yx: tuple[int, int], rows_limit: int
+) -> RowRuns | None:
+    """Runs along rows, cut at the ends of the rows and joined where those of an instance meet; None if too many."""
+    height, width = shape_yx
+    first_row, stop_row = start // width, (stop - 1) // width + 1
+    if int((stop_row - first_row).sum()) > rows_limit:
+        return None
+    row = expand(first_row, stop_row)
+    run = np.repeat(np.arange(len(start)), stop_row - first_row)
+    left, right = np.maximum(start[run] - row * width, 0), np.minimum(stop[run] - row * width, width)
+    line = (instance[run] * height + row) * (width + 1)
+    return row_runs(*merge_runs(line + left, line + right), shape_yx=shape_yx)
+
+
+def rows_of_column_codes(
+    start: Int64, stop: Int64, instance: Int64, shape_yx: tuple[int, int], rows_limit: int
+) -> RowRuns | None:
+    """Runs down columns as runs along rows; None if too many.
+
+    A row's run starts at each pixel whose neighbour on the left is none of the instance's, and stops at each pixel that
+    is none of them and whose neighbour on the left is. The neighbour is one height before, so the first are the runs
+    without the runs moved by one height, the second the other way round.
+    """
+    height, width = shape_yx
+    span = height * (width + 1) + 1
+    start, stop = merge_runs(start + instance * span, stop + instance * span)
+    starts = outside(start, stop, start + height, stop + height)
+    if int((starts[1] - starts[0]).sum()) > rows_limit:
+        return None
+    stops = outside(start + height, stop + height, start, stop)
+    return row_runs(
+        *(np.sort(rows_first(expand(*pixels), span, shape_yx)) for pixels in (starts, stops)), shape_yx=shape_yx
+    )
+
+
+def rows_first(pixel: Int64, span: int, shape_yx: tuple[int, int]) -> Int64:
+    """Pixels counted down columns, ``span`` for each instance, as positions."""
+    height, width = shape_yx
+    instance, flat = np.divmod(pixel, span)
+    column, row = np.divmod(flat, height)
+    return np.asarray((instance * height + row) * (width + 1) + column, np.int64)
+
+
+def row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> RowRuns:
+    """Runs given as positions: ``(instance * H + row) * (W + 1) + column``, with a gap of one behind every row."""
+    height, width = shape_yx
+    line, column = np.divmod(start, width + 1)
+    instance, row = np.divmod(line, height)
+    first = row * width + column
+    return RowRuns(first, first + (stop - start), instance.astype(np.int32))
+
+
+def batches(sizes: npt.NDArray[np.integer[Any]], limit: int) -> Iterator[tuple[int, int]]:
+    """Ranges of items that come to about ``limit`` together (an item may be larger), and are ``limit`` at most."""
+    weight = np.maximum(sizes, 1)
+    batch = (np.cumsum(weight) - weight) // limit
+    edges = [0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(sizes)]
+    return pairwise(edges)
+
+
+def too_complex(where: str, limit: int) -> Finding:
+    return Finding(
+        "too-complex-runs",
+        where,
+        f"run-length codes that cover more than {limit:,} rows of pixels",
+        f"at most {limit:,}: {ROWS_LIMIT:,}, and {ROWS_PER_RUN} for each run in the codes",
+        "Check the codes: each nucleus has one, and covers nothing but the nucleus.",
+    )

@@ -1,0 +1,315 @@
+"""ZIP files of strangers, read where they lie. Their list of members is bounded before it is read, and checked whole.
+
+The format is described in PKWARE's APPNOTE.TXT. Python's zipfile reads the same files, but it lists members without
+bound, takes quadratic time for crafted extra fields, lets members share bytes, and decompresses whatever they claim.
+"""
+
+from __future__ import annotations
+
+import io
+import stat
+import struct
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+from evaluation.challenge import LimitRules
+from evaluation.errors import InputFault, SubmissionRejected, WrongUsage
+from evaluation.findings import Finding, quote
+from evaluation.submission.files import SubmissionFiles
+from evaluation.submission.names import (
+    Faults,
+    checked_names,
+    is_litter,
+    too_large,
+    too_many_files,
+    unreadable,
+    unsafe,
+    why_unreadable,
+)
+
+ENTRY = struct.Struct("<4s6H3L5H2L")  # a member in the list at the end
+HEADER = struct.Struct("<4s5H3L2H")  # what stands before the data of a member
+END = struct.Struct("<4s4H2LH")  # what stands after the list
+END_64 = struct.Struct("<4sQ2H2L4Q")  # the same for large files, before the locator
+LOCATOR = struct.Struct("<4sLQL")
+COMMENT_BYTES = 65535
+IN_EXTRA_FIELD = 0xFFFFFFFF  # says of a number that it stands, in 64 bits, in the extra field
+STORED, DEFLATED = 0, 8
+LIST_BYTES_PER_FILE = 336
+SMALL_LIST_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
+MEMORY_BYTES = 1 << 26  # larger members go to a temporary file
+
+
+class Damaged(Exception):
+    """The bytes are not what a ZIP file has at this place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file inside a ZIP file, as the list at its end describes it.
+
+    start, stop   where it begins in the ZIP file, and where it ends at the earliest
+    packed_bytes  of its data inside the ZIP file
+    size          bytes of the file itself
+    """
+
+    name: str
+    start: int
+    stop: int
+    packed_bytes: int
+    size: int
+    method: int
+    checksum: int
+    is_encrypted: bool
+    is_link: bool
+
+
+class ZipFiles(SubmissionFiles):
+    """The members of a ZIP file. Each is unpacked when it is opened, large ones to a temporary file without a name."""
+
+    def __init__(self, path: Path, limits: LimitRules) -> None:
+        self.path = path.resolve()
+        self.limits = limits
+        faults = Faults()
+        members: dict[str, Member] = {}
+        for member in list_members(self.path, limits):
+            if not member.name:
+                faults.add(unsafe("", "a member without a name"))
+                continue
+            if member.name.endswith("/") or any(map(is_litter, member.name.split("/"))):
+                continue
+            if member.is_link:
+                faults.add(unsafe(member.name, "a link"))
+            elif member.name in members:
+                faults.add(duplicate_member(member.name))
+            members[member.name] = member
+        self.names = checked_names(members, faults, limits)
+        self.members = members
+
+    def size(self, name: str) -> int:
+        return self.members[name].size
+
+    def open(self, name: str) -> BinaryIO:
+        member = self.members[name]
+        if fault := why_not_opened(member, self.limits):
+            raise InputFault(fault)
+        try:
+            content = room_for(member)
+            with self.path.open("rb") as archive:
+                copy_checked(unpack(archive, member), member, content)
+            content.seek(0)
+        except (Damaged, zlib.error, EOFError):
+            raise InputFault(unreadable(name, "damaged inside the ZIP file")) from None
+        except OSError as error:
+            raise InputFault(unreadable(name, why_unreadable(error))) from None
+        return cast(BinaryIO, content)
+
+
+def why_not_opened(member: Member, limits: LimitRules) -> Finding | None:
+    """What is wrong with a member before a byte of it is read, or None."""
+    if member.size > limits.bytes_per_file:
+        return too_large(member.name, member.size, limits)
+    if member.is_encrypted:
+        return unreadable(member.name, "encrypted with a password")
+    if member.method not in (STORED, DEFLATED):
+        return unreadable(member.name, f"compressed with method {member.method}, not with deflate (8)")
+    if member.size > limits.archive_ratio * member.packed_bytes:
+        got = f"{member.size:,} bytes from {member.packed_bytes:,} in the ZIP file"
+        expected = f"at most {limits.archive_ratio:,} from each byte (limits.archive_ratio in challenge.toml)"
+        return Finding("too-compressed", quote(member.name), got, expected, "Submit the folder, or pack it anew.")
+    return None
+
+
+# --- the content of a member ------------------------------------------------------------------------------------------
+
+
+def room_for(member: Member) -> IO[bytes]:
+    """An empty stream to unpack a member to."""
+    return io.BytesIO() if member.size <= MEMORY_BYTES else tempfile.TemporaryFile()
+
+
+def copy_checked(pieces: Iterator[bytes], member: Member, content: IO[bytes]) -> None:
+    """Write what was unpacked, never more than the member claims to have. Raises Damaged if it is something else."""
+    size = checksum = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > member.size:
+            raise Damaged
+        checksum = zlib.crc32(piece, checksum)
+        content.write(piece)
+    if (size, checksum) != (member.size, member.checksum):
+        raise Damaged
+
+
+def unpack(archive: BinaryIO, member: Member) -> Iterator[bytes]:
+    """The content of a member in small pieces. Raises Damaged, zlib.error."""
+    archive.seek(member.start)
+    header = archive.read(HEADER.size)
+    if len(header) < HEADER.size or not header.startswith(b"PK\3\4"):
+        raise Damaged
+    *_, name_bytes, extra_bytes = HEADER.unpack(header)
+    archive.seek(name_bytes + extra_bytes, 1)
+    packed = packed_pieces(archive, member.packed_bytes)
+    yield from packed if member.method == STORED else inflate(packed)
+
+
+def packed_pieces(archive: BinaryIO, left: int) -> Iterator[bytes]:
+    while left:
+        piece = archive.read(min(left, CHUNK_BYTES))
+        if not piece:
+            raise Damaged
+        left -= len(piece)
+        yield piece
+
+
+def inflate(packed: Iterator[bytes]) -> Iterator[bytes]:
+    """What pieces of raw deflate data decompress to, nothing before or after them."""
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    for piece in packed:
+        if inflater.eof:
+            raise Damaged
+        waiting = piece
+        while waiting:
+            yield inflater.decompress(waiting, CHUNK_BYTES)
+            waiting = inflater.unconsumed_tail
+    yield inflater.flush()  # a few kB at most
+    if not inflater.eof or inflater.unused_data:
+        raise Damaged
+
+
+# --- the list of members ----------------------------------------------------------------------------------------------
+
+
+def list_members(path: Path, limits: LimitRules) -> list[Member]:
+    """All members of a ZIP file, folders and litter among them. Raises SubmissionRejected, WrongUsage."""
+    try:
+        with path.open("rb") as stream:
+            start, stop, prefix_bytes = find_list(stream)
+            if stop - start > max(SMALL_LIST_BYTES, LIST_BYTES_PER_FILE * limits.files_per_submission):
+                raise SubmissionRejected(too_many_files(limits, f"a list of members of {stop - start:,} bytes"))
+            stream.seek(start)
+            members = read_list(stream.read(stop - start), prefix_bytes, limits)
+        check_places(members, start)
+    except OSError as error:
+        expected = "a folder or a ZIP file with predictions"
+        raise WrongUsage(Finding("no-submission", quote(path, 200), why_unreadable(error), expected)) from None
+    except Damaged:
+        raise SubmissionRejected(not_a_zip(path)) from None
+    return members
+
+
+def find_list(stream: BinaryIO) -> tuple[int, int, int]:
+    """Where the list of members starts and stops, and how many bytes stand before the ZIP file proper."""
+    file_bytes = stream.seek(0, 2)
+    tail_start = max(0, file_bytes - END.size - COMMENT_BYTES)
+    stream.seek(tail_start)
+    tail = stream.read()
+    end = tail.rfind(b"PK\5\6")
+    if end < 0 or len(tail) - end < END.size:
+        raise Damaged
+    *_, size, offset, _ = END.unpack_from(tail, end)
+    stop = tail_start + end
+    if stop >= END_64.size + LOCATOR.size:
+        stream.seek(stop - END_64.size - LOCATOR.size)
+        record = stream.read(END_64.size)
+        if stream.read(LOCATOR.size).startswith(b"PK\6\7"):
+            if not record.startswith(b"PK\6\6"):
+                raise Damaged
+            stop -= END_64.size + LOCATOR.size
+            *_, size, offset = END_64.unpack(record)
+    start = stop - size
+    if start < 0 or offset > start:
+        raise Damaged
+    return start, stop, start - offset
+
+
+def read_list(data: bytes, prefix_bytes: int, limits: LimitRules) -> list[Member]:
+    members: list[Member] = []
+    place = 0
+    while place < len(data):
+        if len(members) >= 2 * limits.files_per_submission + 100:  # folders and litter count here
+            raise SubmissionRejected(too_many_files(limits))
+        if not data.startswith(b"PK\1\2", place) or place + ENTRY.size > len(data):
+            raise Damaged
+        entry = ENTRY.unpack_from(data, place)
+        flags, method, checksum, packed_bytes, size = entry[3], entry[4], *entry[7:10]
+        name_bytes, extra_bytes, comment_bytes, attributes, start = *entry[10:13], *entry[15:]
+        name_stop = place + ENTRY.size + name_bytes
+        name = data[name_stop - name_bytes : name_stop]
+        place = name_stop + extra_bytes + comment_bytes
+        if place > len(data):
+            raise Damaged
+        if IN_EXTRA_FIELD in (size, packed_bytes, start):
+            extra = data[name_stop : name_stop + extra_bytes]
+            size, packed_bytes, start = in_64_bits(extra, [size, packed_bytes, start])
+        start += prefix_bytes
+        members.append(
+            Member(
+                name=decoded(name, says_utf_8=bool(flags & 0x800)),
+                start=start,
+                stop=start + HEADER.size + name_bytes + packed_bytes,
+                packed_bytes=packed_bytes,
+                size=size,
+                method=method,
+                checksum=checksum,
+                is_encrypted=bool(flags & 1),
+                is_link=stat.S_ISLNK(attributes >> 16),
+            )
+        )
+    return members
+
+
+def in_64_bits(extra: bytes, numbers: Sequence[int]) -> list[int]:
+    """The numbers, those that did not fit in 32 bits taken from the extra field, in the same order."""
+    place = 0
+    while place + 4 <= len(extra):
+        kind, length = struct.unpack_from("<2H", extra, place)
+        if kind == 1:
+            wanted = numbers.count(IN_EXTRA_FIELD)
+            if length < 8 * wanted or len(extra) < place + 4 + 8 * wanted:
+                raise Damaged
+            large = iter(struct.unpack_from(f"<{wanted}Q", extra, place + 4))
+            return [next(large) if number == IN_EXTRA_FIELD else number for number in numbers]
+        place += 4 + length
+    return list(numbers)
+
+
+def decoded(name: bytes, *, says_utf_8: bool) -> str:
+    """The name of a member: UTF-8, which macOS does not say, else the code page of DOS."""
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return name.decode("utf-8", "surrogateescape") if says_utf_8 else name.decode("cp437")
+
+
+def check_places(members: Sequence[Member], list_start: int) -> None:
+    """Refuse members that share bytes (a small file can then unpack to any size) or lie outside of the file."""
+    ordered = sorted(members, key=lambda member: member.start)
+    for before, member in pairwise(ordered):
+        if member.start < before.stop:
+            raise SubmissionRejected(
+                Finding(
+                    "overlapping-members",
+                    quote(member.name),
+                    f"bytes of the ZIP file that belong to {quote(before.name)} as well",
+                    "members that lie one after the other",
+                    "Pack the ZIP again.",
+                )
+            )
+    if ordered and ordered[-1].stop > list_start:
+        raise Damaged
+
+
+def duplicate_member(name: str) -> Finding:
+    return Finding("duplicate-file", quote(name), "twice in the ZIP file", "every file once", "Pack the ZIP again.")
+
+
+def not_a_zip(path: Path) -> Finding:
+    got = "not a ZIP file, or a damaged one"
+    return Finding("not-a-zip", quote(path.name), got, "a folder or a ZIP file", "Pack or copy it again.")

@@ -1,0 +1,48 @@
+"""What belongs to each case of a submission: the answer of all layouts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluation.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFile:
+    """A file of a case, and the files that go with it.
+
+    class_id          the class of everything in it, or 0: the file tells
+    class_map_name    the image with the class of every pixel
+    class_table_name  the table with the class of every id
+    segments_name     the JSON file of panoptic PNG files
+    """
+
+    name: str
+    class_id: int
+    class_map_name: str | None = None
+    class_table_name: str | None = None
+    segments_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFile:
+    """A file of all cases; ``class_id`` as in ``CaseFile``."""
+
+    name: str
+    class_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of a submission by case.
+
+    files         files of each case by its name, in the order of their classes; no entry for a case without files
+    missing       cases of cases.csv without any file; which cases a shared file lacks is known when it has been read
+    findings      what is wrong, errors and warnings, sorted
+    shared_files  files that hold all cases, in the order of their classes
+    """
+
+    files: dict[str, tuple[CaseFile, ...]]
+    missing: frozenset[str]
+    findings: tuple[Finding, ...]
+    shared_files: tuple[SharedFile, ...] = ()

@@ -1,0 +1,264 @@
+"""The platform's algorithm phase: predictions.json lists jobs, and every job has the image of one case as its input.
+
+The list has no order, and its keys come and go between releases of the platform: values are found by the slug of their
+socket, never by their place, and unknown keys are ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol
+from urllib.parse import unquote
+
+from evaluation.challenge import Challenge
+from evaluation.challenge.definition import tells_class
+from evaluation.errors import InputFault
+from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, listed, quote
+from evaluation.model import Case
+from evaluation.submission.completeness import missing_case, one_of_the_cases
+from evaluation.submission.files import SubmissionFiles
+from evaluation.submission.found import CaseFile, Layout
+from evaluation.submission.names import what_is_unsafe
+from evaluation.submission.patterns import case_key, composed, wrapping_folders
+
+JOBS_FILE = "predictions.json"
+IMAGE_SUFFIXES = (".mha", ".tif", ".tiff")
+SUCCEEDED = "Succeeded"
+NOT_ASKED_FOR = "Leave out what is not asked for."
+
+
+class ReadJson(Protocol):
+    """Reads a JSON file within the limits of the challenge. Raises InputFault."""
+
+    def __call__(self, stream: BinaryIO, *, where: str) -> Any: ...
+
+
+def jobs_folder(names: Sequence[str]) -> str | None:
+    """The folder that predictions.json lies in: "", or folders around everything; None if there is no such file."""
+    known = set(names)
+    return next((folder for folder in wrapping_folders(names) if folder + JOBS_FILE in known), None)
+
+
+def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge, read_json: ReadJson) -> Layout:
+    """The files of each case as predictions.json, in ``folder``, tells."""
+    where = quote(folder + JOBS_FILE, 120)
+    all_cases = frozenset(case.name for case in challenge.cases)
+    try:
+        with files.open(folder + JOBS_FILE) as stream:
+            jobs = read_json(stream, where=where)
+        if not isinstance(jobs, list) or not jobs:
+            raise InputFault(invalid_job(where, "an empty list" if jobs == [] else "something else than a list"))
+    except InputFault as fault:
+        return Layout({}, all_cases, fault.findings)
+    reader = JobReader(challenge, files.names, folder, where)
+    reader.read(jobs)
+    found = {name: reader.files[name] for name in sorted(reader.files)}
+    return Layout(found, all_cases - set(found), tuple(sorted(reader.findings())))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that belongs to a case. ``where`` names it in messages; ``pk`` is the name of its folder."""
+
+    where: str
+    pk: str
+    case: Case
+    status: Any
+    outputs: list[Mapping[str, Any]]
+
+
+class JobReader:
+    """Jobs on their way to cases. ``files`` are those of every case with a usable job; ``faults`` grow on the way."""
+
+    def __init__(self, challenge: Challenge, names: Sequence[str], folder: str, where: str) -> None:
+        self.challenge = challenge
+        self.folder = folder
+        self.where = where
+        self.names = frozenset(names)
+        self.images: dict[str, list[str]] = {}
+        for name in names:
+            if name.lower().endswith(IMAGE_SUFFIXES):
+                self.images.setdefault(name.rpartition("/")[0], []).append(name)
+        self.cases = {composed(case_key(challenge, case)): case for case in challenge.cases}
+        self.classes = classes_by_slug(challenge)
+        self.jobs: dict[str, list[Job]] = {}
+        self.unknown: dict[str, list[str]] = {}
+        self.files: dict[str, tuple[CaseFile, ...]] = {}
+        self.faults: list[Finding] = []
+
+    def read(self, jobs: list[Any]) -> None:
+        for number, job in enumerate(jobs, start=1):
+            try:
+                self.add(job, number)
+            except InputFault as fault:
+                self.faults += fault.findings
+        for name, of_case in self.jobs.items():
+            try:
+                self.files[name] = self.files_of_case(of_case)
+            except InputFault as fault:
+                self.faults += fault.findings
+
+    def add(self, job: Any, number: int) -> None:
+        """Find the case of a job. Raises InputFault if the job is not one that the platform writes."""
+        where = f"{self.where}, job {number:,}"
+        if not isinstance(job, dict) or not isinstance(pk := job.get("pk"), str):
+            got = "a job without a pk" if isinstance(job, dict) else "something else than an object"
+            raise InputFault(invalid_job(where, got))
+        where = f"{self.where}, job {quote(pk)}"
+        if (why := what_is_unsafe(pk)) or "/" in pk:
+            raise InputFault(forged_path(where, f"the pk is {why or 'a path'}"))
+        name = self.input_name(job, where)
+        case = self.cases.get(composed(name))
+        if case is None:
+            self.unknown.setdefault(name, []).append(where)
+            return
+        outputs = values_of(job, "outputs", where)
+        self.jobs.setdefault(case.name, []).append(Job(where, pk, case, job.get("status", SUCCEEDED), outputs))
+
+    def input_name(self, job: Mapping[str, Any], where: str) -> str:
+        """The name of the image or file that a job was given."""
+        slug = self.challenge.submission.input
+        inputs = values_of(job, "inputs", where)
+        chosen = [value for value in inputs if slug is None or socket_of(value).get("slug") == slug]
+        if len(chosen) != 1:
+            got = f"{len(chosen)} inputs" + ("" if slug is None else f" {quote(slug)}")
+            fix = "Organisers: name the input that counts with submission.input in challenge.toml."
+            raise InputFault(Finding("invalid-job", where, got, "one input, which has the name of the case", fix))
+        image, file = chosen[0].get("image"), chosen[0].get("file")
+        if isinstance(image, dict) and isinstance(name := image.get("name"), str):
+            return name
+        if isinstance(file, str):
+            return unquote(file.partition("?")[0].rpartition("/")[2])
+        raise InputFault(invalid_job(where, "an input that has neither the name of an image nor a file"))
+
+    def files_of_case(self, jobs: Sequence[Job]) -> tuple[CaseFile, ...]:
+        """The outputs of the job of a case, in the order of their classes. Raises InputFault."""
+        job, *others = sorted(jobs, key=lambda job: job.pk)
+        where = f"case {quote(job.case.name)}"
+        if others:
+            got = f"{len(jobs):,} jobs ({quote(job.pk)}, {quote(others[0].pk)}{', …' if others[1:] else ''})"
+            raise InputFault(Finding("duplicate-case", where, got, "one job for each case", "Leave out the others."))
+        if job.status != SUCCEEDED:
+            got = f"a job with the status {quote(job.status)}"
+            raise InputFault(Finding("failed-job", where, got, f"{quote(SUCCEEDED)}", "Run it again for this case."))
+        found: dict[int, str] = {}
+        for value in job.outputs:
+            socket = socket_of(value)
+            slug = socket.get("slug")
+            class_id = self.classes.get(slug.casefold()) if isinstance(slug, str) else None
+            if class_id is None:
+                continue
+            if class_id in found:
+                got = f"two outputs for {quote(slug)}"
+                raise InputFault(Finding("duplicate-file", where, got, "every output once", "Leave out one of them."))
+            found[class_id] = self.locate(socket, job)
+        self.check_outputs(job, found)
+        return tuple(CaseFile(name, class_id) for class_id, name in sorted(found.items()))
+
+    def check_outputs(self, job: Job, found: Mapping[int, str]) -> None:
+        """Raise InputFault if outputs are missing: all, or some where the challenge asks for every class."""
+        rules = self.challenge.submission
+        if found and rules.missing_class_file == "empty":
+            return
+        slugs = {class_id: slug for slug, class_id in reversed(self.classes.items())}
+        seen = [socket_of(value).get("slug") for value in job.outputs]
+        got = f"no such output among {listed(seen).replace(' or ', ' and ')}" if seen else "no output"
+        missing = [
+            Finding(
+                "missing-output",
+                f"case {quote(job.case.name)}, {quote(slug)}",
+                got,
+                f"an output {quote(rules.socket)} of every job",
+                "Give the algorithm this output.",
+            )
+            for class_id, slug in slugs.items()
+            if class_id not in found
+        ]
+        if missing:
+            raise InputFault(*missing)
+
+    def locate(self, socket: Mapping[str, Any], job: Job) -> str:
+        """The file of an output. Only files that were listed are found, whatever the paths in the list of jobs say."""
+        slug, relative = quote(socket.get("slug")), socket.get("relative_path")
+        if not isinstance(relative, str):
+            raise InputFault(invalid_job(job.where, f"an output {slug} without a relative_path"))
+        if why := what_is_unsafe(relative):
+            raise InputFault(forged_path(job.where, f"the relative_path of {slug} is {why}"))
+        path = f"{self.folder}{job.pk}/output/{relative}"
+        if path in self.names:
+            return path
+        where = f"case {quote(job.case.name)}, {quote(relative, 120)}"
+        images = self.images.get(path, [])
+        if len(images) == 1:
+            return images[0]
+        if images:
+            got = f"{len(images):,} images in the folder"
+            raise InputFault(Finding("duplicate-file", where, got, "one image for each case", "Write one only."))
+        if socket.get("super_kind") == "Value":
+            got = f"{slug} is a value inside {JOBS_FILE}"
+            fix = "Organisers: let the socket be stored as a file."
+            raise InputFault(Finding("unsupported-output", where, got, "an output that is a file or an image", fix))
+        is_image = socket.get("super_kind") == "Image"
+        raise InputFault(
+            Finding(
+                "missing-output",
+                where,
+                "no image in the folder" if is_image else "no such file",
+                "one .mha, .tif or .tiff" if is_image else f"the output {slug} of every job",
+                "Write one for every case, also when no nucleus was found.",
+            )
+        )
+
+    def findings(self) -> Iterator[Finding]:
+        yield from self.faults
+        expected = one_of_the_cases(list(self.cases))
+        for index, (name, places) in enumerate(sorted(self.unknown.items())):
+            got = f"the input {quote(name)} is not a case of this challenge"
+            fix = did_you_mean(name, self.cases) if index < EXAMPLES_SHOWN else ""
+            yield Finding("unknown-case", min(places), got, expected, fix or NOT_ASKED_FOR, len(places))
+        for key, case in self.cases.items():
+            if case.name not in self.jobs:
+                yield missing_case(self.challenge, case, "no job", f"a job whose input is {quote(key, 120)}")
+
+
+def classes_by_slug(challenge: Challenge) -> dict[str, int]:
+    """The class of everything in an output, by its slug; 0: the file tells. Names of classes go before aliases.
+
+    Slugs have hyphens where names of classes have blanks and underscores.
+    """
+    socket = challenge.submission.socket or ""
+    if "{class}" not in socket:
+        return {socket.casefold(): 0 if tells_class(challenge.submission) else 1}
+    slugs: dict[str, int] = {}
+    names = {name.casefold() for name in challenge.class_names}
+    for spelling, class_id in sorted(challenge.class_ids().items(), key=lambda item: item[0] not in names):
+        if class_id > 0 and spelling:
+            slugs.setdefault(socket.replace("{class}", spelling).casefold(), class_id)
+            slugs.setdefault(socket.replace("{class}", re.sub("[^a-z0-9]+", "-", spelling)).casefold(), class_id)
+    return slugs
+
+
+def values_of(job: Mapping[str, Any], key: str, where: str) -> list[Mapping[str, Any]]:
+    """The inputs or outputs of a job. Raises InputFault."""
+    values = job.get(key)
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise InputFault(invalid_job(where, f"no list of {key}"))
+    return values
+
+
+def socket_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What describes an input or output; the platform changes its name from "interface" to "socket"."""
+    described = (value.get(key) for key in ("socket", "interface"))
+    return next((socket for socket in described if isinstance(socket, dict)), {})
+
+
+def invalid_job(where: str, got: str) -> Finding:
+    expected = "jobs as the platform writes them, with pk, inputs and outputs"
+    return Finding("invalid-job", where, got, expected, "Do not write this file yourself.")
+
+
+def forged_path(where: str, got: str) -> Finding:
+    fix = "Do not write this file yourself."
+    return Finding("forged-path", where, got, "names of files inside the submission", fix)

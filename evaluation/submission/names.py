@@ -1,0 +1,119 @@
+"""Names of files in submissions: which are safe to read, which are litter, and what is said about the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from evaluation.challenge import LimitRules
+from evaluation.errors import SubmissionRejected
+from evaluation.findings import EXAMPLES_SHOWN, Finding, quote
+
+MAX_NAME_CHARACTERS = 1000
+MAX_PART_CHARACTERS = 255
+LITTER = {"__macosx", ".ds_store", "thumbs.db", "desktop.ini", "icon\r"}
+ROOT = "submission"
+
+
+def is_litter(part: str) -> bool:
+    """Whether a part of a name is what operating systems leave behind."""
+    return part.casefold() in LITTER or part.startswith("._")
+
+
+def what_is_unsafe(name: str) -> str:
+    """Why a name is refused, or "".
+
+    >>> what_is_unsafe("P1/../../etc/passwd")
+    "a name with '..'"
+    >>> what_is_unsafe("P1/P1_1.mat")
+    ''
+    """
+    parts = name.split("/")
+    if not name.isprintable():
+        return "a name with control characters or broken ones"
+    if "\\" in name:
+        return "a name with a backslash"
+    if name.startswith("/") or (len(name) > 1 and name[1] == ":"):
+        return "an absolute path"
+    if ".." in parts:
+        return "a name with '..'"
+    if "" in parts or "." in parts:
+        return "a name with an empty part or '.'"
+    if len(name) > MAX_NAME_CHARACTERS or max(len(part) for part in parts) > MAX_PART_CHARACTERS:
+        return f"a name of {len(name):,} characters"
+    return ""
+
+
+def checked_names(names: Iterable[str], faults: Faults, limits: LimitRules) -> tuple[str, ...]:
+    """The names, sorted. Raises SubmissionRejected if there are none, too many, or unsafe ones."""
+    safe = []
+    for name in names:
+        if why := what_is_unsafe(name):
+            faults.add(unsafe(name, why))
+        safe.append(name)
+        if len(safe) > limits.files_per_submission:
+            raise SubmissionRejected(too_many_files(limits))
+    if faults.findings:
+        raise SubmissionRejected(*faults.findings)
+    if not safe:
+        raise SubmissionRejected(
+            Finding(
+                "empty-submission",
+                ROOT,
+                "no file in it",
+                "predictions",
+                "Check that the folder or ZIP is the right one and that writing the predictions worked.",
+            )
+        )
+    return tuple(sorted(safe))
+
+
+class Faults:
+    """Findings, of which each kind is listed a few times and then counted."""
+
+    def __init__(self) -> None:
+        self.by_kind: dict[tuple[str, str], list[Finding]] = {}
+
+    def add(self, finding: Finding) -> None:
+        alike = self.by_kind.setdefault((finding.code, finding.got), [])
+        if len(alike) < EXAMPLES_SHOWN:
+            alike.append(finding)
+        else:
+            last = alike[-1]
+            alike[-1] = Finding(last.code, last.where, last.got, last.expected, last.fix, last.count + 1)
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for alike in self.by_kind.values() for finding in alike]
+
+
+def unsafe(name: str, got: str) -> Finding:
+    return Finding(
+        "unsafe-path",
+        quote(name),
+        got,
+        "plain files inside the submission, with '/' between folders and short, printable names",
+        "Copy the file itself to its place, or rename it.",
+    )
+
+
+def unreadable(name: str, got: str) -> Finding:
+    return Finding("unreadable-file", quote(name), got, "a file that can be read to its end", "Write or pack it again.")
+
+
+def why_unreadable(error: OSError) -> str:
+    return (error.strerror or "not readable").lower()
+
+
+def too_large(name: str, size: int, limits: LimitRules) -> Finding:
+    expected = f"at most {limits.bytes_per_file:,} bytes in a file (limits.bytes_per_file in challenge.toml)"
+    return Finding("too-large", quote(name), f"{size:,} bytes", expected)
+
+
+def too_many_files(limits: LimitRules, got: str = "") -> Finding:
+    return Finding(
+        "too-many-files",
+        ROOT,
+        got or f"more than {limits.files_per_submission:,} files",
+        f"at most {limits.files_per_submission:,} files (limits.files_per_submission in challenge.toml)",
+        "Leave out everything but the predictions.",
+    )

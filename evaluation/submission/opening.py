@@ -1,0 +1,35 @@
+"""From a path to the files of a submission."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from evaluation.challenge import LimitRules
+from evaluation.errors import WrongUsage
+from evaluation.findings import Finding, quote
+from evaluation.submission.archive import ZipFiles
+from evaluation.submission.files import FolderFiles, SubmissionFiles
+from evaluation.submission.names import why_unreadable
+
+
+def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
+    """The files of a folder, or of a ZIP, which is read where it lies. Litter of operating systems is left out.
+
+    limits   ``files_per_submission``, ``bytes_per_file`` and ``archive_ratio`` bound what is listed and opened
+
+    Raises WrongUsage if there is nothing to read at the path, SubmissionRejected with all that is wrong if there are no
+    files, too many, or some that are not safe to read.
+    """
+    got = "neither a folder nor a file"
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return FolderFiles(path, limits)
+        if stat.S_ISREG(mode):
+            return ZipFiles(path, limits)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path with a zero byte
+        got = "no such folder or file"
+    except OSError as error:
+        got = why_unreadable(error)
+    raise WrongUsage(Finding("no-submission", quote(path, 200), got, "a folder or a ZIP file with predictions"))

@@ -1,0 +1,64 @@
+"""Files that hold all cases: one, or one for each class. Which cases they hold is known when they have been read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from evaluation.challenge import Challenge
+from evaluation.challenge.definition import tells_class
+from evaluation.findings import Finding, quote
+from evaluation.submission.completeness import missing_class_files, no_case_found, unknown_class, unused_files
+from evaluation.submission.found import Layout, SharedFile
+from evaluation.submission.patterns import Patterns, Place, find_wrapper
+
+PLATFORM_CSV = "predictions.csv"  # what the platform makes of a CSV file that is handed in as it is
+
+
+def find_shared_files(names: Sequence[str], challenge: Challenge) -> Layout:
+    """The files that fit a pattern without {case}; ``names`` are sorted."""
+    patterns = Patterns(challenge)
+    wrapper = find_wrapper(names, patterns.fits)
+    found = [patterns.read(name, name[len(wrapper) :]) if name.startswith(wrapper) else None for name in names]
+    places = [place for place in found if place is not None and has_known_group(place, patterns)]
+    if not places and is_uploaded_csv(names, challenge):
+        places = [Place(PLATFORM_CSV, "files", {})]
+    if not places:
+        return Layout({}, frozenset(case.name for case in challenge.cases), (no_case_found(names, challenge),))
+    files, faults = by_class(places, challenge)
+    used = {place.name for place in places}
+    unused = [name for name in names if name not in used]
+    if "{class}" in challenge.submission.files and files:
+        faults += missing_class_files(challenge, {"": {file.class_id for file in files}})
+    findings = sorted([*faults, *unused_files(unused, challenge)])
+    return Layout({}, frozenset(), tuple(findings), tuple(sorted(files, key=lambda file: (file.class_id, file.name))))
+
+
+def has_known_group(place: Place, patterns: Patterns) -> bool:
+    return "group" not in place.fields or place.fields["group"] in patterns.known["group"].values()
+
+
+def is_uploaded_csv(names: Sequence[str], challenge: Challenge) -> bool:
+    """Whether the file that is asked for was handed in as it is, so that the platform gave it another name."""
+    pattern = challenge.submission.files.lower()
+    at_top = [name for name in names if "/" not in name and name.lower().endswith(".csv")]
+    return pattern.endswith(".csv") and "{class}" not in pattern and at_top == [PLATFORM_CSV]
+
+
+def by_class(places: Iterable[Place], challenge: Challenge) -> tuple[list[SharedFile], list[Finding]]:
+    """The files with the classes of their names; files of unknown classes and second files are faults."""
+    class_ids = challenge.class_ids()
+    files: dict[tuple[str | None, int], SharedFile] = {}
+    faults = []
+    for place in places:
+        class_id = 0 if tells_class(challenge.submission) else 1
+        if "class" in place.fields:
+            class_id = class_ids.get(place.fields["class"].casefold(), 0)
+            if class_id <= 0:
+                faults.append(unknown_class(challenge, quote(place.name, 120), place.fields["class"]))
+                continue
+        file = files.setdefault((place.fields.get("group"), class_id), SharedFile(place.name, class_id))
+        if file.name != place.name:
+            got = f"files of all cases twice; the other is {quote(file.name, 120)}"
+            expected = "one file, or one for each class where the challenge asks for that"
+            faults.append(Finding("duplicate-file", quote(place.name, 120), got, expected, "Remove one of them."))
+    return list(files.values()), faults

@@ -1,0 +1,422 @@
+"""How many cases are worked on at once: as many as there are processors, and no more than the memory holds.
+
+What a case needs is estimated from its size and from its files, by constants that were measured (docs/organisers.md):
+
+    side    16 bytes for each pixel + the bytes of its files     formats with a number for every pixel
+            10 times the bytes of its files                      outlines, points, run-length codes
+    case    32 MB + 3/2 of the larger of its two sides
+    worker  100 MB for the program + the largest case
+
+An estimate may be wrong. So a case that may not fit is worked on in a process of its own, whose end the main process
+survives to tell; and where a worker is lost, one worker alone goes on. Results never depend on any of this.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from evaluation.challenge import Challenge, FormatRules
+from evaluation.challenge.format_rules import FORMATS
+from evaluation.errors import InputFault, WorkerDied
+from evaluation.findings import Finding
+from evaluation.model import Annotations, Case, Instances
+from evaluation.reading import SharedCases, reference_files
+from evaluation.submission import CaseFile, SubmissionFiles
+
+Progress = Callable[[int, int], None]
+Outcome = TypeVar("Outcome")
+Item = TypeVar("Item")
+
+BYTES_PER_PIXEL = 16
+BYTES_PER_TEXT_BYTE = 10
+GZIP_RATIO = 12  # of annotations as text
+CASE_BYTES = 32_000_000
+WORKER_BYTES = 100_000_000
+MAIN_BYTES = 256_000_000  # kept for the main process, which collects the results
+CASES_AT_ONCE = 8  # that a worker takes at a time
+BYTES_AT_ONCE = 256_000_000  # that the cases which a worker takes at a time may need together, if they are several
+POOL_FROM_PX = 20_000_000  # fewer pixels are scored sooner than worker processes have started
+UNLIMITED = sys.maxsize
+
+
+# --- what a case needs ------------------------------------------------------------------------------------------------
+
+
+def memory_needs(
+    challenge: Challenge,
+    cases: Sequence[Case],
+    *,
+    folder: Path | None = None,
+    shared: SharedCases | None = None,
+    files: SubmissionFiles | None = None,
+    contents: Mapping[str, Annotations | Sequence[CaseFile]] | None = None,
+) -> list[int]:
+    """Bytes of memory that each case takes beyond the program itself, by the formula above.
+
+    folder     of the reference, if it is read
+    shared     what reference files that hold all cases say
+    files      of the submission, if it is read, with ``contents``: what belongs to each case
+    """
+    needs = []
+    for case in cases:
+        sides = [0]
+        if shared is not None:
+            sides.append(BYTES_PER_TEXT_BYTE * array_bytes(shared.cases[case.name]))
+        elif folder is not None:
+            sides.append(side_bytes(challenge.reference, case, reference_bytes(challenge, folder, case)))
+        content = (contents or {}).get(case.name)
+        if isinstance(content, Annotations):
+            sides.append(BYTES_PER_TEXT_BYTE * array_bytes(content))
+        elif content is not None and files is not None:
+            sides.append(side_bytes(challenge.submission, case, submission_bytes(files, content)))
+        needs.append(CASE_BYTES + 3 * max(sides) // 2)
+    return needs
+
+
+def side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
+    """Memory that reading one side of a case takes.
+
+    >>> from evaluation.challenge import Challenge
+    >>> rules = Challenge.from_preset("monusac2020", name="an example")
+    >>> case = Case("image", "patient", 1000, 1000)
+    >>> side_bytes(rules.reference, case, 200_000), side_bytes(rules.submission, case, 200_000)
+    (2000000, 16200000)
+    """
+    if FORMATS[rules.format].dense:
+        return BYTES_PER_PIXEL * case.height * case.width + file_bytes
+    return BYTES_PER_TEXT_BYTE * file_bytes
+
+
+def reference_bytes(challenge: Challenge, folder: Path, case: Case) -> int:
+    """Bytes of the reference files of a case, unpacked; 0 where they cannot be opened, which is told when they are."""
+    total = 0
+    with suppress(InputFault, OSError):
+        for file in reference_files(challenge, folder, case):
+            total += sum(unpacked_bytes(name, (folder / name).stat().st_size) for name in names_of(file))
+    return total
+
+
+def submission_bytes(files: SubmissionFiles, content: Sequence[CaseFile]) -> int:
+    """Bytes of the files that a submission has for a case, unpacked; 0 where they cannot be opened."""
+    total = 0
+    with suppress(InputFault, OSError, RuntimeError):
+        for file in content:
+            total += sum(unpacked_bytes(name, files.size(name)) for name in names_of(file))
+    return total
+
+
+def names_of(file: CaseFile) -> list[str]:
+    names = (file.name, file.class_map_name, file.class_table_name, file.segments_name)
+    return [name for name in names if name is not None]
+
+
+def unpacked_bytes(name: str, size: int) -> int:
+    """Bytes of a file, or about what is in it if it is packed with gzip."""
+    return size * GZIP_RATIO if name.endswith(".gz") else size
+
+
+def array_bytes(said: Annotations) -> int:
+    """Bytes of the coordinates or runs that are in memory already."""
+    arrays = (
+        part.run_start if isinstance(part, Instances) else getattr(part, "points_xy", None) for part in said.parts
+    )
+    return sum(array.nbytes for array in arrays if array is not None)
+
+
+# --- what there is ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLeft:
+    """Bytes that all processes ``together`` can still take, and ``each`` of them; ``UNLIMITED`` if unknown."""
+
+    together: int = UNLIMITED
+    each: int = UNLIMITED
+
+
+def memory_left(root: Path = Path("/")) -> MemoryLeft:
+    """What the machine, the control groups (version 1 and 2) and the limits of this process leave.
+
+    root   where proc and sys lie
+    """
+    own = sizes_in(root / "proc/self/status")
+    each = [
+        limit - 1024 * own.get(used, 0)
+        for limit, used in (
+            (resource.getrlimit(resource.RLIMIT_DATA)[0], "VmData:"),
+            (resource.getrlimit(resource.RLIMIT_AS)[0], "VmSize:"),
+        )
+        if limit != resource.RLIM_INFINITY
+    ]
+    machine = sizes_in(root / "proc/meminfo").get("MemAvailable:")
+    together = [*left_in_groups(root), *([] if machine is None else [1024 * machine])]
+    return MemoryLeft(max(min(together, default=UNLIMITED), 0), max(min(each, default=UNLIMITED), 0))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFiles:
+    """Where a version of control groups is mounted, and what its files are called."""
+
+    mounts: tuple[str, ...]
+    limit: str
+    used: str
+    cached: tuple[str, str]
+
+
+GROUPS_1 = GroupFiles(
+    ("sys/fs/cgroup/memory",),
+    "memory.limit_in_bytes",
+    "memory.usage_in_bytes",
+    ("total_active_file", "total_inactive_file"),
+)
+GROUPS_2 = GroupFiles(
+    ("sys/fs/cgroup", "sys/fs/cgroup/unified"), "memory.max", "memory.current", ("active_file", "inactive_file")
+)
+
+
+def left_in_groups(root: Path) -> list[int]:
+    """What each control group of this process that limits memory leaves: the limit, less what is used and not cache."""
+    left = []
+    for line in text_of(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        kind = GROUPS_1 if controllers else GROUPS_2
+        parts = [part for part in path.split("/") if part]
+        if ".." in parts:  # a group outside of what this process can see
+            parts = []
+        for mount in kind.mounts:
+            for depth in range(len(parts) + 1):  # a parent's limit holds as well
+                folder = root.joinpath(mount, *parts[:depth])
+                limit, used = (text_of(folder / name).strip() for name in (kind.limit, kind.used))
+                if limit.isdecimal() and used.isdecimal():
+                    cached = sizes_in(folder / "memory.stat")
+                    left.append(int(limit) - int(used) + sum(cached.get(name, 0) for name in kind.cached))
+    return left
+
+
+def text_of(path: Path) -> str:
+    """What is in a small file; nothing if it is not there."""
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def sizes_in(path: Path) -> dict[str, int]:
+    """The lines ``name number …`` of a file."""
+    words = (line.split() for line in text_of(path).splitlines())
+    return {word[0]: int(word[1]) for word in words if len(word) > 1 and word[1].isdecimal()}
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How tasks are worked on.
+
+    workers         processes
+    is_in_process   whether the main process does the work itself
+    may_shrink      whether one worker alone goes on if one of several is lost
+    case_bytes      what the largest case needs, by our estimate
+    left_bytes      what all processes can still take together
+    """
+
+    workers: int
+    is_in_process: bool
+    may_shrink: bool
+    case_bytes: int = 0
+    left_bytes: int = UNLIMITED
+
+
+def plan_workers(
+    asked: int | None,
+    cases: Sequence[Case],
+    needs: Sequence[int],
+    memory: MemoryLeft | None = None,
+    processors: int | None = None,
+) -> Plan:
+    """As many workers as were asked for, else as there are processors and as fit into the memory, at least one.
+
+    needs        of each case, from ``memory_needs``
+    memory       None: what is left now
+    processors   None: those this process may use (affinity, limits of containers)
+    """
+    memory = memory_left() if memory is None else memory
+    largest = max(needs, default=0)
+    pixels = sum(case.height * case.width for case in cases)
+    workers = asked or 1
+    if asked is None and len(cases) > 1 and pixels >= POOL_FROM_PX:
+        at_once = min(max(largest, BYTES_AT_ONCE), sum(needs))
+        fitting = (memory.together - MAIN_BYTES) // (WORKER_BYTES + at_once)
+        workers = max(1, min(processors or usable_processors(), fitting))
+    fits_easily = 2 * largest <= min(memory.together, memory.each)
+    return Plan(workers, workers == 1 and fits_easily, asked is None, largest, memory.together)
+
+
+def usable_processors() -> int:
+    """Processors this process may use: its affinity, and the limits of its container."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
+def batches(items: Sequence[Item], needs: Sequence[int], workers: int) -> list[list[Item]]:
+    """The items in order, in lists for the workers; those in a list need no more memory than the largest item may.
+
+    >>> batches("abcdefg", [1] * 7, workers=2)
+    [['a', 'b', 'c', 'd'], ['e', 'f', 'g']]
+    >>> batches("abc", [BYTES_AT_ONCE - 1, 1, 1], workers=1)
+    [['a', 'b'], ['c']]
+    """
+    most = min(CASES_AT_ONCE, -(-len(items) // workers))
+    bytes_at_once = max([BYTES_AT_ONCE, *needs])
+    found: list[list[Item]] = []
+    held = 0
+    for item, needed in zip(items, needs, strict=True):
+        if not found or len(found[-1]) == most or held + needed > bytes_at_once:
+            found.append([])
+            held = 0
+        found[-1].append(item)
+        held += needed
+    return found
+
+
+# --- the pool ---------------------------------------------------------------------------------------------------------
+
+
+def run_tasks(
+    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan, progress: Progress | None
+) -> Iterator[Outcome]:
+    """Apply a function to all tasks; outcomes in the order of the tasks.
+
+    Raises WorkerDied if a worker is lost, or if memory runs out where it is not a file's fault.
+    """
+    workers = max(1, min(plan.workers, len(tasks)))
+    done = 0
+    while done < len(tasks):
+        try:
+            for outcome in outcomes_of(function, tasks[done:], workers, plan):
+                done += 1
+                if progress is not None:
+                    progress(done, len(tasks))
+                yield outcome
+        except WorkerDied:
+            if workers == 1 or not plan.may_shrink:
+                raise
+            workers = 1
+
+
+def outcomes_of(
+    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int, plan: Plan
+) -> Iterator[Outcome]:
+    """Outcomes in order, from the main process or from a pool."""
+    if workers > 1 or not plan.is_in_process:
+        yield from in_pool(function, tasks, workers, plan)
+        return
+    for task in tasks:
+        try:
+            outcome = function(*task)
+        except MemoryError as error:
+            raise out_of_memory("the main process", plan) from error
+        yield outcome
+
+
+def in_pool(
+    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int, plan: Plan
+) -> Iterator[Outcome]:
+    """Outcomes in order, from worker processes, which are gone when this ends, however it ends."""
+    from joblib.externals.loky import ProcessPoolExecutor, process_executor
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    process_executor.kill_process_tree = kill_worker
+    if memory_left().each < CASE_BYTES:  # no room for the threads of a pool, which would never end
+        raise out_of_memory("the main process", plan)
+    start_trackers()
+    threads = str(max(1, usable_processors() // workers))
+    pool = ProcessPoolExecutor(
+        workers,
+        initializer=stand_in_front,
+        env={"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
+    )
+    finished = False
+    try:
+        waiting = deque(pool.submit(function, *task) for task in tasks)
+        while waiting:
+            yield waiting.popleft().result()
+        finished = True
+    except BrokenProcessPool as error:
+        raise WorkerDied(lost_worker(workers, plan)) from error
+    except MemoryError as error:
+        raise out_of_memory(f"one of {workers} workers" if workers > 1 else "the only worker", plan) from error
+    finally:
+        if not finished:
+            for process in list((pool._processes or {}).values()):
+                kill_worker(process)
+        with suppress(RuntimeError):  # not even the thread of the pool could be started
+            pool.shutdown(kill_workers=not finished)
+
+
+def kill_worker(process: Any, use_psutil: bool = True) -> None:
+    """In the place of loky's own, which needs pgrep or psutil; small images have neither. Workers have no children."""
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)
+    process.join()
+
+
+def start_trackers() -> None:
+    """Start the two processes that remove what lost workers leave behind, without stderr.
+
+    They end after this process, and a warning of theirs would stand behind the last line, the one that people read.
+    """
+    from multiprocessing import resource_tracker as tracker_of_python
+
+    from joblib.externals.loky.backend import resource_tracker as tracker_of_loky
+
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        tracker_of_python.ensure_running()
+        tracker_of_loky.ensure_running()
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def stand_in_front() -> None:
+    """Where memory runs out, the kernel shall end this process, not the main one, which has to tell about it."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def lost_worker(workers: int, plan: Plan) -> Finding:
+    got = "ended without an answer, most often killed for memory"
+    if workers == 1:
+        return Finding("worker-died", "the only worker", got, memory_for_the_largest(plan), "Run with more memory.")
+    return Finding(
+        "worker-died",
+        f"one of {workers} workers",
+        got,
+        "enough memory for all workers at once",
+        "Run again with '--workers 1' or with more memory.",
+    )
+
+
+def out_of_memory(where: str, plan: Plan) -> WorkerDied:
+    fix = "Run with more memory, or with a higher limit for each process."
+    return WorkerDied(Finding("worker-died", where, "ran out of memory", memory_for_the_largest(plan), fix))
+
+
+def memory_for_the_largest(plan: Plan) -> str:
+    return f"enough memory for the largest case, by our estimate {plan.case_bytes / 1e6:,.0f} MB"

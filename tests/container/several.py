@@ -1,0 +1,128 @@
+"""Runs in the image: scores several submissions one after the other, each by the program as the platform starts it.
+
+    python several.py LIST
+
+LIST is a JSON list of ``{"name", "submission", "ground_truth", "arguments", "seconds", "kill_a_worker"}``. For each of
+them ``/input``, ``/output`` and the ground truth's folder lead to its own folders, and ``python -m evaluation score``,
+the entrypoint of the image, runs in a process of its own under the limits of the container. Prints a line of JSON for
+each: exit code, both outputs, files, seconds, and the processes that it left behind; at last the memory of all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+INPUT, OUTPUT, GROUND_TRUTH = Path("/tmp/input"), Path("/tmp/output"), Path("/tmp/ground_truth")
+CGROUP_1 = Path("/sys/fs/cgroup/memory")
+CGROUP_2 = Path("/sys/fs/cgroup")
+
+
+def main() -> None:
+    for given in json.loads(Path(sys.argv[1]).read_text()):
+        print(json.dumps({"name": given["name"], **run(given)}), flush=True)
+    print(json.dumps({"name": None, "peak_bytes": peak_bytes()}), flush=True)
+
+
+def run(given: dict[str, Any]) -> dict[str, Any]:
+    for link, target in ((INPUT, given["submission"]), (GROUND_TRUTH, given["ground_truth"])):
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+    shutil.rmtree(OUTPUT, ignore_errors=True)
+    OUTPUT.mkdir()
+    command = [sys.executable, "-m", "evaluation", "score", *given["arguments"]]
+    largest = Largest()
+    began = time.monotonic()
+    with Path("/tmp/out").open("w+b") as out, Path("/tmp/err").open("w+b") as err:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+        killed = kill_a_worker(process) if given["kill_a_worker"] else None
+        code: int | None
+        try:
+            code = process.wait(given["seconds"])
+        except subprocess.TimeoutExpired:
+            code = None
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        took = time.monotonic() - began
+        left = others()
+        out.seek(0)
+        err.seek(0)
+        texts = out.read().decode("utf-8", "backslashreplace"), err.read().decode("utf-8", "backslashreplace")
+    files = {path.name: path.read_bytes().decode() for path in OUTPUT.iterdir()}
+    return {
+        "code": code, "out": texts[0], "err": texts[1], "files": files, "seconds": took,
+        "left": left, "killed": killed, "anonymous_bytes": largest.stop(),
+    }  # fmt: skip
+
+
+def kill_a_worker(process: subprocess.Popen[bytes]) -> bool:
+    """Kill the first worker that is seen, as the kernel does where memory runs out; false: there was none."""
+    while process.poll() is None:
+        for path in Path("/proc").iterdir():
+            if path.name.isdigit() and b"popen_loky" in (path / "cmdline").read_bytes():
+                os.kill(int(path.name), signal.SIGKILL)
+                return True
+        time.sleep(0.02)
+    return False
+
+
+def others() -> list[int]:
+    """Processes beside this one, after those that have just ended were waited for."""
+    until = time.monotonic() + 2.0
+    while True:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass
+        running = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+        found = [process for process in running if process != os.getpid()]
+        if not found or time.monotonic() > until:
+            return found
+        time.sleep(0.05)
+
+
+class Largest(threading.Thread):
+    """Watches the anonymous memory of the container, which is that of its processes without what is read from files."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.ended = threading.Event()
+        self.bytes = 0
+        self.start()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.05):
+            self.bytes = max(self.bytes, anonymous_bytes())
+
+    def stop(self) -> int:
+        self.ended.set()
+        self.join()
+        return self.bytes
+
+
+def anonymous_bytes() -> int:
+    for path, key in ((CGROUP_1 / "memory.stat", "total_rss"), (CGROUP_2 / "memory.stat", "anon")):
+        if path.is_file():
+            return int(dict(line.split() for line in path.read_text().splitlines())[key])
+    return 0
+
+
+def peak_bytes() -> int | None:
+    """The most that the container ever held, with what was read from files and /tmp; None: the kernel does not tell."""
+    for path in (CGROUP_1 / "memory.max_usage_in_bytes", CGROUP_2 / "memory.peak"):
+        if path.is_file():
+            return int(path.read_text())
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""A small challenge in every format, made from the example files of ``evaluation.examples``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from evaluation.challenge import Challenge, FormatRules
+from evaluation.examples import example_files
+from evaluation.model import Case
+
+CASES = (
+    Case("c1", "P1", 20, 30, 0.25, 0),
+    Case("c2", "P1", 20, 30, 0.25, 1),
+    Case("c3", "P2", 20, 30, 0.25, 2),
+)
+CLASSES = ("Epithelial", "Lymphocyte")
+VALUES = {"Epithelial": 1, "Lymphocyte": 2}
+CHANNELS = {"Epithelial": 0, "Lymphocyte": 3}
+OUTLINES = {"vertices": "exact", "vanished": "drop", "origin": "pixel_corner"}
+COLOURS = {"colours": {"Epithelial": "#ff0000", "Lymphocyte": "#ffff00"}, "border_colour": "#00ff00"}
+
+SIDES: dict[str, dict[str, Any]] = {
+    "aperio_xml": {**OUTLINES, "files": "{group}/{case}.xml"},
+    "asap_xml outlines": {**OUTLINES, "files": "{case}.xml", "shape": "outline"},
+    "asap_xml points": {"files": "{case}.xml", "shape": "point", "origin": "pixel_corner"},
+    "geojson outlines": {**OUTLINES, "files": "{case}.geojson", "shape": "outline"},
+    "geojson points": {"files": "{case}.geojson", "shape": "point", "origin": "pixel_centre"},
+    "polygons_json": {**OUTLINES, "files": "{case}.json", "units": "px"},
+    "polygons_json in mm": {**OUTLINES, "files": "{case}.json", "units": "mm"},
+    "points_json": {"files": "{case}.json", "origin": "pixel_centre", "units": "um"},
+    "points_json by class": {"files": "{case}/{class}.json", "origin": "pixel_corner", "units": "px"},
+    "points_csv": {"files": "{case}.csv", "origin": "pixel_centre", "units": "px"},
+    "points_csv shared": {"files": "points.csv", "origin": "pixel_centre", "units": "px", "case_key": "{case}.png"},
+    "points_csv without header": {
+        "files": "{case}.csv", "origin": "pixel_centre", "units": "px",
+        "columns": ("x", "y", "class"), "class_values": {"Epithelial": 0, "Lymphocyte": 1},
+    },
+    "nucls_csv": {**OUTLINES, "files": "{case}.csv", "class_column": "main_classification"},
+    "midog_json": {"files": "{case}.json", "origin": "pixel_centre"},
+    "midog_json shared": {"files": "all.json", "origin": "pixel_centre", "case_key": "{case}.tiff"},
+    "coco_json": {**OUTLINES, "files": "{case}.json"},
+    "coco_json shared": {**OUTLINES, "files": "all.json", "case_key": "{case}.png"},
+    "coco_panoptic": {"files": "{case}.png", "segments": "{case}.json"},
+    "coco_panoptic shared": {"files": "{case}.png", "segments": "panoptic.json"},
+    "rle_csv": {"files": "codes.csv", "pixel_order": "column", "first_pixel": 1},
+    "rle_csv by rows": {"files": "codes.csv", "pixel_order": "row", "first_pixel": 0},
+    "label_image by class": {"files": "{case}/{class}.tif"},
+    "label_image class map npy": {"files": "{case}.npy", "class_map": "{case}_class.npy", "class_values": VALUES},
+    "label_image class map tif": {"files": "{case}.tif", "class_map": "{case}_class.tif", "class_values": VALUES},
+    "label_image class map png": {"files": "{case}.png", "class_map": "{case}_class.png", "class_values": VALUES},
+    "label_image class table": {"files": "{case}.png", "class_table": "{case}.csv"},
+    "label_image channel npz": {"files": "{case}.npz", "class_channel": 1, "class_values": VALUES},
+    "label_image channel mha": {"files": "{case}.mha", "class_channel": 0, "class_values": VALUES},
+    "nary_mat": {"files": "{group}/{case}/{class}/*.mat"},
+    "nary_mat class map": {"files": "{case}.mat", "class_map": "{case}_class.mat", "class_values": VALUES},
+    "hovernet_mat": {"files": "{case}.mat", "class_values": VALUES},
+    "conic_array": {"files": "pred.npy", "class_values": VALUES},
+    "pannuke_masks": {"files": "{case}.npy", "class_values": CHANNELS},
+    "pannuke_masks shared": {"files": "masks.npy", "class_values": CHANNELS},
+    "colour_map": {"files": "{case}.png", "border": "remove", **COLOURS},
+    "colour_map dilated": {"files": "{case}.png", "border": "remove_and_dilate", **COLOURS},
+}  # fmt: skip
+
+
+def rules_of(kind: str) -> dict[str, Any]:
+    """The keys of one side, its format among them."""
+    return {"format": kind.split()[0], **SIDES[kind]}
+
+
+def challenge_document(kind: str, cases: tuple[Case, ...] = CASES) -> dict[str, Any]:
+    """A whole challenge whose reference and submission have the same format."""
+    side = rules_of(kind)
+    points = FormatRules(**side).are_points
+    reference: dict[str, Any] = {**side, "files": side["files"].replace("*", "1")}
+    if not points:
+        reference |= {"overlap": "keep", "overlap_scope": "image"}
+    for key in ("files", "class_map", "class_table", "segments"):
+        if key in reference:
+            reference[key] = f"reference/{reference[key]}"
+    iou = {"name": "iou_above", "rule": "iou_above", "threshold": 0.5}
+    near = {"name": "near", "rule": "centroid_closest_first", "radius_px": 3.0}
+    rules = [{**rule, "class_aware": False, "ties": "first_pixel"} for rule in ([near] if points else [iou, near])]
+    return {
+        "format_version": 1,
+        "name": f"Example of {kind}",
+        "classes": [{"name": name} for name in CLASSES],
+        "reference": reference,
+        "submission": {**side, "missing_case": "worst", "missing_class_file": "empty"},
+        "matching": {"rules": rules},
+        "metrics": {"families": ["detection", "classification", "segmentation", "panoptic"], "boundary": "open"},
+        "aggregation": {"unit": "group", "undefined": "skip"},
+        "cases": cases,
+    }
+
+
+def write_challenge(kind: str, folder: Path) -> tuple[Path, Path]:
+    """Write a challenge and a perfect submission; returns both folders."""
+    document = challenge_document(kind)
+    challenge = Challenge.build(document)
+    for rules, root in ((challenge.reference, folder / "challenge"), (challenge.submission, folder / "submission")):
+        for name, content in example_files(challenge, rules, challenge.cases).items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    rows = [f"{c.name},{c.group},{c.height},{c.width},{c.spacing_um},{c.index}" for c in CASES]
+    header = "case,group,height,width,spacing_um,index"
+    (folder / "challenge" / "cases.csv").write_text("\n".join([header, *rows, ""]))
+    (folder / "challenge" / "challenge.toml").write_text(toml({k: v for k, v in document.items() if k != "cases"}))
+    return folder / "challenge", folder / "submission"
+
+
+def toml(document: dict[str, Any]) -> str:
+    """A document as TOML, all on single lines."""
+    return "".join(f"{key} = {toml_value(value)}\n" for key, value in document.items())
+
+
+def toml_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {toml_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else f'"{value}"'

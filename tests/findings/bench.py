@@ -1,0 +1,97 @@
+"""Where fixtures build their inputs: a challenge and a submission in a folder, to be broken, and the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from every_format import challenge_document, toml
+
+from evaluation.challenge import Challenge
+from evaluation.cli import run
+from evaluation.examples import example_files, image_bytes
+from evaluation.model import Case
+
+Fixture = Callable[["Bench"], str]
+SLIDES = (Case("case_017", "P1", 20, 30, 0.25, 0), Case("case_018", "P2", 20, 30, 0.25, 1))
+PATIENTS = (Case("P1_1", "P1", 20, 30, 0.25, 0), Case("P1_2", "P1", 20, 30, 0.25, 1))
+FOUR_CLASSES = [{"name": name} for name in ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")]
+
+
+class Bench:
+    """An empty folder, which is the working directory, and commands that run in this process."""
+
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
+        patch.chdir(folder)
+        self.capture = capture
+        self.patch = patch
+
+    def make(
+        self,
+        kind: str,
+        *,
+        cases: tuple[Case, ...] = SLIDES,
+        submission: Mapping[str, Any] | None = None,
+        reference: Mapping[str, Any] | None = None,
+        **tables: Any,
+    ) -> None:
+        """Write a challenge and a perfect submission in a format; keys of ``submission`` and ``reference`` win."""
+        document = challenge_document(kind, cases) | tables
+        document["submission"] |= submission or {}
+        document["reference"] |= reference or {}
+        challenge = Challenge.build(document)
+        for rules, folder in ((challenge.reference, "challenge"), (challenge.submission, "submission")):
+            for name, content in example_files(challenge, rules, cases).items():
+                self.write(f"{folder}/{name}", content)
+        rows = [f"{c.name},{c.group},{c.height},{c.width},{c.spacing_um},{c.index}" for c in cases]
+        self.write("challenge/cases.csv", "\n".join(["case,group,height,width,spacing_um,index", *rows, ""]))
+        self.write("challenge/challenge.toml", toml({key: v for key, v in document.items() if key != "cases"}))
+
+    def write(self, name: str, content: bytes | str | Any) -> Path:
+        """A file with bytes, a text, an array in the format of its suffix, or else a value as JSON."""
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str):
+            content = content.encode()
+        elif hasattr(content, "dtype"):
+            content = image_bytes(content, name)
+        elif not isinstance(content, bytes):
+            content = json.dumps(content).encode()
+        path.write_bytes(content)
+        return path
+
+    def replace(self, name: str, before: str, after: str) -> None:
+        """Change a text in a file, in which it must be."""
+        text = Path(name).read_text()
+        assert before in text
+        Path(name).write_text(text.replace(before, after, 1))
+
+    def run(self, *arguments: object) -> str:
+        """All that a command prints."""
+        self.capture.readouterr()
+        run([str(argument) for argument in arguments])
+        printed = self.capture.readouterr()
+        return printed.out + printed.err
+
+    def validate(self, submission: str = "submission") -> str:
+        return self.run("validate", "--challenge", "challenge", "--submission", submission)
+
+    def score(self, *more: object) -> str:
+        return self.run("score", "--challenge", "challenge", "--submission", "submission", "--output", "out", *more)
+
+    def convert(self, source: str, *more: object, to: str = "geojson") -> str:
+        """Convert a file of the working directory."""
+        return self.run("convert", source, "converted", "--to", to, *more)
+
+
+def line_with(code: str, printed: str) -> str:
+    """The line about a code: one of those that are printed, or what follows the introduction of the last line."""
+    lines = printed.splitlines()
+    for line in lines:
+        if line.startswith(f"[{code}] "):
+            return line
+    assert f": [{code}] " in printed, f"no line about {code} in:\n{printed}"
+    return lines[-1][lines[-1].index(f"[{code}] ") :]

@@ -1,0 +1,166 @@
+"""Reading mutated inputs within limits of time and memory."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import re
+import resource
+import signal
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from every_format import CASES, SIDES, challenge_document
+
+from evaluation.challenge import Challenge
+from evaluation.errors import EvaluationError
+from evaluation.examples import example_files
+from evaluation.formats.bounded_json import read_json
+from evaluation.kit import packed
+from evaluation.pipeline import ReceivedSubmission, receive_submission
+from evaluation.reading import read_prediction, read_shared, submission_side
+from evaluation.submission import SubmissionFiles, collection_findings, find_case_files
+from fuzz.mutate import mutated
+
+MEMORY_BYTES = 2 << 30  # address space beyond what the libraries take
+SECONDS = 2.0
+KINDS = (*SIDES, "zip", "predictions.json")
+
+
+class MemoryFiles(SubmissionFiles):
+    """Files that are in memory."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files = files
+        self.names = tuple(sorted(files))
+
+    def size(self, name: str) -> int:
+        return len(self.files[name])
+
+    def open(self, name: str) -> BinaryIO:
+        return io.BytesIO(self.files[name])
+
+
+def make_target(kind: str) -> tuple[dict[str, bytes], Callable[[dict[str, bytes]], None]]:
+    """Valid files of a kind, and the function that reads them once one of them was mutated."""
+    if kind == "zip":
+        return zip_target()
+    document = challenge_document("polygons_json" if kind == "predictions.json" else kind, CASES[:2])
+    if kind == "predictions.json":
+        document["submission"] |= {"socket": "nuclei", "case_key": "{case}.tif"}
+    challenge = Challenge.build(document)
+    files = example_files(challenge, challenge.submission, challenge.cases)
+    if kind == "predictions.json":
+        files = {"predictions.json": jobs(), **{f"job{i}/output/nuclei.json": b'{"polygons": []}' for i in (0, 1)}}
+
+    def read(files: dict[str, bytes]) -> None:
+        stored = MemoryFiles(files)
+        layout = find_case_files(
+            stored, challenge, lambda stream, where: read_json(stream, where=where, limits=challenge.limits)
+        )
+        contents: dict = dict(layout.files)
+        if layout.shared_files:
+            shared = read_shared(submission_side(challenge, stored), challenge.cases, layout.shared_files)
+            collection_findings(challenge, shared.mentioned, shared.unknown)
+            contents = dict(shared.cases)
+            if shared.faults:
+                raise EvaluationError(*shared.faults)
+        for case in challenge.cases:
+            if case.name in contents:
+                read_prediction(challenge, stored, case, contents[case.name])
+
+    return files, read
+
+
+def jobs() -> bytes:
+    document = [
+        {
+            "pk": f"job{index}",
+            "status": "Succeeded",
+            "inputs": [{"image": {"name": f"{case.name}.tif"}, "socket": {"slug": "image", "super_kind": "Image"}}],
+            "outputs": [
+                {
+                    "socket": {
+                        "slug": "nuclei",
+                        "super_kind": "File",
+                        "relative_path": "nuclei.json",
+                        "kind": "Multiple polygons",
+                    }
+                }
+            ],
+        }
+        for index, case in enumerate(CASES[:2])
+    ]
+    return json.dumps(document).encode()
+
+
+def zip_target() -> tuple[dict[str, bytes], Callable[[dict[str, bytes]], None]]:
+    challenge = Challenge.build(challenge_document("label_image by class", CASES[:2]))
+    archive = packed(example_files(challenge, challenge.submission, challenge.cases))
+    path = Path(f"/dev/shm/fuzz-{random.getrandbits(64):x}.zip") if Path("/dev/shm").is_dir() else Path("fuzz.zip")
+
+    def read(files: dict[str, bytes]) -> None:
+        path.write_bytes(files["submission.zip"])
+        try:
+            received: ReceivedSubmission = receive_submission(challenge, path)
+            for case in challenge.cases:
+                if case.name in received.contents:
+                    read_prediction(challenge, received.files, case, received.contents[case.name])
+            received.files.close()
+        finally:
+            path.unlink()
+
+    return {"submission.zip": archive}, read
+
+
+def inputs_of(files: dict[str, bytes], kind: str, seed: int, numbers: range) -> Iterator[tuple[int, dict[str, bytes]]]:
+    """Mutated copies of the files; in each of them one file differs."""
+    names = sorted(files)
+    for number in numbers:
+        chance = random.Random(f"{kind}/{seed}/{number}")
+        name = chance.choice(names)
+        yield number, {**files, name: mutated(files[name], chance)}
+
+
+def fuzz(kind: str, seed: int, numbers: range) -> tuple[Counter[str], list[str]]:
+    """Read the inputs; how they ended, and what must not have happened."""
+    files, read = make_target(kind)
+    read(files)  # and what is imported for it
+    used = int(re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
+    signal.signal(signal.SIGPROF, too_slow)
+    ended: Counter[str] = Counter()
+    failures: list[str] = []
+    for number, given in inputs_of(files, kind, seed, numbers):
+        signal.setitimer(signal.ITIMER_PROF, 3 * SECONDS)  # stops what would never end; below, what is too slow is told
+        began = time.process_time()
+        try:
+            read(given)
+            ended["read"] += 1
+        except EvaluationError as error:
+            ended[error.findings[0].code] += 1
+            str(error)
+        except BaseException:  # noqa: BLE001 (whatever it is, it is a failure)
+            failures.append(failure(kind, number, given, files, traceback.format_exc()))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        if (spent := time.process_time() - began) > SECONDS:
+            failures.append(failure(kind, number, given, files, f"{spent:.1f} s"))
+    return ended, failures
+
+
+def too_slow(*_: object) -> None:
+    raise TimeoutError("slow")
+
+
+def failure(kind: str, number: int, given: dict[str, bytes], files: dict[str, bytes], why: str) -> str:
+    folder = Path("fuzz-failures")
+    folder.mkdir(exist_ok=True)
+    name = next((name for name in given if given[name] != files[name]), "unchanged")
+    path = folder / f"{kind}-{number}-{name}".replace("/", "_").replace(" ", "_")
+    path.write_bytes(given.get(name, b""))
+    return f"{kind} input {number} ({path}): {why}"

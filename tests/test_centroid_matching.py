@@ -1,0 +1,325 @@
+"""Matching by the distance of centroids: against slow literal versions, by hand, and on the points of a real slide."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from itertools import permutations
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from literal import images, instances_of, pairs_of_images
+from scipy.optimize import linear_sum_assignment
+
+from evaluation.instances.labels import instances_from_labels
+from evaluation.matching import (
+    centroid_assignment,
+    distances,
+    match_centroid_assignment,
+    match_centroid_closest_first,
+    overlap_table,
+)
+from evaluation.model import Instances
+
+RULES = [match_centroid_closest_first, match_centroid_assignment]
+BOTH_RULES = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+
+
+def points_of(points_yx, classes=None) -> Instances:
+    points = np.array(points_yx, float).reshape(-1, 2)
+    none = np.empty(0, np.int64)
+    return Instances(
+        shape_yx=(100, 130),
+        class_id=np.ones(len(points), np.int16) if classes is None else np.array(classes, np.int16),
+        source_id=np.arange(len(points)),
+        run_start=none,
+        run_stop=none,
+        run_instance=none.astype(np.int32),
+        point_yx=points,
+    )
+
+
+def pairs_of(matches) -> list[tuple[int, int]]:
+    return list(zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True))
+
+
+# Few places, so that points coincide and distances are equal, in halves, so that all is exact.
+places = st.tuples(st.integers(0, 8), st.integers(0, 8)).map(lambda place: (place[0] / 2, place[1] / 2))
+nuclei = st.lists(st.tuples(places, st.integers(1, 2)), max_size=7)
+radii = st.sampled_from([0, 0.5, 1, 2.5, 30])
+
+
+def closest_first(reference, prediction, radius, class_aware) -> list[tuple[int, int]]:
+    """The definition: look for the closest pair of all that are left, again and again."""
+    left, right, pairs = dict(enumerate(reference)), dict(enumerate(prediction)), []
+    while True:
+        candidates = [
+            ((py - qy) ** 2 + (px - qx) ** 2, (py, px, c), (qy, qx, d), i, j)
+            for i, ((py, px), c) in left.items()
+            for j, ((qy, qx), d) in right.items()
+            if (py - qy) ** 2 + (px - qx) ** 2 <= radius**2 and (c == d or not class_aware)
+        ]
+        if not candidates:
+            return sorted(pairs)
+        *_, i, j = min(candidates)
+        pairs.append((i, j))
+        del left[i], right[j]
+
+
+def split(side):
+    return points_of([place for place, _ in side], [c for _, c in side])
+
+
+@settings(max_examples=150)
+@given(nuclei, nuclei, radii, st.booleans(), st.sampled_from([1, 1 << 21]))
+def test_closest_first_equals_its_definition(reference, prediction, radius, class_aware, at_once):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distances, "PAIRS_AT_ONCE", at_once)
+        matches = match_centroid_closest_first(
+            split(reference), split(prediction), radius_px=radius, class_aware=class_aware
+        )
+    assert pairs_of(matches) == closest_first(reference, prediction, radius, class_aware)
+
+
+def best_assignment(reference, prediction, radius, class_aware) -> tuple[int, float]:
+    """The most pairs and their least total distance, by trying everything."""
+    if len(reference) > len(prediction):
+        reference, prediction = prediction, reference
+    cost = [
+        [np.hypot(py - qy, px - qx) if c == d or not class_aware else np.inf for (qy, qx), d in prediction]
+        for (py, px), c in reference
+    ]
+    best = (0, 0.0)
+    for chosen in permutations(range(len(prediction)), len(reference)):
+        found = [cost[i][j] for i, j in enumerate(chosen) if cost[i][j] <= radius]
+        best = max(best, (len(found), -sum(found)))
+    return best[0], -best[1]
+
+
+few_nuclei = st.lists(st.tuples(places, st.integers(1, 2)), max_size=5)
+
+
+@settings(max_examples=150)
+@given(few_nuclei, few_nuclei, radii, st.booleans(), st.sampled_from([0, 1 << 14]), st.sampled_from([1, 1 << 21]))
+def test_assignment_is_the_best_of_all(reference, prediction, radius, class_aware, dense, at_once):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(centroid_assignment, "DENSE_ENTRIES", dense)
+        patch.setattr(distances, "PAIRS_AT_ONCE", at_once)
+        matches = match_centroid_assignment(
+            split(reference), split(prediction), radius_px=radius, class_aware=class_aware
+        )
+    pairs = pairs_of(matches)
+    assert len({i for i, _ in pairs}) == len({j for _, j in pairs}) == len(pairs)
+    length = [np.hypot(*np.subtract(reference[i][0], prediction[j][0])) for i, j in pairs]
+    assert all(value <= radius for value in length)
+    assert not class_aware or all(reference[i][1] == prediction[j][1] for i, j in pairs)
+    assert (len(pairs), pytest.approx(sum(length))) == best_assignment(reference, prediction, radius, class_aware)
+
+
+def crowds(seed: int, references: int, predictions: int):
+    rng = np.random.default_rng(seed)
+    return [points_of(rng.uniform(0, 100, (n, 2)), rng.integers(1, 3, n)) for n in (references, predictions)]
+
+
+@pytest.mark.parametrize("radius", [2, 6, 25, 200])
+@pytest.mark.parametrize("dense", [0, 1 << 14])
+def test_assignment_of_a_crowd_costs_what_scipy_says(radius, dense, monkeypatch):
+    monkeypatch.setattr(centroid_assignment, "DENSE_ENTRIES", dense)
+    reference, prediction = crowds(1, 150, 130)
+    matches = match_centroid_assignment(reference, prediction, radius_px=radius, class_aware=False)
+    length = np.hypot(*(reference.point_yx[:, None] - prediction.point_yx).transpose(2, 0, 1))
+    penalised = np.where(length <= radius, length, 1e6)
+    best = penalised[linear_sum_assignment(penalised)]
+    found = length[matches.reference_index, matches.prediction_index]
+    assert len(found) == (best < 1e6).sum()
+    assert found.sum() == pytest.approx(best[best < 1e6].sum())
+
+
+@pytest.mark.parametrize(("references", "predictions"), [(12, 400), (400, 12)])
+@pytest.mark.parametrize("class_aware", [False, True])
+@BOTH_RULES
+def test_what_is_left_out_to_save_memory_matters_to_no_match(rule, class_aware, references, predictions, monkeypatch):
+    sides = crowds(2, references, predictions)
+    plain = rule(*sides, radius_px=30, class_aware=class_aware)
+    monkeypatch.setattr(distances, "nearest_of_each", lambda i, *_: np.ones(len(i), bool))
+    assert pairs_of(plain) == pairs_of(rule(*sides, radius_px=30, class_aware=class_aware))
+
+
+def test_a_pile_of_predictions_does_not_pile_up_pairs():
+    reference, prediction = points_of([(50, 50), (50, 53)]), points_of(np.full((5000, 2), 50.0))
+    assert len(distances.close_pairs(reference, prediction, radius_px=5, class_aware=False).reference) == 4
+
+
+@pytest.mark.parametrize("class_aware", [False, True])
+@BOTH_RULES
+@settings(max_examples=60)
+@given(nuclei, nuclei, radii, st.randoms(use_true_random=False))
+def test_the_order_of_points_does_not_matter(rule, class_aware, reference, prediction, radius, random):
+    def matched(left, right):
+        matches = rule(split(left), split(right), radius_px=radius, class_aware=class_aware)
+        return sorted((left[i], right[j]) for i, j in pairs_of(matches))
+
+    shuffled = [random.sample(side, len(side)) for side in (reference, prediction)]
+    assert matched(reference, prediction) == matched(*shuffled)
+
+
+@pytest.mark.parametrize("class_aware", [False, True])
+@BOTH_RULES
+@settings(max_examples=40)
+@given(pairs_of_images(overlap=False), st.sampled_from([0.5, 2, 9]), st.randoms(use_true_random=False))
+def test_the_order_of_outlines_does_not_matter(rule, class_aware, pair, radius, random):
+    (reference, classes), (prediction, prediction_classes) = pair
+
+    def matched(left, right):
+        sides = (
+            instances_of(reference[left], np.array(classes)[left]),
+            instances_of(prediction[right], np.array(prediction_classes)[right]),
+        )
+        pairs = pairs_of(rule(*sides, radius_px=radius, class_aware=class_aware))
+        return {(left[i], right[j]) for i, j in pairs}
+
+    plain = list(range(len(reference))), list(range(len(prediction)))
+    assert matched(*plain) == matched(*(random.sample(side, len(side)) for side in plain))
+
+
+@given(images(overlap=True))
+def test_centroids_are_exact_means_of_pixel_centres(side):
+    masks, classes = side
+    found = instances_of(masks, classes).centroids_yx()
+    assert found.shape == (len(masks), 2)
+    for mask, centroid in zip(masks, found.tolist(), strict=True):
+        means = [Fraction(int(axis.sum()), len(axis)) for axis in np.nonzero(mask)]
+        assert centroid == [float(mean) for mean in means]
+
+
+def test_instances_without_pixels_have_no_centroid_and_match_nothing():
+    masks = np.zeros((2, 4, 6), bool)
+    masks[1, 1, 2] = True
+    instances = instances_of(masks, [1, 1])
+    assert np.isnan(instances.centroids_yx()[0]).all()
+    for rule in RULES:
+        assert pairs_of(rule(instances, instances, radius_px=50, class_aware=False)) == [(1, 1)]
+
+
+@BOTH_RULES
+@pytest.mark.parametrize(("radius", "pairs"), [(5, 1), (4.999999, 0), (0, 0)])
+def test_exactly_the_radius_is_a_match(rule, radius, pairs):
+    assert len(rule(points_of([(10, 10)]), points_of([(13, 14)]), radius_px=radius, class_aware=False)) == pairs
+
+
+@BOTH_RULES
+def test_a_radius_of_zero_matches_what_coincides(rule):
+    reference, prediction = points_of([(10, 10.25), (3, 3)]), points_of([(3, 3.5), (10, 10.25)])
+    assert pairs_of(rule(reference, prediction, radius_px=0, class_aware=False)) == [(0, 1)]
+
+
+@BOTH_RULES
+@pytest.mark.parametrize("radius", [-1, float("inf"), float("nan")])
+def test_a_radius_that_is_none_is_refused(rule, radius):
+    with pytest.raises(ValueError, match="radius"):
+        rule(points_of([(1, 1)]), points_of([(1, 1)]), radius_px=radius, class_aware=False)
+
+
+@BOTH_RULES
+@pytest.mark.parametrize(("references", "predictions"), [(0, 0), (0, 3), (3, 0)])
+def test_an_empty_side_matches_nothing(rule, references, predictions):
+    sides = points_of([(1, 1)] * references), points_of([(1, 1)] * predictions)
+    matches = rule(*sides, radius_px=4, class_aware=True)
+    assert (len(matches), matches.reference_index.dtype, matches.union_px.dtype) == (0, np.int32, np.int64)
+
+
+def test_closest_first_and_assignment_differ_where_pairs_are_in_the_way():
+    """Columns 0 and 10 of the reference, 6 and 14 of the prediction: 6 takes 10, and 14 is too far from 0."""
+    reference, prediction = points_of([(0, 0), (0, 10)]), points_of([(0, 14), (0, 7)])
+    assert pairs_of(match_centroid_closest_first(reference, prediction, radius_px=8, class_aware=False)) == [(1, 1)]
+    assert pairs_of(match_centroid_assignment(reference, prediction, radius_px=8, class_aware=False)) == [
+        (0, 1),
+        (1, 0),
+    ]
+
+
+@BOTH_RULES
+def test_of_equal_distances_the_upper_then_the_left_nucleus_is_taken(rule):
+    middle, around = points_of([(5, 5)]), [(7, 5), (5, 7), (5, 3), (3, 5)]
+    assert pairs_of(rule(middle, points_of(around), radius_px=2, class_aware=False)) == [(0, 3)]
+    assert pairs_of(rule(middle, points_of(around[:3]), radius_px=2, class_aware=False)) == [(0, 2)]
+    assert pairs_of(rule(points_of(around), middle, radius_px=2, class_aware=False)) == [(3, 0)]
+
+
+@BOTH_RULES
+def test_class_aware_matching_passes_a_closer_nucleus_of_another_class(rule):
+    reference, prediction = points_of([(5, 5)], [2]), points_of([(5, 5), (5, 8)], [1, 2])
+    assert pairs_of(rule(reference, prediction, radius_px=4, class_aware=True)) == [(0, 1)]
+    assert pairs_of(rule(reference, prediction, radius_px=4, class_aware=False)) == [(0, 0)]
+
+
+@BOTH_RULES
+@given(pairs_of_images(overlap=True), st.booleans())
+def test_outlines_tell_what_their_pairs_share(rule, pair, table_given):
+    (reference, classes), (prediction, prediction_classes) = pair
+    sides = instances_of(reference, classes), instances_of(prediction, prediction_classes)
+    table = overlap_table(*sides) if table_given else None
+    matches = rule(*sides, radius_px=4, class_aware=False, table=table)
+    for (i, j), shared, union in zip(pairs_of(matches), matches.intersection_px, matches.union_px, strict=True):
+        assert (shared, union) == ((reference[i] & prediction[j]).sum(), (reference[i] | prediction[j]).sum())
+
+
+@BOTH_RULES
+def test_points_match_outlines_and_share_no_pixels(rule):
+    outlined = instances_from_labels(np.array([[0, 4, 4, 4, 0, 0, 0, 9, 9]]))
+    pointed = points_of([(0.5, 7.5), (0, 2)])
+    matches = rule(outlined, pointed, radius_px=1, class_aware=False)
+    assert pairs_of(matches) == [(0, 1), (1, 0)]
+    assert matches.intersection_px.tolist() == matches.union_px.tolist() == [0, 0]
+
+
+@pytest.fixture(scope="module")
+def monkey(shared_data) -> tuple[Instances, Instances]:
+    """The points of one slide from the challenge's JSON, and the dots that its pathologist set; 1 is lymphocyte."""
+    folder = shared_data / "monkey"
+    of_file = [
+        json.loads((folder / "ground_truth" / f"A_P000001_{name}.json").read_text())["points"]
+        for name in ("lymphocytes", "monocytes")
+    ]
+    points = [(entry["point"][1], entry["point"][0]) for entries in of_file for entry in entries]
+    reference = points_of(points, [1 + k for k, entries in enumerate(of_file) for _ in entries])
+    dots = [
+        annotation
+        for annotation in ElementTree.parse(folder / "A_P000001.xml").iter("Annotation")
+        if annotation.get("Type") == "Dot"
+    ]
+    places = [next(dot.iter("Coordinate")) for dot in dots]
+    prediction = points_of(
+        [(float(place.get("Y")), float(place.get("X"))) for place in places],
+        [["lymphocytes", "monocytes"].index(dot.get("PartOfGroup")) + 1 for dot in dots],
+    )
+    return reference, prediction
+
+
+def test_monkey_has_the_points_that_it_is_known_for(monkey):
+    assert [np.bincount(side.class_id).tolist() for side in monkey] == [[0, 498, 623], [0, 469, 771]]
+
+
+@pytest.mark.parametrize(
+    ("radius", "optimal", "greedy"),
+    [(0, 1040, 1040), (4, 1080, 1080), (8, 1107, 1107), (16, 1117, 1117), (20, 1119, 1119), (41, 1121, 1120)],
+)
+def test_monkey_has_the_known_number_of_pairs(monkey, radius, optimal, greedy):
+    assert len(match_centroid_assignment(*monkey, radius_px=radius, class_aware=False)) == optimal
+    assert len(match_centroid_closest_first(*monkey, radius_px=radius, class_aware=False)) == greedy
+
+
+@BOTH_RULES
+def test_monkey_has_the_known_confusion_of_classes_at_16_px(rule, monkey):
+    reference, prediction = monkey
+    matches = rule(reference, prediction, radius_px=16, class_aware=False)
+    confusion = np.zeros((3, 3), int)
+    np.add.at(
+        confusion,
+        (reference.class_id[matches.reference_index], prediction.class_id[matches.prediction_index]),
+        1,
+    )
+    assert confusion[1:, 1:].tolist() == [[460, 36], [0, 621]]

@@ -1,0 +1,447 @@
+"""``evaluation convert``: what was written is read again as the same nuclei."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import pickle
+import re
+
+import numpy as np
+import pytest
+import tifffile
+from every_format import SIDES, write_challenge
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.io import savemat
+
+from evaluation.cli import run
+from evaluation.conversion import TARGETS, convert_challenge, convert_file, guess_format
+from evaluation.errors import ConversionRefused, WrongUsage
+from evaluation.model import Case, CaseResult, Instances, MatchCounts, Matches, ObjectList
+from evaluation.report import rasterisation
+from evaluation.report.objects_csv import objects_csv
+from evaluation.report.rasterisation import label_pages
+
+LABELS = np.zeros((12, 15), np.uint16)
+LABELS[1:5, 1:6], LABELS[6:11, 2:9], LABELS[0:3, 9:14] = 1, 2, 7
+
+
+@pytest.fixture
+def label_tiff(tmp_path):
+    tifffile.imwrite(tmp_path / "case.tif", LABELS)
+    return tmp_path / "case.tif"
+
+
+def test_labels_become_outlines_and_the_same_labels_again(label_tiff, tmp_path):
+    """As QuPath would get them, and back; ids stay."""
+    (geojson,) = convert_file(label_tiff, tmp_path / "out.geojson", "geojson").files
+    (polygons,) = convert_file(geojson, tmp_path / "polygons", "polygons_json").files
+    back, _ = convert_file(
+        polygons, tmp_path / "back", "label_tiff", format="polygons_json", size_yx=LABELS.shape
+    ).files
+    assert np.array_equal(tifffile.imread(back) > 0, LABELS > 0)
+    assert len(np.unique(tifffile.imread(back))) == 4
+    same, _ = convert_file(geojson, tmp_path / "same", "label_tiff", size_yx=LABELS.shape).files
+    assert np.array_equal(tifffile.imread(same), LABELS)
+
+
+def test_an_origin_moves_outlines_by_half_a_pixel_and_no_pixel(label_tiff, tmp_path):
+    (corner,) = convert_file(label_tiff, tmp_path / "corner", "geojson").files
+    (centre,) = convert_file(label_tiff, tmp_path / "centre", "geojson", origin="pixel_centre").files
+    first, second = (json.loads(path.read_text())["features"][0]["geometry"] for path in (corner, centre))
+    assert (np.array(first["coordinates"]) - np.array(second["coordinates"]) == 0.5).all()
+    options = {"origin": "pixel_centre"}
+    back, _ = convert_file(centre, tmp_path / "back", "label_tiff", options=options, size_yx=LABELS.shape).files
+    assert np.array_equal(tifffile.imread(back), LABELS)
+
+
+def test_points_are_the_centroids(label_tiff, tmp_path):
+    (points,) = convert_file(label_tiff, tmp_path / "points", "points_json", origin="pixel_centre").files
+    found = [point["point"][:2] for point in json.loads(points.read_text())["points"]]
+    assert found == [[3.0, 2.5], [5.0, 8.0], [11.0, 1.0]]
+    (counts,) = convert_file(label_tiff, tmp_path / "counts", "counts_csv").files
+    assert counts.read_text() == "case,nucleus\ncase,3\n"
+
+
+def test_a_trusted_pickle_is_converted_and_no_other(tmp_path):
+    content = {"inst_map": LABELS.astype(np.int32), "type_map": np.where(LABELS == 7, 2, (LABELS > 0).astype(int))}
+    np.save(tmp_path / "tile.npy", np.array(content, object), allow_pickle=True)
+    with pytest.raises(ConversionRefused, match="pickle"):
+        convert_file(tmp_path / "tile.npy", tmp_path / "out", "geojson")
+    labels, classes = convert_file(
+        tmp_path / "tile.npy", tmp_path / "out", "label_tiff", class_names=["a", "b"], trust_pickle=True
+    ).files
+    assert np.array_equal(tifffile.imread(labels), LABELS)
+    assert np.array_equal(tifffile.imread(classes), content["type_map"])
+
+
+def test_a_trusted_pickle_of_contours_needs_no_size_to_become_outlines(tmp_path):
+    contour = np.array([[1, 1], [5, 1], [5, 4]])
+    (tmp_path / "cells.pkl").write_bytes(pickle.dumps([{"contour": contour, "type": 1}]))
+    (geojson,) = convert_file(tmp_path / "cells.pkl", tmp_path / "out", "geojson", trust_pickle=True).files
+    assert len(json.loads(geojson.read_text())["features"]) == 1
+    with pytest.raises(WrongUsage, match=r"missing-option.*--size"):
+        convert_file(tmp_path / "cells.pkl", tmp_path / "out", "label_tiff", trust_pickle=True)
+
+
+def test_what_is_not_known_is_told(label_tiff, tmp_path, capsys):
+    (geojson,) = convert_file(label_tiff, tmp_path / "a", "geojson").files
+    with pytest.raises(WrongUsage, match=r"missing-option.*--size HEIGHTxWIDTH"):
+        convert_file(geojson, tmp_path / "b", "label_tiff")
+    with pytest.raises(WrongUsage, match=r"unknown-format.*Did you mean 'geojson'"):
+        convert_file(geojson, tmp_path / "b", "geojson", format="geojsn")
+    with pytest.raises(WrongUsage, match=r"unknown-format.*Name the format with --from"):
+        convert_file(tmp_path / "x.json", tmp_path / "b", "geojson")
+    with pytest.raises(WrongUsage, match=r"invalid-rule.*--set units"):
+        convert_file(geojson, tmp_path / "b", "geojson", format="polygons_json", options={"units": "inch"})
+    arguments = ["convert", str(geojson), str(tmp_path / "c")]
+    assert run([*arguments, "--to", "geojsn"]) == 2
+    assert run([*arguments, "--to", "label_tiff", "--size", "12"]) == 2
+    assert run([*arguments, "--to", "label_tiff", "--set", "unit=px"]) == 2
+    assert capsys.readouterr().err.count("[") >= 3
+    assert run([*arguments, "--to", "label_tiff", "--size", "12x15"]) == 0
+    geojson.write_text("{")
+    assert run([*arguments, "--to", "label_tiff", "--size", "12x15"]) == 1
+    assert capsys.readouterr().err.startswith("Cannot convert: [not-json]")
+
+
+@pytest.mark.parametrize("kind", SIDES)
+def test_any_format_becomes_any_other(kind, tmp_path):
+    """The example submissions of a challenge, converted: the same number of nuclei of each class in each case."""
+    challenge, submission = write_challenge(kind, tmp_path)
+    for source, name in ((submission, "submission"), (None, "reference")):
+        for target in TARGETS:
+            points = kind.startswith(("points", "midog")) or "points" in kind
+            if points and target not in ("points_json", "counts_csv"):
+                with pytest.raises(ConversionRefused, match="unsupported-shape"):
+                    convert_challenge(challenge, source, tmp_path / "converted" / name / target, target)
+                continue
+            done = convert_challenge(challenge, source, tmp_path / "converted" / name / target, target)
+            written = done.files
+            assert written
+            assert done.findings == ()
+            if target == "counts_csv":
+                assert [path.read_text().splitlines()[1].split(",")[1:] for path in written] == [["2", "1"]] * 3
+
+
+# --- nothing is lost without a word -----------------------------------------------------------------------------------
+
+
+def square(x, y, name="a", side=3):
+    ring = [[x, y], [x + side, y], [x + side, y + side], [x, y + side], [x, y]]
+    geometry = {"type": "Polygon", "coordinates": [ring]}
+    return {"type": "Feature", "geometry": geometry, "properties": {"classification": {"name": name}}}
+
+
+def write_features(path, *features):
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    return path
+
+
+def codes(found):
+    return [finding.code for finding in found.findings]
+
+
+def test_warnings_of_the_reader_are_printed_behind_what_was_written(tmp_path, capsys):
+    crowd = {"image_id": 1, "iscrowd": 1, "segmentation": [[5, 5, 8, 5, 8, 8]]}
+    single = {"image_id": 1, "segmentation": [[1, 1, 4, 1, 4, 4]]}
+    (tmp_path / "crowd.json").write_text(json.dumps({"images": [{"id": 1}], "annotations": [crowd, single]}))
+    arguments = ["convert", str(tmp_path / "crowd.json"), str(tmp_path / "out"), "--from", "coco_json", "--to"]
+    assert run([*arguments, "geojson"]) == 0
+    written, warning = capsys.readouterr().out.splitlines()
+    assert written.startswith("Written: ")
+    assert warning.startswith("[left-out] 'crowd.json', annotations[0]: a crowd")
+    (tmp_path / "crowd.json").write_text(json.dumps({"images": [{"id": 1}], "annotations": [crowd]}))
+    assert run([*arguments, "counts_csv"]) == 1
+    assert "no nucleus; 1 annotation is left out" in capsys.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("target", ["label_tiff", "nary_mat", "points_json", "counts_csv"])
+def test_nuclei_on_no_pixel_are_counted_and_a_file_without_any_is_refused(target, tmp_path):
+    some = write_features(tmp_path / "some.geojson", square(1, 1), square(50, 1), square(5, 5, side=0.2))
+    done = convert_file(some, tmp_path / "some", target, size_yx=(10, 12))
+    (finding,) = done.findings
+    assert str(finding).startswith(
+        "[outside-image] case 'some': 2 of 3 nuclei lie outside the image, or on no pixel of it; "
+        "expected x below 12 and y below 10, in px."
+    )
+    none = write_features(tmp_path / "none.geojson", square(50, 1), square(1, 50))
+    with pytest.raises(ConversionRefused, match=r"everything-outside.*'none.geojson': all 2 nuclei"):
+        convert_file(none, tmp_path / "none", target, size_yx=(10, 12))
+    assert not list(tmp_path.glob("none*[!n]"))
+    assert convert_file(none, tmp_path / "kept", "polygons_json", size_yx=(10, 12)).findings == ()  # outlines stay
+    empty = write_features(tmp_path / "empty.geojson")
+    assert codes(convert_file(empty, tmp_path / "empty", target, size_yx=(10, 12))) == []
+
+
+def test_a_size_that_is_made_up_is_never_shown(tmp_path):
+    source = write_features(tmp_path / "a.geojson", square(1, 1), square(-9, 1))
+    (finding,) = convert_file(source, tmp_path / "a", "points_json").findings
+    assert (finding.code, finding.expected) == ("outside-image", "x and y of 0 or more, in px")
+
+
+def test_nuclei_that_others_cover_are_told(tmp_path):
+    source = write_features(tmp_path / "a.geojson", square(2, 2), square(1, 1, side=6))
+    with pytest.raises(ConversionRefused, match=r"overlap-in-label-map.* The option is --overlap\."):
+        convert_file(source, tmp_path / "a", "label_tiff", size_yx=(10, 10))
+    done = convert_file(source, tmp_path / "a", "label_tiff", size_yx=(10, 10), overlap="last")
+    assert codes(done) == ["left-out"]
+    assert "1 of 2 nuclei, all of whose pixels go to others" in str(done.findings[0])
+    assert codes(convert_file(source, tmp_path / "a", "label_tiff", size_yx=(10, 10), overlap="first")) == []
+
+
+def test_nuclei_without_a_class_are_not_counted_as_none(tmp_path):
+    nameless = square(6, 6)
+    nameless["properties"] = {}
+    source = write_features(tmp_path / "a.geojson", square(1, 1), nameless)
+    with pytest.raises(ConversionRefused, match=r"instance-without-class.*1 of 2 nuclei.*--classes"):
+        convert_file(source, tmp_path / "a", "counts_csv", class_names=["a", "b"])
+    (counts,) = convert_file(source, tmp_path / "a", "counts_csv").files
+    assert counts.read_text() == "case,a,nucleus\na,1,1\n"
+
+
+def test_a_challenge_none_of_whose_nuclei_lie_in_an_image_is_refused(tmp_path, capsys):
+    challenge, submission = write_challenge("geojson outlines", tmp_path)
+    away = json.dumps({"type": "FeatureCollection", "features": [square(500, 500, "Epithelial")]})
+    (submission / "c1.geojson").write_text(away)
+    arguments = ["convert", "--challenge", str(challenge), str(submission), str(tmp_path / "out"), "--to", "label_tiff"]
+    assert run(arguments) == 0
+    said = capsys.readouterr().out
+    assert said.count("Written: ") == 6
+    assert "[outside-image] case 'c1': 1 of 1 nuclei lies outside the image" in said
+    for case in ("c2", "c3"):
+        (submission / f"{case}.geojson").write_text(
+            away if case == "c2" else '{"type": "FeatureCollection", "features": []}'
+        )
+    arguments[4] = str(tmp_path / "nothing")
+    assert run(arguments) == 1
+    assert "[everything-outside] submission: all 2 nuclei" in capsys.readouterr().err
+    assert not list((tmp_path / "nothing").glob("*"))
+
+
+# --- files of images --------------------------------------------------------------------------------------------------
+
+RLE = {"pixel_order": "row", "first_pixel": 0}
+
+
+def test_a_table_of_one_image_is_taken_and_one_of_several_is_refused(tmp_path):
+    source = tmp_path / "codes.csv"
+    source.write_text("ImageId,EncodedPixels\nx.png,0 3\nx.png,12 2\n")
+    labels, _ = convert_file(source, tmp_path / "a", "label_tiff", format="rle_csv", options=RLE, size_yx=(4, 6)).files
+    assert tifffile.imread(labels).ravel().nonzero()[0].tolist() == [0, 1, 2, 12, 13]
+    with pytest.raises(WrongUsage, match=r"missing-option.*--size"):  # the width says where a row ends
+        convert_file(source, tmp_path / "a", "geojson", format="rle_csv", options=RLE)
+    source.write_text("ImageId,EncodedPixels,Height,Width\nx.png,0 3,4,6\n")
+    assert tifffile.imread(
+        convert_file(source, tmp_path / "a", "label_tiff", format="rle_csv", options=RLE).files[0]
+    ).shape == (4, 6)
+    source.write_text("ImageId,EncodedPixels\nx,0 3\ny,12 2\n")
+    with pytest.raises(
+        ConversionRefused, match=r"other-case.*2 images: 'x' and 'y'; expected one image. Give --challenge"
+    ):
+        convert_file(source, tmp_path / "b", "geojson", format="rle_csv", options=RLE)
+
+
+def test_points_of_one_image_are_taken_whatever_its_name(tmp_path):
+    source = tmp_path / "points.csv"
+    source.write_text("case,x,y\nA,1,2\nA,3,4\n")
+    (points,) = convert_file(source, tmp_path / "a", "points_json", format="points_csv").files
+    assert [point["point"][:2] for point in json.loads(points.read_text())["points"]] == [[1, 2], [3, 4]]
+    source.write_text("case,x,y\nA,1,2\nB,3,4\n")
+    with pytest.raises(ConversionRefused, match=r"other-case.*2 images.*--challenge"):
+        convert_file(source, tmp_path / "a", "points_json", format="points_csv")
+    source.write_text("x,y\n1,2\n")
+    assert len(convert_file(source, tmp_path / "a", "points_json", format="points_csv").files) == 1
+
+
+def test_several_images_of_coco_are_refused_by_their_number(tmp_path):
+    images = [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png"}]
+    source = tmp_path / "all.json"
+    source.write_text(json.dumps({"images": images, "annotations": []}))
+    with pytest.raises(ConversionRefused, match=r"other-case.*2 images.*Give --challenge"):
+        convert_file(source, tmp_path / "out", "geojson", format="coco_json")
+
+
+@pytest.mark.parametrize(
+    ("format", "channels", "values", "expected"),
+    [("conic_array", 2, {"a": 1, "b": 2}, "x,0,1"), ("pannuke_masks", 3, {"a": 0, "b": 1}, "x,1,1")],
+)
+def test_arrays_of_one_image_are_taken_and_those_of_several_are_refused(format, channels, values, expected, tmp_path):
+    """A nucleus with the id 1 in the first channel and 2 in the second: an id and a class, or two nuclei."""
+    array = np.zeros((1, 4, 6, channels), np.int32)
+    array[0, 1:3, 1:4, :2] = [1, 2]
+    how = {"format": format, "options": {"class_values": values}}
+    np.save(tmp_path / "x.npy", array)
+    (counts,) = convert_file(tmp_path / "x.npy", tmp_path / "o", "counts_csv", **how).files
+    assert counts.read_text() == f"case,a,b\n{expected}\n"
+    np.save(tmp_path / "x.npy", np.concatenate([array] * 3))
+    with pytest.raises(ConversionRefused, match=r"other-case.*3 images; expected one image\. Give --challenge"):
+        convert_file(tmp_path / "x.npy", tmp_path / "o", "geojson", **how)
+
+
+def sized_files(folder):
+    """Files that tell the size of their image, 12 x 15."""
+    np.save(folder / "a.npy", LABELS[None])
+    np.savez_compressed(folder / "b.npz", inst=LABELS)
+    savemat(folder / "c.mat", {"n_ary_mask": LABELS})
+    savemat(folder / "d.mat", {"inst_map": LABELS, "inst_type": np.ones((3, 1))})
+    header = "ObjectType = Image\nNDims = 2\nDimSize = 15 12\nElementType = MET_USHORT\nElementDataFile = LOCAL\n"
+    (folder / "e.mha").write_bytes(header.encode() + LABELS.tobytes())
+    flat = (LABELS == 1).ravel(order="F").nonzero()[0]
+    counts = [int(flat[0]), 4, 8, 4, 8, 4, 8, 4, 8, 4]
+    code = {"segmentation": {"size": [12, 15], "counts": [*counts, 180 - sum(counts)]}, "image_id": 3}
+    (folder / "f.json").write_text(json.dumps([code]))
+    ring = {"segmentation": [[1, 1, 5, 1, 5, 4, 1, 4]], "image_id": 3}
+    image = {"id": 3, "height": 12, "width": 15}
+    (folder / "g.json").write_text(json.dumps({"images": [image], "annotations": [ring]}))
+    return {"a.npy": None, "b.npz": None, "c.mat": None, "d.mat": "hovernet_mat", "e.mha": None,
+            "f.json": "coco_json", "g.json": "coco_json"}  # fmt: skip
+
+
+def test_files_that_tell_the_size_of_their_image_need_no_option(tmp_path):
+    for name, format in sized_files(tmp_path).items():
+        for target in ("label_tiff", "geojson"):
+            path, *_ = convert_file(tmp_path / name, tmp_path / "out" / name[0], target, format=format).files
+            if target == "label_tiff":
+                expected = LABELS > 0 if format != "coco_json" else LABELS == 1
+                assert np.array_equal(tifffile.imread(path) > 0, expected), name
+    (tmp_path / "polygons.json").write_text(json.dumps([{"segmentation": [[1, 1, 5, 1, 5, 4, 1, 4]], "image_id": 3}]))
+    assert convert_file(tmp_path / "polygons.json", tmp_path / "p", "geojson", format="coco_json").files
+    with pytest.raises(WrongUsage, match=r"missing-option.*--size"):
+        convert_file(tmp_path / "polygons.json", tmp_path / "p", "label_tiff", format="coco_json")
+
+
+def test_real_files_are_converted_as_a_whole_or_refused(shared_data, tmp_path):
+    """Files of MONKEY, CoNSeP, mmdetection and the Data Science Bowl, counted by other means."""
+    monkey = shared_data / "monkey" / "A_P000001.xml"
+    options = {"shape": "point", "skip_classes": ("ROI",)}
+    (counts,) = convert_file(monkey, tmp_path / "monkey", "counts_csv", options=options).files
+    dots = len(re.findall('Type="Dot"', monkey.read_text()))
+    assert sum(map(int, counts.read_text().splitlines()[1].split(",")[1:])) == dots == 1240
+    consep = shared_data / "consep" / "test_1_gt_stitched.npz"
+    labels, _ = convert_file(consep, tmp_path / "consep", "label_tiff").files
+    with np.load(consep) as arrays:
+        assert np.array_equal(tifffile.imread(labels), arrays["inst"])
+    masks = shared_data / "consep" / "predict" / "maskrcnn" / "preds" / "test_1.json"
+    (geojson,) = convert_file(masks, tmp_path / "masks", "geojson", format="coco_json").files
+    assert len(json.loads(geojson.read_text())["features"]) == len(json.loads(masks.read_text())["masks"]) > 0
+    codes = shared_data / "dsb2018" / "stage1_solution.csv"
+    with pytest.raises(ConversionRefused, match=r"other-case.*65 images"):
+        convert_file(codes, tmp_path / "dsb", "geojson", format="rle_csv", options=RLE)
+
+
+# --- what the options say ---------------------------------------------------------------------------------------------
+
+
+ASAP = """<ASAP_Annotations><Annotations>
+<Annotation Name="1" Type="Polygon" PartOfGroup="ROI"><Coordinates><Coordinate Order="0" X="0" Y="0" />
+<Coordinate Order="1" X="9" Y="0" /><Coordinate Order="2" X="9" Y="9" /></Coordinates></Annotation>
+<Annotation Name="2" Type="Dot" PartOfGroup="cells"><Coordinates><Coordinate Order="0" X="3" Y="4" /></Coordinates>
+</Annotation></Annotations></ASAP_Annotations>"""
+
+
+def test_the_way_out_of_a_file_of_points_is_told_and_works(tmp_path):
+    (tmp_path / "a.xml.gz").write_bytes(gzip.compress(ASAP.encode()))
+    assert guess_format(tmp_path / "a.xml.gz") == "asap_xml"
+    with pytest.raises(
+        ConversionRefused, match=r"unsupported-shape.* If its nuclei are points, add --set shape=point\."
+    ):
+        convert_file(tmp_path / "a.xml.gz", tmp_path / "o", "counts_csv")
+    with pytest.raises(ConversionRefused, match="unsupported-shape") as refused:
+        convert_file(tmp_path / "a.xml.gz", tmp_path / "o", "counts_csv", options={"shape": "point"})
+    assert "--set" not in str(refused.value)
+    (counts,) = convert_file(
+        tmp_path / "a.xml.gz", tmp_path / "o", "counts_csv", options={"shape": "point", "skip_classes": ("ROI",)}
+    ).files
+    assert counts.read_text() == "case,cells\na,1\n"  # neither 'a.xml' nor 'a.xml.gz'
+
+
+def test_options_that_would_do_nothing_are_refused(tmp_path, label_tiff, capsys):
+    source = write_features(tmp_path / "a.geojson", square(1, 1))
+    for key, value in (("case_key", "{case}"), ("coordinates", "slide"), ("class_map", "{case}.png"), ("files", "x")):
+        assert run(["convert", str(source), str(tmp_path / "o"), "--to", "geojson", "--set", f"{key}={value}"]) == 2
+        assert f"--set {key}=: given for a single file" in capsys.readouterr().err
+    with pytest.raises(WrongUsage, match=r"missing-option.*--challenge"):
+        convert_file(label_tiff, tmp_path / "o", "geojson", format="coco_panoptic")
+    challenge, _ = write_challenge("geojson outlines", tmp_path)
+    arguments = ["convert", "--challenge", str(challenge), "reference", str(tmp_path / "o"), "--to", "geojson"]
+    for more in (["--size", "3x3"], ["--from", "geojson"], ["--set", "units=mm"], ["--trust-pickle"]):
+        assert run([*arguments, *more]) == 2
+        assert f"[contradictory-rules] {more[0]}: given with --challenge" in capsys.readouterr().err
+    assert run(arguments) == 0
+    assert run(["convert", str(tmp_path), str(tmp_path / "o"), "--to", "geojson", "--from", "geojson"]) == 2
+    assert "[unreadable-file]" in capsys.readouterr().err
+
+
+# --- the rasterised reference -----------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 7), st.integers(1, 4), st.integers(1, 5)), max_size=8))
+def test_each_instance_is_whole_on_the_first_page_that_has_room_for_it(boxes):
+    """The oracle paints instance by instance into whole pictures."""
+    masks = np.zeros((len(boxes), 10, 12), bool)
+    pages = np.zeros((len(boxes) + 1, 10, 12), int)
+    rows = []
+    for index, (y, x, height, width) in enumerate(boxes):
+        masks[index, y : y + height, x : x + width] = True
+        page = next(page for page in pages if not page[masks[index]].any())
+        page[masks[index]] = index + 1
+        rows += [(12 * row + x, 12 * row + min(x + width, 12), index) for row in range(y, y + height)]
+    start, stop, owner = np.array(sorted(rows, key=lambda row: row[0]), np.int64).reshape(-1, 3).T
+    count = len(boxes)
+    instances = Instances((10, 12), np.ones(count, np.int16), np.arange(count), start, stop, owner.astype(np.int32))
+    used = max(1, int((pages.reshape(len(pages), -1).max(axis=1) > 0).sum()))
+    found = tifffile.imread(io.BytesIO(label_pages(instances)))
+    assert np.array_equal(found.reshape(-1, 10, 12), pages[:used])
+
+
+def test_rasterise_of_points_says_that_there_is_nothing_to_do(tmp_path, capsys):
+    challenge, _ = write_challenge("points_csv", tmp_path)
+    assert run(["rasterise", "--challenge", str(challenge), "--output", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out == "The reference holds points; there is nothing to rasterise.\n"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("kind", "heading"), [("rle_csv", "nuclei"), ("aperio_xml", "vanished")])
+def test_rasterise_counts_what_can_happen(kind, heading, tmp_path, capsys):
+    challenge, _ = write_challenge(kind, tmp_path)
+    assert run(["rasterise", "--challenge", str(challenge), "--output", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert heading in said
+    assert ("vanished" in said) == (kind == "aperio_xml")
+
+
+def test_an_image_that_the_memory_does_not_hold_is_told_with_its_size(tmp_path, capsys, monkeypatch):
+    challenge, submission = write_challenge("aperio_xml", tmp_path)
+
+    def no_memory(*arguments, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(rasterisation, "label_pages", no_memory)
+    monkeypatch.setattr("evaluation.conversion.write_label_tiff", no_memory)
+    assert run(["rasterise", "--challenge", str(challenge), "--output", str(tmp_path / "out")]) == 2
+    assert "[too-large] case 'c1': a label map of 20 x 30 px, which the memory does not" in capsys.readouterr().err
+    arguments = ["--challenge", str(challenge), str(submission), str(tmp_path / "out"), "--to", "label_tiff"]
+    assert run(["convert", *arguments]) == 1
+    assert "case 'c3': an image of 20 x 30 px, which the memory does not hold" in capsys.readouterr().err
+
+
+# --- objects.csv ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("outlines", "areas", "shown"), [(False, [0, 0], ["", ""]), (True, [4, 9], ["4", "9"])])
+def test_points_have_no_area_in_the_object_table(outlines, areas, shown):
+    none, nothing = np.empty(0), np.empty(0, np.int64)
+    side = ObjectList(np.array(["p", "q"], object), np.array([1, 1], np.int16), np.array(areas, np.int64))
+    matches = Matches(np.array([0], np.int32), np.array([1], np.int32), nothing, nothing)
+    counts = MatchCounts(
+        np.zeros((2, 2), np.int64), np.ones((1, 2), np.int16), none, none, none, none, 1, 0, 1.0, outlines
+    )
+    result = CaseResult(Case("c", "g", 5, 5), False, side, side, 0, {"near": matches}, {"near": counts})
+    matched, missed, spurious = csv.DictReader(objects_csv([result], ["a"]).splitlines())
+    assert [matched["reference_area_px"], matched["prediction_area_px"]] == shown
+    assert [missed["reference_area_px"], spurious["prediction_area_px"]] == shown[::-1]

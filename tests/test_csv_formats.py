@@ -1,0 +1,757 @@
+"""CSV formats: how tables are read, points, NuCLS, counts, class tables; and what is wrong with them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageDraw
+
+from evaluation.catalogue import CATALOGUE
+from evaluation.catalogue.csv_files import CSV_FILES
+from evaluation.challenge import FormatRules, LimitRules
+from evaluation.errors import InputFault
+from evaluation.findings import render_findings
+from evaluation.formats import bounded_csv
+from evaluation.formats.bounded_csv import numbers_of, read_table
+from evaluation.formats.class_table import read_class_table
+from evaluation.formats.counts_csv import read_counts_csv, write_counts_csv
+from evaluation.formats.nucls_csv import read_nucls_csv
+from evaluation.formats.points_csv import read_points_csv, read_points_csv_collection
+from evaluation.formats.request import Request
+from evaluation.model import Case, ClassTable, Collection, Outlines, Points
+
+CASE = Case("a", "P1", 20, 30, 0.25, 1)
+OTHER = Case("b", "P2", 20, 30, 0.5, 0)
+CASES = {"a": CASE, "b": OTHER}
+TWO = ClassTable(
+    ("Tumour", "Stroma"), {"tumour": 1, "stroma": 2, "str": 2, "vague": -1}, {0: 1, 7: 2}, frozenset({"fov"})
+)
+ONE = ClassTable(("Nucleus",), {"nucleus": 1})
+POINTS = {"format": "points_csv", "files": "{case}.csv", "origin": "pixel_centre", "units": "px"}
+NUCLS = {
+    "format": "nucls_csv", "files": "{case}.csv", "origin": "pixel_centre", "vertices": "exact", "vanished": "drop",
+    "class_column": "main_classification",
+}  # fmt: skip
+TABLE = {"format": "label_image", "files": "{case}.png", "class_table": "{case}.csv"}
+
+
+def request(where: str, rules: dict[str, Any], classes: ClassTable, **how) -> Request:
+    return Request(
+        where=where, name=where.strip("'"), rules=FormatRules(**rules), classes=classes,
+        limits=LimitRules(**how.pop("limits", {})), **how,
+    )  # fmt: skip
+
+
+def stream(text: str | bytes) -> io.BytesIO:
+    return io.BytesIO(text.encode() if isinstance(text, str) else text)
+
+
+def table_of(text: str | bytes, **how) -> bounded_csv.Table:
+    return read_table(stream(text), **{"where": "'a.csv'", "bytes_limit": 10**9, "rows_limit": 10**6, **how})
+
+
+def cells_of(text: str | bytes, **how) -> list[list[str]]:
+    table = table_of(text, **how)
+    return [[table.text(row, column) for column in range(len(table.names))] for row in range(len(table))]
+
+
+def points(text: str | bytes, classes=ONE, case=CASE, *, file_class=0, limits=None, **rules) -> Points:
+    how = request("'a.csv'", {**POINTS, **rules}, classes, file_class=file_class, limits=limits or {})
+    (found,) = read_points_csv(stream(text), how, case).parts
+    assert isinstance(found, Points)
+    return found
+
+
+def shared_points(text: str | bytes, classes=ONE, cases=CASES, *, limits=None, **rules) -> Collection:
+    how = request("'all.csv'", {**POINTS, "files": "all.csv", **rules}, classes, limits=limits or {})
+    return read_points_csv_collection(stream(text), how, cases)
+
+
+def nucls(text: str | bytes, classes=TWO, *, file_class=0, limits=None, **rules) -> Outlines:
+    how = request("'a.csv'", {**NUCLS, **rules}, classes, file_class=file_class, limits=limits or {})
+    (found,) = read_nucls_csv(stream(text), how, CASE).parts
+    assert isinstance(found, Outlines)
+    return found
+
+
+def counts(text: str | bytes, classes=TWO, cases=CASES) -> dict[str, tuple[int, ...]]:
+    return read_counts_csv(stream(text), request("'counts.csv'", TABLE, classes), cases)
+
+
+def classes(text: str | bytes, where="'classes.csv'", table=TWO, **limits) -> dict[int, int]:
+    return read_class_table(stream(text), request("'a.png'", TABLE, table, limits=limits), where)
+
+
+def faults_of(read: Callable[..., object], *arguments, **how) -> list[str]:
+    with pytest.raises(InputFault) as caught:
+        read(*arguments, **how)
+    return render_findings(caught.value.findings)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+PLAIN = [["1", "p q"], ["2", ""]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x,name\n1,p q\n2,\n",
+        "x,name\n1,p q\n2,",
+        "x,name\r\n1,p q\r\n2,\r\n",
+        "x,name\r1,p q\r2,\r",
+        "\ufeffx,name\n1,p q\n2,\n",
+        " x , name\n 1,p q \n2 ,  \n",
+        "\n\nx,name\n\n1,p q\n  \n2,\n\n\n",
+        '"x","name"\n"1","p q"\n2,""\n',
+        '\ufeff"x",name\r\n1,"p q"\r\n"2",',
+    ],
+)
+def test_the_same_table_in_other_dialects(text):
+    table = table_of(text)
+    assert table.names == ("x", "name")
+    assert cells_of(text) == PLAIN
+    assert numbers_of(table.cells(0)).tolist() == [1.0, 2.0]
+
+
+TEXTS = st.text(st.sampled_from('aé€😀 "\n,;-1.'), max_size=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rows=st.integers(1, 4).flatmap(lambda width: st.lists(st.lists(TEXTS, min_size=width, max_size=width), max_size=5)),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    end=st.sampled_from(["\n", "\r\n"]),
+    chunk=st.sampled_from([1, 2, 3, 7, 1 << 22]),
+)
+def test_what_the_csv_module_writes_is_read_as_it_was(rows, quoting, end, chunk):
+    width = len(rows[0]) if rows else 2
+    file = io.StringIO()
+    writer = csv.writer(file, quoting=quoting, lineterminator=end)
+    writer.writerows([[f"column {index}" for index in range(width)], *rows])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounded_csv, "CHUNK_BYTES", chunk)
+        found = cells_of(file.getvalue())
+    wanted = [[cell.strip() for cell in row] for row in rows]
+    # a line of blanks alone is an empty line
+    assert found == [row for row, raw in zip(wanted, rows, strict=True) if len(row) > 1 or is_a_row(raw[0], quoting)]
+
+
+def is_a_row(cell: str, quoting: int) -> bool:
+    return quoting == csv.QUOTE_ALL or bool(cell.strip()) or cell == "" or "\n" in cell
+
+
+def test_lines_are_counted_through_empty_ones_and_through_line_ends_in_cells():
+    table = table_of('\nname,x\n"a\nb\nc",1\n\n"d",2\ne,3\n')
+    assert table.line.tolist() == [3, 7, 8]
+    assert table.place(1) == "'a.csv', line 7"
+
+
+def test_a_quotation_mark_is_doubled_inside_a_cell():
+    assert cells_of('a,b\n"5"" x","""",\n'.replace('"""",', '""""')) == [['5" x', '"']]
+
+
+def test_columns_without_a_name_may_occur_twice():
+    assert table_of(",x,\n0,1,2\n").find(["X"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("x;y\n1;2\n", "line 1: columns separated by semicolons; expected columns separated by commas."),
+        ("\nx\ty\n1\t2\n", "line 2: columns separated by tabs"),
+        ("x|y\n", "line 1: columns separated by bars"),
+        ("x,y\n1,2\n3\n", "line 3: 1 cell; expected 2, one for each column."),
+        ("x,y\n1,2,3\n3,4\n", "line 2: 3 cells; expected 2"),
+        ("x,y\n1,2,3\n3\n", "line 2: 3 cells; expected 2, one for each column (also 'a.csv', line 3: 1 cell)"),
+        ('x,y\n1,"2\n', "line 2: a quotation mark without a partner; expected quotation marks at both ends of a cell."),
+        ('x,y\n1,2"\n3,"4"\n', "line 2: a quotation mark inside a cell; expected quotation marks around whole cells"),
+        ('x,y\n1,"2" \n', "line 2: a quotation mark inside a cell"),
+        ('x,y\n"1"2,3\n', "line 2: a quotation mark inside a cell"),
+        ("x,X\n1,2\n", "line 1: the column 'x' twice; expected every column once."),
+        (b"x,y\n1,\xe9\n", "line 2: bytes that are not UTF-8; expected text in UTF-8. Save it as 'CSV UTF-8'."),
+        (b"x,y\n1,2\0\n", "text in UTF-16, or a binary file; expected text in UTF-8."),
+        ("x,y\n1,2\n".encode("utf-16"), "text in UTF-16, or a binary file"),
+        (b"PK\x03\x04\0\0", "text in UTF-16, or a binary file"),
+        ("", "an empty file; expected a line with the names of the columns."),
+        (" \n\r\n\ufeff"[:3], "an empty file"),
+        ("x," * 1001 + "\n", "line 1: more than 1,000 cells; expected at most 1,000 columns."),
+        ("x,y\n1,2\n,,,", "line 3: 4 cells; expected 2"),
+    ],
+)
+def test_what_is_no_plain_table_is_told_with_its_line(text, line):
+    (found,) = faults_of(table_of, text)
+    start = "[invalid-csv] 'a.csv'"
+    assert found.startswith(start)
+    if "(also" in line:
+        assert found == f"{start}, line 2: 3 cells (also 'a.csv', line 3: 1 cell); expected 2, one for each column."
+    else:
+        assert found.removeprefix(start).lstrip(",: ").startswith(line)
+
+
+def test_long_lines_are_refused_piece_by_piece(monkeypatch):
+    monkeypatch.setattr(bounded_csv, "CHUNK_BYTES", 16)
+    (line,) = faults_of(table_of, "x,y\n1,2\n3,4" + "," * 1000 + "\n5,6\n")
+    assert line == "[invalid-csv] 'a.csv', line 3: more than 2 cells; expected 2, one for each column."
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("x,y\n" + "1,2\n" * 11, {"rows_limit": 10}),
+        ("x,y\n" + "\n" * 30, {"rows_limit": 10}),
+        ("x,y\n1,2\n", {"bytes_limit": 5}),
+    ],
+)
+def test_limits_come_before_memory(text, how):
+    (line,) = faults_of(table_of, text, **how)
+    assert line.startswith("[too-large] 'a.csv': ")
+    assert "challenge.toml" in line
+
+
+def test_fifty_thousand_ragged_rows_are_twenty_findings():
+    with pytest.raises(InputFault) as caught:
+        table_of("x,y\n" + "1\n" * 50_000)
+    assert len(caught.value.findings) == 20
+    assert sum(finding.count for finding in caught.value.findings) == 50_000
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1.0), (" -1.5 ", -1.5), ("+.5", 0.5), ("5.", 5.0), ("1e3", 1000.0), ("1E-2", 0.01), ("007", 7.0),
+        ("1e999", np.inf), ("", None), ("nan", None), ("inf", None), ("1_0", None), ("0x10", None), ("1,5", None),
+        ("1 2", None), ("--1", None), ("e", None), (".", None), ("١", None),
+    ],
+)  # fmt: skip
+def test_only_plain_decimal_numbers_are_numbers(text, value):
+    (found,) = numbers_of([text.encode()]).tolist()
+    assert (None if np.isnan(found) else found) == value
+    assert numbers_of([b"x", text.encode()]).tolist()[1:] == pytest.approx([found], nan_ok=True)
+
+
+@pytest.mark.parametrize("cell", [b"1" * 10**7 + b"x", b" " * 10**7 + b"x", b"0." + b"1" * 10**7 + b"e"])
+def test_hostile_numbers_take_no_time(cell):
+    begin = time.process_time()
+    assert np.isnan(numbers_of([cell])[0])
+    assert time.process_time() - begin < 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"," * 2_000_000, b"\n" * 3_000_000, b'"' * 2_000_000, b'",' * 1_000_000, b'"\n' * 1_000_000, b"9" * 4_000_000],
+    ids=["commas", "lines", "quotes", "cells in quotes", "lines in quotes", "a number"],
+)
+def test_hostile_tables_take_no_time(text):
+    begin = time.process_time()
+    lines = faults_of(points, b"x,y\n" + text)
+    assert len(lines) == 1
+    assert time.process_time() - begin < 2
+
+
+# --- points -----------------------------------------------------------------------------------------------------------
+
+
+def test_points_are_found_by_the_names_of_columns():
+    found = points(" Y ,note,X\n2.5,hello,-1\n1e1,,4\n")
+    assert found.points_xy.tolist() == [[-1.0, 2.5], [4.0, 10.0]]
+    assert found.class_id.tolist() == [1, 1]
+    assert found.source_id.tolist() == [2, 3]
+    assert found.probability is None
+
+
+def test_a_header_alone_is_a_case_without_points():
+    assert len(points("x,y,class,score\n")) == 0
+    assert points("x,y\n").points_xy.shape == (0, 2)
+
+
+@pytest.mark.parametrize(("units", "factor"), [("px", 1.0), ("um", 4.0), ("mm", 4000.0)])
+def test_units_become_px_by_the_spacing_of_the_case(units, factor):
+    assert points("x,y\n0.5,2\n", units=units).points_xy.tolist() == [[0.5 * factor, 2 * factor]]
+
+
+def test_each_case_of_a_shared_file_has_its_spacing():
+    found = shared_points("case,x,y\nb,1,1\na,1,1\nb,2,3\n", units="um")
+    assert part(found, "a").points_xy.tolist() == [[4.0, 4.0]]
+    assert part(found, "b").points_xy.tolist() == [[2.0, 2.0], [4.0, 6.0]]
+    assert part(found, "b").source_id.tolist() == [2, 4]
+
+
+def part(found: Collection, case: str) -> Points:
+    (one,) = found.cases[case].parts
+    assert isinstance(one, Points)
+    return one
+
+
+def test_classes_come_by_name_alias_or_number():
+    text = "x,y,class\n1,1,tumour\n1,1,STR\n1,1, 7\n1,1,0\n1,1,7.0\n1,1,vague\n1,1,\n"
+    assert points(text, TWO).class_id.tolist() == [1, 2, 2, 1, 2, -1, 0]
+
+
+def test_skipped_classes_are_left_out_whatever_else_they_say():
+    found = points("x,y,class,score\n1,1,Fov,\nnan,1,fov,7\n2,3,stroma,0.5\n", TWO)
+    assert (found.source_id.tolist(), found.class_id.tolist(), found.probability.tolist()) == ([4], [2], [0.5])
+
+
+@pytest.mark.parametrize("column", ["class", "label", "type", "Cell_Type"])
+def test_the_class_may_have_several_names(column):
+    assert points(f"x,y,{column}\n1,1,stroma\n", TWO).class_id.tolist() == [2]
+
+
+def test_class_wins_over_label():
+    assert points("label,x,y,class\n17,1,1,stroma\n", TWO).class_id.tolist() == [2]
+
+
+def test_the_class_of_a_path_wins_over_the_file():
+    assert points("x,y,class\n1,1,unheard\n", TWO, file_class=2).class_id.tolist() == [2]
+
+
+def test_an_empty_class_is_the_alias_of_nothing():
+    table = ClassTable(("Tumour", "Stroma"), {"tumour": 1, "stroma": 2, "": 2})
+    assert points("x,y,class\n1,1,\n1,1,tumour\n", table).class_id.tolist() == [2, 1]
+    assert points("x,y\n1,1\n", table).class_id.tolist() == [2]
+
+
+def test_unknown_classes_are_one_finding_each():
+    lines = faults_of(points, "x,y,class\n1,1,tumor\n1,1,Tumour\n1,1,tumor\n1,1,9\n", TWO)
+    assert lines == [
+        "[unknown-class] 'a.csv', line 2, line 4: 'tumor' is not a class of this challenge (also 'a.csv', line 5: '9' "
+        "is not a class of this challenge); expected 'str', 'stroma', 'tumour' or 'vague', or one of the numbers 0, "
+        "7. Did you mean 'tumour'?"
+    ]
+
+
+def test_hundreds_of_unknown_classes_are_counted():
+    with pytest.raises(InputFault) as caught:
+        points("x,y,class\n" + "".join(f"1,1,c{index}\n" * 2 for index in range(300)), TWO)
+    assert len(caught.value.findings) == 20
+    assert sum(finding.count for finding in caught.value.findings) == 600
+
+
+@pytest.mark.parametrize("column", ["probability", "Score", "confidence"])
+def test_probabilities_are_for_all_or_for_none(column):
+    assert points(f"x,y,{column}\n1,1,0.5\n1,1,1\n").probability.tolist() == [0.5, 1.0]
+    assert points(f"x,y,{column}\n1,1,\n1,1, \n").probability is None
+    assert points(f"x,y,{column}\n1,1,1\n").probability.dtype == np.float32
+
+
+@pytest.mark.parametrize("value", ["-0.01", "1.01", "nan", "inf", "high", "50%"])
+def test_probabilities_are_from_0_to_1(value):
+    (line,) = faults_of(points, f"x,y,score\n1,1,0.5\n1,1,{value}\n")
+    assert line == f"[invalid-probability] 'a.csv', line 3: score is '{value}'; expected a number from 0 to 1."
+
+
+def test_a_missing_probability_is_told():
+    (line,) = faults_of(points, "x,y,score\n1,1,0.5\n1,1,\n1,1,\n")
+    assert line.startswith("[missing-probability] 'a.csv', line 3, line 4: no probability")
+
+
+@pytest.mark.parametrize("value", ["", "nan", "inf", "1e10", "-1000000001", "a", '"12,5"', "1e999"])
+@pytest.mark.parametrize("axis", ["x", "y"])
+def test_coordinates_are_finite_and_within_bounds(value, axis):
+    text = f"{axis},{'yx'['xy'.index(axis)]}\n{value},1\n"
+    (line,) = faults_of(points, text)
+    shown = value.strip('"')
+    assert line == (
+        f"[invalid-coordinate] 'a.csv', line 2: {axis} is '{shown}'; expected plain numbers between -1e9 and 1e9 px, "
+        "with a point as decimal mark."
+    )
+
+
+def test_bounds_hold_in_px():
+    assert faults_of(points, "x,y\n300000,1\n", units="mm")[0].startswith("[invalid-coordinate]")
+    assert faults_of(points, "x,y\n1e308,1\n", units="mm")[0].startswith("[invalid-coordinate]")
+    assert len(points("x,y\n300000,1\n", units="um")) == 1
+
+
+def test_a_file_without_a_header_is_read_if_its_columns_are_named():
+    columns = ("y", "_", "x", "class", "_")
+    found = points("1,?,2,0,\n3,?,4,7,\n", TWO, columns=columns)
+    assert found.points_xy.tolist() == [[2.0, 1.0], [4.0, 3.0]]
+    assert (found.class_id.tolist(), found.source_id.tolist()) == ([1, 2], [1, 2])
+
+
+def test_without_a_header_an_empty_file_is_a_case_without_points():
+    assert len(points("", columns=("x", "y"))) == 0
+    assert len(points("\r\n", columns=("x", "y"))) == 0
+
+
+def test_a_header_that_should_not_be_there_is_no_point():
+    assert faults_of(points, "x,y\n1,2\n", columns=("x", "y"))[0].startswith(
+        "[invalid-coordinate] 'a.csv', line 1: x is 'x'"
+    )
+
+
+def test_without_a_header_the_number_of_cells_must_fit():
+    assert faults_of(points, "1,2,3\n", columns=("x", "y"))[0].startswith("[invalid-csv] 'a.csv', line 1: 3 cells")
+
+
+def test_a_file_that_lacks_its_header_is_told_how_to_name_columns():
+    (line,) = faults_of(points, "117,130,1\n95,156,1\n")
+    assert line == (
+        "[missing-column] 'a.csv': no such column among '117', '130' and '1'; expected a column 'x'. If the file has "
+        "no header, its columns must be named in challenge.toml ('columns')."
+    )
+
+
+def test_rows_of_shared_files_go_to_their_cases():
+    found = shared_points(
+        "image_id,x,y,class,score\nq/b.png,1,2,stroma,0.5\nz.png,oops,,,\na.png,5,6,fov,\n", TWO,
+        {"a.png": CASE, "b.png": OTHER},
+    )  # fmt: skip
+    assert part(found, "b").points_xy.tolist() == [[1.0, 2.0]]
+    assert part(found, "b").probability.tolist() == [0.5]
+    assert len(part(found, "a")) == 0
+    assert found.unknown == {"z.png": 1}
+
+
+def test_a_shared_file_needs_a_column_for_the_case():
+    assert faults_of(shared_points, "x,y\n1,2\n")[0].startswith(
+        "[missing-column] 'all.csv': no such column among 'x' and 'y'"
+    )
+
+
+def test_the_case_column_may_be_named_without_a_header():
+    found = shared_points("b,1,2\na,3,4\n", columns=("case", "x", "y"))
+    assert part(found, "a").points_xy.tolist() == [[3.0, 4.0]]
+
+
+def test_the_most_instances_are_for_each_case():
+    assert len(shared_points("case,x,y\na,1,1\na,2,1\nb,1,1\n", limits={"instances_per_case": 2}).cases) == 2
+    (line,) = faults_of(shared_points, "case,x,y\na,1,1\na,2,1\na,3,1\n", limits={"instances_per_case": 2})
+    assert line.startswith("[too-large] 'all.csv', case 'a': 3 nuclei; expected at most 2.")
+    (line,) = faults_of(points, "x,y\n1,1\n2,1\n3,1\n", limits={"instances_per_case": 2})
+    assert line.startswith("[too-large] 'a.csv': more than 2 rows; expected at most 2.")
+
+
+@pytest.mark.parametrize("key", ["a", "P1-a.png", "images/P1-a.png", "C:\\images\\a"])
+def test_a_case_column_in_a_file_of_one_case_must_fit(key):
+    assert len(points(f"image,x,y\n{key},1,2\n", case_key="{group}-{case}.png")) == 1
+
+
+def test_the_published_points_of_evalutils_are_read(shared_data: Path):
+    folder = shared_data / "evalutils_points"
+    reference = points((folder / "reference.csv").read_bytes())
+    prediction = points((folder / "predictions.csv").read_bytes())
+    assert (len(reference), len(prediction)) == (564, 1465)
+    assert reference.points_xy[0].tolist() == [413.61328125, 641.0546875]
+    assert set(reference.probability.tolist()) == {1.0}
+    assert prediction.points_xy[-1].shape == (2,)
+    assert 0 < prediction.probability.min() < prediction.probability.max() < 1
+
+
+def test_the_centroids_of_a_nucls_tile_are_x_then_y(shared_data: Path):
+    folder = shared_data / "nucls_tiles"
+    maps = np.load(folder / "test_1.npy", allow_pickle=True).item()  # a file of ours, never one of a submission
+    table = ClassTable(
+        ("c0", "c1", "c2", "c3"), {f"c{index}": index + 1 for index in range(4)}, dict(enumerate(range(1, 5)))
+    )
+    values = {f"c{index}": index for index in range(4)}
+    data = (folder / "test_1.csv").read_bytes()
+
+    def on_a_nucleus(*columns: str) -> int:
+        xy = points(data, table, columns=columns, class_values=values).points_xy.astype(int)
+        return int((maps["inst_map"][xy[:, 1], xy[:, 0]] > 0).sum())
+
+    found = points(data, table, columns=("x", "y", "class"), class_values=values)
+    assert (len(found), int(maps["inst_map"].max())) == (22, 20)
+    assert found.class_id.tolist()[:7] == [2, 2, 2, 3, 4, 2, 1]
+    assert on_a_nucleus("x", "y", "class") == 17
+    assert on_a_nucleus("y", "x", "class") == 2
+
+
+# --- NuCLS ------------------------------------------------------------------------------------------------------------
+
+NUCLS_HEADER = (
+    ",raw_classification,main_classification,super_classification,type,xmin,ymin,xmax,ymax,coords_x,coords_y\n"
+)
+NUCLS_FILE = NUCLS_HEADER + (
+    '0,lymphocyte,stroma,sTIL,rectangle,4,6,9,8,"4,9,9,4,4","6,6,8,8,6"\n'
+    '1,tumor,tumour,tumor_any,polyline,10,11,14,17,"10,14,12","11,12,17"\n'
+    "2,tumor,tumour,tumor_any,rectangle,1,2,3,5,,\n"
+    '3,fov_basic,fov,AMBIGUOUS,rectangle,0,0,30,20,"0,30,30,0,0","0,0,20,20,0"\n'
+    '4,unlabeled,vague,AMBIGUOUS,Polyline,-2,0,1,3.5," -2 , 1,1","0,0,3.5"\n'
+)
+
+
+def rings(outlines: Outlines) -> list[list[list[float]]]:
+    return [ring.tolist() for ring in np.split(outlines.points_xy, outlines.ring_start[1:-1])]
+
+
+def test_outlines_and_boxes_of_a_nucls_file_are_nuclei():
+    found = nucls(NUCLS_FILE)
+    assert rings(found) == [
+        [[4, 6], [9, 6], [9, 8], [4, 8], [4, 6]],
+        [[10, 11], [14, 12], [12, 17]],
+        [[1, 2], [3, 2], [3, 5], [1, 5]],
+        [[-2, 0], [1, 0], [1, 3.5]],
+    ]
+    assert found.class_id.tolist() == [2, 1, 1, -1]
+    assert found.source_id.tolist() == [2, 3, 4, 6]
+    assert found.ring_instance.tolist() == [0, 1, 2, 3]
+    assert not found.ring_is_hole.any()
+    assert found.probability is None
+
+
+def test_a_box_is_the_same_with_and_without_its_vertices():
+    with_vertices = nucls(NUCLS_HEADER + '0,,stroma,,rectangle,4,6,9,8,"4,9,9,4","6,6,8,8"\n')
+    without = nucls(NUCLS_HEADER + "0,,stroma,,rectangle,4,6,9,8,,\n")
+    assert with_vertices.points_xy.tolist() == without.points_xy.tolist()
+    picture = Image.new("1", (12, 12))
+    ImageDraw.Draw(picture).polygon([tuple(xy) for xy in without.points_xy.tolist()], fill=1)
+    assert np.argwhere(np.asarray(picture)).min(axis=0).tolist() == [6, 4]
+    assert np.asarray(picture).sum() == 6 * 3  # pixel centres on the border count here
+
+
+@pytest.mark.parametrize(
+    ("column", "ids"),
+    [("raw_classification", [3, 4]), ("main_classification", [2, 1]), ("super_classification", [5, 6])],
+)
+def test_the_class_level_is_that_of_the_rules(column, ids):
+    names = ("tumour", "stroma", "lymphocyte", "tumor", "sTIL", "tumor_any")
+    table = ClassTable(names, {name.casefold(): index for index, name in enumerate(names, start=1)})
+    text = "".join(NUCLS_FILE.splitlines(keepends=True)[:3])
+    assert nucls(text, table, class_column=column).class_id.tolist() == ids
+
+
+def test_predictions_may_have_a_probability():
+    text = 'main_classification,type,coords_x,coords_y,score\nstroma,polyline,"1,5,1","1,1,5",0.25\n'
+    assert nucls(text).probability.tolist() == [0.25]
+
+
+def test_the_class_of_the_path_needs_no_class_column():
+    assert nucls('type,coords_x,coords_y\npolyline,"1,5,1","1,1,5"\n', file_class=2).class_id.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        (',,stroma,,polyline,,,,,"1,2,3","1,2"', "[invalid-coordinate] 'a.csv', line 3: 3 numbers in coords_x and"),
+        (",,stroma,,polyline,1,2,3,4,,", "[invalid-coordinate] 'a.csv', line 3: 0 numbers in coords_x and 0 in"),
+        (',,stroma,,rectangle,1,2,3,4,"1,2",', "[invalid-coordinate] 'a.csv', line 3: 2 numbers in coords_x and 0 in"),
+        (',,stroma,,polyline,,,,,"1,2,x","1,2,3"', "[invalid-coordinate] 'a.csv', line 3, vertex 3: coords_x is 'x';"),
+        (',,stroma,,polyline,,,,,"1,2,3","1,,3"', "[invalid-coordinate] 'a.csv', line 3, vertex 2: coords_y is '';"),
+        (',,stroma,,polyline,,,,,"1,2,3","1,2,2e9"', "[invalid-coordinate] 'a.csv', line 3, vertex 3: coords_y is '2e"),
+        (",,stroma,,rectangle,1,2,,4,,", "[invalid-coordinate] 'a.csv', line 3: xmax is '';"),
+        (',,stroma,,ellipse,,,,,"1,2,3","1,2,3"', "[unsupported-shape] 'a.csv', line 3: the type 'ellipse'; expected"),
+        (',,strma,,polyline,,,,,"1,2,3","1,2,3"', "[unknown-class] 'a.csv', line 3: 'strma' is not a class"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_nucls_rows_is_told(row, line):
+    good = ',,stroma,,polyline,,,,,"1,2,3","1,2,5"\n'
+    (found,) = faults_of(nucls, f"{NUCLS_HEADER}{good}{row}\n{good}")
+    assert found.startswith(line)
+
+
+@pytest.mark.parametrize("column", ["main_classification", "type", "coords_x", "coords_y"])
+def test_nucls_columns_must_be_there(column):
+    text = NUCLS_FILE.replace(column, f"{column}_")
+    assert faults_of(nucls, text)[0].startswith("[missing-column] 'a.csv': no such column among")
+
+
+def test_boxes_need_their_columns_and_outlines_do_not():
+    text = 'main_classification,type,coords_x,coords_y\nstroma,polyline,"1,5,1","1,1,5"\n'
+    assert len(nucls(text)) == 1
+    assert "expected a column 'xmin'" in faults_of(nucls, text + "stroma,rectangle,,\n")[0]
+
+
+def test_vertices_are_bounded():
+    assert len(nucls(NUCLS_FILE, limits={"vertices_per_file": 11})) == 4
+    (line,) = faults_of(nucls, NUCLS_FILE, limits={"vertices_per_file": 10})
+    assert line == (
+        "[too-large] 'a.csv': more than 10 vertices; expected at most 10. Make the file smaller; organisers can raise "
+        "limits.vertices_per_file in challenge.toml."
+    )
+
+
+# --- counts -----------------------------------------------------------------------------------------------------------
+
+CONIC = ("neutrophil", "epithelial", "lymphocyte", "plasma", "eosinophil", "connective")
+CONIC_CLASSES = ClassTable(CONIC, {name: index for index, name in enumerate(CONIC, start=1)})
+
+
+def test_counts_without_case_names_are_in_the_order_of_the_index():
+    text = ",".join(CONIC) + "\n1,2,3,4,5,6\n0,0,0,0,0,9\n"
+    assert counts(text, CONIC_CLASSES) == {"b": (1, 2, 3, 4, 5, 6), "a": (0, 0, 0, 0, 0, 9)}
+
+
+def test_counts_without_an_index_are_in_the_order_of_the_cases():
+    cases = {name: Case(name, name, 5, 5) for name in "zy"}
+    assert counts("Stroma,Tumour\n1,2\n3,4\n", cases=cases) == {"z": (2, 1), "y": (4, 3)}
+
+
+def test_counts_with_case_names_may_come_in_any_order_and_lack_a_case():
+    assert counts("Str,Tumour,note,case,vague\n1,2.0,?,b,-7\n") == {"b": (2, 1)}
+
+
+@given(st.dictionaries(st.sampled_from("ab"), st.tuples(*[st.integers(0, 10**9)] * 2)))
+def test_written_counts_are_read_as_they_were(written):
+    assert counts(write_counts_csv(written, TWO.names)) == written
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Tumour,Stroma\n1,2\n", "[row-count] 'counts.csv': 1 rows; expected 2, one for each case, in their order."),
+        (
+            "Tumour,Stroma\n1,2\n3,4.5\n",
+            "[invalid-count] 'counts.csv', line 3: 'Stroma' is '4.5'; expected a whole number",
+        ),
+        ("Tumour,Stroma\n1,2\n3,\n", "[invalid-count] 'counts.csv', line 3: 'Stroma' is ''"),
+        ("Tumour,Stroma\n1,2\n3,1000000001\n", "[invalid-count]"),
+        ("Tumour,Strom\n1,2\n3,4\n", "[missing-column] 'counts.csv': no column 'Stroma' among 'Tumour' and 'Strom'"),
+        ("Tumour,Stroma,STR\n1,2,3\n", "[invalid-csv] 'counts.csv': two columns of one class, 'Stroma' and 'STR'"),
+        ("case,Tumour,Stroma\nc,1,2\n", "[unknown-case] 'counts.csv', line 2: 'c' is not a case of this challenge"),
+    ],
+)
+def test_what_is_wrong_with_counts_is_told(text, line):
+    assert faults_of(counts, text)[0].startswith(line)
+
+
+# --- class tables -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("id,class\n7,Stroma\n900,0\n3,vague\n5,fov\n", "'t.csv'"),
+        ("Class,ID\nSTR, 7.0\ntumour,900\nvague,003\nfov,5\nstroma,7\n", "case 'a', 't.CSV'"),
+        ('{"7": "stroma", "900": 0, "3": "vague", "5": "fov"}', "case 'a', 't.json'"),
+        ('[{"id": 7, "class": 7}, {"class": " Tumour", "id": "900"}, {"id": 3, "class": "vague"}]', "'t.JSON'"),
+    ],
+)
+def test_the_same_table_in_all_its_forms(text, name):
+    assert classes(text, name) == {7: 2, 900: 1, 3: -1}
+
+
+def test_empty_tables_are_tables():
+    assert classes("id,class\n") == classes("{}", "'a.json'") == classes("[]", "'a.json'") == {}
+
+
+def test_labels_beyond_float_precision_stay_what_they_are():
+    assert classes(f"id,class\n{2**53 + 1},stroma\n") == {2**53 + 1: 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "line"),
+    [
+        ("id,class\n0,stroma\n", "'t.csv'", "[invalid-class-table] 't.csv', line 2: the id '0'; expected a whole"),
+        ("id,class\n-1,stroma\n", "'t.csv'", "[invalid-class-table]"),
+        ("id,class\n1.5,stroma\n", "'t.csv'", "[invalid-class-table]"),
+        ("id,class\n" + "9" * 5000 + ",stroma\n", "'t.csv'", "[invalid-class-table]"),
+        ("id,class\n7,stroma\n7,tumour\n", "'t.csv'", "[duplicate-row] 't.csv', line 3: the id '7' again, with"),
+        ("id,class\n7,strom\n", "'t.csv'", "[unknown-class] 't.csv', line 2: 'strom' is not a class of this challenge"),
+        ("id,klass\n7,stroma\n", "'t.csv'", "[missing-column]"),
+        ("3", "'t.json'", "[invalid-class-table] 't.json': the JSON value '3'; expected an object"),
+        ('{"7": ["stroma"]}', "'t.json'", "[invalid-class-table] 't.json', '7': no id and class as texts"),
+        ('[{"id": 7, "class": "stroma"}, 5]', "'t.json'", "[invalid-class-table] 't.json', [1]: no id and class"),
+        ('[{"id": true, "class": "stroma"}]', "'t.json'", "[invalid-class-table]"),
+        ('[{"id": 1e40, "class": "stroma"}]', "'t.json'", "[invalid-class-table]"),
+        ('{"7": "stroma"', "'t.json'", "[not-json]"),
+        ("[" * 100 + "]" * 100, "'t.json'", "[too-deep]"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_class_tables_is_told(text, name, line):
+    (found,) = faults_of(classes, text, name)
+    assert found.startswith(line)
+
+
+def test_class_tables_are_bounded():
+    assert faults_of(classes, '{"1": "str", "2": "str", "3": "str"}', "'t.json'", instances_per_case=2)[0].startswith(
+        "[too-large]"
+    )
+    assert faults_of(classes, "id,class\n1,str\n2,str\n3,str\n", instances_per_case=2)[0].startswith("[too-large]")
+
+
+# --- the catalogue ----------------------------------------------------------------------------------------------------
+
+XY = ClassTable(("plasma", "tumour"), {"plasma": 1, "tumour": 2})
+THREE = {name: Case(name, name, 5, 5) for name in "abc"}
+EXAMPLES: dict[str, Callable[[], object]] = {
+    "invalid-csv": lambda: read_table(
+        stream("x,y,class\n1,2,a\n1,2\n"), where="'nuclei.csv'", bytes_limit=100, rows_limit=100
+    ),
+    "missing-column": lambda: read_points_csv(stream("x,yy\n1,2\n"), request("'points.csv'", POINTS, ONE), CASE),
+    "other-case": lambda: read_points_csv(
+        stream("case,x,y\na,1,2\ncase_018,1,2\n"), request("case 'a', 'a.csv'", POINTS, ONE), CASE
+    ),
+    "duplicate-row": lambda: classes("id,class\n1,tumour\n2,stroma\n3,tumour\n2,tumour\n"),
+    "row-count": lambda: counts("plasma,tumour\n1,2\n3,4\n", XY, THREE),
+    "invalid-count": lambda: counts("case,plasma,tumour\na,-1,2\n", XY),
+    "invalid-class-table": lambda: classes("id,class\nnucleus 7,stroma\n"),
+}
+
+
+@pytest.mark.parametrize("code", sorted(CSV_FILES))
+def test_the_examples_of_the_catalogue_are_what_is_printed(code):
+    example = CATALOGUE[code].example.replace("case 'case_017', 'case_017_classes.csv'", "'classes.csv'")
+    assert faults_of(EXAMPLES[code]) == [example.replace("case_017", "a")]
+
+
+# --- anything at all --------------------------------------------------------------------------------------------------
+
+BROKEN = [
+    b'"',
+    b",",
+    b"\n",
+    b"\r",
+    b"\xff",
+    b"\0",
+    b"-",
+    b"1e9",
+    b"9" * 30,
+    b"nan",
+    b'""',
+    b"x",
+    b"{",
+    b"]",
+    b":",
+    b"null",
+]
+SEEDS: dict[str, tuple[bytes, Callable[[bytes], object]]] = {
+    "points": (b"x,y,class,score\n1,2,tumour,0.5\n3,4,7,1\n", lambda data: points(data, TWO)),
+    "points without a header": (b"1,2,0\n3,4,7\n", lambda data: points(data, TWO, columns=("x", "y", "class"))),
+    "points of all cases": (
+        b"case,x,y,type\r\na,1,2,str\r\nb,3,4,0\r\n",
+        lambda data: shared_points(data, TWO, units="mm"),
+    ),
+    "nucls": (NUCLS_FILE.encode(), nucls),
+    "counts": (b"case,tumour,stroma\na,1,2\nb,3,4\n", counts),
+    "counts in order": (b"tumour,stroma\n1,2\n3,4\n", counts),
+    "class table": (b"id,class\n1,tumour\n2,7\n", classes),
+    "class table as JSON": (
+        b'[{"id": 1, "class": "str"}, {"id": 2, "class": 7}]',
+        lambda data: classes(data, "'t.json'"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SEEDS)
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_mutated_files_are_read_or_refused(kind, data):
+    seed, read = SEEDS[kind]
+    text = bytearray(seed)
+    for _ in range(data.draw(st.integers(1, 5))):
+        place = data.draw(st.integers(0, len(text)))
+        length = data.draw(st.integers(0, 5))
+        text[place : place + length] = data.draw(st.one_of(st.sampled_from(BROKEN), st.binary(max_size=4)))
+    try:
+        read(bytes(text))
+    except InputFault as fault:
+        assert all(finding.code in CATALOGUE for finding in fault.findings)
+
+
+@pytest.mark.parametrize("kind", SEEDS)
+def test_the_seeds_of_the_mutations_are_valid(kind):
+    seed, read = SEEDS[kind]
+    read(seed)

@@ -1,0 +1,83 @@
+"""Every format end to end: its example files are a perfect submission, through files, kit, validation and scoring."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from every_format import CASES, SIDES, write_challenge
+
+from evaluation import score_submission
+from evaluation.challenge import Challenge
+from evaluation.challenge.format_rules import FORMATS
+from evaluation.cli import run
+from evaluation.kit import write_kit
+from evaluation.pipeline import check_submission
+
+
+def test_no_format_is_left_out():
+    assert {kind.split()[0] for kind in SIDES} == set(FORMATS)
+
+
+@pytest.mark.parametrize("kind", SIDES)
+def test_the_example_of_a_format_is_a_perfect_submission(kind, tmp_path):
+    challenge, submission = write_challenge(kind, tmp_path)
+    result = score_submission(challenge, submission, workers=1)
+    assert result.findings == ()
+    for path in ("detection.f1.pooled", "classification.accuracy.pooled", "detection.f1.group_mean"):
+        assert result.value(path) == 1.0
+    assert result.units[result.challenge.matching.rules[0].name]["pooled"]["all"].counts.true_positives == 3 * len(
+        CASES
+    )
+    if not result.challenge.reference.are_points:
+        assert result.value("segmentation.iou.pooled") == 1.0
+        assert result.value("alternatives.near.detection.f1.pooled") == 1.0
+    else:
+        assert result.value("segmentation.iou.pooled") is None
+        assert result.metrics["undefined"]["segmentation"]["iou"]["pooled"] == "points-only"
+
+
+@pytest.mark.parametrize("kind", SIDES)
+def test_the_kit_of_a_format_holds_an_example_that_validates(kind, tmp_path):
+    challenge, _ = write_challenge(kind, tmp_path)
+    kit = write_kit(challenge, tmp_path / "kit")
+    for example in ("example_submission", "example_submission.zip"):
+        _, findings = check_submission(kit.folder, kit.folder / example, workers=1)
+        assert findings == ()
+    guide = (kit.folder / "GUIDE.md").read_text()
+    assert "Epithelial" in guide and "evaluation validate" in guide
+
+
+def test_a_kit_of_hidden_cases_names_none_of_them(tmp_path):
+    challenge, _ = write_challenge("polygons_json", tmp_path)
+    text = (
+        (challenge / "challenge.toml")
+        .read_text()
+        .replace('units = "px", missing', 'units = "px", case_names = "hidden", missing')
+    )
+    (challenge / "challenge.toml").write_text(text)
+    assert Challenge.load(challenge).submission.case_names == "hidden"
+    kit = write_kit(challenge, tmp_path / "kit")
+    for path in kit.folder.rglob("*"):
+        assert not any(case.name in path.name for case in CASES)
+        assert path.is_dir() or path.suffix == ".zip" or not any(f"{case.name}," in path.read_text() for case in CASES)
+    assert (
+        run(["validate", "--challenge", str(kit.folder), "--submission", str(kit.folder / "example_submission")]) == 0
+    )
+
+
+def test_validate_says_the_same_with_the_kit_as_with_the_reference(tmp_path, capsys):
+    challenge, submission = write_challenge("geojson outlines", tmp_path)
+    kit = write_kit(challenge, tmp_path / "kit")
+    (submission / "c1.geojson").write_text("{")
+    (submission / "c3.geojson").rename(submission / "c03.geojson")
+    lines = []
+    for folder, command in ((challenge, "score"), (challenge, "validate"), (kit.folder, "validate")):
+        output = ["--output", str(tmp_path / "out")] if command == "score" else []
+        assert run([command, "--challenge", str(folder), "--submission", str(submission), *output]) == 1
+        lines.append(capsys.readouterr().err)
+    assert lines[0] == lines[1] == lines[2]
+    assert "Did you mean" in lines[0]
+    document = ["validate", "--json", "--challenge", str(kit.folder), "--submission", str(submission)]
+    assert run(document) == 1
+    assert not json.loads(capsys.readouterr().out)["valid"]

@@ -1,0 +1,150 @@
+"""The catalogue: every code has a page, and a real input that gives exactly the line that the page shows."""
+
+from __future__ import annotations
+
+import re
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from findings import FIXTURES, Bench, line_with
+from findings.annotations import aperio, region
+from findings.submission import n_ary_masks
+
+from evaluation.catalogue import CATALOGUE
+from evaluation.catalogue.pages import FOLDER, documents
+
+ROOT = Path(__file__).resolve().parents[1]
+MANY = 50_000
+
+
+@pytest.fixture
+def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, capsys, monkeypatch)
+
+
+# --- a fixture for every code -----------------------------------------------------------------------------------------
+
+
+def test_every_code_has_a_fixture() -> None:
+    assert set(FIXTURES) == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("code", sorted(CATALOGUE))
+def test_the_example_of_a_page_is_the_line_that_its_fixture_gives(code: str, bench: Bench) -> None:
+    assert line_with(code, FIXTURES[code](bench)) == CATALOGUE[code].example
+
+
+@pytest.mark.parametrize("code", sorted(CATALOGUE))
+def test_examples_have_the_form_of_all_lines(code: str) -> None:
+    """``[code] where: what we got; what we expected. What to do.``"""
+    assert re.fullmatch(rf"\[{code}\] \S.*: \S.*; expected \S.*[.?]", CATALOGUE[code].example)
+
+
+# --- its pages --------------------------------------------------------------------------------------------------------
+
+
+def test_the_pages_in_docs_are_those_of_the_catalogue(pytestconfig: pytest.Config) -> None:
+    folder, written = ROOT / FOLDER, documents()
+    if pytestconfig.getoption("--renew-golden"):
+        folder.mkdir(exist_ok=True)
+        for path in folder.glob("*.md"):
+            path.unlink()
+        for name, text in written.items():
+            (folder / name).write_text(text)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == written
+
+
+def test_the_list_of_pages_links_to_each_once() -> None:
+    links = re.findall(r"\]\((\S+?)\)", documents()["README.md"])
+    assert sorted(links) == sorted(f"{code}.md" for code in CATALOGUE)
+
+
+def test_explain_tells_what_why_and_how_and_where_the_page_is(bench: Bench) -> None:
+    page = CATALOGUE["unknown-class"]
+    for argument in ("unknown-class", "[unknown-class]", "UNKNOWN-CLASS"):
+        printed = bench.run("explain", argument)
+        for text in (page.title, page.why, page.fix, page.example, f"{FOLDER}/unknown-class.md", "An error"):
+            assert text in printed
+    assert "A warning" in bench.run("explain", "unused-file")
+
+
+def test_explain_without_a_code_lists_all(bench: Bench) -> None:
+    listed = re.findall(r"^  (\S+)  +\S", bench.run("explain"), re.MULTILINE)
+    assert listed == list(CATALOGUE)
+
+
+# --- 50,000 equal mistakes --------------------------------------------------------------------------------------------
+
+
+def unknown_classes_in_geojson(bench: Bench) -> None:
+    bench.make("geojson outlines")
+    ring = [[1, 1], [4, 1], [4, 4], [1, 1]]
+    geometry = {"type": "Polygon", "coordinates": [ring]}
+    feature = {"type": "Feature", "geometry": geometry, "properties": {"classification": {"name": "Lymphocytes"}}}
+    bench.write("submission/case_017.geojson", {"type": "FeatureCollection", "features": [feature] * MANY})
+
+
+def points(bench: Bench, row: str) -> None:
+    bench.make("points_csv")
+    bench.write("submission/case_017.csv", "\n".join(["x,y,class", *[row] * MANY, ""]))
+
+
+def bad_rows_in_a_csv_file(bench: Bench) -> None:
+    points(bench, "1,n/a,Epithelial")
+
+
+def unknown_classes_in_a_csv_file(bench: Bench) -> None:
+    points(bench, "1,2,Lymphocytes")
+
+
+def bad_vertices_in_xml(bench: Bench) -> None:
+    bench.make("aperio_xml")
+    bench.write("submission/P1/case_017.xml", aperio(region(1, *[("NaN", 2)] * MANY), class_name="Epithelial"))
+
+
+def unknown_layer_in_xml(bench: Bench) -> None:
+    bench.make("aperio_xml")
+    regions = (region(number) for number in range(1, MANY + 1))
+    bench.write("submission/P1/case_017.xml", aperio(*regions, class_name="Lymphocytes"))
+
+
+def codes_that_are_cut_off(bench: Bench) -> None:
+    bench.make("rle_csv")
+    rows = ["case_017,1 2 3,Epithelial"] * MANY
+    bench.write("submission/codes.csv", "\n".join(["image_id,rle,class", *rows, ""]))
+
+
+def files_of_an_unknown_case(bench: Bench) -> None:
+    n_ary_masks(bench)
+    with zipfile.ZipFile("submission.zip", "w") as archive:
+        for index in range(MANY):
+            archive.writestr(f"P1/P1_9/Epithelial/{index}.mat", b"")
+
+
+@pytest.mark.parametrize(
+    ("code", "fault", "places"),
+    [
+        ("unknown-class", unknown_classes_in_geojson, "feature 1, feature 2, feature 3 and 49,997 more: 'Lymphocytes'"),
+        ("invalid-coordinate", bad_rows_in_a_csv_file, "line 2, line 3, line 4 and 49,997 more: y is 'n/a'"),
+        ("unknown-class", unknown_classes_in_a_csv_file, "line 2, line 3, line 4 and 49,997 more: 'Lymphocytes'"),
+        ("invalid-coordinate", bad_vertices_in_xml, "vertex 1, vertex 2, vertex 3 and 49,997 more: X is 'NaN'"),
+        ("unknown-class", unknown_layer_in_xml, "region '1/1', region '1/2', region '1/3' and 49,997 more"),
+        ("invalid-rle", codes_that_are_cut_off, "line 2, line 3, line 4 and 49,997 more"),
+        ("unknown-case", files_of_an_unknown_case, "/1.mat', 'P1/P1_9/Epithelial/10.mat' and 49,997 more: 'P1_9'"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)  # fmt: skip
+def test_many_equal_mistakes_give_one_line_with_a_count_and_three_examples_in_time(
+    code: str, fault: Callable[[Bench], str], places: str, bench: Bench
+) -> None:
+    fault(bench)
+    started = time.perf_counter()
+    printed = bench.validate("submission.zip" if Path("submission.zip").exists() else "submission")
+    assert time.perf_counter() - started < 5
+    line = line_with(code, printed)
+    assert sum(other.startswith(f"[{code}]") for other in printed.splitlines()) <= 1
+    assert places in line
+    assert len(line) < 1000

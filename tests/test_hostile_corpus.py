@@ -1,0 +1,98 @@
+"""Every submission of the hostile corpus gets the code that it must get, within the limits of time and memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hostile.corpus import CORPUS
+from hostile.run import SECONDS, check, judge
+
+from evaluation.catalogue import CATALOGUE
+from evaluation.challenge.format_rules import FORMATS
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTS = 2
+BY_NAME = {record.name: record for record in CORPUS}
+
+
+def test_hostile_submissions_are_refused_as_they_must_be():
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "hostile.run", "--part", f"{part}/{PARTS}"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+        )
+        for part in range(PARTS)
+    ]  # fmt: skip
+    wrong, checked = [], 0
+    for process in running:
+        output, errors = process.communicate(timeout=300)
+        told = [json.loads(line) for line in output.splitlines()]
+        ended = [line for line in told if "wrong" in line]
+        checked += len(ended)
+        wrong += [f"{line['name']}: {fault}" for line in ended for fault in line["wrong"]]
+        if process.returncode:
+            last = told[-1]["name"] if told else "the beginning"
+            wrong.append(f"{last}: the process ended with {process.returncode}: {errors[-500:]}")
+        elif errors:
+            wrong.append(f"something was printed: {errors[:500]}")
+    assert wrong == []
+    assert checked == len(CORPUS) > 500
+
+
+def test_more_memory_than_the_limit_is_not_to_be_had():
+    code = "from hostile.run import prepare; prepare(); bytearray(3 << 30)"
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert ended.stderr.strip().endswith("MemoryError")
+
+
+def test_every_format_meets_hostile_files():
+    kinds = {record.kind.split()[0] for record in CORPUS if record.code is not None}
+    assert set(FORMATS) - {"counts_csv"} <= kinds
+
+
+def test_names_of_hostile_submissions_are_different_and_their_codes_known():
+    assert len(BY_NAME) == len(CORPUS)
+    assert {record.code for record in CORPUS} - {None} <= {
+        code for code, page in CATALOGUE.items() if page.severity == "error"
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"code": "not-json"}, "errors ['empty-polygon'], expected ['not-json']"),
+        ({"code": None}, "errors ['empty-polygon'], expected []"),
+        ({"warns": ("left-out",)}, "warnings [], expected ['left-out']"),
+        ({"says": "elephant"}, "'elephant' is in none of"),
+        ({"nuclei": 3}, "None nuclei, expected 3"),
+    ],
+)
+def test_the_judge_tells_what_is_not_as_expected(changes, told, tmp_path):
+    record = BY_NAME["json polygons without a vertex"]
+    outcome = check(record, tmp_path)
+    assert judge(record, outcome) == []
+    (wrong,) = judge(replace(record, **changes), outcome)
+    assert wrong.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"seconds": SECONDS + 0.5}, "2.5 s"),
+        ({"last": "a" * 1001}, "the last line has 1,001 characters"),
+        ({"last": "a\x1b[31m"}, "a line of 6 characters, printable: False"),
+        ({"crash": "KeyError"}, "KeyError"),
+    ],
+)
+def test_the_judge_sees_time_and_length(changes, told, tmp_path):
+    record = BY_NAME["json polygons without a vertex"]
+    (wrong,) = judge(record, {**check(record, tmp_path), **changes})
+    assert wrong.startswith(told)

@@ -1,0 +1,355 @@
+"""The scripts around the image, with a stand-in for the engine; the image itself is proven by tests/container."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from container.prove import EXPECTED
+from container.submissions import CHOSEN
+from hostile.corpus import CORPUS
+
+from evaluation.version import __version__
+
+ROOT = Path(__file__).resolve().parents[1]
+TARBALL = f"nuclei-evaluation-{__version__}.tar.gz"
+GOOD = "linux/amd64 10001:10001 [/opt/venv/bin/python -m evaluation score]"
+TOOLS = (
+    "awk", "bash", "basename", "cat", "chmod", "cp", "cut", "dirname", "env", "find", "git", "grep", "gzip", "head",
+    "id", "ls", "mkdir", "mktemp", "mv", "readlink", "rm", "sed", "sha256sum", "sort", "tail", "tar", "tee",
+    "touch", "tr", "uname", "flock",
+)  # fmt: skip
+ENGINE = """#!/bin/bash
+# A stand-in for podman or docker: writes down how it was called, and does what the environment says.
+echo "$(basename "$0") $*" >>"$STUB/calls"
+case "$*" in
+  info*) exit "${INFO_CODE:-0}" ;;
+  *Architecture*) echo "$ABOUT" ;;
+  *.Size*) echo 480123456 ;;
+  image\\ inspect*) exit "${INSPECT_CODE:-0}" ;;
+  save*) cat "$STUB/image.tar"; exit "${SAVE_CODE:-0}" ;;
+  build*) exit "${BUILD_CODE:-0}" ;;
+esac
+"""
+
+
+class Machine:
+    """A folder of programs that is the whole PATH, with or without engines."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bin = folder / "bin"
+        self.bin.mkdir(parents=True)
+        for name in TOOLS:
+            if path := shutil.which(name):
+                (self.bin / name).symlink_to(path)
+        self.image(manifest=True)
+
+    def image(self, *, manifest: bool) -> None:
+        """What ``save`` writes."""
+        file = io.BytesIO()
+        with tarfile.open(fileobj=file, mode="w") as archive:
+            member = tarfile.TarInfo("manifest.json" if manifest else "else.json")
+            archive.addfile(member, io.BytesIO())
+        (self.folder / "image.tar").write_bytes(file.getvalue())
+
+    def install(self, name: str) -> None:
+        (self.bin / name).write_text(ENGINE)
+        (self.bin / name).chmod(0o755)
+
+    @property
+    def calls(self) -> list[str]:
+        path = self.folder / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def run(self, *command: Path | str, **environment: str) -> subprocess.CompletedProcess[str]:
+        variables = {
+            "PATH": str(self.bin),
+            "HOME": str(self.folder),
+            "STUB": str(self.folder),
+            "ABOUT": GOOD,
+            **environment,
+        }
+        return subprocess.run(
+            [str(part) for part in command], env=variables, capture_output=True, text=True, check=False
+        )
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path / "machine")
+
+
+@pytest.fixture
+def with_podman(machine: Machine) -> Machine:
+    machine.install("podman")
+    return machine
+
+
+# --- build.sh ---------------------------------------------------------------------------------------------------------
+
+
+def test_build_without_an_engine_is_one_sentence(machine):
+    done = machine.run(ROOT / "build.sh")
+    assert (done.returncode, done.stdout) == (75, "")
+    assert done.stderr.splitlines() == [
+        "No container engine was found: neither podman nor docker answers. "
+        "On Debian, as root: apt-get install podman buildah"
+    ]
+
+
+def test_build_does_not_take_a_client_without_an_engine(machine):
+    machine.install("docker")
+    done = machine.run(ROOT / "build.sh", INFO_CODE="1")
+    assert done.returncode == 75
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("there", "used"), [(["docker"], "docker"), (["docker", "podman"], "podman")])
+def test_build_takes_what_is_there(there, used, machine):
+    for name in there:
+        machine.install(name)
+    done = machine.run(ROOT / "build.sh", "--build-arg", "PYTHON_IMAGE=another:base", IMAGE="here:tag")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"Built here:tag with {used}: 480 MB.\n"
+    (build,) = [call for call in machine.calls if " build " in call]
+    assert build.startswith(f"{used} build --platform linux/amd64 --tag here:tag ")
+    assert f" --build-arg VERSION={__version__} --build-arg REVISION=" in build
+    assert build.endswith(f" --build-arg PYTHON_IMAGE=another:base {ROOT}")
+
+
+def test_a_failing_build_fails(with_podman):
+    done = with_podman.run(ROOT / "build.sh", BUILD_CODE="125")
+    assert done.returncode == 125
+    assert "Built" not in done.stdout
+
+
+def test_podman_copies_layers_where_it_cannot_mount_them(machine):
+    machine.install("podman")
+    text = ENGINE.replace('exit "${INFO_CODE:-0}"', "[[ $STORAGE_DRIVER == vfs ]]; exit")
+    (machine.bin / "podman").write_text(text.replace('echo "$(', 'echo "${STORAGE_DRIVER:-} $('))
+    assert machine.run(ROOT / "build.sh").returncode == 0
+    assert any(call.startswith("vfs podman build") for call in machine.calls)
+
+
+def test_the_image_is_made_as_the_platform_wants_it():
+    text = (ROOT / "Dockerfile").read_text()
+    last = text[text.rindex("\nFROM ") :]
+    assert text.count("\nFROM ${PYTHON_IMAGE}") == 2
+    assert "--require-hashes" in text and "--only-binary :all:" in text
+    assert "\nUSER 10001:10001\n" in last
+    assert last.endswith('ENTRYPOINT ["/opt/venv/bin/python", "-m", "evaluation", "score"]\n')
+    assert "RUN" not in last
+    assert "ENV GRAND_CHALLENGE" not in text
+
+
+# --- export.sh --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ground_truth(tmp_path: Path) -> Path:
+    folder = tmp_path / "truth"
+    (folder / "reference").mkdir(parents=True)
+    for name in ("challenge.toml", "cases.csv", "reference/b.xml", "reference/a.xml"):
+        (folder / name).write_text(name)
+    return folder
+
+
+def export(
+    machine: Machine, ground_truth: Path, name: str = "export", **environment: str
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    folder = machine.folder / name
+    return folder, machine.run(ROOT / "export.sh", folder, ground_truth, **environment)
+
+
+def test_export_writes_what_is_uploaded_and_says_where(with_podman, ground_truth):
+    folder, done = export(with_podman, ground_truth)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(path.name for path in folder.iterdir()) == ["SHA256SUMS", "ground_truth.tar.gz", TARBALL]
+    assert gzip.decompress((folder / TARBALL).read_bytes()) == (with_podman.folder / "image.tar").read_bytes()
+    for name in (TARBALL, "ground_truth.tar.gz"):
+        line = f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}"
+        assert line in (folder / "SHA256SUMS").read_text().splitlines()
+        assert line in done.stdout.splitlines()
+    assert f"{TARBALL}     upload as a method of the phase" in done.stdout
+    assert "ground_truth.tar.gz     upload as the ground truth of the phase" in done.stdout
+    assert any("save --format docker-archive" in call for call in with_podman.calls)
+
+
+@pytest.mark.parametrize(
+    ("about", "told"),
+    [
+        (GOOD.replace("amd64", "arm64"), "is linux/arm64; the platform takes linux/amd64."),
+        (GOOD.replace("10001:10001", "none"), "runs as 'none'; the platform wants a user other than root."),
+        (GOOD.replace("10001:10001", "root"), "runs as 'root'; the platform wants a user other than root."),
+        (GOOD.replace("10001:10001", "0:10001"), "runs as '0:10001'; the platform wants a user other than root."),
+        (GOOD.replace("10001:10001", "00"), "runs as '00'; the platform wants a user other than root."),
+        ("linux/amd64 10001:10001 none", "has no entrypoint."),
+        ("linux/amd64 10001:10001 []", "has no entrypoint."),
+    ],
+)
+def test_export_refuses_what_the_platform_refuses(about, told, with_podman, ground_truth):
+    folder, done = export(with_podman, ground_truth, ABOUT=about)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"'localhost/nuclei-evaluation:latest' {told}\n"
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("way", ["code", "another file", "nothing"])
+def test_a_failing_save_fails_and_leaves_nothing(way, with_podman, ground_truth):
+    folder, _ = export(with_podman, ground_truth)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    if way == "another file":
+        with_podman.image(manifest=False)
+    if way == "nothing":
+        (with_podman.folder / "image.tar").write_bytes(b"")
+    (ground_truth / "challenge.toml").write_text("changed")
+    _, done = export(with_podman, ground_truth, SAVE_CODE="3" if way == "code" else "0")
+    assert done.returncode != 0
+    assert "upload" not in done.stdout
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({"INFO_CODE": "1"}, "No container engine was found"),
+        ({"INSPECT_CODE": "1"}, "There is no image 'localhost/nuclei-evaluation:latest'. Run ./build.sh first."),
+    ],
+)
+def test_export_says_what_is_missing(environment: Mapping[str, str], told, with_podman, ground_truth):
+    folder, done = export(with_podman, ground_truth, **environment)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert told in done.stderr
+    assert not folder.exists()
+
+
+def test_export_wants_a_challenge(with_podman, tmp_path):
+    _, done = export(with_podman, tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == f"There is no challenge.toml in '{tmp_path}'.\n"
+
+
+def test_the_tarball_of_the_ground_truth_is_the_same_whatever_the_disk_says(with_podman, ground_truth, tmp_path):
+    first, _ = export(with_podman, ground_truth, "first")
+    other = tmp_path / "other"
+    (other / "reference").mkdir(parents=True)
+    for name in ("reference/a.xml", "cases.csv"):  # in another order, with other times and modes, and with litter
+        (other / name).write_text(name)
+        os.utime(other / name, (1e9, 1e9))
+        (other / name).chmod(0o600)
+    (other / "reference" / "b.xml").symlink_to(ground_truth / "reference" / "b.xml")
+    os.link(ground_truth / "challenge.toml", other / "challenge.toml")
+    for litter in (
+        ".DS_Store",
+        "._a.xml",
+        ".gitignore",
+        "reference/Thumbs.db",
+        "reference/a.xml~",
+        "reference/.a.xml.swp",
+    ):
+        (other / litter).write_text("litter")
+    for litter in ("__MACOSX", "reference/__pycache__", ".git"):
+        (other / litter).mkdir()
+        (other / litter / "x").write_text("litter")
+    second, done = export(with_podman, other, "second")
+    assert (done.returncode, done.stderr) == (0, "")
+    tarballs = [(folder / "ground_truth.tar.gz").read_bytes() for folder in (first, second)]
+    assert tarballs[0] == tarballs[1]
+    with tarfile.open(fileobj=io.BytesIO(tarballs[0])) as archive:
+        members = archive.getmembers()
+    assert [member.name for member in members] == [
+        ".", "./cases.csv", "./challenge.toml", "./reference", "./reference/a.xml", "./reference/b.xml"
+    ]  # fmt: skip
+    assert {(m.uid, m.gid, m.mtime, m.uname, m.gname) for m in members} == {(0, 0, 0, "", "")}
+    assert {(m.type, m.mode) for m in members} == {(tarfile.REGTYPE, 0o644), (tarfile.DIRTYPE, 0o755)}
+
+
+# --- test.sh ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """The scripts of the repository, with a Python that finds nothing wrong."""
+    folder = tmp_path / "clone"
+    for name in ("test.sh", "setup", "tests/container", "requirements-test.lock", "evaluation/version.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, folder / name)
+    python = folder / ".venv-test" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/bash\nexit 0\n")
+    python.chmod(0o755)
+    stamp = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (folder / "requirements-test.lock", python)]
+    (folder / ".venv-test" / ".lock-stamp").write_text("".join(f"{line}  -\n" for line in stamp))
+    return folder
+
+
+@pytest.mark.parametrize(("required", "code"), [("0", 0), ("1", 1)])
+def test_without_an_engine_the_last_line_says_that_the_image_was_not_tested(required, code, machine, clone):
+    done = machine.run(clone / "test.sh", REQUIRE_CONTAINER=required)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert done.stdout.splitlines()[-1] == (
+        "The image was NOT tested: neither podman nor docker answers (REQUIRE_CONTAINER=1 makes this a failure)."
+    )
+
+
+def test_without_a_base_the_last_line_says_that_the_image_was_not_tested(machine, clone):
+    machine.install("docker")
+    done = machine.run(clone / "test.sh", REQUIRE_CONTAINER="1")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("The image was NOT tested: no base image; set TEST_PYTHON_IMAGE")
+
+
+@pytest.mark.parametrize("required", ["0", "1"])
+def test_an_image_that_cannot_be_built_is_a_failure(required, machine, clone):
+    machine.install("docker")
+    shutil.copy2(ROOT / "build.sh", clone)
+    done = machine.run(clone / "test.sh", TEST_PYTHON_IMAGE="a:base", BUILD_CODE="1", REQUIRE_CONTAINER=required)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "The image FAILED: it could not be built from 'a:base'."
+
+
+@pytest.mark.parametrize(
+    ("code", "last"),
+    [
+        (0, "The image was tested under the platform's limits, and passed."),
+        (1, "The image FAILED: see the lines above."),
+    ],
+)
+def test_the_last_line_says_whether_the_image_passed(code, last, machine, clone):
+    machine.install("docker")
+    shutil.copy2(ROOT / "build.sh", clone)
+    python = clone / ".venv-test" / "bin" / "python"
+    python.write_text(f'#!/bin/bash\n[[ "$*" != *container.prove* ]] || exit {code}\n')
+    stamp = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (clone / "requirements-test.lock", python)]
+    (clone / ".venv-test" / ".lock-stamp").write_text("".join(f"{line}  -\n" for line in stamp))
+    done = machine.run(clone / "test.sh", TEST_PYTHON_IMAGE="a:base", REQUIRE_CONTAINER="1")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (code, last)
+
+
+def test_ci_demands_the_image_and_installs_what_it_takes():
+    text = (ROOT / ".ci" / "run").read_text()
+    assert "\nREQUIRE_CONTAINER=1 " in text
+    assert "for program in podman buildah runc debootstrap; do" in text
+    setup = (ROOT / "setup" / "venv.sh").read_text()
+    assert setup.index("apt-get update") < setup.index("apt-get install -y")
+
+
+# --- the list of what is handed in to the image -----------------------------------------------------------------------
+
+
+def test_the_chosen_submissions_are_in_the_corpus_and_have_an_expected_line():
+    rejected = {record.name for record in CORPUS if record.code is not None}
+    assert [name for name in CHOSEN if name not in rejected] == []
+    assert len(CHOSEN) == len(set(CHOSEN)) > 50
+    assert set(CHOSEN) <= set(json.loads(EXPECTED.read_text()))

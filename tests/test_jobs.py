@@ -1,0 +1,526 @@
+"""The platform's algorithm phase: predictions.json says which outputs belong to which case, in any order."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.catalogue import CATALOGUE
+from evaluation.challenge import Challenge, LimitRules
+from evaluation.findings import render_findings
+from evaluation.formats.bounded_json import read_json
+from evaluation.model import Case
+from evaluation.submission import CaseFile, Layout, find_case_files, open_submission
+
+CASES = [Case("a", "P1", 20, 30), Case("b", "P2", 20, 30)]
+NUCLEUS = [{"name": "nucleus"}]
+TWO_CLASSES = [{"name": "lymphocyte", "aliases": ["lymphocytes"]}, {"name": "T cell"}]
+POLYGONS = {"format": "polygons_json", "units": "px", "vertices": "exact", "origin": "pixel_centre", "vanished": "drop"}
+NUCLEI = {"slug": "nuclei", "kind": "Multiple polygons", "super_kind": "File", "relative_path": "nuclei.json"}
+MASKS = {"slug": "nuclei", "kind": "Image", "super_kind": "Image", "relative_path": "images/nuclei"}
+NO_OUTLINES = {"units": None, "vertices": None, "origin": None, "vanished": None}
+NEAREST = {"name": "r", "rule": "centroid_assignment", "class_aware": False, "ties": "first_pixel", "radius_px": 15.0}
+WORST = "It gets the worst value of every metric. To change that, add"
+
+
+def make_challenge(cases: list[Case] = CASES, *, classes: Any = NUCLEUS, **rules: Any) -> Challenge:
+    submission = {"files": "{case}.json", "socket": "nuclei", "missing_case": "worst", **POLYGONS, **rules}
+    return Challenge.from_preset(
+        "monusac2020", name="test", cases=cases, classes=classes, submission=submission, matching={"rules": [NEAREST]}
+    )
+
+
+def make_job(name: str = "a", pk: str = "job-1", outputs: Any = (NUCLEI,), **other: Any) -> dict[str, Any]:
+    described = [{"pk": 7, "file": "https://x/1", "image": None, "value": None, "socket": socket} for socket in outputs]
+    given = {"pk": 6, "file": None, "image": {"pk": "9", "name": name}, "socket": {"slug": "slide"}}
+    return {"pk": pk, "status": "Succeeded", "inputs": [given], "outputs": described, **other}
+
+
+def write(folder: Path, jobs: Any, *names: str) -> Path:
+    for name in ("predictions.json", *names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(jobs) if name == "predictions.json" else "{}")
+    return folder
+
+
+def find(folder: Path, challenge: Challenge) -> Layout:
+    with open_submission(folder, challenge.limits) as files:
+        return find_case_files(files, challenge, partial(read_json, limits=challenge.limits))
+
+
+def lines(layout: Layout) -> list[str]:
+    return render_findings(layout.findings)
+
+
+BOTH = [make_job("a", "job-1"), make_job("b", "job-2")]
+FILES_OF_BOTH = ["job-1/output/nuclei.json", "job-2/output/nuclei.json"]
+
+
+# --- real lists of jobs -----------------------------------------------------------------------------------------------
+
+PUMA_CASES = [Case(f"preliminary_test_set_primary_roi_00{number}", "P", 1024, 1024) for number in (4, 5)]
+
+
+def puma_challenge(**rules: Any) -> Challenge:
+    return make_challenge(
+        PUMA_CASES, **{"socket": "melanoma-10-class-nuclei-segmentation", "case_key": "{case}.tif", **rules}
+    )
+
+
+def nuclei_of(folder: Path, layout: Layout) -> dict[str, list[int]]:
+    return {
+        case: [len(json.loads((folder / file.name).read_text())["polygons"]) for file in files]
+        for case, files in layout.files.items()
+    }
+
+
+def test_real_submission_of_two_jobs(shared_data: Path) -> None:
+    folder = shared_data / "puma" / "submission"
+    layout = find(folder, puma_challenge())
+    assert layout.findings == ()
+    assert layout.missing == frozenset()
+    assert nuclei_of(folder, layout) == {PUMA_CASES[0].name: [401], PUMA_CASES[1].name: [453]}
+    assert {file.class_id for files in layout.files.values() for file in files} == {0}
+
+
+def renamed(value: Any, keys: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {keys.get(key, key): renamed(item, keys) for key, item in value.items()}
+    return [renamed(item, keys) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_order_and_names_of_keys_in_a_real_submission_change_nothing(
+    shared_data: Path, tmp_path: Path, seed: int
+) -> None:
+    shutil.copytree(shared_data / "puma" / "submission", tmp_path, dirs_exist_ok=True)
+    expected = find(tmp_path, puma_challenge())
+    shuffler = random.Random(seed)
+    jobs = renamed(json.loads((tmp_path / "predictions.json").read_text()), {"interface": "socket", "url": "unknown"})
+    for job in jobs:
+        shuffler.shuffle(job["inputs"])
+        shuffler.shuffle(job["outputs"])
+    jobs.reverse()
+    write(tmp_path, jobs)
+    assert find(tmp_path, puma_challenge()) == expected
+
+
+def test_real_submission_with_an_image_output(shared_data: Path) -> None:
+    challenge = puma_challenge(socket="melanoma-tissue-mask-segmentation")
+    files = find(shared_data / "puma" / "submission", challenge).files
+    assert files[PUMA_CASES[0].name][0].name == (
+        "80873d95-fc44-4393-a39a-617bd8725d20/output/images/melanoma-tissue-mask-segmentation/"
+        "b7624ea3-e18e-493d-ad7c-7db0390ed998.tif"
+    )
+
+
+def test_real_submission_against_other_cases_names_the_close_ones(shared_data: Path) -> None:
+    layout = find(shared_data / "puma" / "submission", puma_challenge(case_key="{case}.tiff"))
+    assert lines(layout)[0] == (
+        "[unknown-case] 'predictions.json', job '80873d95-fc44-4393-a39a-617bd8725d20': the input "
+        "'preliminary_test_set_primary_roi_004.tif' is not a case of this challenge (also 'predictions.json', job "
+        "'d112c34d-b7ae-425c-b9d4-8caa0890b1de': the input 'preliminary_test_set_primary_roi_005.tif' is not a case of "
+        "this challenge); expected one of the 2 cases in cases.csv, such as "
+        "'preliminary_test_set_primary_roi_004.tiff'. Did you mean 'preliminary_test_set_primary_roi_004.tiff'?"
+    )
+    assert layout.files == {}
+
+
+def test_real_list_whose_outputs_are_not_there(shared_data: Path, tmp_path: Path) -> None:
+    shutil.copy(shared_data / "monkey" / "test" / "predictions.json", tmp_path)
+    challenge = make_challenge(
+        [Case("A_P000001", "P", 9, 8)],
+        classes=[{"name": "lymphocytes"}, {"name": "monocytes"}],
+        format="points_json",
+        vertices=None,
+        vanished=None,
+        files="{case}/detected-{class}.json",
+        socket="detected-{class}",
+        case_key="{case}_PAS_CPG.tif",
+    )
+    assert lines(find(tmp_path, challenge)) == [
+        "[missing-output] case 'A_P000001', 'detected-lymphocytes.json': no such file; expected the output "
+        "'detected-lymphocytes' of every job. Write one for every case, also when no nucleus was found."
+    ]
+    names = [f"A_P000001/output/detected-{name}.json" for name in ("inflammatory-cells", "lymphocytes", "monocytes")]
+    jobs = json.loads((tmp_path / "predictions.json").read_text())
+    layout = find(write(tmp_path, jobs, *names), challenge)
+    assert layout.files == {"A_P000001": (CaseFile(names[1], 1), CaseFile(names[2], 2))}
+    assert layout.findings == ()
+
+
+# --- when the list counts ---------------------------------------------------------------------------------------------
+
+
+def test_without_a_list_the_pattern_counts(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    (tmp_path / "b.json").write_text("{}")
+    assert find(tmp_path, make_challenge()).files == {"a": (CaseFile("a.json", 0),), "b": (CaseFile("b.json", 0),)}
+
+
+def test_list_in_folders_around_everything_counts(tmp_path: Path) -> None:
+    write(tmp_path / "w" / "x", BOTH, *FILES_OF_BOTH)
+    (tmp_path / "README.md").write_text("")
+    assert find(tmp_path, make_challenge()).files["b"] == (CaseFile("w/x/job-2/output/nuclei.json", 0),)
+
+
+def test_forged_list_is_never_read_where_the_challenge_names_no_socket(tmp_path: Path) -> None:
+    write(tmp_path, [make_job("a", "../../etc")], "a.json", "b.json")
+    layout = find(tmp_path, make_challenge(socket=None))
+    assert set(layout.files) == {"a", "b"}
+    assert [finding.code for finding in layout.findings] == ["unused-file"]
+
+
+def test_folder_of_the_submission_may_be_a_link(tmp_path: Path) -> None:
+    write(tmp_path / "real", BOTH, *FILES_OF_BOTH)
+    (tmp_path / "input").symlink_to("real")
+    assert set(find(tmp_path / "input", make_challenge()).files) == {"a", "b"}
+
+
+# --- the case of a job ------------------------------------------------------------------------------------------------
+
+
+@given(st.permutations(BOTH), st.randoms(use_true_random=False))
+def test_order_of_jobs_changes_nothing(tmp_path_factory: Any, jobs: list[Any], shuffler: random.Random) -> None:
+    strange = [make_job("c", "job-3"), make_job("b", "job-4"), {"pk": 3}, make_job("a", "..")]
+    folder = write(tmp_path_factory.mktemp("s"), [*BOTH, *strange], *FILES_OF_BOTH)
+    expected = find(folder, make_challenge())
+    jobs = [*jobs, *strange[:2], {"pk": 3}, strange[3]]
+    positions = [job for job in jobs if job != {"pk": 3}]
+    shuffler.shuffle(positions)
+    positions.insert(4, {"pk": 3})  # a job without a name is named by its place
+    assert find(write(folder, positions), make_challenge()) == expected
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        {"socket": {"slug": "slide"}},
+        {"interface": {"slug": "slide"}},
+        {"socket": {"slug": "slide"}, "interface": {"slug": "other"}},
+        {"socket": None, "interface": {"slug": "slide"}},
+    ],
+)
+def test_socket_and_interface_are_the_same_and_socket_goes_first(tmp_path: Path, described: dict[str, Any]) -> None:
+    job = make_job()
+    job["inputs"] = [{"image": {"name": "z"}, "socket": {"slug": "z"}}, {"image": {"name": "a"}, **described}]
+    folder = write(tmp_path, [job], FILES_OF_BOTH[0])
+    assert set(find(folder, make_challenge(input="slide")).files) == {"a"}
+
+
+def test_input_that_names_the_case_is_told_by_the_challenge(tmp_path: Path) -> None:
+    job = make_job()
+    job["inputs"].append({"image": {"name": "b"}, "interface": {"slug": "mask"}})
+    write(tmp_path, [job], FILES_OF_BOTH[0])
+    assert set(find(tmp_path, make_challenge(input="slide")).files) == {"a"}
+    assert set(find(tmp_path, make_challenge(input="mask")).files) == {"b"}
+    assert lines(find(tmp_path, make_challenge(input="slides")))[0].startswith(
+        "[invalid-job] 'predictions.json', job 'job-1': 0 inputs 'slides'; expected one input"
+    )
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["https://grand-challenge.org/media/1/2/my%20case.json", "https://x/my%20case.json?key=a/b", "my case.json"],
+)
+def test_file_input_names_the_case_by_its_last_part(tmp_path: Path, file: str) -> None:
+    job = make_job()
+    job["inputs"] = [{"file": file, "image": None, "socket": {"slug": "s"}}]
+    challenge = make_challenge([Case("my case", "P", 9, 8)], case_key="{case}.json")
+    assert set(find(write(tmp_path, [job], FILES_OF_BOTH[0]), challenge).files) == {"my case"}
+
+
+def test_key_of_a_case_may_hold_its_group(tmp_path: Path) -> None:
+    write(tmp_path, [make_job("P1-a.tif")], FILES_OF_BOTH[0])
+    assert set(find(tmp_path, make_challenge(case_key="{group}-{case}.tif")).files) == {"a"}
+
+
+def test_key_of_a_case_must_be_met_exactly(tmp_path: Path) -> None:
+    for name in ("A.tif", "a.TIF", "a.tif.tif", "x/a.tif", "a"):
+        assert find(write(tmp_path, [make_job(name)]), make_challenge(case_key="{case}.tif")).files == {}
+
+
+def test_accents_that_were_taken_apart_match(tmp_path: Path) -> None:
+    write(tmp_path, [make_job("Mu\u0308ller")], FILES_OF_BOTH[0])
+    assert set(find(tmp_path, make_challenge([Case("M\u00fcller", "P", 9, 8)])).files) == {"M\u00fcller"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "line"),
+    [
+        (
+            "worst",
+            "[missing-case-worst] case 'b': no job; expected predictions for every case in cases.csv. "
+            f"{WORST} a job whose input is 'b.tif'.",
+        ),
+        (
+            "reject",
+            "[missing-case] case 'b': no job; expected predictions for every case in cases.csv. "
+            "Add a job whose input is 'b.tif'; for an image without nuclei write a file without any.",
+        ),
+    ],
+)
+def test_case_without_a_job_is_missing(tmp_path: Path, policy: str, line: str) -> None:
+    write(tmp_path, [make_job("a.tif")], FILES_OF_BOTH[0])
+    layout = find(tmp_path, make_challenge(case_key="{case}.tif", missing_case=policy))
+    assert lines(layout) == [line]
+    assert layout.missing == {"b"}
+    assert set(layout.files) == {"a"}
+
+
+def test_case_with_an_unusable_job_is_missing_but_told_once(tmp_path: Path) -> None:
+    layout = find(
+        write(tmp_path, [BOTH[0], make_job("b", "job-2", status="Failed")], FILES_OF_BOTH[0]), make_challenge()
+    )
+    assert layout.missing == {"b"}
+    assert [finding.code for finding in layout.findings] == ["failed-job"]
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def of_one_job(tmp_path: Path, outputs: Any, *names: str, **rules: Any) -> Layout:
+    write(tmp_path, [make_job("a", outputs=outputs)], *(f"job-1/output/{name}" for name in names))
+    return find(tmp_path, make_challenge(CASES[:1], **rules))
+
+
+@pytest.mark.parametrize("suffix", [".mha", ".tif", ".tiff", ".TIF"])
+def test_image_output_is_the_one_image_in_its_folder(tmp_path: Path, suffix: str) -> None:
+    names = [f"images/nuclei/6f4b{suffix}", "images/nuclei/deeper/1.tif", "images/2.tif", "images/nuclei/log.txt"]
+    layout = of_one_job(tmp_path, [MASKS], *names, format="label_image", files="{case}.tif", **NO_OUTLINES)
+    assert layout.files == {"a": (CaseFile(f"job-1/output/images/nuclei/6f4b{suffix}", 1),)}
+
+
+def test_image_output_without_an_image_is_told(tmp_path: Path) -> None:
+    assert lines(of_one_job(tmp_path, [MASKS], "images/nuclei/1.png")) == [
+        "[missing-output] case 'a', 'images/nuclei': no image in the folder; expected one .mha, .tif or .tiff. Write "
+        "one for every case, also when no nucleus was found."
+    ]
+
+
+def test_image_output_with_two_images_is_told(tmp_path: Path) -> None:
+    assert lines(of_one_job(tmp_path, [MASKS], "images/nuclei/1.tif", "images/nuclei/2.mha")) == [
+        "[duplicate-file] case 'a', 'images/nuclei': 2 images in the folder; expected one image for each case. Write "
+        "one only."
+    ]
+
+
+def test_output_of_another_socket_is_not_taken(tmp_path: Path) -> None:
+    tissue = {**NUCLEI, "slug": "tissue", "relative_path": "tissue.json"}
+    assert lines(of_one_job(tmp_path, [tissue], "tissue.json", "nuclei.json")) == [
+        "[missing-output] case 'a', 'nuclei': no such output among 'tissue'; expected an output 'nuclei' of every job. "
+        "Give the algorithm this output."
+    ]
+    layout = of_one_job(tmp_path, [tissue, NUCLEI], "tissue.json", "nuclei.json")
+    assert layout.files["a"][0].name == "job-1/output/nuclei.json"
+    assert layout.findings == ()
+
+
+def test_outputs_for_each_class_are_found_by_name_alias_and_slug(tmp_path: Path) -> None:
+    outputs = [{**NUCLEI, "slug": slug, "relative_path": f"{slug}.json"} for slug in ("t-cell", "lymphocytes", "other")]
+    layout = of_one_job(
+        tmp_path,
+        outputs,
+        "t-cell.json",
+        "lymphocytes.json",
+        classes=TWO_CLASSES,
+        socket="{class}",
+        files="{case}_{class}.json",
+    )
+    assert layout.files == {
+        "a": (CaseFile("job-1/output/lymphocytes.json", 1), CaseFile("job-1/output/t-cell.json", 2))
+    }
+    assert layout.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "slugs", "codes"),
+    [
+        ("empty", ["lymphocyte"], []),
+        ("reject", ["lymphocyte"], ["missing-output"]),
+        ("reject", ["lymphocyte", "t-cell"], []),
+        ("empty", [], ["missing-output", "missing-output"]),
+        ("empty", ["lymphocyte", "lymphocytes"], ["duplicate-file"]),
+    ],
+)
+def test_outputs_of_classes_are_counted(tmp_path: Path, policy: str, slugs: list[str], codes: list[str]) -> None:
+    layout = of_one_job(
+        tmp_path,
+        [{**NUCLEI, "slug": slug} for slug in slugs],
+        "nuclei.json",
+        classes=TWO_CLASSES,
+        socket="{class}",
+        files="{case}_{class}.json",
+        missing_class_file=policy,
+    )
+    assert [finding.code for finding in layout.findings] == codes
+
+
+def test_value_that_was_stored_as_a_file_is_read(tmp_path: Path) -> None:
+    layout = of_one_job(tmp_path, [{**NUCLEI, "super_kind": "Value"}], "nuclei.json")
+    assert layout.files["a"][0].name == "job-1/output/nuclei.json"
+
+
+def test_same_output_twice_is_told(tmp_path: Path) -> None:
+    assert lines(of_one_job(tmp_path, [NUCLEI, NUCLEI], "nuclei.json")) == [
+        "[duplicate-file] case 'a': two outputs for 'nuclei'; expected every output once. Leave out one of them."
+    ]
+
+
+# --- what is forged ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pk", "relative_path"),
+    [
+        ("job-1", "../../secret.json"),
+        ("job-1", "/etc/passwd"),
+        ("job-1", "../../../opt/ml/input/data/ground_truth/a.json"),
+        ("job-1", "a//nuclei.json"),
+        ("job-1", "nuclei.json\n"),
+        ("job-1", "..\\nuclei.json"),
+        ("job-1", ""),
+        ("job-1", "x" * 5000),
+        ("..", "nuclei.json"),
+        ("../other", "nuclei.json"),
+        ("a/b", "nuclei.json"),
+        ("", "nuclei.json"),
+        ("/job-1", "nuclei.json"),
+    ],
+)
+def test_paths_that_lead_elsewhere_are_refused(tmp_path: Path, pk: str, relative_path: str) -> None:
+    write(tmp_path, [make_job("a", pk, [{**NUCLEI, "relative_path": relative_path}])], FILES_OF_BOTH[0], "secret.json")
+    layout = find(tmp_path, make_challenge(CASES[:1]))
+    assert layout.files == {}
+    assert "forged-path" in {finding.code for finding in layout.findings}
+    assert all(line.isprintable() and len(line) < 1000 for line in lines(layout))
+
+
+def test_link_among_the_outputs_that_leads_out_is_refused(tmp_path: Path) -> None:
+    from evaluation.errors import SubmissionRejected
+
+    (tmp_path / "reference.json").write_text("{}")
+    write(tmp_path / "s", [make_job()], "job-1/output/other.json")
+    (tmp_path / "s/job-1/output/nuclei.json").symlink_to("../../../reference.json")
+    with pytest.raises(SubmissionRejected, match="leads out of the submission"):
+        find(tmp_path / "s", make_challenge())
+
+
+# --- lists that are none ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        {},
+        [],
+        None,
+        7,
+        "jobs",
+        [None],
+        [[]],
+        [7],
+        [{}],
+        [{"pk": 5}],
+        [make_job(inputs=None)],
+        [make_job(inputs={})],
+        [make_job(inputs=[7])],
+        [make_job(inputs=[])],
+        [make_job(inputs=[{}])],
+        [make_job(inputs=[{"image": {}}])],
+        [make_job(inputs=[{"image": {"name": 7}, "file": 7}])],
+        [make_job(outputs=[{"slug": "nuclei"}])],
+        [make_job(outputs=[{"slug": "nuclei", "relative_path": 5}])],
+    ],
+)
+def test_what_is_no_list_of_jobs_is_told(tmp_path: Path, jobs: Any) -> None:
+    layout = find(write(tmp_path, jobs), make_challenge())
+    assert layout.files == {}
+    assert layout.missing == {"a", "b"}
+    assert "invalid-job" in {finding.code for finding in layout.findings}
+
+
+def test_outputs_that_are_no_list_are_told(tmp_path: Path) -> None:
+    for outputs in (None, {}, [None]):
+        job = {**make_job(), "outputs": outputs}
+        assert lines(find(write(tmp_path, [job]), make_challenge()))[0] == (
+            "[invalid-job] 'predictions.json', job 'job-1': no list of outputs; expected jobs as the platform writes "
+            "them, with pk, inputs and outputs. Do not write this file yourself."
+        )
+
+
+def test_file_that_is_no_json_is_told(tmp_path: Path) -> None:
+    (tmp_path / "predictions.json").write_text('[{"pk": NaN}]')
+    layout = find(tmp_path, make_challenge())
+    assert [finding.code for finding in layout.findings] == ["not-json"]
+    assert layout.missing == {"a", "b"}
+
+
+def test_list_is_read_within_the_limits_of_the_challenge(tmp_path: Path) -> None:
+    write(tmp_path, [make_job()], FILES_OF_BOTH[0])
+    challenge = make_challenge().model_copy(update={"limits": LimitRules(json_depth=3)})
+    assert [finding.code for finding in find(tmp_path, challenge).findings] == ["too-deep"]
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["a", "nuclei", "job-1", "..", "", "Image", "x\ny"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(NUCLEI)), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(st.tuples(st.lists(st.integers(0, 5), max_size=5), ANYTHING), max_size=4))
+def test_any_change_gives_a_layout_of_listed_cases(tmp_path_factory: Any, changes: list[tuple[list[int], Any]]) -> None:
+    jobs: Any = copy.deepcopy([*BOTH, make_job("b", "job-3", [MASKS])])
+    for path, value in changes:
+        place = jobs
+        for step in path:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            if not keys:
+                break
+            key = keys[step % len(keys)]
+            if step == path[-1] or not isinstance(place[key], dict | list):
+                place[key] = value
+                break
+            place = place[key]
+    folder = tmp_path_factory.mktemp("s")
+    layout = find(write(folder, jobs, *FILES_OF_BOTH, "job-3/output/images/nuclei/1.tif"), make_challenge())
+    assert set(layout.files) | layout.missing == {"a", "b"}
+    assert not set(layout.files) & layout.missing
+    assert all((folder / file.name).is_file() for files in layout.files.values() for file in files)
+    lines(layout)
+
+
+def test_ten_thousand_unknown_jobs_are_told_in_one_line_and_in_time(tmp_path: Path) -> None:
+    write(tmp_path, [make_job(f"c{index}", f"job-{index}") for index in range(10_000)])
+    layout = find(tmp_path, make_challenge([Case(f"case {index}", "P", 9, 8) for index in range(1000)]))
+    (line,) = [line for line in lines(layout) if line.startswith("[unknown-case]")]
+    assert "; 9,997 more)" in line
+
+
+# --- the catalogue ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "jobs"),
+    [
+        ("duplicate-case", [make_job(pk="job-1"), make_job(pk="job-2")]),
+        ("invalid-job", [{**make_job(), "inputs": make_job()["inputs"] * 2}]),
+        ("forged-path", [make_job(outputs=[{**NUCLEI, "relative_path": "../../x"}])]),
+        ("failed-job", [make_job(status="Failed")]),
+        ("missing-output", [make_job()]),
+        ("unsupported-output", [make_job(outputs=[{**NUCLEI, "super_kind": "Value"}])]),
+    ],
+)
+def test_examples_of_the_catalogue_are_what_is_printed(tmp_path: Path, code: str, jobs: Any) -> None:
+    (line, *_) = lines(find(write(tmp_path, jobs), make_challenge(CASES[:1])))
+    assert line == CATALOGUE[code].example.replace("case_017", "a")

@@ -1,0 +1,75 @@
+"""Names that participants must not read leave no trace in messages."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.findings import Finding, quote, render_findings, render_summary
+from evaluation.submission.redact import redact, redact_findings
+
+NAME = st.text("ab12_-. ", min_size=1, max_size=12).map(str.strip).filter(lambda name: name.strip("."))
+
+
+@pytest.mark.parametrize(
+    ("names", "text", "expected"),
+    [
+        (["P1_1"], "case 'P1_1': no file", "case '‹case›': no file"),
+        (["P1_1", "P1"], "'P1/P1_1/1.mat': cut", "'‹case›/‹case›/1.mat': cut"),
+        (["P1_1"], "'P1_12.mat' and 'xP1_1'", "'P1_12.mat' and 'xP1_1'"),
+        (["P1_1"], "Add 'P1_1_class.npy'", "Add '‹case›_class.npy'"),
+        (["P1_1"], "Add 'P1_1Epithelial.npy'", "Add '‹case›Epithelial.npy'"),
+        (["P1_1"], "job P1_1 is late", "job ‹case› is late"),
+        (["a"], "not a ZIP: 'a/1.mat', 'data.mat'", "not a ZIP: '‹case›/1.mat', 'data.mat'"),
+        (["1"], "1 file: 'P_1/1.mat', '11.mat'", "1 file: 'P_‹case›/‹case›.mat', '11.mat'"),
+        (["case"], "case 'case', '{case}.mat'", "case '‹case›', '{case}.mat'"),
+        (["a b", "a", "b"], "'a b.mat'", "'‹case›.mat'"),
+        (["a+b", "(x)", "[1"], "'a+b/[1'", "'‹case›/‹case›'"),
+        (["M\u00fcller"], "'M\u00fcller.mat'", "'‹case›.mat'"),
+        ([], "case 'a'", "case 'a'"),
+        (["", "a"], "'a'", "'‹case›'"),
+    ],
+)
+def test_whole_names_are_taken_out(names: list[str], text: str, expected: str) -> None:
+    assert redact(text, names) == expected
+
+
+def test_order_of_names_changes_nothing() -> None:
+    names = ["P1", "P1_1", "P1_1_a", "1"]
+    assert redact("'P1_1_a/P1_1.1'", names) == redact("'P1_1_a/P1_1.1'", names[::-1]) == "'‹case›/‹case›.‹case›'"
+
+
+def test_what_is_left_of_a_long_name_is_taken_out() -> None:
+    name = "patient-0815-" + "x" * 80 + "-left-lung"
+    assert redact(f"case {quote(name)}: no file", [name]) == "case '‹case›…‹case›': no file"
+    assert redact(f"{quote(f'sub/{name}/1.mat', 60)}: no file", [name]) == "'sub/‹case›…‹case›/1.mat': no file"
+
+
+def test_a_name_that_the_end_of_a_line_cuts_is_taken_out() -> None:
+    assert redact("case 'a', 'secret_sl…", ["secret_slide_0815"]) == "case 'a', '‹case›…"
+
+
+def test_apostrophes_in_names_of_files_do_not_open_a_way() -> None:
+    for name in ("it's", "' ", " '", "a' b", "'", "x'; y"):
+        assert "secret" not in redact(f"{quote(name)}: Did you mean 'secret'?", ["secret"])
+
+
+def test_findings_are_equal_without_names_and_told_in_one_line() -> None:
+    found = [Finding("missing-case", f"case 'p{index}'", "no file", "one", f"Add 'p{index}'.") for index in range(9)]
+    redacted = redact_findings(found, [f"p{index}" for index in range(9)])
+    assert render_findings(redacted) == ["[missing-case] case '‹case›': no file; expected one. Add '‹case›'."]
+    assert len(render_summary(redacted, intro="Submission rejected:")) < 1000
+
+
+@given(st.lists(NAME, min_size=1, max_size=5), st.lists(st.text("ab12_-./' ", max_size=10), max_size=5))
+def test_no_quoted_name_is_left(names: list[str], texts: list[str]) -> None:
+    text = "".join(f"{quote(text)}, {quote(names[index % len(names)])}: " for index, text in enumerate(texts))
+    redacted = redact(text, names)
+    assert not [name for name in names if f" '{name}': " in redacted]
+
+
+def test_many_names_take_no_time() -> None:
+    names = [f"slide_{index:06}" for index in range(20_000)]
+    found = [Finding("missing-case", f"case '{name}'", "no file", "one") for name in names[:2000]]
+    assert all("slide" not in finding.where for finding in redact_findings(found, names))

@@ -1,0 +1,351 @@
+"""Run-length CSV: the Data Science Bowl's files and scores, codes made and decoded by hand, and broken files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.catalogue import CATALOGUE
+from evaluation.challenge import FormatRules, LimitRules
+from evaluation.errors import InputFault
+from evaluation.formats.request import Request
+from evaluation.formats.rle_csv import read_rle_csv_collection
+from evaluation.matching import match_iou_above, overlap_table
+from evaluation.model import Case, ClassTable, Collection, Instances
+
+WIDE = Case("a", "P1", 3, 5)  # 3 rows of 5 px
+TALL = Case("b", "P2", 4, 2)
+CASES = {"a": WIDE, "b": TALL}
+TWO_CLASSES = ClassTable(("Tumour", "Stroma"), {"tumour": 1, "stroma": 2, "vague": -1}, skipped=frozenset({"roi"}))
+NUCLEUS = ClassTable(("Nucleus",), {"nucleus": 1})
+
+
+def request(classes: ClassTable = NUCLEUS, limits: LimitRules | None = None, **rules) -> Request:
+    rules = {"pixel_order": "column", "first_pixel": 1, **rules}
+    return Request(
+        where="'codes.csv'",
+        name="codes.csv",
+        rules=FormatRules(format="rle_csv", files="codes.csv", **rules),
+        classes=classes,
+        limits=limits or LimitRules(),
+    )
+
+
+def read(text: str | bytes, cases=CASES, **how) -> Collection:
+    data = text.encode() if isinstance(text, str) else text
+    return read_rle_csv_collection(io.BytesIO(data), request(**how), cases)
+
+
+def fault_lines(text: str | bytes, **how) -> list[str]:
+    with pytest.raises(InputFault) as caught:
+        read(text, **how)
+    return [str(finding) for finding in caught.value.findings]
+
+
+def instances_of(found: Collection, case: str) -> Instances:
+    (instances,) = found.cases[case].parts
+    assert isinstance(instances, Instances)
+    return instances
+
+
+def masks_of(instances: Instances) -> np.ndarray:
+    """bool (N, H, W)."""
+    masks = np.zeros((len(instances), instances.shape_yx[0] * instances.shape_yx[1]), np.bool_)
+    for start, stop, index in zip(instances.run_start, instances.run_stop, instances.run_instance, strict=True):
+        masks[index, start:stop] = True
+    return masks.reshape(-1, *instances.shape_yx)
+
+
+def decoded(code: str, case: Case, *, pixel_order: str, first_pixel: int) -> np.ndarray:
+    """A code painted pixel by pixel, bool (H, W)."""
+    mask = np.zeros((case.height, case.width), np.bool_)
+    words = code.split()
+    for start, length in zip(words[::2], words[1::2], strict=True):
+        for pixel in range(int(start) - first_pixel, int(start) - first_pixel + int(length)):
+            if pixel_order == "row":
+                mask[pixel // case.width, pixel % case.width] = True
+            else:
+                mask[pixel % case.height, pixel // case.height] = True
+    return mask
+
+
+def picture(mask: np.ndarray) -> list[str]:
+    return ["".join(".#"[int(pixel)] for pixel in row) for row in mask]
+
+
+# --- what codes mean --------------------------------------------------------------------------------------------------
+
+CODE = "ImageId,EncodedPixels\na,2 2 7 1\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ({"pixel_order": "column", "first_pixel": 1}, ["..#..", "#....", "#...."]),
+        ({"pixel_order": "column", "first_pixel": 0}, [".#...", "..#..", "#...."]),
+        ({"pixel_order": "row", "first_pixel": 1}, [".##..", ".#...", "....."]),
+        ({"pixel_order": "row", "first_pixel": 0}, ["..##.", "..#..", "....."]),
+    ],
+)
+def test_pixel_order_and_first_pixel_say_where_a_code_lies(rules, expected):
+    assert picture(masks_of(instances_of(read(CODE, **rules), "a"))[0]) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    masks=st.lists(st.lists(st.booleans(), min_size=15, max_size=15), max_size=4),
+    pixel_order=st.sampled_from(["row", "column"]),
+    first_pixel=st.sampled_from([0, 1]),
+)
+def test_any_masks_written_as_codes_are_read_as_the_same_masks(masks, pixel_order, first_pixel):
+    masks = np.array(masks, np.bool_).reshape(-1, 3, 5)
+    lines = ["id,rle"]
+    for mask in masks:
+        flat = mask.ravel(order="C" if pixel_order == "row" else "F")
+        pixels = [index for index in range(15) if flat[index]]
+        lines.append(f"a,{' '.join(f'{pixel + first_pixel} 1' for pixel in pixels)}")
+    lines.append("a,")
+    found = read("\n".join(lines), pixel_order=pixel_order, first_pixel=first_pixel)
+    assert masks_of(instances_of(found, "a")).tolist() == masks[masks.any(axis=(1, 2))].tolist()
+
+
+# --- what rows mean ---------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_an_image_may_lie_anywhere_and_are_told_by_their_lines():
+    found = read("ImageId,EncodedPixels\na,1 1\nb,3 2\na,5 1\n")
+    assert list(found.cases) == ["a", "b"]
+    assert instances_of(found, "a").source_id.tolist() == [2, 4]
+    assert instances_of(found, "b").shape_yx == (4, 2)
+
+
+def test_an_empty_code_mentions_its_case_and_is_no_nucleus():
+    found = read("ImageId,EncodedPixels\nb,\na,1 1\na,  \n")
+    assert {name: len(instances_of(found, name)) for name in found.cases} == {"b": 0, "a": 1}
+
+
+def test_a_case_without_a_row_has_no_entry():
+    assert list(read(CODE).cases) == ["a"]
+
+
+def test_images_that_are_no_cases_are_counted_and_not_looked_into():
+    found = read("ImageId,EncodedPixels\nc,9 9 9\nc,\nd,x\na,1 1\n")
+    assert found.unknown == {"c": 2, "d": 1}
+    assert list(found.cases) == ["a"]
+
+
+def test_an_image_may_be_named_with_its_folder_and_a_key_with_a_suffix():
+    found = read("image,rle\ntest/x/a.png,1 1\na.png,2 1\n", cases={"a.png": WIDE})
+    assert len(instances_of(found, "a")) == 2
+
+
+@pytest.mark.parametrize("case_column", ["ImageId", "image_id", "id", "case", " IMAGE "])
+@pytest.mark.parametrize("code_column", ["EncodedPixels", "annotation", "rle", "Segmentation", "encoded_pixels"])
+def test_the_usual_names_of_columns_are_found(case_column, code_column):
+    assert len(instances_of(read(f"{code_column},{case_column}\n1 1,a\n"), "a")) == 1
+
+
+def test_image_id_wins_over_id():
+    assert list(read("id,image_id,rle\nb,a,1 1\n").cases) == ["a"]
+
+
+def test_classes_come_by_name_and_others_are_left_out():
+    text = "id,annotation,cell_type\na,1 1,STROMA\na,2 1, tumour\na,3 1,ROI\na,4 1,vague\na,5 1,\n"
+    found = instances_of(read(text, classes=TWO_CLASSES), "a")
+    assert found.class_id.tolist() == [2, 1, -1, 0]
+    assert found.source_id.tolist() == [2, 3, 5, 6]
+
+
+def test_without_a_class_column_the_only_class_is_meant():
+    assert instances_of(read(CODE), "a").class_id.tolist() == [1]
+    assert instances_of(read(CODE, classes=TWO_CLASSES), "a").class_id.tolist() == [0]
+
+
+def test_probabilities_are_read():
+    found = read("id,rle,score\na,1 1,0.25\nb,1 1,1\n")
+    assert instances_of(found, "a").probability.tolist() == [0.25]
+    assert instances_of(found, "b").probability.tolist() == [1.0]
+    assert instances_of(read(CODE), "a").probability is None
+
+
+def test_sizes_that_fit_are_fine():
+    assert len(instances_of(read("id,rle,Height,Width\na,1 1,3,5\nb,1 1,4,2\n"), "a")) == 1
+
+
+# --- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+def test_swapped_sizes_are_told_once_a_case():
+    (line,) = fault_lines("id,rle,Height,Width\na,1 1,5,3\na,2 1,5,3\nb,1 1,4,2\n")
+    assert line == (
+        "[wrong-shape] 'codes.csv', line 2 and 1 more: an image of height '5' and width '3'; expected 3 and 5, the "
+        "height and width of the image. Make the codes at the size of the image."
+    )
+
+
+@pytest.mark.parametrize(
+    "code", ["1", "1 2 3", "0 1", "1 0", "16 1", "15 2", "1 -1", "1 2 2 2", "1.5 1", "a b", "9" * 40 + " 1"]
+)
+def test_broken_codes_are_told_with_their_line(code):
+    (line,) = fault_lines(f"id,rle\na,1 1\na,{code}\n")
+    assert line.startswith("[invalid-rle] 'codes.csv', line 3: ")
+
+
+def test_many_broken_codes_of_many_cases_are_counted():
+    cases = {f"c{index}": Case(f"c{index}", "P", 3, 5) for index in range(30)}
+    with pytest.raises(InputFault) as caught:
+        read("id,rle\n" + "".join(f"c{index},0 1\n" * 2 for index in range(30)), cases=cases)
+    assert len(caught.value.findings) == 20
+    assert sum(finding.count for finding in caught.value.findings) == 60
+
+
+def test_all_kinds_of_fault_come_at_once():
+    lines = fault_lines("id,rle,class,score,height,width\na,0 1,Tumor,2,3,4\na,1 1,Tumour,,3,5\n", classes=TWO_CLASSES)
+    assert sorted(re.match(r"\[(.*?)\]", line)[1] for line in lines) == [
+        "invalid-probability", "invalid-rle", "missing-probability", "unknown-class", "wrong-shape",
+    ]  # fmt: skip
+
+
+def test_a_file_without_a_code_column_is_refused():
+    assert fault_lines("ImageId,Pixels\na,1 1\n")[0].startswith("[missing-column] 'codes.csv': no such column among")
+
+
+def test_limits_are_named():
+    limits = LimitRules(instances_per_case=2)
+    assert fault_lines("id,rle\na,1 1\na,2 1\na,3 1\n", limits=limits) == [
+        "[too-large] 'codes.csv', case 'a': 3 nuclei; expected at most 2. Remove some, or raise "
+        "limits.instances_per_case in challenge.toml."
+    ]
+    assert fault_lines("id,rle\n" + "a,1 1\n" * 5, limits=limits)[0].startswith(
+        "[too-large] 'codes.csv': more than 4 rows"
+    )
+    assert fault_lines("id,rle\na,1 1\n", limits=LimitRules(bytes_per_file=8))[0].startswith("[too-large]")
+
+
+def test_small_codes_of_huge_areas_are_refused_in_time():
+    huge = {"a": Case("a", "P", 60_000, 60_000)}
+    begin = time.process_time()
+    (line,) = fault_lines("id,rle\n" + "a,2 3599999999\n" * 1000, cases=huge)
+    assert line.startswith("[too-complex-runs]")
+    assert time.process_time() - begin < 2
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_mutated_files_give_a_collection_or_an_input_fault(data):
+    text = bytearray(
+        b'\xef\xbb\xbfImageId,EncodedPixels,Height,Width,class,score\r\na,"1 2 5 1",3,5,Tumour,0.5\r\nb,,4,2,,\n'
+    )
+    for _ in range(data.draw(st.integers(1, 6))):
+        place = data.draw(st.integers(0, len(text)))
+        text[place : place + data.draw(st.integers(0, 4))] = data.draw(
+            st.one_of(
+                st.binary(max_size=4), st.sampled_from([b'"', b",", b"\n", b"\r", b" 9" * 20, b"-1", b"1e9", b"\xff"])
+            )
+        )
+    try:
+        found = read(bytes(text), classes=TWO_CLASSES)
+    except InputFault as fault:
+        assert all(finding.code in CATALOGUE for finding in fault.findings)
+    else:
+        assert set(found.cases) <= set(CASES)
+
+
+# --- the Data Science Bowl 2018 ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bowl(shared_data: Path) -> Path:
+    return shared_data / "dsb2018"
+
+
+@pytest.fixture(scope="module")
+def bowl_rows(bowl: Path) -> list[dict[str, str]]:
+    with (bowl / "stage1_solution.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def bowl_cases(bowl_rows) -> dict[str, Case]:
+    return {
+        row["ImageId"]: Case(row["ImageId"], row["ImageId"], int(row["Height"]), int(row["Width"])) for row in bowl_rows
+    }
+
+
+@pytest.fixture(scope="module")
+def bowl_reference(bowl, bowl_cases) -> Collection:
+    return read((bowl / "stage1_solution.csv").read_bytes(), cases=bowl_cases)
+
+
+def test_the_reference_has_its_nuclei(bowl_reference):
+    assert len(bowl_reference.cases) == 65
+    assert sum(len(instances_of(bowl_reference, name)) for name in bowl_reference.cases) == 4152
+    assert bowl_reference.unknown == {}
+
+
+def test_the_reference_is_what_a_literal_decoder_paints(bowl_reference, bowl_rows, bowl_cases):
+    smallest = sorted(bowl_cases, key=lambda name: sum(row["ImageId"] == name for row in bowl_rows))[:3]
+    not_square = next(name for name, case in bowl_cases.items() if case.height != case.width)
+    for name in {*smallest, not_square}:
+        codes = [row["EncodedPixels"] for row in bowl_rows if row["ImageId"] == name]
+        painted = [decoded(code, bowl_cases[name], pixel_order="column", first_pixel=1) for code in codes]
+        assert np.array_equal(masks_of(instances_of(bowl_reference, name)), np.array(painted))
+
+
+@pytest.mark.parametrize(
+    ("team", "pairs", "scores", "halves", "empty"),
+    [
+        ("DatName", (1659, 1430, 2493), (0.4582, 0.3324, 0.4368, 0.2619), 8, 0),
+        ("gray53", (2445, 216, 1707), (0.7177, 0.5679, 0.5830, 0.4266), 2, 12),
+    ],
+)
+def test_the_scores_of_real_teams_come_out(bowl, bowl_cases, bowl_reference, team, pairs, scores, halves, empty):
+    found = read((bowl / f"submission_{team}.csv").read_bytes(), cases=bowl_cases)
+    assert set(found.cases) == set(bowl_cases)
+    counts = np.zeros(3, np.int64)
+    iou_sums, qualities, threats, at_half, without = [], [], [], 0, 0
+    for name in bowl_cases:
+        reference, prediction = instances_of(bowl_reference, name), instances_of(found, name)
+        without += len(prediction) == 0
+        table = overlap_table(reference, prediction)
+        at_half += int((2 * table.intersection_px == table.union_px()).sum())
+        matched = []
+        for hundredths in range(50, 100, 5):
+            matches = match_iou_above(table, reference, prediction, threshold=hundredths / 100, class_aware=False)
+            matched.append(len(matches))
+            if hundredths == 50:
+                iou_sums.append(float((matches.intersection_px / matches.union_px).sum()))
+                qualities.append(2 * iou_sums[-1] / (len(reference) + len(prediction)))
+        counts += (matched[0], len(prediction) - matched[0], len(reference) - matched[0])
+        threats.append(np.mean([count / (len(reference) + len(prediction) - count) for count in matched]))
+    tp, fp, fn = counts.tolist()
+    assert (tp, fp, fn) == pairs
+    assert (at_half, without) == (halves, empty)
+    pooled = (2 * tp / (2 * tp + fp + fn), sum(iou_sums) / (tp + fp / 2 + fn / 2))
+    assert [*pooled, np.mean(qualities), np.mean(threats)] == pytest.approx(scores, abs=5e-5)
+
+
+def test_every_image_of_gray53_has_an_empty_row_that_is_no_nucleus(bowl, bowl_cases):
+    data = (bowl / "submission_gray53.csv").read_bytes()
+    lines = data.splitlines()[1:]
+    assert sum(line.endswith(b",") for line in lines) == 65
+    found = read(data, cases=bowl_cases)
+    assert sum(len(instances_of(found, name)) for name in found.cases) == len(lines) - 65
+
+
+def test_a_megabyte_of_codes_is_read_in_well_under_half_a_second(bowl, bowl_cases, bowl_reference):
+    data = (bowl / "stage1_solution.csv").read_bytes()
+    times = []
+    for _ in range(3):
+        begin = time.process_time()
+        read(data, cases=bowl_cases)
+        times.append(time.process_time() - begin)
+    assert min(times) < 0.3

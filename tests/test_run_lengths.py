@@ -1,0 +1,291 @@
+"""Run-length codes: pycocotools and a literal decoding, pixel by pixel, are the oracles."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from pycocotools import mask as coco_mask
+
+from evaluation.catalogue import CATALOGUE
+from evaluation.errors import InputFault
+from evaluation.formats import run_lengths
+from evaluation.formats.run_lengths import instances_from_runs, runs_of_counts, runs_of_pairs
+from evaluation.intervals import merge_runs, outside
+from evaluation.model import Instances
+
+MASKS = hnp.arrays(np.uint8, hnp.array_shapes(min_dims=3, max_dims=3, max_side=9), elements=st.integers(0, 1))
+
+
+def place(code: int) -> str:
+    return f"'a.csv', line {code + 2}"
+
+
+def convert(runs, shape_yx, pixel_order, instances=None) -> Instances:
+    count = instances or int(runs.instance.max(initial=-1)) + 1
+    return instances_from_runs(
+        runs.start,
+        runs.length,
+        runs.instance,
+        shape_yx=shape_yx,
+        pixel_order=pixel_order,
+        class_id=np.ones(count, np.int16),
+        source_id=np.arange(count),
+        probability=None,
+        where="'a.json'",
+    )
+
+
+def painted(instances: Instances, count: int) -> np.ndarray:
+    """The number of runs on each pixel, (N, H, W)."""
+    height, width = instances.shape_yx
+    canvas = np.zeros((count, height * width), int)
+    for start, stop, instance in zip(instances.run_start, instances.run_stop, instances.run_instance, strict=True):
+        canvas[instance, start:stop] += 1
+    return canvas.reshape(count, height, width)
+
+
+def check_model_form(instances: Instances, masks: np.ndarray) -> None:
+    width = instances.shape_yx[1]
+    assert (painted(instances, len(masks)) == masks).all()
+    assert (np.diff(instances.run_start) >= 0).all()
+    assert (instances.run_start // width == (instances.run_stop - 1) // width).all()
+    begins = (np.diff(masks.astype(int), axis=2, prepend=0) == 1).sum(axis=(1, 2))  # joined runs are as few as possible
+    assert np.bincount(instances.run_instance, minlength=len(masks)).tolist() == begins.tolist()
+
+
+def fault_of(read, *args, **options) -> list[str]:
+    with pytest.raises(InputFault) as fault:
+        read(*args, **options)
+    return [str(finding) for finding in fault.value.findings]
+
+
+# --- COCO's counts ----------------------------------------------------------------------------------------------------
+
+
+def compressed(mask: np.ndarray) -> str:
+    return coco_mask.encode(np.asfortranarray(mask))["counts"].decode()
+
+
+def counted(mask: np.ndarray) -> list[int]:
+    """Lengths of background and nucleus in turn, down the columns, one pixel after the other."""
+    counts, value = [0], 0
+    for pixel in mask.ravel(order="F").tolist():
+        if pixel != value:
+            counts.append(0)
+            value = pixel
+        counts[-1] += 1
+    return counts
+
+
+@given(MASKS)
+@settings(max_examples=200, deadline=None)
+def test_compressed_codes_of_pycocotools_give_their_masks(masks):
+    runs = runs_of_counts([compressed(mask) for mask in masks], place, pixels=masks[0].size)
+    check_model_form(convert(runs, masks.shape[1:], "column", len(masks)), masks)
+
+
+@given(MASKS)
+@settings(max_examples=100, deadline=None)
+def test_lists_and_compressed_codes_mixed_give_the_same_runs_as_strings(masks):
+    strings = [compressed(mask) for mask in masks]
+    mixed = [string if index % 2 else counted(masks[index]) for index, string in enumerate(strings)]
+    expected = runs_of_counts(strings, place, pixels=masks[0].size)
+    found = runs_of_counts(mixed, place, pixels=masks[0].size)
+    for field in ("start", "length", "instance"):
+        assert getattr(found, field).tolist() == getattr(expected, field).tolist()
+
+
+def test_a_code_of_huge_counts_is_decoded_as_pycocotools_decodes_it():
+    counts = [123_456_789, 40_000, 3_000_000_000, 1, 2, 987_654_321, 0]
+    size = [sum(counts), 1]
+    string = coco_mask.frPyObjects({"size": size, "counts": counts}, *size)["counts"].decode()
+    runs = runs_of_counts([string], place, pixels=size[0])
+    assert runs.start.tolist() == [123_456_789, 3_123_496_789, 3_123_496_792]
+    assert runs.length.tolist() == [40_000, 1, 987_654_321]
+
+
+def test_codes_of_images_of_different_sizes_are_read_together():
+    runs = runs_of_counts([[1, 2], [0, 5]], place, pixels=np.array([3, 5]))
+    assert (runs.start.tolist(), runs.length.tolist()) == ([1, 0], [2, 5])
+
+
+def test_many_batches_give_the_same_as_one(monkeypatch):
+    masks = (np.random.default_rng(5).random((40, 7, 6)) < 0.4).astype(np.uint8)
+    codes = [compressed(mask) for mask in masks]
+    expected = convert(runs_of_counts(codes, place, pixels=42), (7, 6), "column")
+    monkeypatch.setattr(run_lengths, "BATCH_CHARACTERS", 30)
+    monkeypatch.setattr(run_lengths, "BATCH_RUNS", 9)
+    found = convert(runs_of_counts(codes, place, pixels=42), (7, 6), "column")
+    assert (painted(found, 40) == masks).all()
+    assert found.run_start.tolist() == expected.run_start.tolist()
+
+
+@pytest.mark.parametrize(
+    ("code", "got"),
+    [
+        ([1, 2], "counts that add up to 3, not 6"),
+        ([], "counts that add up to 0, not 6"),
+        ("", "counts that add up to 0, not 6"),
+        ([1, -1, 6], "a count of -1"),
+        ([0, 7], "a count of 7"),
+        ([0, 6.0], "a count that is not a whole number"),
+        ([0, "6"], "a count that is not a whole number"),
+        ([True, 5], "a count that is not a whole number"),
+        ([0, 1 << 63], "a count that is not a whole number"),
+        ([[0], 6], "a count that is not a whole number"),
+        ("06\n", "a string that is no compressed code"),
+        ("06é", "a string that is no compressed code"),
+        ("0V", "a string that is no compressed code"),  # the last character says that more follow
+        ("0" + "P" * 7 + "1", "a string that is no compressed code"),  # 40 bits
+        ("p0", "a string that is no compressed code"),  # beyond the last character
+        ("0O7", "a count of -1"),
+    ],
+)
+def test_wrong_counts_are_told_and_right_ones_beside_them_are_not(code, got):
+    lines = fault_of(runs_of_counts, [[0, 6], code, "06"], place, pixels=6)
+    assert lines == [
+        f"[invalid-rle] 'a.csv', line 3: {got}; expected counts of background and nucleus in turn that add up to the "
+        "pixels of the image. Check the order of the pixels, the number of the first one, and the size of the image."
+    ]
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+def paired(mask: np.ndarray, order: str, first_pixel: int) -> str:
+    flat = mask.ravel(order="C" if order == "row" else "F")
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flat, [0]]).astype(int)))
+    return " ".join(f"{start + first_pixel} {stop - start}" for start, stop in edges.reshape(-1, 2))
+
+
+@given(MASKS, st.sampled_from(["row", "column"]), st.sampled_from([0, 1]))
+@settings(max_examples=200, deadline=None)
+def test_pairs_give_their_masks(masks, order, first_pixel):
+    codes = [paired(mask, order, first_pixel) for mask in masks]
+    runs = runs_of_pairs(codes, place, pixels=masks[0].size, first_pixel=first_pixel)
+    check_model_form(convert(runs, masks.shape[1:], order, len(masks)), masks)
+
+
+@given(MASKS, st.randoms())
+@settings(max_examples=50, deadline=None)
+def test_the_order_of_the_runs_and_how_they_are_cut_do_not_change_a_nucleus(masks, random):
+    codes = []
+    for mask in masks:
+        pixels = [f"{pixel} 1" for pixel in np.flatnonzero(mask.ravel(order="F")).tolist()]
+        random.shuffle(pixels)
+        codes.append("\t ".join(pixels))
+    runs = runs_of_pairs(codes, place, pixels=masks[0].size, first_pixel=0)
+    check_model_form(convert(runs, masks.shape[1:], "column", len(masks)), masks)
+
+
+@pytest.mark.parametrize(
+    ("code", "got"),
+    [
+        ("1 2 3", "an odd number of numbers (3)"),
+        ("0 2", "the start 0"),
+        ("-3 2", "the start -3"),
+        ("1 0", "the length 0"),
+        ("1 -1", "the length -1"),
+        ("20 2", "a run to pixel 21"),
+        ("21 1", "a run to pixel 21"),
+        ("1 999999999999999999", "a run to pixel 999,999,999,999,999,999"),
+        ("8 3 2 7", "two runs that hold pixel 8"),
+        ("1 x", "'x' is not a whole number of at most 18 digits"),
+        ("1.0 2", "'1.0' is not a whole number of at most 18 digits"),
+        ("1 1_0", "'1_0' is not a whole number of at most 18 digits"),
+        ("1 1234567890123456789", "'1234567890123456789' is not a whole number of at most 18 digits"),
+        ("1,2", "'1,2' is not a whole number of at most 18 digits"),
+        ("1 ٣", "'1 ٣'"),
+    ],
+)
+def test_wrong_pairs_are_told_with_their_place(code, got):
+    (line,) = fault_of(runs_of_pairs, ["1 20", code, "3 1 4 1"], place, pixels=20, first_pixel=1)
+    got = got if "٣" not in got else "'٣' is not a whole number of at most 18 digits"
+    assert line.startswith(f"[invalid-rle] 'a.csv', line 3: {got}; expected pairs of start (from 1) and length")
+
+
+def test_the_last_pixel_is_the_number_of_pixels_if_the_first_is_1_else_one_less():
+    assert runs_of_pairs(["20 1"], place, pixels=20, first_pixel=1).start.tolist() == [19]
+    assert fault_of(runs_of_pairs, ["20 1"], place, pixels=20, first_pixel=0)
+
+
+def test_twenty_codes_are_named_and_the_others_counted():
+    with pytest.raises(InputFault) as fault:
+        runs_of_pairs(["7"] * 50, place, pixels=20, first_pixel=1)
+    assert len(fault.value.findings) == 20
+    assert sum(finding.count for finding in fault.value.findings) == 50
+
+
+def test_the_example_of_invalid_rle_is_what_is_printed():
+    (line,) = fault_of(runs_of_pairs, ["1 2 3"], place, pixels=20, first_pixel=1)
+    assert line == CATALOGUE["invalid-rle"].example.replace("codes.csv", "a.csv")
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def test_small_codes_of_huge_areas_are_refused_at_once():
+    runs = runs_of_counts([[0, 4_000_000_000]] * 3, place, pixels=4_000_000_000)
+    shape = (4_000_000_000 // 100, 100)
+    for order in ("row", "column"):
+        started = time.perf_counter()
+        (line,) = fault_of(convert, runs, shape, order)
+        assert line == CATALOGUE["too-complex-runs"].example.replace("'codes.csv', case 'case_017'", "'a.json'")
+        assert time.perf_counter() - started < 1
+
+
+def test_the_cost_of_a_column_code_goes_with_rows_not_with_pixels():
+    shape = (1000, 4_000_000)
+    runs = runs_of_counts([[1000, 3_999_998_000, 1000]] * 100, place, pixels=4_000_000_000)
+    instances = convert(runs, shape, "column")
+    assert len(instances.run_start) == 100_000
+    assert (instances.run_start[0], instances.run_stop[0]) == (1, 3_999_999)
+
+
+# --- intervals --------------------------------------------------------------------------------------------------------
+
+
+@given(*[st.lists(st.tuples(st.integers(0, 30), st.integers(1, 6)), max_size=8)] * 2)
+def test_merged_intervals_and_what_lies_outside_of_others_hold_the_integers_of_sets(first, second):
+    sets, merged = [], []
+    for runs in (first, second):
+        sets.append({pixel for start, length in runs for pixel in range(start, start + length)})
+        start = np.array([start for start, _ in runs], np.int64)
+        merged.append(merge_runs(start, start + np.array([length for _, length in runs], np.int64)))
+    left = outside(*merged[0], *merged[1])
+    for (start, stop), expected in ((merged[0], sets[0]), (left, sets[0] - sets[1])):
+        found = [pixel for a, b in zip(start, stop, strict=True) for pixel in range(a, b)]
+        assert found == sorted(expected)
+        assert (start < stop).all()
+
+
+# --- real codes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools
+def test_the_codes_of_sartorius_are_read_as_pycocotools_reads_them(shared_data):
+    path = shared_data / "sartorius" / "val_fold0_split_part1.json.gz"
+    annotations = json.loads(gzip.decompress(path.read_bytes()))["annotations"]
+    codes = [annotation["segmentation"]["counts"] for annotation in annotations]
+    runs = runs_of_counts(codes, place, pixels=520 * 704)
+    instances = convert(runs, (520, 704), "column")
+    assert instances.areas_px().tolist() == [annotation["area"] for annotation in annotations]
+    strings = [coco_mask.frPyObjects(annotation["segmentation"], 520, 704) for annotation in annotations]
+    again = runs_of_counts([string["counts"].decode() for string in strings], place, pixels=520 * 704)
+    assert (again.start == runs.start).all()
+    assert (again.length == runs.length).all()
+    masks = np.stack([coco_mask.decode(string) for string in strings[:50]])
+    some = instances.run_instance < 50
+    canvas = np.zeros((50, 520 * 704), np.uint8)
+    for start, stop, instance in zip(
+        instances.run_start[some], instances.run_stop[some], instances.run_instance[some], strict=True
+    ):
+        canvas[instance, start:stop] = 1
+    assert (canvas.reshape(masks.shape) == masks).all()

@@ -1,0 +1,392 @@
+"""Label TIFFs read equal what tifffile reads; hostile ones are refused before they cost anything."""
+
+from __future__ import annotations
+
+import io
+import math
+import random
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import imagecodecs
+import numpy as np
+import pytest
+import tifffile
+from hypothesis import given
+from hypothesis import strategies as st
+from test_hostile_labels import CUT_OFF, little_memory, read, refusal
+from test_label_formats import INTEGERS, LABELS, SHAPE, tiff_file
+
+from evaluation.errors import InputFault
+from evaluation.formats.bounded import CutOff
+from evaluation.formats.image_size import read_image_size
+from evaluation.formats.lzw import decode_lzw
+from evaluation.formats.tiff import decode_packbits
+
+__all__ = ["little_memory"]  # a fixture
+ENTRY = {3: "<HHIHxx", 4: "<HHII", 9: "<HHIi", 8: "<HHIhxx", 1: "<HHIBxxx"}
+
+# --- good files -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"compression": "zlib"},
+        {"compression": "packbits"},
+        {"compression": "lzw"},
+        {"compression": "lzw", "rowsperstrip": 7},
+        {"compression": "lzw", "tile": (16, 16), "byteorder": ">"},
+        {"compression": "lzma"},
+        {"compression": "zstd", "tile": (16, 16)},
+        {"tile": (16, 32)},
+        {"bigtiff": True},
+        {"byteorder": ">"},
+        {"rowsperstrip": 3},
+        {"metadata": None},
+        {"description": '{"shape": [20, 31]}', "metadata": None},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [*INTEGERS, "f2", "f4", "f8"])
+def test_tiff_equals_what_tifffile_reads(dtype: str, options: dict[str, Any]) -> None:
+    stream = tiff_file((LABELS % 100).astype(dtype), **options)
+    np.testing.assert_array_equal(read(stream, ".tif"), tifffile.imread(io.BytesIO(stream.getvalue())))
+
+
+@pytest.mark.parametrize("options", [{}, {"byteorder": ">"}, {"tile": (16, 32)}, {"rowsperstrip": 3}], ids=str)
+@pytest.mark.parametrize("compression", ["zlib", "lzw"])
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "f2", "f4", "f8"])
+def test_tiff_with_a_predictor_equals_what_tifffile_reads(
+    dtype: str, compression: str, options: dict[str, Any]
+) -> None:
+    stream = tiff_file((LABELS % 100).astype(dtype), compression=compression, predictor=True, **options)
+    np.testing.assert_array_equal(read(stream, ".tif"), tifffile.imread(io.BytesIO(stream.getvalue())))
+
+
+def test_tiff_of_imagej_is_read() -> None:
+    np.testing.assert_array_equal(read(tiff_file(LABELS.astype(np.uint16), imagej=True), ".tif"), LABELS)
+
+
+def test_smaller_copies_behind_the_first_page_of_a_tiff_are_left_alone() -> None:
+    stream = io.BytesIO()
+    with tifffile.TiffWriter(stream) as writer:
+        writer.write(LABELS, metadata=None)
+        writer.write(LABELS[::2, ::2], subfiletype=1, metadata=None)
+    np.testing.assert_array_equal(read(stream, ".tiff"), LABELS)
+
+
+def test_smaller_copies_inside_the_first_page_of_a_tiff_are_left_alone() -> None:
+    stream = io.BytesIO()
+    with tifffile.TiffWriter(stream) as writer:
+        writer.write(LABELS, subifds=2, tile=(16, 16), compression="lzw")
+        for step in (2, 4):
+            writer.write(LABELS[::step, ::step], subfiletype=1, tile=(16, 16))
+    np.testing.assert_array_equal(read(stream, ".tiff"), LABELS)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_tiff_of_packed_bits_keeps_its_values(bits: int) -> None:
+    stored = np.random.default_rng(bits).integers(0, 1 << bits, SHAPE).astype(np.uint8)
+    columns = np.zeros((SHAPE[0], 32), np.uint8)
+    columns[:, :31] = stored
+    packed = np.packbits(np.unpackbits(columns[..., np.newaxis], axis=2)[..., 8 - bits :].reshape(SHAPE[0], -1), axis=1)
+    row_bytes = math.ceil(31 * bits / 8)
+    content = bytearray(tiff_file(np.ascontiguousarray(packed[:, :row_bytes]), metadata=None).getvalue())
+    set_entry(content, 256, (3, 31))
+    set_entry(content, 258, (3, bits))
+    np.testing.assert_array_equal(read(bytes(content), ".tif"), stored)
+
+
+def test_what_lies_behind_the_last_row_of_a_strip_is_left_alone() -> None:
+    padded = np.zeros((21, 31), np.int32)
+    padded[:20] = LABELS
+    content = bytearray(tiff_file(padded, compression="zlib", rowsperstrip=7, metadata=None).getvalue())
+    set_entry(content, 257, (3, 20))
+    np.testing.assert_array_equal(read(bytes(content), ".tif"), LABELS)
+
+
+@given(st.binary(max_size=3000) | st.binary(max_size=40).map(lambda part: part * 200))
+def test_lzw_and_packbits_give_back_what_imagecodecs_wrote(data: bytes) -> None:
+    assert decode_lzw(imagecodecs.lzw_encode(data), len(data) + 1) == data
+    assert decode_packbits(imagecodecs.packbits_encode(data), len(data) + 1) == data
+
+
+@pytest.mark.parametrize("values", [1, 2, 256])
+def test_lzw_gives_back_data_that_fill_its_table_many_times(values: int) -> None:
+    data = np.random.default_rng(values).integers(0, values, 200_000).astype(np.uint8).tobytes()
+    assert decode_lzw(imagecodecs.lzw_encode(data), len(data)) == data
+
+
+def test_lzw_gives_no_more_than_a_table_entry_above_the_limit() -> None:
+    data = imagecodecs.lzw_encode(bytes(10_000_000))
+    for limit in (1, 1000, 1_000_000):
+        assert limit <= len(decode_lzw(data, limit)) <= limit + 4096
+
+
+def test_damaged_lzw_is_told_or_decoded_but_never_crashes() -> None:
+    chance = random.Random(5)
+    content = imagecodecs.lzw_encode(LABELS.tobytes())
+    refused = 0
+    for _ in range(2000):
+        damaged = bytearray(content)
+        damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        try:
+            decode_lzw(bytes(damaged), LABELS.nbytes)
+        except CutOff:
+            refused += 1
+    assert refused > 200
+
+
+# --- hostile files ----------------------------------------------------------------------------------------------------
+
+
+def entry_place(content: bytearray, tag: int) -> int:
+    """Where the entry of a tag begins in a little-endian TIFF of one page."""
+    (first,) = struct.unpack_from("<I", content, 4)
+    (tags,) = struct.unpack_from("<H", content, first)
+    places = range(first + 2, first + 2 + 12 * tags, 12)
+    return next(place for place in places if struct.unpack_from("<H", content, place)[0] == tag)
+
+
+def set_entry(content: bytearray, tag: int, *values: tuple[int, int]) -> None:
+    """Give a tag, and those after it, another type and value: (type, value)."""
+    place = entry_place(content, tag)
+    for index, (kind, value) in enumerate(values):
+        number = tag if index == 0 else struct.unpack_from("<H", content, place + 12 * index)[0]
+        struct.pack_into(ENTRY[kind], content, place + 12 * index, number, kind, 1, value)
+
+
+@pytest.mark.parametrize("kind", [8, 9])
+@pytest.mark.parametrize("tag", [256, 257, 258, 259, 277, 278, 322, 323])
+def test_numbers_of_an_unusual_type_are_refused(tag: int, kind: int) -> None:
+    options: dict[str, Any] = {"tile": (16, 16)} if tag in (322, 323) else {}
+    content = bytearray(tiff_file(LABELS, compression="zlib", metadata=None, **options).getvalue())
+    set_entry(content, tag, (kind, 16))
+    assert refusal(bytes(content), ".tif").startswith(f"[wrong-format] a damaged header (tag {tag} of type {kind});")
+
+
+@pytest.mark.parametrize("tag", [256, 259, 273, 279])
+def test_a_tag_that_is_there_twice_is_refused(tag: int) -> None:
+    content = bytearray(tiff_file(LABELS, compression="zlib", metadata=None).getvalue())
+    place = entry_place(content, 262)
+    content[place : place + 12] = content[entry_place(content, tag) : entry_place(content, tag) + 12]
+    assert refusal(bytes(content), ".tif").startswith(f"[wrong-format] a damaged header (tag {tag} twice); expected")
+
+
+def test_a_lossy_compression_cannot_hide_behind_a_second_tag() -> None:
+    content = bytearray(tiff_file(np.zeros((32, 32), np.uint8), compression="jpeg", metadata=None).getvalue())
+    place = entry_place(content, 262)
+    struct.pack_into("<HHIHxx", content, place, 259, 3, 1, 8)
+    assert refusal(bytes(content), ".tif", (32, 32)).startswith("[wrong-format] a damaged header (tag 259 twice)")
+
+
+def segment_tags(content: bytearray) -> dict[int, tuple[int, int, int]]:
+    """Type, number of values and place of the values of offsets (273) and byte counts (279)."""
+    found = {}
+    for tag in (273, 279):
+        _, kind, count, place = struct.unpack_from("<HHII", content, entry_place(content, tag))
+        size = {3: 2, 4: 4}[kind] * count
+        found[tag] = (kind, count, place if size > 4 else entry_place(content, tag) + 8)
+    return found
+
+
+@pytest.mark.parametrize("compression", [None, "zlib", "lzw", "packbits", "zstd", "lzma"])
+@pytest.mark.parametrize(("tag", "value"), [(279, 0), (279, 5), (273, 0), (273, 60_000)])
+def test_a_strip_that_is_missing_is_never_filled_with_zeros(compression: str | None, tag: int, value: int) -> None:
+    options: dict[str, Any] = {"compression": compression, "rowsperstrip": 5, "metadata": None}
+    content = bytearray(tiff_file(LABELS, **options).getvalue())
+    kind, _, place = segment_tags(content)[tag]
+    step = {3: 2, 4: 4}[kind]
+    struct.pack_into("<H" if kind == 3 else "<I", content, place + step, value)  # the second strip
+    assert refusal(bytes(content), ".tif").startswith(CUT_OFF)
+
+
+@pytest.mark.parametrize("tag", [273, 279])
+def test_too_few_strips_or_sizes_of_them_are_told(tag: int) -> None:
+    content = bytearray(tiff_file(LABELS, rowsperstrip=5, metadata=None).getvalue())
+    struct.pack_into("<I", content, entry_place(content, tag) + 4, 3)
+    assert refusal(bytes(content), ".tif").startswith(CUT_OFF)
+    struct.pack_into("<I", content, entry_place(content, tag) + 4, 5)
+    assert refusal(bytes(content), ".tif").startswith(f"[wrong-format] a damaged header (tag {tag} with 5 values)")
+
+
+@pytest.mark.parametrize("rows", [19, 21])
+@pytest.mark.parametrize("compression", ["zlib", "lzw", "packbits", "zstd", "lzma"])
+def test_a_strip_with_fewer_or_more_rows_than_the_image_is_told(compression: str, rows: int) -> None:
+    array = np.zeros((rows, 31), np.int32)
+    content = bytearray(tiff_file(array, compression=compression, rowsperstrip=rows, metadata=None).getvalue())
+    set_entry(content, 257, (3, 20))
+    set_entry(content, 278, (3, 20))
+    assert refusal(bytes(content), ".tif").startswith(CUT_OFF)
+
+
+@pytest.mark.parametrize(("width", "height"), [(16, 60_000), (1 << 31, 16), (16, 0), (0, 16), (1, 1), (17, 16)])
+@pytest.mark.usefixtures("little_memory")
+def test_tiles_of_impossible_sizes_are_refused(width: int, height: int) -> None:
+    content = bytearray(tiff_file(LABELS, tile=(16, 16), compression="zlib", metadata=None).getvalue())
+    set_entry(content, 322, (4, width), (4, height))
+    if height == 60_000:  # reaches less than 2^24 px over the edge
+        assert refusal(bytes(content), ".tif").startswith("[wrong-format] a damaged header (tag 324 with 4 values)")
+    else:
+        expected = f"[wrong-format] a damaged header (tiles of {width:,} x {height:,} pixels)"
+        assert refusal(bytes(content), ".tif").startswith(expected)
+
+
+def test_strips_without_rows_are_refused() -> None:
+    content = bytearray(tiff_file(LABELS, metadata=None).getvalue())
+    set_entry(content, 278, (3, 0))
+    assert refusal(bytes(content), ".tif").startswith("[wrong-format] a damaged header (strips without rows)")
+
+
+@pytest.mark.parametrize(
+    ("tag", "value", "what"),
+    [
+        (258, 24, "24 bits a pixel"),
+        (258, 0, "0 bits a pixel"),
+        (259, 6, "compression 6"),
+        (259, 7, "compression 7"),
+        (259, 34712, "compression 34712"),
+        (259, 65000, "compression 65000"),
+    ],
+)
+def test_other_bits_and_compressions_are_refused(tag: int, value: int, what: str) -> None:
+    content = bytearray(tiff_file(LABELS, metadata=None).getvalue())
+    set_entry(content, tag, (3, value))
+    assert refusal(bytes(content), ".tif").startswith(f"[unsupported-format] a TIFF file with {what}; expected whole")
+
+
+@pytest.mark.parametrize(
+    ("tag", "value", "what"),
+    [(266, 2, "bits in reversed order"), (317, 3, "predictor 3 for 32 bits"), (317, 9, "predictor 9 for 32 bits")],
+)
+def test_other_orders_and_predictors_are_refused(tag: int, value: int, what: str) -> None:
+    content = bytearray(tiff_file(LABELS, metadata=None).getvalue())
+    struct.pack_into("<HHIHxx", content, entry_place(content, 262), tag, 3, 1, value)
+    assert refusal(bytes(content), ".tif").startswith(f"[unsupported-format] a TIFF file with {what}; expected whole")
+
+
+def test_complex_numbers_are_refused() -> None:
+    line = refusal(tiff_file(LABELS.astype(np.complex64)), ".tif")
+    assert line.startswith("[not-numeric] an array of complex numbers; expected")
+
+
+def test_pages_of_two_types_are_not_joined(tmp_path: Path) -> None:
+    from test_label_formats import TWO_CLASSES, case_of, request
+
+    from evaluation.formats.label_image import read_label_image
+
+    path = tmp_path / "a.tif"
+    with tifffile.TiffWriter(path) as writer:
+        writer.write(LABELS.astype(np.uint64), metadata=None)
+        writer.write(LABELS, metadata=None)
+    with path.open("rb") as stream, pytest.raises(InputFault, match="a TIFF file with uint64 and int32 side by side"):
+        read_label_image(stream, request(".tif", TWO_CLASSES, class_channel=1), case_of(SHAPE))
+
+
+@pytest.mark.parametrize("offset", [1 << 50, (1 << 62) - 1, (1 << 64) - 1])
+def test_a_bigtiff_that_points_far_beyond_its_end_is_cut_off(offset: int) -> None:
+    content = b"II+\0\x08\0\0\0" + offset.to_bytes(8, "little") + bytes(100)
+    assert refusal(content, ".tif").startswith(CUT_OFF)
+    assert refusal(content[:12], ".tif").startswith(CUT_OFF)
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_tiff_with_huge_tiles_is_refused() -> None:
+    content = bytearray(tiff_file(LABELS, tile=(16, 16), compression="zlib").getvalue())
+    for tag in (322, 323):
+        place = content.index(struct.pack("<H", tag))
+        content[place : place + 12] = struct.pack("<HHII", tag, 4, 1, 60_000)
+    expected = "[wrong-format] a damaged header (tiles of 60,000 x 60,000 pixels); expected"
+    assert refusal(bytes(content), ".tif").startswith(expected)
+
+
+def test_tiff_whose_strip_decompresses_to_far_more_than_the_image_gives_no_more() -> None:
+    stream = tiff_file(LABELS, compression="zlib", rowsperstrip=20, metadata=None)
+    content = bytearray(stream.getvalue())
+    with tifffile.TiffFile(io.BytesIO(stream.getvalue())) as tiff:
+        tags = tiff.pages.first.tags
+        offset, count = tags["StripOffsets"].valueoffset, tags["StripByteCounts"].valueoffset
+        types = [tags[name].dtype for name in ("StripOffsets", "StripByteCounts")]
+    bomb = zlib.compress(bytes(40_000_000))
+    for place, kind, value in ((offset, types[0], len(content)), (count, types[1], len(bomb))):
+        struct.pack_into("<H" if kind == 3 else "<I", content, place, value)
+    assert refusal(bytes(content) + bomb, ".tif").startswith(CUT_OFF)
+
+
+def test_tiff_with_a_page_that_follows_itself_is_refused() -> None:
+    content = bytearray(tiff_file(LABELS, metadata=None).getvalue())
+    (first,) = struct.unpack_from("<I", content, 4)
+    (tags,) = struct.unpack_from("<H", content, first)
+    struct.pack_into("<I", content, first + 2 + 12 * tags, first)
+    assert refusal(bytes(content), ".tif").startswith("[wrong-format] a damaged header (a page that follows itself)")
+
+
+def test_tiff_with_several_pages_is_refused() -> None:
+    stack = np.zeros((3, *SHAPE), np.uint16)
+    expected = "expected one image, alone in its file. Write only the label image."
+    pages = tiff_file(stack, photometric="minisblack", metadata=None)
+    assert refusal(pages, ".tif") == f"[several-images] 3 pages; {expected}"
+
+
+@pytest.mark.parametrize("options", [{"truncate": True}, {"imagej": True, "truncate": True}])
+def test_tiff_of_a_stack_with_a_single_header_is_refused(options: dict[str, Any]) -> None:
+    stream = tiff_file(np.zeros((3, *SHAPE), np.uint16), photometric="minisblack", **options)
+    assert refusal(stream, ".tif") == (
+        "[several-images] a stack of 3 images; expected one image, alone in its file. Write only the label image."
+    )
+
+
+def test_tiff_with_lossy_compression_is_refused() -> None:
+    stream = tiff_file(np.zeros((32, 32), np.uint8), compression="jpeg")
+    assert refusal(stream, ".tif", (32, 32)) == (
+        "[unsupported-format] a TIFF file with compression 7; expected whole numbers of 8, 16, 32 or 64 bits, without "
+        "compression or with a lossless one (deflate, LZW, zstd). Write it again, for example with "
+        "tifffile.imwrite(path, labels, compression='zlib')."
+    )
+
+
+# --- sizes of images --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".svs", ".tif", ".png"])
+def test_the_size_of_an_image_comes_from_its_header(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a{suffix}"
+    content = imagecodecs.png_encode(np.zeros(SHAPE, np.uint8)) if suffix == ".png" else tiff_file(LABELS).getvalue()
+    path.write_bytes(content)
+    assert read_image_size(path) == SHAPE
+
+
+def test_the_size_of_a_real_slide_is_read(shared_data: Path) -> None:
+    for name, size in (("A9K0_1", (1153, 1307)), ("A9K0_3", (185, 497))):
+        (path,) = (shared_data / "monusac").rglob(f"*{name}.svs")
+        assert read_image_size(path) in (size, size[::-1])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"II*\0", b"II*\0" + bytes(100), b"II*\0\xff\xff\xff\xff", b"\x89PNG\r\n\x1a\n" + bytes(100), b"hello"],
+)
+def test_the_size_of_a_damaged_image_is_told_and_nothing_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    path = tmp_path / "a.tif"
+    path.write_bytes(content)
+    with pytest.raises(InputFault) as error:
+        read_image_size(path)
+    assert [str(finding) for finding in error.value.findings] == [
+        "[unreadable-image] 'a.tif': not an image that can be read; expected an SVS, TIFF or PNG file."
+    ]
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("tag", [256, 257])
+def test_an_image_of_no_size_is_told(tmp_path: Path, tag: int) -> None:
+    content = bytearray(tiff_file(LABELS, metadata=None).getvalue())
+    set_entry(content, tag, (3, 0))
+    (tmp_path / "a.tif").write_bytes(content)
+    with pytest.raises(InputFault, match="unreadable-image"):
+        read_image_size(tmp_path / "a.tif")

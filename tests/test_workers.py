@@ -1,0 +1,441 @@
+"""Workers by processors and memory: what is left, what a case needs, and what happens where memory is too small."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from every_format import toml
+from killer import kill_in_a_crowd, kill_worker
+
+from evaluation import Case, Challenge, workers
+from evaluation.errors import WorkerDied
+from evaluation.examples import image_bytes
+from evaluation.model import Annotations, Outlines
+from evaluation.reading import SharedCases
+from evaluation.submission import open_submission
+from evaluation.workers import (
+    BYTES_AT_ONCE,
+    CASE_BYTES,
+    CASES_AT_ONCE,
+    MAIN_BYTES,
+    UNLIMITED,
+    WORKER_BYTES,
+    MemoryLeft,
+    Plan,
+    batches,
+    left_in_groups,
+    memory_left,
+    memory_needs,
+    plan_workers,
+    run_tasks,
+)
+
+ROOT = Path(__file__).resolve().parents[1]
+MB, GB = 10**6, 10**9
+
+
+# --- what is left -----------------------------------------------------------------------------------------------------
+
+
+def write(root: Path, files: dict[str, object]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+    return root
+
+
+def test_version_1_of_control_groups_gives_back_cached_files(tmp_path):
+    """As docker shows it: the path is that of the host, the limit lies at the mount."""
+    root = write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "12:memory:/docker/0123abcd\n3:cpu,cpuacct:/docker/0123abcd\n0::/docker/0123abcd",
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": 7 * GB,
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": 3 * GB,
+            "sys/fs/cgroup/memory/memory.stat": "cache 9\ntotal_active_file 400000000\ntotal_inactive_file 600000000",
+            "proc/meminfo": f"MemTotal: 64000000 kB\nMemAvailable: {20 * GB // 1024} kB",
+        },
+    )
+    assert left_in_groups(root) == [5 * GB]
+    assert memory_left(root).together == 5 * GB
+
+
+@pytest.mark.parametrize(("of_parent", "left"), [("max", 1500 * MB), (2 * GB, 1 * GB)])
+def test_version_2_of_control_groups_asks_the_parents_too(tmp_path, of_parent, left):
+    root = write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "0::/slice/scope",
+            "sys/fs/cgroup/slice/memory.max": of_parent,
+            "sys/fs/cgroup/slice/memory.current": 1 * GB,
+            "sys/fs/cgroup/slice/scope/memory.max": 1600 * MB,
+            "sys/fs/cgroup/slice/scope/memory.current": 200 * MB,
+            "sys/fs/cgroup/slice/scope/memory.stat": "anon 5\nactive_file 40000000\ninactive_file 60000000\nfile 7",
+        },
+    )
+    assert memory_left(root).together == left
+
+
+def test_inside_a_container_of_version_2_the_limit_lies_at_the_root(tmp_path):
+    files = {
+        "proc/self/cgroup": "0::/../../other",
+        "sys/fs/cgroup/memory.max": 900 * MB,
+        "sys/fs/cgroup/memory.current": 1 * MB,
+    }
+    assert memory_left(write(tmp_path, files)).together == 899 * MB
+
+
+def test_hybrid_groups_of_a_host_without_limit_leave_what_the_machine_has(tmp_path):
+    root = write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "4:memory:/user\n0::/user",
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": 9223372036854771712,
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": 5,
+            "proc/meminfo": "MemAvailable: 1000 kB",
+        },
+    )
+    assert memory_left(root).together == 1000 * 1024
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"proc/self/cgroup": "nonsense\n::\n0::"},
+        {"proc/self/cgroup": "0::/", "sys/fs/cgroup/memory.max": "many", "sys/fs/cgroup/memory.current": "-3"},
+        {"proc/self/cgroup": "0::/", "sys/fs/cgroup/memory.max": "100", "proc/meminfo": "MemAvailable: lots"},
+    ],
+    ids=["nothing", "no paths", "no numbers", "no use"],
+)
+def test_what_cannot_be_read_limits_nothing(tmp_path, files):
+    assert memory_left(write(tmp_path, files)).together == UNLIMITED
+
+
+def test_more_used_than_allowed_leaves_nothing(tmp_path):
+    files = {
+        "proc/self/cgroup": "0::/",
+        "sys/fs/cgroup/memory.max": 100,
+        "sys/fs/cgroup/memory.current": 200,
+    }
+    assert memory_left(write(tmp_path, files)).together == 0
+
+
+@pytest.mark.parametrize("kind", [resource.RLIMIT_DATA, resource.RLIMIT_AS])
+def test_limits_of_the_process_count_less_what_it_has(kind):
+    """The real limits, in a process of its own: at most what the limit leaves, and that much can really be taken."""
+    script = (
+        "import resource\n"
+        f"resource.setrlimit({kind}, (3 * 10**9, 3 * 10**9))\n"
+        "from evaluation.workers import memory_left\n"
+        "left = memory_left().each\n"
+        "taken = bytearray(left - 50 * 10**6)\n"
+        "print(left)\n"
+        "try:\n"
+        "    bytearray(left - 50 * 10**6)\n"
+        "except MemoryError:\n"
+        "    print('no more')\n"
+    )
+    done = run([sys.executable, "-c", script])
+    left, last = done.stdout.split("\n", 1)
+    assert 0 < int(left) < 3 * GB
+    assert last == "no more\n"
+
+
+def run(command, *, data_bytes: int | None = None) -> subprocess.CompletedProcess[str]:
+    """A command with a limit on its data, and on those of its workers."""
+
+    def limit() -> None:
+        if data_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_DATA, (data_bytes, data_bytes))
+
+    return subprocess.run(
+        [str(part) for part in command],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        preexec_fn=limit,
+    )
+
+
+# --- what a case needs ------------------------------------------------------------------------------------------------
+
+DENSE_AND_OUTLINES = Challenge.from_preset("monusac2020", name="outlines against label images")
+
+
+def test_needs_follow_the_formula_of_the_larger_side(tmp_path):
+    case, other = Case("c1", "P1", 2000, 3000), Case("c2", "P1", 10, 10)
+    write(tmp_path, {"challenge/reference/P1/c1.xml": "x" * 9_999_999, "challenge/reference/P1/c2.xml.gz": "x" * 999})
+    write(tmp_path, {"team/P1/c1/Epithelial/1.mat": "x" * 1999, "team/P1/c1/Lymphocyte/1.mat": "x" * 999})
+    files = open_submission(tmp_path / "team", DENSE_AND_OUTLINES.limits)
+    contents = {"c1": tuple(workers.CaseFile(name, 1) for name in files.names)}
+    needs = memory_needs(
+        DENSE_AND_OUTLINES, (case, other), folder=tmp_path / "challenge", files=files, contents=contents
+    )
+    outlines, dense = 10 * 10_000_000, 16 * 6_000_000 + 3000
+    assert needs == [CASE_BYTES + 3 * max(outlines, dense) // 2, CASE_BYTES + 3 * 10 * 12 * 1000 // 2]
+    without_reference = memory_needs(DENSE_AND_OUTLINES, (case, other), files=files, contents=contents)
+    assert without_reference == [CASE_BYTES + 3 * dense // 2, CASE_BYTES]
+
+
+def test_what_shared_files_say_counts_as_it_lies_in_memory():
+    square = np.array([[0.0, 0], [4, 0], [4, 4], [0, 4]])
+    outlines = Outlines(square, *(np.array(a) for a in ([0, 4], [0], [False], [1], [1])))
+    shared = SharedCases({"c1": Annotations((outlines, outlines))})
+    case = Case("c1", "P1", 20, 20)
+    assert memory_needs(DENSE_AND_OUTLINES, [case], shared=shared) == [CASE_BYTES + 3 * 10 * 2 * square.nbytes // 2]
+
+
+def test_files_that_cannot_be_opened_are_not_counted_and_told_later(tmp_path):
+    write(tmp_path, {"team/P1/c1/Epithelial/1.mat": "x"})
+    files = open_submission(tmp_path / "team", DENSE_AND_OUTLINES.limits)
+    (tmp_path / "team/P1/c1/Epithelial/1.mat").unlink()
+    contents = {"c1": (workers.CaseFile(files.names[0], 1),)}
+    case = Case("c1", "P1", 10, 10)
+    needs = memory_needs(DENSE_AND_OUTLINES, [case], folder=tmp_path, files=files, contents=contents)
+    assert needs == [CASE_BYTES + 3 * 16 * 100 // 2]
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------------
+
+CASES = [Case(f"c{index}", "P", 2000, 2000) for index in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("together", "expected"),
+    [(UNLIMITED, 8), (MAIN_BYTES + 8 * (WORKER_BYTES + GB), 8), (MAIN_BYTES + 3 * (WORKER_BYTES + GB), 3), (GB, 1)],
+)
+def test_as_many_workers_as_processors_and_memory_allow(together, expected):
+    plan = plan_workers(None, CASES, [GB] * 20, MemoryLeft(together), processors=8)
+    assert (plan.workers, plan.may_shrink) == (expected, True)
+
+
+def test_small_cases_are_counted_by_what_a_worker_takes_at_a_time():
+    memory = MemoryLeft(MAIN_BYTES + 2 * (WORKER_BYTES + BYTES_AT_ONCE))
+    assert plan_workers(None, CASES, [40 * MB] * 20, memory, processors=8).workers == 2
+
+
+def test_a_small_set_and_a_single_case_are_scored_by_the_main_process():
+    small = [Case("c1", "P", 100, 100), Case("c2", "P", 100, 100)]
+    for cases in (small, CASES[:1], [Case("slide", "P", 100_000, 100_000)]):
+        plan = plan_workers(None, cases, [GB] * len(cases), MemoryLeft(), processors=8)
+        assert (plan.workers, plan.is_in_process) == (1, True)
+
+
+def test_the_number_that_was_asked_for_is_taken_and_kept():
+    plan = plan_workers(6, CASES, [GB] * 20, MemoryLeft(GB), processors=2)
+    assert (plan.workers, plan.is_in_process, plan.may_shrink) == (6, False, False)
+
+
+@pytest.mark.parametrize("asked", [None, 1])
+@pytest.mark.parametrize("memory", [MemoryLeft(2 * GB - 1), MemoryLeft(each=2 * GB - 1)])
+def test_a_case_that_may_not_fit_has_a_process_of_its_own(asked, memory):
+    plan = plan_workers(asked, CASES[:1], [GB], memory)
+    assert (plan.workers, plan.is_in_process) == (1, False)
+    assert plan_workers(asked, CASES[:1], [GB], MemoryLeft(2 * GB, 2 * GB)).is_in_process
+
+
+def test_batches_keep_the_order_and_never_hold_more_than_the_largest_case_may():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        needs = [int(need) for need in rng.integers(1, BYTES_AT_ONCE * 2, rng.integers(1, 40))]
+        found = batches(range(len(needs)), needs, workers=int(rng.integers(1, 9)))
+        assert [item for part in found for item in part] == list(range(len(needs)))
+        assert all(sum(needs[item] for item in part) <= max(BYTES_AT_ONCE, *needs, 0) for part in found)
+        assert max(map(len, found)) <= CASES_AT_ONCE
+    assert batches([], [], workers=3) == []
+
+
+# --- the pool ---------------------------------------------------------------------------------------------------------
+
+POOL_OF_TWO = Plan(2, is_in_process=False, may_shrink=False, case_bytes=GB)
+CHOSEN = Plan(2, is_in_process=False, may_shrink=True, case_bytes=GB)
+ALONE = Plan(1, is_in_process=False, may_shrink=True, case_bytes=5400 * MB)
+MAIN = Plan(1, is_in_process=True, may_shrink=True, case_bytes=GB)
+
+
+@pytest.fixture
+def importable(monkeypatch):
+    """Workers find the modules of the tests."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests")]))
+
+
+def test_outcomes_come_in_order_and_progress_is_told_whoever_works():
+    for plan in (MAIN, ALONE, POOL_OF_TWO):
+        told = []
+        outcomes = run_tasks(divmod, [(n, 3) for n in range(9)], plan, lambda *numbers: told.append(numbers))  # noqa: B023
+        assert list(outcomes) == [divmod(n, 3) for n in range(9)]
+        assert told == [(n, 9) for n in range(1, 10)]
+
+
+def test_the_only_worker_is_a_process_of_its_own():
+    (of_worker,) = run_tasks(os.getpid, [()], ALONE, None)
+    (of_main,) = run_tasks(os.getpid, [()], MAIN, None)
+    assert of_main == os.getpid() != of_worker
+
+
+def test_workers_stand_in_front_of_the_main_process_where_memory_runs_out():
+    path = "/proc/self/oom_score_adj"
+    tasks = [(Path(path), "utf-8")]
+    assert [text.strip() for text in run_tasks(Path.read_text, tasks, ALONE, None)] == ["1000"]
+    assert Path(path).read_text().strip() != "1000"
+
+
+@pytest.mark.parametrize(
+    ("plan", "line"),
+    [
+        (
+            POOL_OF_TWO,
+            "[worker-died] one of 2 workers: ended without an answer, most often killed for memory; expected enough "
+            "memory for all workers at once. Run again with '--workers 1' or with more memory.",
+        ),
+        (
+            ALONE,
+            "[worker-died] the only worker: ended without an answer, most often killed for memory; expected enough "
+            "memory for the largest case, by our estimate 5,400 MB. Run with more memory.",
+        ),
+    ],
+    ids=["two", "one"],
+)
+def test_a_killed_worker_ends_everything(importable, plan, line):
+    with pytest.raises(WorkerDied) as died:
+        list(run_tasks(kill_worker, [(1,), (2,), (3,)], plan, None))
+    assert [str(finding) for finding in died.value.findings] == [line]
+
+
+def test_one_worker_goes_on_alone_where_several_were_too_many(importable, tmp_path):
+    """A task that is killed as long as there are others: every outcome comes once, in order."""
+    told = []
+    tasks = [(str(tmp_path), n) for n in range(6)]
+    outcomes = list(run_tasks(kill_in_a_crowd, tasks, CHOSEN, lambda *numbers: told.append(numbers)))
+    assert outcomes == list(range(6))
+    assert told == [(n, 6) for n in range(1, 7)]
+    with pytest.raises(WorkerDied):
+        list(run_tasks(kill_in_a_crowd, [(str(tmp_path / "b"), n) for n in range(6)], POOL_OF_TWO, None))
+
+
+@pytest.mark.parametrize(("plan", "where"), [(MAIN, "the main process"), (ALONE, "the only worker")])
+def test_memory_that_runs_out_is_told_with_the_estimate(plan, where):
+    with pytest.raises(WorkerDied) as died:
+        list(run_tasks(bytearray, [(1 << 60,)], plan, None))
+    assert str(died.value.findings[0]).startswith(f"[worker-died] {where}: ran out of memory; expected enough memory ")
+
+
+def test_other_errors_of_a_worker_are_raised_as_they_are():
+    with pytest.raises(ZeroDivisionError):
+        list(run_tasks(divmod, [(1, 1), (1, 0)], ALONE, None))
+
+
+# --- the whole program under limits -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def large_images(tmp_path_factory) -> tuple[Path, Path]:
+    """Four label images of 2,600 x 2,600 px, which need some 200 MB each by our estimate, and a perfect submission."""
+    folder = tmp_path_factory.mktemp("large")
+    side = 2600
+    labels = np.zeros((side, side), np.uint16)
+    rows = np.arange(10, side - 20, 20)
+    for index, row in enumerate(rows, start=1):
+        labels[row : row + 12, 5:-5] = index
+    content = image_bytes(labels, "labels.tif")
+    side_rules = {"format": "label_image", "files": "{case}/{class}.tif"}
+    reference = side_rules | {"files": "reference/{case}/{class}.tif", "overlap": "keep", "overlap_scope": "image"}
+    rule = {"name": "iou", "rule": "iou_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}
+    document = {
+        "format_version": 1,
+        "name": "Large images",
+        "classes": [{"name": "nucleus"}],
+        "reference": reference,
+        "submission": side_rules | {"missing_case": "worst", "missing_class_file": "empty"},
+        "matching": {"rules": [rule]},
+        "metrics": {"families": ["detection"], "boundary": "open"},
+        "aggregation": {"unit": "case", "undefined": "skip"},
+    }
+    names = ["c1", "c2", "c3", "c4"]
+    for name in names:
+        for path in (folder / "challenge/reference" / name, folder / "submission" / name):
+            path.mkdir(parents=True)
+            (path / "nucleus.tif").write_bytes(content)
+    cases = "\n".join(["case,height,width", *(f"{name},{side},{side}" for name in names)])
+    write(folder, {"challenge/challenge.toml": toml(document), "challenge/cases.csv": cases})
+    return folder / "challenge", folder / "submission"
+
+
+def score(large_images, output: Path, *arguments, data_bytes: int | None = None) -> subprocess.CompletedProcess[str]:
+    challenge, submission = large_images
+    command = [sys.executable, "-m", "evaluation", "score", "--challenge", challenge, "--submission", submission]
+    return run([*command, "--output", output, *arguments], data_bytes=data_bytes)
+
+
+def test_a_limit_for_each_process_that_holds_a_case_changes_no_byte(large_images, tmp_path):
+    written = []
+    for name, arguments, limit in (("limited", (), GB), ("two", ("--workers", "2"), None)):
+        done = score(large_images, tmp_path / name, *arguments, data_bytes=limit)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        written.append([path.read_bytes() for path in sorted((tmp_path / name).iterdir())])
+    assert written[0] == written[1]
+
+
+def test_a_set_whose_two_workers_do_not_fit_is_scored_by_one(large_images, tmp_path):
+    """A machine with 700 MB left in all and eight processors."""
+    script = (
+        "import sys\n"
+        "from evaluation import cli, pipeline, workers\n"
+        "workers.memory_left = lambda: workers.MemoryLeft(700 * 10**6)\n"
+        "workers.usable_processors = lambda: 8\n"
+        "in_pool = workers.in_pool\n"
+        "def told(function, tasks, count, plan):\n"
+        "    print(count)\n"
+        "    return in_pool(function, tasks, count, plan)\n"
+        "workers.in_pool = told\n"
+        "sys.exit(cli.run(sys.argv[1:]))\n"
+    )
+    challenge, submission = large_images
+    options = ["--challenge", challenge, "--submission", submission, "--output", tmp_path / "out"]
+    done = run([sys.executable, "-c", script, "score", *options])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert set(done.stdout.split()) <= {"1"}
+    assert (tmp_path / "out" / "metrics.json").is_file()
+
+
+@pytest.mark.parametrize("arguments", [(), ("--workers", "2")], ids=["chosen", "two"])
+def test_memory_too_small_for_one_case_is_told_and_nothing_is_written(large_images, tmp_path, arguments):
+    """Matching, not reading, runs out of memory: reading is told as a finding about the file."""
+    script = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(ROOT / 'tests')!r})\n"
+        "from evaluation import cli, pipeline\n"
+        "from killer import take_all_memory\n"
+        "pipeline.score_cases = take_all_memory\n"
+        "sys.exit(cli.run(sys.argv[1:]))\n"
+    )
+    challenge, submission = large_images
+    options = ["--challenge", challenge, "--submission", submission, "--output", tmp_path / "out", *arguments]
+    done = run([sys.executable, "-c", script, "score", *options], data_bytes=600 * MB)
+    assert done.returncode == 70, done.stderr
+    *lines, last = done.stderr.splitlines()
+    assert last == "The evaluation ran out of memory, or was stopped from outside; nothing was scored."
+    (line,) = lines
+    assert line.startswith("[worker-died] ")
+    assert "ran out of memory; expected enough memory for the largest case, by our estimate " in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_limit_that_hardly_holds_the_program_is_told_at_once(large_images, tmp_path):
+    """The pool's threads have no room: without a check the process would never end."""
+    script = "import evaluation.pipeline; print(next(line for line in open('/proc/self/status') if 'VmData' in line))"
+    used = 1024 * int(run([sys.executable, "-c", script]).stdout.split()[1])
+    done = score(large_images, tmp_path / "out", data_bytes=used + 12 * MB)
+    assert done.returncode == 70, done.stderr
+    assert "ran out of memory; expected enough memory for the largest case" in done.stderr
+    assert not (tmp_path / "out").exists()
