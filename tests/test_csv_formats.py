@@ -630,7 +630,9 @@ def test_what_is_wrong_with_counts_is_told(text, line):
     ],
 )
 def test_the_same_table_in_all_its_forms(text, name):
-    assert classes(text, name) == {7: 2, 900: 1, 3: -1}
+    found = classes(text, name)
+    assert found.pop(5, 0) == 0  # skipped: the label is no nucleus
+    assert found == {7: 2, 900: 1, 3: -1}
 
 
 def test_empty_tables_are_tables():

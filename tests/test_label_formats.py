@@ -537,6 +537,14 @@ def test_a_table_gives_each_id_its_class(factor: int) -> None:
     assert (image.class_id, image.class_map) == (0, None)
 
 
+def test_labels_of_a_skipped_class_in_the_table_become_background() -> None:
+    found = read_label_image(npy_file(LABELS), request(".npy"), case_of(SHAPE), class_table={7: 0, 300: 1, 2: 1})
+    image = image_of(found)
+    assert np.array_equal(image.labels, np.where(LABELS == 7, 0, LABELS))
+    assert image.class_of_instance is not None
+    assert image.class_of_instance.tolist() == [1, 1]
+
+
 def test_ids_without_a_class_in_the_table_are_told() -> None:
     with pytest.raises(InputFault) as error:
         read_label_image(npy_file(LABELS), request(".npy"), case_of(SHAPE), class_table={7: 1})

@@ -37,8 +37,8 @@ def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int
 
     where   the table, for messages; JSON if it ends in .json
 
-    Ids of classes that are skipped have no entry. Raises InputFault: too-large, invalid-csv, missing-column, too-deep,
-    not-json, invalid-class-table, duplicate-row, unknown-class.
+    Ids of classes that are skipped have the class id 0. Raises InputFault: too-large, invalid-csv, missing-column,
+    too-deep, not-json, invalid-class-table, duplicate-row, unknown-class.
 
     >>> import io
     >>> from evaluation.challenge import FormatRules, LimitRules
@@ -113,4 +113,4 @@ def classes_by_id(entries: Entries, request: Request) -> dict[int, int]:
             faults.append(Finding("duplicate-row", entries.place(index), got, expected, "Remove one of them."))
     if faults:
         raise InputFault(*count_rest(faults))
-    return {number: of_class for number, of_class in found.items() if of_class}
+    return found

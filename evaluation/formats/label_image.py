@@ -56,7 +56,8 @@ def read_label_image(
     """The label image of a .npy, .npz, .png, .tif, .tiff or .mha file: every positive value is one nucleus.
 
     class_map    an image with the class number of every pixel, and where it is, for messages (its file comes last)
-    class_table  class id of every nucleus, by its id; nuclei that are not in the image do not matter
+    class_table  class id of every nucleus, by its id, 0 for labels that are left out; ids that are not in the image do
+                 not matter
 
     With ``class_channel`` in the rules the image has two channels, the first axis or the last: class numbers in that
     one, ids in the other. Raises InputFault: unsupported-format, pickle, wrong-format, too-large, unreadable-file,
@@ -76,6 +77,8 @@ def read_label_image(
             faults += fault.findings
     if faults:
         raise InputFault(*faults)
+    if class_table is not None and (skipped := [label for label, class_id in class_table.items() if class_id == 0]):
+        labels = np.where(np.isin(labels, skipped), 0, labels)
     told_elsewhere = classes is not None or class_table is not None
     image = LabelImage(
         labels,
@@ -189,8 +192,7 @@ def classes_of_labels(labels: Integers, class_table: Mapping[int, int], where: s
     Raises InputFault ("instance-without-class").
     """
     present = present_labels(labels)
-    class_ids = [class_table.get(label, 0) for label in present]
-    without = [label for label, class_id in zip(present, class_ids, strict=True) if class_id == 0]
+    without = [label for label in present if label not in class_table]
     if without:
         nuclei = "1 nucleus has" if len(without) == 1 else f"{len(without):,} nuclei have"
         raise InputFault(
@@ -202,7 +204,7 @@ def classes_of_labels(labels: Integers, class_table: Mapping[int, int], where: s
                 "Write the id and the class of every nucleus into the table.",
             )
         )
-    return np.array(class_ids, np.int16)
+    return np.array([class_table[label] for label in present], np.int16)
 
 
 def present_labels(labels: Integers) -> list[int]:
