@@ -17,7 +17,6 @@ from evaluation.catalogue import CATALOGUE
 
 EXAMPLES_SHOWN = 3
 SUMMARY_LIMIT = 1000
-PART_LIMIT = 120
 
 
 @dataclass(frozen=True, slots=True, order=True)

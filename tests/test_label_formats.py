@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from evaluation.errors import InputFault
 from evaluation.formats import Request, read_annotations
 from evaluation.formats.label_array import check_labels, check_shape, find_binary_mask
 from evaluation.formats.label_image import read_class_map, read_label_image
+from evaluation.instances.labels import instances_from_label_image
 from evaluation.model import Annotations, Case, ClassTable, LabelImage
 
 SHAPE = (20, 31)
@@ -552,3 +554,15 @@ def test_ids_without_a_class_in_the_table_are_told() -> None:
         "[instance-without-class] case 'a', 'a.npy': 2 nuclei have no class in the class table (ids '2', '300'); "
         "expected a class for every nucleus. Write the id and the class of every nucleus into the table."
     ]
+
+
+@given(
+    hnp.arrays(np.int32, (4, 6), elements=st.integers(0, 4)), hnp.arrays(np.int16, (4, 6), elements=st.integers(-2, 3))
+)
+def test_a_nucleus_has_the_class_of_most_of_its_pixels(labels, class_map) -> None:
+    """Pixels without a class do not vote; of equal numbers the smaller class wins, ignore classes after all others."""
+    found = instances_from_label_image(LabelImage(labels, class_map=class_map))
+    for label, class_id in zip(found.source_id, found.class_id, strict=True):
+        votes = Counter(class_map[(labels == label) & (class_map != 0)].tolist())
+        best = sorted(votes, key=lambda c: (-votes[c], c < 0, abs(c)))
+        assert class_id == (best[0] if best else 0)

@@ -119,13 +119,26 @@ def majority_classes(instances: Instances, class_map: npt.NDArray[np.integer[Any
     """For each instance the class of most of its pixels in ``class_map`` (0 does not count), int16 (N,)."""
     width = instances.shape_yx[1]
     length = instances.run_stop - instances.run_start
-    pixel = np.repeat(instances.run_start - (np.cumsum(length) - length), length) + np.arange(length.sum())
-    class_of_pixel = class_map[pixel // width, pixel % width].astype(np.int64)
-    highest, lowest = int(class_of_pixel.max(initial=0)), int(class_of_pixel.min(initial=0))
+    before = np.cumsum(length) - length  # pixels in the runs before each run
+    pixel = np.repeat(instances.run_start - before, length) + np.arange(length.sum())
+    class_of_pixel = class_map[pixel // width, pixel % width]
+
+    # Stretches of one class in a run count at once, and only the pairs that occur: never a table N x C.
+    begins = np.ones(len(pixel), np.bool_)
+    np.not_equal(class_of_pixel[1:], class_of_pixel[:-1], out=begins[1:])
+    begins[before] = True
+    begin = np.flatnonzero(begins)
+    class_id = class_of_pixel[begin].astype(np.int64)
+    highest, lowest = int(class_id.max(initial=0)), int(class_id.min(initial=0))
     classes = np.array([*range(highest + 1), *range(-1, lowest - 1, -1)], np.int16)  # by place, in order of preference
-    place = np.where(class_of_pixel < 0, highest - class_of_pixel, class_of_pixel) if lowest < 0 else class_of_pixel
-    key = np.repeat(instances.run_instance.astype(np.int64), length) * len(classes) + place
-    votes = np.bincount(key, minlength=len(instances) * len(classes)).reshape(-1, len(classes))
-    votes[:, 0] = 0
-    winner = classes[votes.argmax(axis=1)] if len(classes) > 1 else np.zeros(len(instances), np.int16)
-    return winner.astype(np.int16)
+    place = np.where(class_id < 0, highest - class_id, class_id)
+    instance = instances.run_instance[np.searchsorted(before, begin, "right") - 1].astype(np.int64)
+    pair, pair_of_stretch = np.unique(instance * len(classes) + place, return_inverse=True)
+    votes = np.bincount(pair_of_stretch, np.diff(begin, append=len(pixel)))
+
+    instance, place = np.divmod(pair, len(classes))
+    order = np.lexsort((place, -votes, place == 0, instance))  # no class is the last choice
+    voted, first = np.unique(instance[order], return_index=True)
+    winner = np.zeros(len(instances), np.int16)
+    winner[voted] = classes[place[order[first]]]
+    return winner
