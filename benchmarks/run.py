@@ -40,18 +40,26 @@ class Contender:
     rival       the contender of ours that does the same job, for the ratio
     limit       the goal: at most this many times the yardstick; None for peers
     goal        for peers: at least this many times slower than ours; None for ours
+    most        the goal for more work: at most this many times its rival
+    seconds     the goal: at most this long
     """
 
     label: str
     rival: str
     limit: float | None = None
     goal: float | None = None
+    most: float | None = None
+    seconds: float | None = None
 
 
 CONTENDERS = {
     "sum": Contender("`np.sum` of both label maps, once", "sum"),
     "counts": Contender("this program: matching with all counts", "counts", limit=4),
     "hausdorff": Contender("this program: the same with both Hausdorff distances", "hausdorff", limit=12),
+    "families": Contender(
+        "this program: all families of metrics, all measures, scores of all units", "hausdorff", most=2
+    ),
+    "bootstrap": Contender("this program: BCa intervals of all their numbers, 2,000 samples", "bootstrap", seconds=1),
     "stardist": Contender("stardist `matching(thresh=0.5, report_matches=True)`", "counts", goal=10),
     "panoptica": Contender("panoptica with IoU, HD and HD95", "hausdorff", goal=15),
 }
@@ -60,7 +68,7 @@ MEMORY_LIMIT = 3  # times the bytes of the label maps, which are among them
 
 # --- the jobs: each takes all images and gives, for each, (pairs, sum of their Hausdorff distances or None) ----------
 
-Job = Callable[[Sequence[LabelMaps]], list[tuple[int, float | None]]]
+Job = Callable[[Any], list[tuple[int, float | None]]]
 
 
 def sum_job() -> Job:
@@ -77,7 +85,7 @@ def our_job(hausdorff: bool) -> Job:
 
     def job(images: Sequence[LabelMaps]) -> list[tuple[int, float | None]]:
         counts = count_label_maps(images, hausdorff=hausdorff)
-        return [(c.true_positives, float(c.hausdorff_px.sum()) if hausdorff else None) for c in counts]
+        return [(c.true_positives, float(c.measures["hausdorff_px"].sum()) if hausdorff else None) for c in counts]
 
     return job
 
@@ -113,13 +121,41 @@ def panoptica_job() -> Job:
     return each(job)
 
 
+def families_job() -> Job:
+    from benchmarks.families import score_families
+
+    def job(images: Sequence[LabelMaps]) -> list[tuple[int, float | None]]:
+        counts = [of_rule for case in score_families(images).cases for of_rule in case.counts.values()]
+        return [(c.true_positives, float(c.measures["hausdorff_px"].sum())) for c in counts]
+
+    return job
+
+
+def bootstrap_job() -> Job:
+    """Only the intervals; its ``PREPARATIONS`` score what they are made from."""
+    from benchmarks.families import bootstrap_all
+
+    return lambda scored: [(0, None)] * (len(bootstrap_all(scored)) > 0)
+
+
+def score_for_bootstrap(images: Sequence[LabelMaps]) -> Any:
+    from benchmarks.families import ask_for_intervals
+
+    return ask_for_intervals(images)
+
+
 JOBS: dict[str, Callable[[], Job]] = {
     "sum": sum_job,
     "counts": lambda: our_job(False),
     "hausdorff": lambda: our_job(True),
+    "families": families_job,
+    "bootstrap": bootstrap_job,
     "stardist": stardist_job,
     "panoptica": panoptica_job,
 }
+
+
+PREPARATIONS: dict[str, Callable[[Sequence[LabelMaps]], Any]] = {"bootstrap": score_for_bootstrap}  # not measured
 
 
 # --- one measurement: a process of its own --------------------------------------------------------------------------
@@ -130,9 +166,9 @@ def measure(contender: str, set_name: str, seconds: float) -> dict[str, Any]:
     from benchmarks import sets
     from evaluation.synthesis import Mistakes, draw_label_maps, seeded
 
-    job = JOBS[contender]()
+    job, prepare = JOBS[contender](), PREPARATIONS.get(contender, list)
     for warm_up in range(3):  # compiles what is compiled at first use
-        job([draw_label_maps(seeded(warm_up), (120, 150), 12, Mistakes(grow_px=1, missed=0.1))])
+        job(prepare([draw_label_maps(seeded(warm_up), (120, 150), 12, Mistakes(grow_px=1, missed=0.1))]))
     baseline = resident_bytes()
     images = sets.SETS[set_name]()
     array_bytes = sum(maps.reference.nbytes + maps.prediction.nbytes for maps in images)
@@ -143,6 +179,7 @@ def measure(contender: str, set_name: str, seconds: float) -> dict[str, Any]:
             maps.reference.sum()
             maps.prediction.sum()
 
+    given = prepare(images)
     total()
     times: list[float] = []
     yardstick: list[float] = []
@@ -151,7 +188,7 @@ def measure(contender: str, set_name: str, seconds: float) -> dict[str, Any]:
     while not times or (time.perf_counter() - begin < seconds and len(times) < 25):
         yardstick.append(timed(total))
         results.clear()
-        times.append(timed(lambda: results.extend(job(images))))
+        times.append(timed(lambda: results.extend(job(given))))
     pairs = sum(result[0] for result in results)
     distances = [result[1] for result in results if result[1] is not None]
     return {
@@ -280,10 +317,12 @@ def table(set_name: str, outcomes: dict[str, Outcome], rounds: int) -> str:
         spread = f" ({min(outcome.ratios):.1f} to {max(outcome.ratios):.1f})" if rounds > 1 else ""
         against = outcomes.get(contender.rival)
         ours = ""
-        if contender.goal is not None and against is not None and against.times:
-            ours = f"{min(outcome.times) / min(against.times):.1f}" + f" (goal: at least {contender.goal:g})"
+        if (contender.goal or contender.most) and against is not None and against.times:
+            goal = f"at least {contender.goal:g}" if contender.goal else f"at most {contender.most:g}"
+            ours = f"{min(outcome.times) / min(against.times):.1f} (goal: {goal})"
         lines.append(
-            f"| {contender.label} | {min(outcome.times):.3f} ({statistics.median(outcome.times):.3f}) "
+            f"| {contender.label} | {min(outcome.times):.3f} ({statistics.median(outcome.times):.3f})"
+            f"{f', goal: at most {contender.seconds:g}' if contender.seconds else ''} "
             f"| {ratio:.1f}{spread}{f', goal: at most {contender.limit:g}' if contender.limit else ''} | {ours} "
             f"| {outcome.peak:.2f}{f' (goal: at most {MEMORY_LIMIT})' if contender.limit else ''} "
             f"| {outcome.pairs if outcome.pairs else ''} "

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from evaluation.instances.labels import instances_from_labels
     from evaluation.instances.outlines import instances_from_outlines
     from evaluation.model import Case, Instances, LabelMaps
-    from evaluation.pipeline import Result, check_submission, count_label_maps, score_instances, score_submission
+    from evaluation.pipeline import check_submission, count_label_maps, score_instances, score_submission
+    from evaluation.summary import Result
     from evaluation.version import __version__
 
 __all__ = [
@@ -60,7 +61,7 @@ HOMES = {
     "Finding": "findings",
     "Instances": "model",
     "LabelMaps": "model",
-    "Result": "pipeline",
+    "Result": "summary",
     "SubmissionRejected": "errors",
     "__version__": "version",
     "check_submission": "pipeline",

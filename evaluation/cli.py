@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import click
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evaluation.model import OriginRule, OverlapRule
+    from evaluation.report.leaderboard import Board
 
 PLATFORM_INPUT = Path("/input")
 PLATFORM_OUTPUT = Path("/output")
@@ -57,15 +58,24 @@ def score(challenge: Path | None, submission: Path | None, output: Path | None, 
     output_folder(output)
     with progress_bar("Scoring") as progress:
         result = score_submission(challenge, submission, workers=workers, progress=progress)
+    if has_earlier_results(challenge):
+        from evaluation.leaderboard import rank_result
+
+        result = rank_result(challenge, result)
     with writing_to(output):
         result.write(output)
     if sys.stdout.isatty():
         from evaluation.report.tables import score_table
 
         rule, scores = next(iter(result.scores.items()))
-        title = f"{result.challenge.name}, matched by {rule}"
-        show(score_table(scores, title, unit=result.challenge.aggregation.unit))
+        title = f"{result.challenge.name}, {f'matched by {rule}' if result.challenge.matching.rules else 'counted'}"
+        unit, confidence = result.challenge.aggregation.unit, result.challenge.confidence
+        level = confidence.level if confidence else 0.0
+        show(score_table(scores, title, unit=unit, intervals=result.intervals, level=level))
         show_findings(result.findings)
+        ranks = result.metrics.get("leaderboard")
+        if ranks and ranks["position"] is not None:
+            click.echo(f"Place {ranks['position']:g} of {ranks['submissions']} among the results of the challenge")
         click.echo(f"Written to {output}: metrics.json, details.json, objects.csv")
 
 
@@ -93,6 +103,106 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
 
 @cli.command()
 @click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml, cases.csv, reference.")
+@click.option("--submissions", type=FolderPath, required=True, help="Folder with a folder, ZIP or CSV for each team.")
+@click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard, and results that are kept.")
+@Workers
+def leaderboard(challenge: Path, submissions: Path, output: Path, workers: int | None) -> None:
+    """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table.
+
+    Results are kept in OUTPUT/results: a second call scores what is new or has changed, an interrupted one goes on.
+    A team whose submission is rejected stays in the table, with the reason.
+    """
+    from evaluation.leaderboard import score_and_rank
+
+    output_folder(output)
+    with progress_bar("Scoring teams") as progress, writing_to(output):
+        board = score_and_rank(
+            challenge_folder(challenge),
+            submissions,
+            output,
+            workers=workers,
+            progress=progress,
+            told=None if progress else tell_team,
+        )
+    show_board(board, output)
+
+
+@cli.command()
+@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml, cases.csv, reference.")
+@click.option("--submissions", type=FolderPath, required=True, help="Folder with a folder, ZIP or CSV for each team.")
+@click.option("--output", type=FolderPath, required=True, help="Folder for the audit, and scores that are kept.")
+@Workers
+def audit(challenge: Path, submissions: Path, output: Path, workers: int | None) -> None:
+    """Can the first place be defended? Rank all teams under other rules: audit.json, audit.csv and tables.
+
+    Varied are the matching rule, its threshold, the unit of averages, how the reference is drawn, what is ignored,
+    predictions by one pixel, and the method of the ranking; [audit] in challenge.toml says how. Scores are kept in
+    OUTPUT/scores: a second call scores what is new or has changed, an interrupted one goes on.
+    """
+    from evaluation.audit import audit_challenge, write_audit
+    from evaluation.report.audit import audit_lines, effect_table, team_table
+
+    output_folder(output)
+    with progress_bar("Scoring teams") as progress, writing_to(output):
+        found = audit_challenge(
+            challenge_folder(challenge),
+            submissions,
+            output,
+            workers=workers,
+            progress=progress,
+            told=None if progress else tell_team,
+        )
+        write_audit(output, found)
+    for line in found.answer:
+        click.echo(line)
+    show(team_table(found))
+    show(effect_table(found))
+    for line in audit_lines(found):
+        click.echo(line)
+    click.echo(f"Written to {output}: audit.json, audit.csv")
+
+
+@cli.command()
+@click.option("--challenge", type=FolderPath, help="Folder with challenge.toml and cases.csv; needed for --results.")
+@click.option("--results", type=FolderPath, help="Folder with metrics.json (and details.json) of every team.")
+@click.option("--scores", type=FolderPath, help="CSV with the columns team, case, group, metric, value.")
+@click.option("--column", "columns", multiple=True, metavar="METRIC:DIRECTION[:WEIGHT]",
+              help="A column to rank by, ascending or descending; for --scores without a challenge.")  # fmt: skip
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Another value for a key of [ranking].")
+@click.option("--unit", type=click.Choice(["group", "case"]), default="group", show_default=True,
+              help="What means of --scores are taken over, and what is tested and drawn.")  # fmt: skip
+@click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard.")
+def rank(
+    challenge: Path | None,
+    results: Path | None,
+    scores: Path | None,
+    columns: tuple[str, ...],
+    settings: tuple[str, ...],
+    unit: Literal["group", "case"],
+    output: Path,
+) -> None:
+    """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
+    from evaluation.rank_command import rank_given
+
+    output_folder(output)
+    folder = challenge_folder(challenge) if challenge else None
+    board = rank_given(folder, results=results, scores=scores, columns=columns, settings=settings, unit=unit)
+    show_board(board, output)
+
+
+@cli.command()
+@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+def phase(challenge: Path) -> None:
+    """Print the settings of the platform's phase that belong to [ranking], as JSON, and what they mean."""
+    from evaluation.leaderboard import load_ranked
+    from evaluation.phase import phase_settings
+
+    rules, _ = load_ranked(challenge_folder(challenge))
+    click.echo(json.dumps(phase_settings(rules), indent=1, ensure_ascii=False))
+
+
+@cli.command()
+@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml, cases.csv, reference.")
 @click.option("--output", type=FolderPath, required=True, help="Folder for label maps and the report.")
 @Workers
 def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
@@ -104,9 +214,10 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     with progress_bar("Rasterising") as progress:
         rules, prepared = rasterise_reference(challenge_folder(challenge), workers=workers, progress=progress)
     findings = [finding for _, reference in prepared for finding in reference.findings]
-    if rules.reference.are_points:
+    if rules.reference.are_points or rules.reference.are_counts:
         show_findings(findings)
-        click.echo("The reference holds points; there is nothing to rasterise.")
+        what = "points" if rules.reference.are_points else "numbers of nuclei"
+        click.echo(f"The reference holds {what}; there is nothing to rasterise.")
         return
     told = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
     with writing_to(output):
@@ -217,24 +328,37 @@ def presets() -> None:
     """List the published challenges that 'init' and 'preset = …' know."""
     from evaluation.challenge import preset_names, preset_text
 
-    for name in preset_names():
-        click.echo(f"{name:24}{preset_text(name).splitlines()[0].lstrip('# ')}")
+    names = preset_names()
+    width = max(map(len, names)) + 2
+    for name in names:
+        click.echo(f"{name:{width}}{preset_text(name).splitlines()[0].lstrip('# ')}")
 
 
 @cli.command()
-@click.argument("code", required=False)
+@click.argument("code", metavar="[CODE|PATH]", required=False)
 def explain(code: str | None) -> None:
-    """Explain the CODE in the square brackets of a message; without CODE, list all."""
+    """Explain the CODE in the square brackets of a message, or the metric at a PATH of metrics.json.
+
+    Without either, list all codes and all pages of metrics.
+    """
     from evaluation.catalogue.pages import terminal_index, terminal_page
 
-    if code is None:
-        click.echo(terminal_index())
+    wanted = (code or "").strip("[] ")
+    if wanted.lower() in CATALOGUE:
+        click.echo(terminal_page(wanted.lower()))
         return
-    code = code.strip("[] ").lower()
-    if code not in CATALOGUE:
+    from evaluation.handbook import pages as metric_pages  # only now: it takes a while to import
+
+    if code is None:
+        click.echo(f"{terminal_index()}\n\n{metric_pages.terminal_index()}")
+        return
+    page = metric_pages.page_of(wanted)
+    if page is None:
         expected = "one of the codes that 'evaluation explain' lists"
-        raise WrongUsage(Finding("unknown-code", "explain", quote(code), expected, did_you_mean(code, CATALOGUE)))
-    click.echo(terminal_page(code))
+        known = [*CATALOGUE, *metric_pages.metrics_by_page()]
+        fix = did_you_mean(metric_pages.general_path(wanted.split(".")), known)
+        raise WrongUsage(Finding("unknown-code", "explain", quote(wanted), expected, fix))
+    click.echo(metric_pages.terminal_page(page))
 
 
 @cli.command()
@@ -246,10 +370,16 @@ def demo(output: Path | None, workers: int | None) -> None:
 
     with progress_bar("Scoring three teams") as progress:
         outcome = run_demo(output_folder(output) if output else None, workers=workers, progress=progress)
+    from evaluation.report.leaderboard import leaderboard_table
     from evaluation.report.tables import comparison_table
 
     show(comparison_table(outcome.scores, "group_mean", outcome.title))
     for line in outcome.lines():
+        click.echo(line)
+    click.echo()
+    show(leaderboard_table(outcome.board))
+    click.echo()
+    for line in outcome.closing_lines():
         click.echo(line)
 
 
@@ -262,6 +392,11 @@ def platform_ground_truth() -> Path:
     if uploaded.is_dir() and any(path.is_file() for path in uploaded.rglob("*")):
         return uploaded
     return existing(OWN_GROUND_TRUTH, "--challenge")
+
+
+def has_earlier_results(challenge: Path) -> bool:
+    """Whether the challenge keeps results that a submission is ranked among."""
+    return any((challenge / "leaderboard").glob("*.json"))
 
 
 def output_folder(path: Path) -> Path:
@@ -320,6 +455,25 @@ def show(table: Table) -> None:
     from rich.console import Console
 
     Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(table)
+
+
+def show_board(board: Board, output: Path) -> None:
+    """Write a leaderboard and print it."""
+    from evaluation.leaderboard import write_board
+    from evaluation.report.leaderboard import leaderboard_lines, leaderboard_table
+
+    with writing_to(output):
+        write_board(output, board)
+    show(leaderboard_table(board))
+    click.echo()
+    for line in [*leaderboard_lines(board), *board.findings]:
+        click.echo(line)
+    click.echo(f"Written to {output}: leaderboard.json, leaderboard.csv")
+
+
+def tell_team(name: str, outcome: str) -> None:
+    """A line on what became of a team, where no progress bar can be shown."""
+    click.echo(f"{quote(name)}: {outcome}", err=True)
 
 
 def show_findings(findings: Iterable[Finding]) -> None:

@@ -37,6 +37,7 @@ from evaluation.model import (
     Annotations,
     Case,
     ClassTable,
+    Counts,
     Instances,
     Int16,
     LabelImage,
@@ -173,7 +174,7 @@ def traced(instances: Instances, origin: OriginRule, where: str) -> Outlines:
 def centred(instances: Instances, origin: OriginRule) -> Points:
     """The points, or the centroids of the pixels."""
     xy = instances.centroids_yx()[:, ::-1] + shift("pixel_centre", origin)
-    return Points(xy, instances.class_id, instances.source_id, instances.probability)
+    return Points(xy, instances.class_id, instances.source_id, instances.probability, instances.class_probability)
 
 
 def shift(before: OriginRule, after: OriginRule) -> float:
@@ -184,6 +185,8 @@ def shift(before: OriginRule, after: OriginRule) -> float:
 def encode(content: Content, target: Target, origin: OriginRule, overlap: OverlapRule | None) -> Encoded:
     """The files of a case. Raises InputFault for what cannot be written."""
     where = f"case {quote(content.case.name)}"
+    if any(isinstance(part, Counts) for part in content.parts):
+        raise InputFault(only_counted(where))
     drawn = content.drawn() if target in DRAWN else None
     if drawn is not None:
         files = encode_outlines(content.moved(drawn, origin), content, target, where)
@@ -209,6 +212,11 @@ def encode(content: Content, target: Target, origin: OriginRule, overlap: Overla
         fix = "Write outlines or points, such as geojson."
         raise InputFault(Finding("too-large", where, got, "an image that fits into memory", fix)) from None
     return Encoded(files, nuclei, left, tuple(findings))
+
+
+def only_counted(where: str) -> Finding:
+    """The finding about a file that does not say where its nuclei are."""
+    return Finding("unsupported-shape", where, "numbers of nuclei", "outlines, points or pixels")
 
 
 def encode_instances(
@@ -378,6 +386,8 @@ def convert_file(
     try:
         name = format or ("label_image" if trust_pickle else guess_format(source))
         rules = rules_for(name, options, source)
+        if rules.are_counts:
+            raise InputFault(only_counted(quote(source.name, 120)))
         if rules.shape == "outline" and "shape" not in options:
             hints["unsupported-shape"] = "If its nuclei are points, add --set shape=point."
         names = list(class_names or rules.class_values or rules.colours or ())
@@ -474,7 +484,8 @@ def option_fault(fault: Any) -> Finding:
     """One pydantic error about the options of a format, as a finding."""
     message = fault["msg"].removeprefix("Value error, ").split("\n")[0]
     if isinstance(fault.get("ctx", {}).get("error"), RuleFault):
-        _, key, got, expected = message.split("|", 3)
+        _, name, got, expected = message.split("|", 3)
+        key = ".".join(filter(None, [*map(str, fault["loc"]), name]))
         return Finding("invalid-rule", f"--set {key}=", got, expected)
     key = ".".join(str(part) for part in fault["loc"])
     return Finding("invalid-rule", f"--set {key}=", quote(fault.get("input")), message.removeprefix("Input should be "))
@@ -497,10 +508,11 @@ def known_ids(names: Sequence[str]) -> dict[str, int]:
 
 
 def known_values(rules: FormatRules, names: Sequence[str]) -> dict[int, int]:
-    """The class id of each number in the file: as ``class_values`` say, else 1 for the first class and so on."""
-    values = rules.class_values or {name: index for index, name in enumerate(names, start=1)}
+    """The class id of each number in the file: as ``class_values`` says, else 1 for the first class and so on."""
+    values = rules.class_values or {name: (index,) for index, name in enumerate(names, start=1)}
     ids = known_ids(names)
-    return {value: ids[name.casefold()] for name, value in values.items() if name.casefold() in ids}
+    known = {ids[name.casefold()]: numbers for name, numbers in values.items() if name.casefold() in ids}
+    return {number: class_id for class_id, numbers in known.items() for number in numbers}
 
 
 def guess_format(source: Path) -> str:

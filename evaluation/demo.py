@@ -15,8 +15,10 @@ from pathlib import Path
 import numpy as np
 from scipy.io import savemat
 
+from evaluation.leaderboard import board_of_challenge, load_ranked, write_board
 from evaluation.model import Bool, Int32, MetricScores, Outlines
 from evaluation.pipeline import score_submission
+from evaluation.report.leaderboard import Board, stability_lines
 from evaluation.synthesis import (
     MONUSAC_KINDS,
     Mistakes,
@@ -28,6 +30,7 @@ from evaluation.synthesis import (
     seeded,
     select_outlines,
 )
+from evaluation.team_scores import plan_columns, team_of_documents
 
 DEFAULT_SEED = 9  # one at which the three come out within 0.01 in PQ; they are near each other at any
 SPACING_UM = 0.25
@@ -187,9 +190,10 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DemoOutcome:
-    """The scores of the three teams under the primary matching rule, and where they were written."""
+    """The scores of the three teams under the primary matching rule, their leaderboard, and where all is written."""
 
     scores: dict[str, tuple[MetricScores, ...]]
+    board: Board
     folder: Path | None
 
     title: str = "Three teams, one made challenge: means over four patients"
@@ -199,7 +203,7 @@ class DemoOutcome:
 
         def means(*path: str) -> dict[str, float]:
             of_team = {
-                team: next(metric.group_mean.score.value for metric in scores if metric.path == path)
+                team: next(metric.means["group_mean"].score.value for metric in scores if metric.path == path)
                 for team, scores in self.scores.items()
             }
             return {team: value for team, value in of_team.items() if value is not None}
@@ -207,7 +211,7 @@ class DemoOutcome:
         quality, found = means("panoptic", "pq"), means("detection", "f1")
         named, outlined = means("classification", "balanced_accuracy"), means("segmentation", "iou_class_mean")
         spread = max(quality.values()) - min(quality.values())
-        lines = [
+        return [
             f"Panoptic quality puts the three within {spread:.3f} of each other. The skills it mixes tell them apart:",
             *(
                 f"  {skill}: {max(values, key=values.__getitem__)} {max(values.values()):.2f}, "
@@ -219,8 +223,13 @@ class DemoOutcome:
                 )
             ),
         ]
+
+    def closing_lines(self) -> list[str]:
+        """What stands below the leaderboard: how far it can be trusted, and where the files are."""
+        lines = [*stability_lines(self.board)]
         if self.folder is not None:
-            lines.append(f"Written to {self.folder}: challenge/, submissions/, and results/<team>/ with metrics.json.")
+            files = "challenge/, submissions/, results/<team>/ with metrics.json, leaderboard.json and leaderboard.csv"
+            lines.append(f"Written to {self.folder}: {files}.")
         return lines
 
 
@@ -230,11 +239,17 @@ def run_demo(
     """Make the challenge and its teams in ``output`` (None: in a temporary folder), and score them."""
     if output is None:
         with tempfile.TemporaryDirectory(prefix="evaluation-demo-") as temporary:
-            return DemoOutcome(run_demo(Path(temporary), workers=workers, progress=progress).scores, None)
+            made = run_demo(Path(temporary), workers=workers, progress=progress)
+            return DemoOutcome(made.scores, made.board, None)
     paths = write_demo(output)
-    scores = {}
+    challenge, rules = load_ranked(paths.challenge)
+    columns = plan_columns(challenge, rules.columns)
+    scores, teams = {}, []
     for team, submission in paths.submissions.items():
         result = score_submission(paths.challenge, submission, workers=workers, progress=progress)
         result.write(output / "results" / team)
         scores[team] = next(iter(result.scores.values()))
-    return DemoOutcome(scores, output)
+        teams.append(team_of_documents(team, challenge, columns, result.metrics, result.details))
+    board = board_of_challenge(challenge, rules, teams, (), ())
+    write_board(output, board)
+    return DemoOutcome(scores, board, output)

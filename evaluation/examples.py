@@ -15,6 +15,7 @@ import numpy.typing as npt
 import orjson
 
 from evaluation.challenge import Challenge, FormatRules
+from evaluation.formats.counts_csv import write_counts_csv
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.points_json import write_points_json
 from evaluation.formats.polygons_json import write_polygons_json
@@ -78,7 +79,8 @@ class Writer:
     def __init__(self, challenge: Challenge, rules: FormatRules) -> None:
         self.rules = rules
         self.names = challenge.class_names
-        self.values = dict(rules.class_values or {name: index for index, name in enumerate(self.names, start=1)})
+        numbers = rules.class_values or {name: (index,) for index, name in enumerate(self.names, start=1)}
+        self.values = {name: of_class[0] for name, of_class in numbers.items()}
 
     def class_names_in(self, pattern: str) -> tuple[str | None, ...]:
         return self.names if "{class}" in pattern else (None,)
@@ -314,11 +316,18 @@ class Writer:
             "rle_csv": lambda: self.rle_csv(cases, class_name),
             "conic_array": lambda: npy(np.stack([self.conic(case) for case in in_order(cases)])),
             "pannuke_masks": lambda: npy(np.stack([self.pannuke(case) for case in in_order(cases)])),
+            "counts_csv": lambda: self.counts_csv(cases),
         }
         return write[self.rules.format]()
 
     def conic(self, case: Case) -> npt.NDArray[np.uint16]:
         return np.stack([self.labels(case), self.class_numbers(case)], axis=-1)
+
+    def counts_csv(self, cases: Sequence[Case]) -> bytes:
+        classes = range(1, len(self.names) + 1)
+        class_ids = {self.key(case): self.instances(case, None).class_id.tolist() for case in cases}
+        counts = {key: [of_case.count(class_id) for class_id in classes] for key, of_case in class_ids.items()}
+        return write_counts_csv(counts, self.names)
 
     def key(self, case: Case) -> str:
         return filled(self.rules.case_key, case, None)

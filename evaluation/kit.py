@@ -39,6 +39,7 @@ FORMAT_WORDS = {
     "conic_array": "NumPy array, cases x height x width x 2 (nuclei, classes)",
     "pannuke_masks": "NumPy array, height x width x channels, the nuclei of a class in each channel",
     "colour_map": "PNG with a colour for each class and borders between nuclei",
+    "counts_csv": "CSV with a row for each image and a column for each class: how many nuclei there are",
 }
 
 
@@ -155,7 +156,7 @@ def class_lines(challenge: Challenge) -> list[str]:
         if of_class.aliases:
             words.append(f"(also {listed(of_class.aliases)})")
         if rules.class_values:
-            words.append(f"= {rules.class_values[of_class.name]}")
+            words.append(f"= {' or '.join(map(str, rules.class_values[of_class.name]))}")
         if rules.colours:
             words.append(f"= {rules.colours[of_class.name]}")
         lines.append(" ".join(words))
@@ -191,8 +192,10 @@ def how_numbers_are_meant(rules: FormatRules) -> str:
 
 
 def how_it_is_scored(challenge: Challenge) -> str:
-    first = challenge.matching.rules[0]
-    lines = ["## How it is scored", "", f"Nuclei are matched by `{first.rule}`: {rule_words(challenge)}."]
+    how = "In each case the nuclei of each class are counted. Where they lie does not matter."
+    if challenge.matching.rules:
+        how = f"Nuclei are matched by `{challenge.matching.rules[0].rule}`: {rule_words(challenge)}."
+    lines = ["## How it is scored", "", how]
     if challenge.ranking is not None and challenge.ranking.columns:
         lines += ["", "Ranked by:", ""]
         lines += [f"- `{column.path}` ({better(column.direction)})" for column in challenge.ranking.columns]

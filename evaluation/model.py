@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,11 @@ IgnorePolicy = Literal["clip", "drop_overlapping", "drop_centroid"]
 BorderRule = Literal["open", "closed"]
 AggregationUnit = Literal["pooled", "group", "case"]
 UndefinedRule = Literal["skip", "worst"]
+ClassPresence = Literal["either", "reference"]
+Perturbation = Literal["none", "eroded", "dilated", "shifted"]  # of predictions, by a pixel
 
 AGGREGATIONS = ("pooled", "group_mean", "case_mean")
+STRATUM_MEAN = "stratum_mean"  # beside them if cases.csv names strata
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class Case:
 
     ``index`` is the place of the case, from 0, in arrays that hold all cases; None if there are no such arrays.
     ``offset_xy`` is the upper left corner of the image in the slide it was cut from, px.
+    ``stratum`` is what groups belong to (tissue, organ, centre), "" if cases.csv names none.
+    ``area_mm2`` is the area that was annotated, if it is not the image.
     """
 
     name: str
@@ -51,6 +56,8 @@ class Case:
     spacing_um: float | None = None
     index: int | None = None
     offset_xy: tuple[float, float] = (0.0, 0.0)
+    stratum: str = ""
+    area_mm2: float | None = None
 
     @property
     def shape_yx(self) -> tuple[int, int]:
@@ -90,6 +97,7 @@ class Outlines:
     class_id       int16 (N,)      1…C scored class, 0 not given, -1…-I ignore class; instances are in document order
     source_id      object (N,)     the id or index in the file, for messages and the object table
     probability    float32 (N,)    confidence of each instance in 0…1, or None
+    class_probability  float32 (N, C)  probability of each class, or None
     """
 
     points_xy: Float64
@@ -99,6 +107,7 @@ class Outlines:
     class_id: Int16
     source_id: npt.NDArray[Any]
     probability: Float32 | None = None
+    class_probability: Float32 | None = None
 
     def __len__(self) -> int:
         return len(self.class_id)
@@ -112,15 +121,30 @@ class Points:
     class_id     int16 (N,)      as in ``Outlines``; points are in document order
     source_id    object (N,)
     probability  float32 (N,)    confidence of each point in 0…1, or None
+    class_probability  float32 (N, C)  probability of each class, or None
     """
 
     points_xy: Float64
     class_id: Int16
     source_id: npt.NDArray[Any]
     probability: Float32 | None = None
+    class_probability: Float32 | None = None
 
     def __len__(self) -> int:
         return len(self.class_id)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """How many nuclei of each class an image has, as a file tells that does not say where they are.
+
+    per_class  int64 (C,)  in the order of the classes
+    """
+
+    per_class: Int64
+
+    def __len__(self) -> int:
+        return int(self.per_class.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,6 +193,7 @@ class Instances:
     run_instance  int32 (R,)    0…N-1
     probability   float32 (N,)  confidence of each instance in 0…1, or None
     point_yx      float64 (N, 2), for nuclei that are points without pixels; whole numbers are pixel centres; or None
+    class_probability  float32 (N, C)  probability of each class in 0…1, in the order of the classes, or None
     """
 
     shape_yx: tuple[int, int]
@@ -179,6 +204,7 @@ class Instances:
     run_instance: Int32
     probability: Float32 | None = None
     point_yx: Float64 | None = None
+    class_probability: Float32 | None = None
 
     def __len__(self) -> int:
         return len(self.class_id)
@@ -233,7 +259,7 @@ class Instances:
         return sums_twice, self.areas_px()
 
 
-Part = Outlines | Points | LabelImage | Instances
+Part = Outlines | Points | LabelImage | Instances | Counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -358,29 +384,72 @@ class Boundaries:
         return self.points_yx[:, self.first[index] : self.first[index] + self.size[index]].T
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+Measure = Literal[
+    "iou",
+    "dice",
+    "boundary_iou",
+    "surface_dice",
+    "hausdorff_px",
+    "hausdorff95_px",
+    "mean_surface_distance_px",
+    "centroid_distance_px",
+    "hausdorff_um",
+    "hausdorff95_um",
+    "mean_surface_distance_um",
+    "centroid_distance_um",
+    "area_ratio",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChoice:
+    """What is to be measured: the table ``metrics`` of a challenge, in the words of the engine.
+
+    families      in the order of metrics.json
+    class_names   class id c is ``class_names[c - 1]``
+    measures      what is measured on each matched pair
+    class_groups  by the name of a grouping: its groups, each a name and class ids
+    iou_thresholds  ascending; for the families thresholds and curves
+    false_positives, per   where the FROC curve is read: false positives per "image" or per "mm2"
+    class_probabilities    whether predictions come with the probability of each class
+    class_present          where a class must occur in a unit to count there
+    """
+
+    families: tuple[str, ...]
+    class_names: tuple[str, ...]
+    measures: tuple[Measure, ...] = ("iou", "dice", "hausdorff_px", "hausdorff95_px")
+    class_groups: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    iou_thresholds: tuple[float, ...] = ()
+    false_positives: tuple[float, ...] = ()
+    per: Literal["image", "mm2"] = "image"
+    class_probabilities: bool = False
+    class_present: ClassPresence = "either"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MatchCounts:
-    """All that scores are made of, for one case or for several added up, under one matching rule.
+    """What was counted and measured in one case under one matching rule.
 
     confusion      int64 (C + 1, C + 1), rows reference, columns prediction, index 0 "none": ``confusion[0, c]`` are
                    spurious predictions of class c, ``confusion[c, 0]`` missed nuclei, ``confusion[0, 0]`` is 0
     pair_class     int16 (T, 2)    class of the reference and of the prediction of each matched pair
-    iou, dice      float64 (T,)    of each matched pair; empty without outlines
-    hausdorff_px, hausdorff95_px   float64 (T,), empty without outlines, or if the challenge does not ask for them
-    cases, missing_cases           how many cases were added up, and how many of them were not submitted
-    diagonal_px    the longest image diagonal: no Hausdorff distance can be larger
+    measures       by name, float64 (T,), of each matched pair; what is not asked for or cannot be measured is absent
+    pair_probability  float32 (T, C)   class probabilities of the prediction of each pair, or None
+    predictions    what is known of every prediction
+    missing        the case was not submitted
+    diagonal_px    of the image: no Hausdorff distance can be larger
+    spacing_um     size of a pixel, or None
     outlines       False: one side is points, so there are no areas and boundaries to compare
     """
 
     confusion: Int64
     pair_class: Int16
-    iou: Float64
-    dice: Float64
-    hausdorff_px: Float64
-    hausdorff95_px: Float64
-    cases: int
-    missing_cases: int
+    measures: Mapping[str, Float64]
+    pair_probability: Float32 | None = None
+    predictions: PredictionList
+    missing: bool = False
     diagonal_px: float
+    spacing_um: float | None = None
     outlines: bool = True
 
     @property
@@ -396,6 +465,121 @@ class MatchCounts:
         return int(self.confusion[:, 0].sum())
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictionList:
+    """All predictions of a case, (M,): what curves over their confidence are made of.
+
+    class_id      int16, their classes
+    found_class   int16, class of the reference nucleus that each found, 0 if it is spurious
+    probability   float32, or None if a prediction has none
+    """
+
+    class_id: Int16
+    found_class: Int16
+    probability: Float32 | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedCounts:
+    """What is counted in one case whatever the matching rule.
+
+    sums   by name, statistics that add up over cases (see ``CaseTable``)
+    hits   bool (M, K): which prediction found a nucleus of its class at which IoU threshold, taken in order of
+           confidence; None if not asked for
+    """
+
+    sums: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    hits: Bool | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairSamples:
+    """Matched pairs of all cases, (T,): for what does not add up, such as medians.
+
+    case               int64, row of the case in the table
+    class_id           int16 (T, 2), class of the reference and of the prediction
+    measures           by name, float64
+    class_probability  float32 (T, C) of the predictions, or None if a case does not give them
+    """
+
+    case: Int64
+    class_id: Int16
+    measures: Mapping[str, Float64]
+    class_probability: Float32 | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictionSamples:
+    """Predictions of all cases, (M,): for curves over their confidence.
+
+    case         int64, row of the case in the table
+    class_id, found_class  int16 as in ``PredictionList``
+    probability  float32, or None if a prediction of any case has none
+    hits         bool (M, K) as in ``SharedCounts``, or None
+    """
+
+    case: Int64
+    class_id: Int16
+    found_class: Int16
+    probability: Float32 | None
+    hits: Bool | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseTable:
+    """All cases under one matching rule, a row each: what every score is made of.
+
+    sums         by name, (U, ...), statistics that add up. Always there: ``cases`` (1), ``missing``, ``points`` (1 if
+                 the case has no outlines to compare), all int64 (U,), and ``confusion`` int64 (U, C + 1, C + 1). For
+                 each measure ``<measure>``, float64 (U, C, 2): its sum over the matched pairs by class of the
+                 reference, first those that were predicted as another class, then those as the same. The rest belongs
+                 to a family and is described there.
+    largest      by name, float64 (U,), of which a union of cases has the largest: ``diagonal_px``, ``diagonal_um``
+                 (NaN without spacing)
+    area_mm2     float64 (U,), NaN if not known
+    """
+
+    sums: Mapping[str, npt.NDArray[Any]]
+    largest: Mapping[str, Float64]
+    area_mm2: Float64
+    pairs: PairSamples
+    predictions: PredictionSamples
+
+    def __len__(self) -> int:
+        return len(self.sums["cases"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """B units, each a union of cases: single cases, groups, all cases, or samples of a bootstrap.
+
+    weights  sparse int64 (B, U): how often each case is in each unit; scipy's csr_array
+    """
+
+    table: CaseTable
+    weights: Any
+    cache: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return int(self.weights.shape[0])
+
+    def sum(self, name: str) -> npt.NDArray[Any]:
+        """A statistic of ``CaseTable.sums`` added up over the cases of each unit, (B, ...)."""
+        if name not in self.cache:
+            rows = self.table.sums[name]
+            self.cache[name] = (self.weights @ rows.reshape(len(rows), -1)).reshape(len(self), *rows.shape[1:])
+        return self.cache[name]
+
+    def largest(self, name: str) -> Float64:
+        """The largest value among the cases of each unit, float64 (B,); every unit has a case."""
+        values = self.table.largest[name][self.weights.indices]
+        return np.asarray(np.maximum.reduceat(values, self.weights.indptr[:-1]))
+
+    def area_mm2(self) -> Float64:
+        """Area of all cases of each unit, float64 (B,); NaN if that of one is not known."""
+        return np.asarray(self.weights @ self.table.area_mm2)
+
+
 UndefinedReason = Literal[
     "no-instances",
     "no-reference",
@@ -404,8 +588,12 @@ UndefinedReason = Literal[
     "one-class",
     "class-aware-matching",
     "points-only",
+    "no-probability",
+    "constant-reference",
+    "no-spacing",
     "no-units",
 ]
+UNDEFINED_REASONS: tuple[UndefinedReason, ...] = get_args(UndefinedReason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,6 +602,25 @@ class Score:
 
     value: float | None
     undefined: UndefinedReason | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """One metric of B units.
+
+    value   float64 (B,), NaN where it is undefined
+    reason  int8 (B,), 0 where it is defined, else 1 + the place of the reason in ``UNDEFINED_REASONS``
+    """
+
+    value: Float64
+    reason: npt.NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def at(self, unit: int) -> Score:
+        reason = int(self.reason[unit])
+        return Score(None, UNDEFINED_REASONS[reason - 1]) if reason else Score(float(self.value[unit]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,23 +639,51 @@ class UnitMean:
     charged: int
 
 
+NoInterval = Literal["one-group", "undefined", "often-undefined", "outside-samples"]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The ends of a confidence interval, or None with the reason why there is none.
+
+    one-group        there are fewer than two groups
+    undefined        the number itself is undefined
+    often-undefined  it is undefined in more than a tenth of the samples
+    outside-samples  it lies outside all samples, so that BCa has no correction for it
+    """
+
+    low: float | None
+    high: float | None
+    reason: NoInterval | None = None
+
+
+Better = Literal["higher", "lower", "one"]
+
+
 @dataclass(frozen=True, slots=True)
 class MetricScores:
-    """One metric on the whole data set. ``path`` is its place in metrics.json, without the aggregation."""
+    """One metric on the whole data set. ``path`` is its place in metrics.json, without the aggregation.
+
+    means   by the name of the aggregation, in the order of ``AGGREGATIONS``
+    better  "one": a ratio whose best value is 1
+    """
 
     path: tuple[str, ...]
-    better: Literal["higher", "lower"]
-    pooled: UnitMean
-    group_mean: UnitMean
-    case_mean: UnitMean
+    better: Better
+    means: Mapping[str, UnitMean]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnitScores:
-    """Counts and scores of one unit (a case, a group, or all) under one matching rule."""
+    """Units of one kind (cases, groups, or all pooled) under one matching rule, and what every metric says of each.
 
-    counts: MatchCounts
-    scores: dict[tuple[str, ...], Score]
+    names   of the units, (B,)
+    scores  by the path of the metric
+    """
+
+    names: tuple[str, ...]
+    units: Units
+    scores: Mapping[tuple[str, ...], Scores]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -475,4 +710,30 @@ class CaseResult:
     ignored_predictions: int
     matches: dict[str, Matches]
     counts: dict[str, MatchCounts]
+    shared: SharedCounts = SharedCounts()
     rasterisation: RasterisationReport | None = None
+
+
+# --- ranking ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreTable:
+    """What is ranked: the values of teams in columns, on the whole data set and in each of its units.
+
+    teams    (T,) names, in ascending order
+    columns  (K,) paths of metrics.json
+    higher_is_better  bool (K,)
+    weights  float64 (K,), above 0
+    overall  float64 (T, K), the numbers of metrics.json; NaN: undefined, or not known
+    units    (G,) names of groups (patients), or of cases where there are no groups, in ascending order
+    by_unit  float64 (T, K, G), the same of each unit; NaN where it is undefined. None if only ``overall`` is known
+    """
+
+    teams: tuple[str, ...]
+    columns: tuple[str, ...]
+    higher_is_better: Bool
+    weights: Float64
+    overall: Float64
+    units: tuple[str, ...] = ()
+    by_unit: Float64 | None = None

@@ -5,46 +5,29 @@ files -> outlines or label images -> instances -> overlap table -> matches -> co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.aggregation import pool_counts, unit_mean
-from evaluation.challenge import (
-    AnyMatchingRule,
-    BestIouCentroidInside,
-    CentroidClosestFirst,
-    Challenge,
-    IouAbove,
-    is_safe_name,
-)
+from evaluation.challenge import Challenge, RuleFault, is_safe_name
 from evaluation.errors import ChallengeBroken, InputFault, SubmissionRejected
 from evaluation.findings import Finding, did_you_mean, quote
 from evaluation.formats.bounded_json import read_json
-from evaluation.instances.boundary import boundaries_of, join_boundaries, runs_by_instance
-from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.labels import instances_from_labels
-from evaluation.instances.parts import join_instances
+from evaluation.instances.perturb import perturb_instances
 from evaluation.instances.prepare import PreparedReference
-from evaluation.matching import (
-    compare_label_maps,
-    match_best_iou_centroid_inside,
-    match_centroid_assignment,
-    match_centroid_closest_first,
-    match_iou_above,
-    overlap_table,
-)
-from evaluation.metrics import Metric, count_matches, hausdorff_distances, metrics_of
+from evaluation.matching import compare_label_maps, match_iou_above, overlap_table
+from evaluation.measuring import measure_cases, measure_outlines, outlined_image
+from evaluation.metrics import count_matches, metrics_of
+from evaluation.metrics.measure import overlap_measures
 from evaluation.model import (
-    AGGREGATIONS,
+    STRATUM_MEAN,
     Annotations,
-    BorderRule,
-    Boundaries,
     Case,
     CaseResult,
     Float64,
@@ -52,12 +35,11 @@ from evaluation.model import (
     LabelMaps,
     MatchCounts,
     Matches,
-    MetricScores,
-    ObjectList,
     OverlapTable,
+    Perturbation,
     Region,
-    UnitScores,
 )
+from evaluation.pairing import MatchedCase, match_case
 from evaluation.reading import (
     OUTSIDE_FIX,
     ReadPrediction,
@@ -67,232 +49,9 @@ from evaluation.reading import (
     read_shared_reference,
     submission_side,
 )
-from evaluation.report.details_json import details_document
-from evaluation.report.files import write_atomically
-from evaluation.report.metrics_json import as_json, metrics_document
-from evaluation.report.objects_csv import objects_csv
 from evaluation.submission import CaseFile, SubmissionFiles, collection_findings, find_case_files, open_submission
-from evaluation.version import __version__
+from evaluation.summary import Result, aggregations_of, summarise
 from evaluation.workers import Progress, batches, memory_needs, plan_workers, run_tasks
-
-PAIRS_AT_ONCE = 2048  # whose boundaries are held together; they stay in the cache
-
-
-# --- the street, case by case ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MatchedCase:
-    """A case whose nuclei are paired, by the name of the matching rule, and not yet measured.
-
-    prediction  what is scored: instances in ignore regions have left
-    submitted   number of instances before, or None if the case was not submitted
-    """
-
-    case: Case
-    reference: PreparedReference
-    prediction: Instances
-    submitted: int | None
-    table: OverlapTable
-    matches: dict[str, Matches]
-
-
-def match_case(
-    challenge: Challenge, case: Case, reference: PreparedReference, prediction: Instances | None
-) -> MatchedCase:
-    """Match one case under all rules of the challenge. ``prediction`` None: not submitted."""
-    submitted = join_instances([], case.shape_yx) if prediction is None else prediction
-    ignore = challenge.reference.ignore
-    predicted = submitted
-    if ignore.policy is not None:
-        predicted = apply_ignore_region(submitted, reference.ignore, ignore.policy, ignore.fraction)
-    table = overlap_table(reference.instances, predicted)
-    return MatchedCase(
-        case=case,
-        reference=reference,
-        prediction=predicted,
-        submitted=None if prediction is None else len(submitted),
-        table=table,
-        matches={
-            rule.name: match(rule, case, table, reference.instances, predicted) for rule in challenge.matching.rules
-        },
-    )
-
-
-def match(
-    rule: AnyMatchingRule, case: Case, table: OverlapTable, reference: Instances, prediction: Instances
-) -> Matches:
-    """Apply one matching rule of the challenge."""
-    class_aware = rule.class_aware
-    if isinstance(rule, IouAbove):
-        return match_iou_above(table, reference, prediction, threshold=rule.threshold, class_aware=class_aware)
-    if isinstance(rule, BestIouCentroidInside):
-        return match_best_iou_centroid_inside(table, reference, prediction, class_aware=class_aware)
-    radius_px = rule.radius_in_px(case)
-    by_centroid = match_centroid_assignment
-    if isinstance(rule, CentroidClosestFirst):
-        by_centroid = match_centroid_closest_first
-    return by_centroid(reference, prediction, radius_px=radius_px, class_aware=class_aware, table=table)
-
-
-def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[CaseResult]:
-    """Count and measure the pairs of several cases; distances are measured for all of them together."""
-    distances: Sequence[Sequence[Distances | None]] = [[None] * len(case.matches) for case in matched]
-    are_points = challenge.reference.are_points or challenge.submission.are_points
-    if "segmentation" in challenge.metrics.families and not are_points:
-        distances = measure_distances(
-            [(case.reference.instances, case.prediction, list(case.matches.values())) for case in matched],
-            border=challenge.metrics.boundary,
-        )
-    return [
-        CaseResult(
-            case=case.case,
-            missing=case.submitted is None,
-            reference=object_list(case.reference.instances, case.table.reference_area_px),
-            prediction=object_list(case.prediction, case.table.prediction_area_px),
-            ignored_predictions=(case.submitted or 0) - len(case.prediction),
-            matches=case.matches,
-            counts={
-                name: count_matches(
-                    case.reference.instances,
-                    case.prediction,
-                    found,
-                    classes=len(challenge.classes),
-                    distances_px=distances_px,
-                    missing=case.submitted is None,
-                )
-                for (name, found), distances_px in zip(case.matches.items(), of_case, strict=True)
-            },
-            rasterisation=case.reference.report,
-        )
-        for case, of_case in zip(matched, distances, strict=True)
-    ]
-
-
-Distances = tuple[Float64, Float64]
-
-
-def measure_distances(
-    images: Sequence[tuple[Instances, Instances, Sequence[Matches]]], *, border: BorderRule
-) -> list[list[Distances]]:
-    """Hausdorff distances and their 95th percentiles, for each image and each of its matchings.
-
-    A pair that several matchings have is measured once. Pairs of all images go together, ``PAIRS_AT_ONCE`` at a time:
-    small images cost no more than large ones, and the boundaries of a large one are never all in memory.
-    """
-    boundaries: list[tuple[Boundaries, Boundaries]] = []
-    measured: list[Distances] = []
-    places = []
-    pairs = held = 0
-    for reference, prediction, matchings in images:
-        keys = [m.reference_index.astype(np.int64) * len(prediction) + m.prediction_index for m in matchings]
-        distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
-        places.append(np.split(place + pairs, np.cumsum([len(key) for key in keys])[:-1]))
-        pairs += len(distinct)
-        indices = np.divmod(distinct, max(len(prediction), 1))
-        sides = runs_by_instance(reference), runs_by_instance(prediction)
-        for first in range(0, len(distinct), PAIRS_AT_ONCE):
-            part = [index[first : first + PAIRS_AT_ONCE] for index in indices]
-            left, right = (boundaries_of(runs, index, border=border) for runs, index in zip(sides, part, strict=True))
-            boundaries.append((left, right))
-            held += len(part[0])
-            if held >= PAIRS_AT_ONCE:
-                measured.append(hausdorff_distances(*map(join_boundaries, zip(*boundaries, strict=True))))
-                boundaries, held = [], 0
-    if boundaries:
-        measured.append(hausdorff_distances(*map(join_boundaries, zip(*boundaries, strict=True))))
-    maximum, percentile = (np.concatenate([np.empty(0), *(pair[side] for pair in measured)]) for side in (0, 1))
-    return [[(maximum[place], percentile[place]) for place in of_image] for of_image in places]
-
-
-def object_list(instances: Instances, areas_px: npt.NDArray[np.int64]) -> ObjectList:
-    return ObjectList(instances.source_id, instances.class_id, areas_px)
-
-
-# --- the street, for the data set -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Result:
-    """A scored submission: all cases, and the scores of the data set.
-
-    ``metrics``, ``details`` and ``objects`` are the contents of the files that the commands write.
-    """
-
-    challenge: Challenge
-    cases: tuple[CaseResult, ...]
-    units: dict[str, dict[str, dict[str, UnitScores]]]
-    scores: dict[str, tuple[MetricScores, ...]]
-    findings: tuple[Finding, ...] = field(default=())
-
-    @cached_property
-    def metrics(self) -> dict[str, Any]:
-        """metrics.json as nested tables; numbers are rounded to six decimals, undefined values are None."""
-        return metrics_document(self.challenge, self.scores, __version__)
-
-    @cached_property
-    def details(self) -> dict[str, Any]:
-        """details.json as nested tables."""
-        return details_document(self.challenge, self.cases, self.units, self.scores, self.findings, __version__)
-
-    @cached_property
-    def objects(self) -> str:
-        """objects.csv: one row per matched, missed and spurious nucleus and matching rule."""
-        return objects_csv(self.cases, self.challenge.class_names)
-
-    def value(self, path: str) -> float | None:
-        """The number at a path of metrics.json such as ``"panoptic.pq.group_mean"``; None if undefined."""
-        node: Any = self.metrics
-        for key in path.split("."):
-            node = node[key]
-        return None if node is None else float(node)
-
-    def write(self, folder: Path | str) -> None:
-        """Write details.json, objects.csv and, last, metrics.json: where it is, all are."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "details.json", as_json(self.details))
-        write_atomically(folder / "objects.csv", self.objects)
-        write_atomically(folder / "metrics.json", as_json(self.metrics))
-
-
-def summarise(challenge: Challenge, cases: Iterable[CaseResult], findings: Sequence[Finding] = ()) -> Result:
-    """Add up the cases and score every unit: each case, each group, and all pooled, under each matching rule."""
-    ordered = tuple(sorted(cases, key=lambda result: (result.case.group, result.case.name)))
-    units, scores = {}, {}
-    for rule in challenge.matching.rules:
-        metrics = metrics_of(challenge.metrics.families, challenge.class_names, class_aware=rule.class_aware)
-        by_case = {result.case.name: result.counts[rule.name] for result in ordered}
-        members: dict[str, list[MatchCounts]] = {}
-        for result in ordered:
-            members.setdefault(result.case.group, []).append(by_case[result.case.name])
-        by_group = {group: pool_counts(counts) for group, counts in members.items()}
-        pooled = {"all": pool_counts(list(by_case.values()))}
-        units[rule.name] = {
-            kind: {name: score_unit(metrics, counts) for name, counts in of_kind.items()}
-            for kind, of_kind in (("cases", by_case), ("groups", by_group), ("pooled", pooled))
-        }
-        scores[rule.name] = tuple(average_units(metric, units[rule.name], challenge) for metric in metrics)
-    return Result(challenge, ordered, units, scores, tuple(findings))
-
-
-def score_unit(metrics: Sequence[Metric], counts: MatchCounts) -> UnitScores:
-    return UnitScores(counts, {metric.path: metric.evaluate(counts) for metric in metrics})
-
-
-def average_units(metric: Metric, units: Mapping[str, Mapping[str, UnitScores]], challenge: Challenge) -> MetricScores:
-    undefined = challenge.aggregation.undefined
-    means = {
-        kind: unit_mean(
-            [(unit.scores[metric.path], unit.counts) for unit in of_kind.values()],
-            metric.worst,
-            undefined=undefined,
-            counts_missed=metric.counts_missed,
-        )
-        for kind, of_kind in units.items()
-    }
-    return MetricScores(metric.path, metric.better, means["pooled"], means["groups"], means["cases"])
-
 
 # --- from files -----------------------------------------------------------------------------------------------------
 
@@ -303,14 +62,19 @@ def score_submission(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
+    challenge: Challenge | None = None,
+    perturbation: Perturbation = "none",
 ) -> Result:
     """Score a submission (a folder or a ZIP) against the reference of a challenge folder.
+
+    challenge     other rules for the same cases and files than those of challenge.toml
+    perturbation  of the predictions, after they are read
 
     Raises SubmissionRejected or ChallengeBroken with all that is wrong; nothing is scored then. ``workers`` None
     chooses from the processors, the memory and the size of the challenge; it never changes the result.
     """
     folder = Path(challenge_folder)
-    challenge = Challenge.load(folder)
+    challenge = Challenge.load(folder) if challenge is None else challenge
     check_columns(challenge)
     received = receive_submission(challenge, Path(submission))
     if received.has_errors:
@@ -327,7 +91,8 @@ def score_submission(
         challenge, challenge.cases, folder=folder, shared=shared, files=received.files, contents=received.contents
     )
     plan = plan_workers(workers, challenge.cases, needs)
-    tasks = [(challenge, folder, received.files, part) for part in batches(inputs, needs, plan.workers)]
+    parts = batches(inputs, needs, plan.workers)
+    tasks = [(challenge, folder, received.files, part, perturbation) for part in parts]
     outcomes = [outcome for part in run_tasks(score_cases, tasks, plan, progress) for outcome in part]
     reference_faults = [f for outcome in outcomes for f in outcome.reference_faults]
     if reference_faults:
@@ -407,7 +172,11 @@ class CaseOutcome:
 
 
 def score_cases(
-    challenge: Challenge, folder: Path, files: SubmissionFiles, inputs: Sequence[CaseInput]
+    challenge: Challenge,
+    folder: Path,
+    files: SubmissionFiles,
+    inputs: Sequence[CaseInput],
+    perturbation: Perturbation = "none",
 ) -> list[CaseOutcome]:
     """Read, match and measure some cases. Faults come back as data, so that one pass finds all of them."""
     matched: list[MatchedCase] = []
@@ -427,7 +196,13 @@ def score_cases(
         except InputFault as fault:
             faulty.append(CaseOutcome(prediction_faults=fault.findings))
             continue
-        matched.append(match_case(challenge, given.case, reference, prediction.instances if prediction else None))
+        instances = perturb_instances(prediction.instances, perturbation) if prediction else None
+        counts = prediction.class_counts if prediction else None
+        try:
+            matched.append(match_case(challenge, given.case, reference, instances, counts))
+        except InputFault as fault:
+            faulty.append(CaseOutcome(prediction_faults=fault.findings))
+            continue
         warnings.append((*reference.findings, *(prediction.findings if prediction else ())))
         placed.append((prediction.nuclei, prediction.outside) if prediction else (0, 0))
     if faulty:
@@ -516,30 +291,39 @@ def rasterise_case(
 
 
 def check_columns(challenge: Challenge) -> None:
-    """Refuse ranking columns that no result can have."""
-    if challenge.ranking is None:
-        return
-    known = {
-        ".".join((*prefix, *metric.path, aggregation))
-        for index, rule in enumerate(challenge.matching.rules)
-        for prefix in [("alternatives", rule.name) if index else ()]
-        for metric in metrics_of(challenge.metrics.families, challenge.class_names, class_aware=rule.class_aware)
-        for aggregation in AGGREGATIONS
+    """Refuse columns of a ranking, or of confidence intervals, that no result can have."""
+    columns = {
+        "ranking.columns": [column.path for column in challenge.ranking.columns] if challenge.ranking else [],
+        "confidence.columns": challenge.confidence.columns if challenge.confidence else (),
     }
-    unknown = [column.path for column in challenge.ranking.columns if column.path not in known]
-    if unknown:
-        raise ChallengeBroken(
-            *(
-                Finding(
-                    "invalid-rule",
-                    "challenge.toml: ranking.columns",
-                    quote(path, 120),
-                    "the path of a number in metrics.json, <family>.<metric>.<aggregation>",
-                    did_you_mean(path, known),
-                )
-                for path in unknown
-            )
-        )
+    if not any(columns.values()):
+        return
+    metrics = {
+        ".".join((*prefix, *metric.path))
+        for index, (rule, class_aware) in enumerate(challenge.matching.passes)
+        for prefix in [("alternatives", rule) if index else ()]
+        for metric in metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0)
+    }
+    known = {f"{metric}.{aggregation}" for metric in metrics for aggregation in aggregations_of(challenge)}
+    faults = [
+        unknown_column(f"challenge.toml: {key}", path, metrics, known)
+        for key, paths in columns.items()
+        for path in paths
+        if path not in known
+    ]
+    if faults:
+        raise ChallengeBroken(*faults)
+
+
+def unknown_column(where: str, path: str, metrics: Collection[str], known: Collection[str]) -> Finding:
+    """The finding for a path that no result has: a mean over strata without strata, or anything else."""
+    metric, _, aggregation = path.rpartition(".")
+    if aggregation == STRATUM_MEAN and metric in metrics:
+        fix = "Fill in the column 'stratum': the tissue, organ or centre of each case."
+        expected = "a stratum for every case in cases.csv"
+        return Finding("contradictory-rules", where, f"{quote(path, 120)}, but cases have no stratum", expected, fix)
+    expected = "the path of a number in metrics.json, <family>.<metric>.<aggregation>"
+    return Finding("invalid-rule", where, quote(path, 120), expected, did_you_mean(path, known))
 
 
 # --- from arrays ----------------------------------------------------------------------------------------------------
@@ -550,12 +334,16 @@ def score_instances(
     images: Mapping[str, tuple[Instances, Instances | None]],
     *,
     groups: Mapping[str, str] | None = None,
+    strata: Mapping[str, str] | None = None,
+    spacing_um: float | None = None,
 ) -> Result:
     """Score instances in memory: for each case name its reference and its prediction (None: not submitted).
 
-    ``groups`` names the group (patient) of each case; a case without one is a group of its own. The cases of the
-    challenge are replaced by these. Instances are taken as they are: rules on how files become instances, overlap and
-    ignore rules among them, do not apply. Raises ValueError for no images, unusable names and classes, and
+    ``groups`` names the group (patient) of each case; a case without one is a group of its own. ``strata`` names the
+    stratum of each case, if there are strata; ``spacing_um`` is the size of the pixels of all images, if it matters.
+    The cases of the challenge are replaced by these. Instances are taken as they are: rules on how files become
+    instances, overlap and ignore rules among them, do not apply. Raises ValueError for no images, unusable names and
+    classes, and what the rules contradict in the cases, and
     SubmissionRejected for a missing prediction if the challenge rejects those.
     """
     if not images:
@@ -565,12 +353,22 @@ def score_instances(
         raise SubmissionRejected(
             *(Finding("missing-case", f"case {quote(name)}", "no prediction", "one for every case") for name in missing)
         )
-    cases = [Case(name, (groups or {}).get(name, name), *reference.shape_yx) for name, (reference, _) in images.items()]
+    cases = [
+        Case(name, (groups or {}).get(name, name), *of[0].shape_yx, spacing_um, stratum=(strata or {}).get(name, ""))
+        for name, of in images.items()
+    ]
+    stratum_of = {case.group: case.stratum for case in cases}
     for case in cases:
-        if not (is_safe_name(case.name) and is_safe_name(case.group)):
+        if stratum_of[case.group] != case.stratum:
+            raise ValueError(f"group {case.group!r} is in two strata")
+        if not all(is_safe_name(name) for name in (case.name, case.group, case.stratum or "none")):
             raise ValueError(f"{case.name!r} in {case.group!r} cannot be the name of a case and its group")
     cases.sort(key=lambda case: (case.group, case.name))
     complete = challenge.model_copy(update={"cases": tuple(cases)})
+    try:
+        complete.check_metrics()
+    except RuleFault as fault:
+        raise ValueError(str(fault).replace("|", ": ")) from None
     check_columns(complete)
     nothing = Region(np.empty(0, np.int64), np.empty(0, np.int64))
     matched = [
@@ -596,18 +394,20 @@ def count_label_maps(images: Sequence[LabelMaps], *, hausdorff: bool = True) -> 
         reference, prediction, table = instances_and_overlaps(maps, with_runs=hausdorff)
         found = match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False)
         matched.append((reference, prediction, [found]))
-    distances: Sequence[Sequence[Distances | None]] = [[None]] * len(matched)
+    surfaces: Sequence[Sequence[Mapping[str, Float64]]] = [[{}]] * len(matched)
     if hausdorff:
-        distances = measure_distances(matched, border="open")
+        wanted, tolerances = {"hausdorff_px", "hausdorff95_px"}, [None] * len(matched)
+        outlined = [outlined_image(*of_image) for of_image in matched]
+        surfaces = measure_outlines(outlined, wanted, border="open", tolerances_px=tolerances)
     return [
         count_matches(
             reference,
             prediction,
             found[0],
             classes=int(max(reference.class_id.max(initial=1), prediction.class_id.max(initial=1))),
-            distances_px=distances_px[0],
+            measures={**overlap_measures(found[0]), **of_image[0]},
         )
-        for (reference, prediction, found), distances_px in zip(matched, distances, strict=True)
+        for (reference, prediction, found), of_image in zip(matched, surfaces, strict=True)
     ]
 
 

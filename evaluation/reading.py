@@ -17,9 +17,22 @@ from evaluation.errors import InputFault
 from evaluation.findings import Finding, quote
 from evaluation.formats import Companions, Request, read_annotations, read_collection
 from evaluation.instances.labels import instances_from_label_image
-from evaluation.instances.parts import convert_parts
+from evaluation.instances.parts import convert_parts, join_instances
 from evaluation.instances.prepare import PreparedReference, prepare_reference
-from evaluation.model import Annotations, Case, ClassTable, Collection, Instances, LabelImage, Outlines, Part, Points
+from evaluation.instances.runs import empty_region
+from evaluation.model import (
+    Annotations,
+    Case,
+    ClassTable,
+    Collection,
+    Counts,
+    Instances,
+    Int64,
+    LabelImage,
+    Outlines,
+    Part,
+    Points,
+)
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 
 OUTSIDE_FIX = "Check the units, the order of x and y, and whether coordinates count from the image or the slide."
@@ -148,12 +161,15 @@ class ReadPrediction:
     """The prediction of a case: its instances, and warnings.
 
     nuclei, outside   how many nuclei its files have, and how many of them lie outside the image or cover no pixel of it
+    class_counts      nuclei of each class, int64 (C,), if its file holds nothing but their numbers; then there are no
+                      instances. None: they are counted from the instances
     """
 
     instances: Instances
     findings: tuple[Finding, ...]
     nuclei: int
     outside: int
+    class_counts: Int64 | None = None
 
 
 def read_prediction(
@@ -166,6 +182,9 @@ def read_prediction(
     side = submission_side(challenge, files)
     said = content if isinstance(content, Annotations) else read_case(side, case, content)
     files.close()
+    if (counts := counts_of(said.parts)) is not None:
+        return ReadPrediction(join_instances([], case.shape_yx), said.findings, int(counts.sum()), 0, counts)
+    check_class_probabilities(said.parts, f"case {quote(case.name)}")
     rules = side.rules
     converted = convert_parts(
         in_image(said.parts, case, rules),
@@ -199,8 +218,16 @@ def read_reference(
         files = reference_files(challenge, folder, case)
         content = read_case(side, case, files)
         where = place(case, files[0].name)
+    if (counts := counts_of(content.parts)) is not None:
+        nothing = join_instances([], case.shape_yx)
+        return PreparedReference(
+            nothing, empty_region(), annotations=int(counts.sum()), findings=content.findings, class_counts=counts
+        )
+    parts = in_image(content.parts, case, rules)
+    if "reference_index" in challenge.matching.published_faults:
+        parts = [numbered(part) if isinstance(part, Outlines) else part for part in parts]
     prepared = prepare_reference(
-        in_image(content.parts, case, rules),
+        parts,
         case.shape_yx,
         overlap=rules.overlap,
         overlap_scope=rules.overlap_scope,
@@ -215,6 +242,11 @@ def read_reference(
     check_instances(prepared.instances, side.limits, where)
     told = outside_image(prepared.outside, prepared.annotations, case, f"reference of {where}")
     return replace(prepared, findings=(*content.findings, *told))
+
+
+def numbered(outlines: Outlines) -> Outlines:
+    """The outlines with their place in the file, from 1, as their id: their number in masks painted one by one."""
+    return replace(outlines, source_id=np.arange(1, len(outlines) + 1).astype(object))
 
 
 def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[CaseFile, ...]:
@@ -307,6 +339,25 @@ def in_image(parts: Sequence[Part], case: Case, rules: FormatRules) -> list[Part
         replace(part, points_xy=part.points_xy - offset) if isinstance(part, Outlines | Points) else part
         for part in parts
     ]
+
+
+def counts_of(parts: Sequence[Part]) -> Int64 | None:
+    """Nuclei of each class of a case of which only these numbers are known, int64 (C,); None for any other."""
+    counts = [part.per_class for part in parts if isinstance(part, Counts)]
+    return np.sum(counts, axis=0) if counts else None
+
+
+def check_class_probabilities(parts: Sequence[Part], where: str) -> None:
+    """Raise InputFault if some files of a prediction have the probabilities of the classes and others do not."""
+    has_them = [
+        isinstance(part, Outlines | Points | Instances) and part.class_probability is not None
+        for part in parts
+        if isinstance(part, LabelImage) or len(part)
+    ]
+    if any(has_them) and not all(has_them):
+        got = f"class probabilities in {sum(has_them):,} of {len(has_them):,} files with nuclei"
+        expected = "a probability of each class for every nucleus, or for none"
+        raise InputFault(Finding("missing-probability", where, got, expected))
 
 
 def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Finding]:

@@ -1,4 +1,8 @@
-"""A small challenge in every format, made from the example files of ``evaluation.examples``."""
+"""A small challenge in every format, made from the example files of ``evaluation.examples``.
+
+``counts_csv`` is not among them: numbers of nuclei have no rule of matching and one family of metrics, so nothing that
+is asked of the others can be asked of them. They have ``tests/test_counts.py``.
+"""
 
 from __future__ import annotations
 

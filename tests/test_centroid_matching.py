@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
-    centroid_assignment,
+    assignment,
     distances,
     match_centroid_assignment,
     match_centroid_closest_first,
@@ -106,7 +106,7 @@ few_nuclei = st.lists(st.tuples(places, st.integers(1, 2)), max_size=5)
 @given(few_nuclei, few_nuclei, radii, st.booleans(), st.sampled_from([0, 1 << 14]), st.sampled_from([1, 1 << 21]))
 def test_assignment_is_the_best_of_all(reference, prediction, radius, class_aware, dense, at_once):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(centroid_assignment, "DENSE_ENTRIES", dense)
+        patch.setattr(assignment, "DENSE_ENTRIES", dense)
         patch.setattr(distances, "PAIRS_AT_ONCE", at_once)
         matches = match_centroid_assignment(
             split(reference), split(prediction), radius_px=radius, class_aware=class_aware
@@ -127,7 +127,7 @@ def crowds(seed: int, references: int, predictions: int):
 @pytest.mark.parametrize("radius", [2, 6, 25, 200])
 @pytest.mark.parametrize("dense", [0, 1 << 14])
 def test_assignment_of_a_crowd_costs_what_scipy_says(radius, dense, monkeypatch):
-    monkeypatch.setattr(centroid_assignment, "DENSE_ENTRIES", dense)
+    monkeypatch.setattr(assignment, "DENSE_ENTRIES", dense)
     reference, prediction = crowds(1, 150, 130)
     matches = match_centroid_assignment(reference, prediction, radius_px=radius, class_aware=False)
     length = np.hypot(*(reference.point_yx[:, None] - prediction.point_yx).transpose(2, 0, 1))
@@ -150,7 +150,7 @@ def test_what_is_left_out_to_save_memory_matters_to_no_match(rule, class_aware, 
 
 def test_a_pile_of_predictions_does_not_pile_up_pairs():
     reference, prediction = points_of([(50, 50), (50, 53)]), points_of(np.full((5000, 2), 50.0))
-    assert len(distances.close_pairs(reference, prediction, radius_px=5, class_aware=False).reference) == 4
+    assert len(distances.close_centroids(reference, prediction, radius_px=5, class_aware=False).reference) == 4
 
 
 @pytest.mark.parametrize("class_aware", [False, True])

@@ -15,12 +15,13 @@ import tifffile
 from every_format import SIDES, write_challenge
 from hypothesis import given
 from hypothesis import strategies as st
+from made_counts import counts_of
 from scipy.io import savemat
 
 from evaluation.cli import run
 from evaluation.conversion import TARGETS, convert_challenge, convert_file, guess_format
 from evaluation.errors import ConversionRefused, WrongUsage
-from evaluation.model import Case, CaseResult, Instances, MatchCounts, Matches, ObjectList
+from evaluation.model import Case, CaseResult, Instances, Matches, ObjectList
 from evaluation.report import rasterisation
 from evaluation.report.objects_csv import objects_csv
 from evaluation.report.rasterisation import label_pages
@@ -435,13 +436,11 @@ def test_an_image_that_the_memory_does_not_hold_is_told_with_its_size(tmp_path, 
 
 @pytest.mark.parametrize(("outlines", "areas", "shown"), [(False, [0, 0], ["", ""]), (True, [4, 9], ["4", "9"])])
 def test_points_have_no_area_in_the_object_table(outlines, areas, shown):
-    none, nothing = np.empty(0), np.empty(0, np.int64)
+    nothing = np.empty(0, np.int64)
     side = ObjectList(np.array(["p", "q"], object), np.array([1, 1], np.int16), np.array(areas, np.int64))
     matches = Matches(np.array([0], np.int32), np.array([1], np.int32), nothing, nothing)
-    counts = MatchCounts(
-        np.zeros((2, 2), np.int64), np.ones((1, 2), np.int16), none, none, none, none, 1, 0, 1.0, outlines
-    )
+    counts = counts_of([[0, 1], [1, 1]], measures={}, outlines=outlines)
     result = CaseResult(Case("c", "g", 5, 5), False, side, side, 0, {"near": matches}, {"near": counts})
-    matched, missed, spurious = csv.DictReader(objects_csv([result], ["a"]).splitlines())
+    matched, missed, spurious = csv.DictReader(objects_csv([result], ["a"], ["iou"]).splitlines())
     assert [matched["reference_area_px"], matched["prediction_area_px"]] == shown
     assert [missed["reference_area_px"], spurious["prediction_area_px"]] == shown[::-1]

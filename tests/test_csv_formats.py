@@ -23,11 +23,11 @@ from evaluation.findings import render_findings
 from evaluation.formats import bounded_csv
 from evaluation.formats.bounded_csv import numbers_of, read_table
 from evaluation.formats.class_table import read_class_table
-from evaluation.formats.counts_csv import read_counts_csv, write_counts_csv
+from evaluation.formats.counts_csv import read_counts_csv_collection, write_counts_csv
 from evaluation.formats.nucls_csv import read_nucls_csv
 from evaluation.formats.points_csv import read_points_csv, read_points_csv_collection
 from evaluation.formats.request import Request
-from evaluation.model import Case, ClassTable, Collection, Outlines, Points
+from evaluation.model import Case, ClassTable, Collection, Counts, Outlines, Points
 
 CASE = Case("a", "P1", 20, 30, 0.25, 1)
 OTHER = Case("b", "P2", 20, 30, 0.5, 0)
@@ -84,7 +84,15 @@ def nucls(text: str | bytes, classes=TWO, *, file_class=0, limits=None, **rules)
 
 
 def counts(text: str | bytes, classes=TWO, cases=CASES) -> dict[str, tuple[int, ...]]:
-    return read_counts_csv(stream(text), request("'counts.csv'", TABLE, classes), cases)
+    found = shared_counts(text, classes, cases)
+    assert found.unknown == {}
+    parts = {name: said.parts for name, said in found.cases.items()}
+    assert all(isinstance(part, Counts) and part.per_class.dtype == np.int64 for (part,) in parts.values())
+    return {name: tuple(part.per_class.tolist()) for name, (part,) in parts.items()}
+
+
+def shared_counts(text: str | bytes, classes=TWO, cases=CASES) -> Collection:
+    return read_counts_csv_collection(stream(text), request("'counts.csv'", TABLE, classes), cases)
 
 
 def classes(text: str | bytes, where="'classes.csv'", table=TWO, **limits) -> dict[int, int]:
@@ -584,13 +592,21 @@ def test_counts_without_case_names_are_in_the_order_of_the_index():
     assert counts(text, CONIC_CLASSES) == {"b": (1, 2, 3, 4, 5, 6), "a": (0, 0, 0, 0, 0, 9)}
 
 
-def test_counts_without_an_index_are_in_the_order_of_the_cases():
-    cases = {name: Case(name, name, 5, 5) for name in "zy"}
-    assert counts("Stroma,Tumour\n1,2\n3,4\n", cases=cases) == {"z": (2, 1), "y": (4, 3)}
+def test_counts_without_names_of_cases_need_their_index_since_an_order_by_name_could_be_another():
+    cases = {"z": Case("z", "z", 5, 5, index=0), "y": Case("y", "y", 5, 5)}
+    assert faults_of(counts, "Stroma,Tumour\n1,2\n3,4\n", cases=cases) == [
+        "[missing-column] 'counts.csv': no column for the case, and cases of the challenge without an index; expected "
+        "a column 'case'. Add it."
+    ]
 
 
 def test_counts_with_case_names_may_come_in_any_order_and_lack_a_case():
     assert counts("Str,Tumour,note,case,vague\n1,2.0,?,b,-7\n") == {"b": (2, 1)}
+
+
+def test_counts_of_other_images_are_told_with_their_rows():
+    found = shared_counts("case,Tumour,Stroma\nc,1,2\na,3,4\nc,?,2\n")
+    assert (list(found.cases), found.unknown) == (["a"], {"c": 2})
 
 
 @given(st.dictionaries(st.sampled_from("ab"), st.tuples(*[st.integers(0, 10**9)] * 2)))
@@ -610,7 +626,10 @@ def test_written_counts_are_read_as_they_were(written):
         ("Tumour,Stroma\n1,2\n3,1000000001\n", "[invalid-count]"),
         ("Tumour,Strom\n1,2\n3,4\n", "[missing-column] 'counts.csv': no column 'Stroma' among 'Tumour' and 'Strom'"),
         ("Tumour,Stroma,STR\n1,2,3\n", "[invalid-csv] 'counts.csv': two columns of one class, 'Stroma' and 'STR'"),
-        ("case,Tumour,Stroma\nc,1,2\n", "[unknown-case] 'counts.csv', line 2: 'c' is not a case of this challenge"),
+        (
+            "case,Tumour,Stroma\nb,0,0\na,1,2\nb,3,4\n",
+            "[duplicate-row] 'counts.csv', line 4: 'b' again, after line 2; expected one row for each case.",
+        ),
     ],
 )
 def test_what_is_wrong_with_counts_is_told(text, line):
@@ -727,8 +746,8 @@ SEEDS: dict[str, tuple[bytes, Callable[[bytes], object]]] = {
         lambda data: shared_points(data, TWO, units="mm"),
     ),
     "nucls": (NUCLS_FILE.encode(), nucls),
-    "counts": (b"case,tumour,stroma\na,1,2\nb,3,4\n", counts),
-    "counts in order": (b"tumour,stroma\n1,2\n3,4\n", counts),
+    "counts": (b"case,tumour,stroma\na,1,2\nb,3,4\n", shared_counts),
+    "counts in order": (b"tumour,stroma\n1,2\n3,4\n", shared_counts),
     "class table": (b"id,class\n1,tumour\n2,7\n", classes),
     "class table as JSON": (
         b'[{"id": 1, "class": "str"}, {"id": 2, "class": 7}]',

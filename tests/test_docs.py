@@ -18,7 +18,9 @@ from evaluation.challenge import MATCHING_RULES, Challenge, preset_names
 from evaluation.challenge.format_rules import FORMATS
 from evaluation.challenge.rules import (
     AggregationRules,
+    AuditRules,
     ClassRules,
+    ConfidenceRules,
     IgnoreRules,
     LimitRules,
     MetricRules,
@@ -27,11 +29,12 @@ from evaluation.challenge.rules import (
     ReferenceRules,
     SubmissionRules,
 )
-from evaluation.metrics import metrics_of
-from evaluation.model import Case
+from evaluation.metrics import FAMILIES, metrics_of
+from evaluation.model import AGGREGATIONS, STRATUM_MEAN, UNDEFINED_REASONS, Case
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+FOLDERS = ("docs", "docs/metrics", "docs/presets")
+DOCS = sorted([ROOT / "README.md", *(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))])
 
 
 def text_of(name: str) -> str:
@@ -66,16 +69,22 @@ def test_python_examples_in_the_documents_run(tmp_path, monkeypatch):
         exec(compile(block, "docs/python.md", "exec"), {"__name__": "documentation"})
 
 
-def test_every_metric_is_described():
+def test_the_overview_of_the_metrics_names_every_family_aggregation_and_reason():
+    """Each metric has a page of its own; see test_metric_pages.py."""
     page = text_of("docs/metrics.md")
-    for metric in metrics_of(
-        ("detection", "classification", "segmentation", "panoptic"), ("<class>",), class_aware=False
-    ):
-        path = ".".join(metric.path)
-        described = f"`{path}`" in page
-        if metric.path[:2] == ("segmentation", "per_class"):
-            described = described or f"`.{metric.path[-1]}`" in page
-        assert described, path
+    for word in (*UNDEFINED_REASONS, *AGGREGATIONS, STRATUM_MEAN):
+        assert f"`{word}`" in page, word
+    anchors = {
+        anchor_of(heading) for heading in re.findall(r"^## (.*)$", text_of("docs/metrics/README.md"), re.MULTILINE)
+    }
+    linked = re.findall(r"\]\(metrics/README\.md#(\S+)\)", page)
+    assert set(linked) <= anchors
+    assert re.findall(r"^\| \[`(\w+)`\]", page, re.MULTILINE) == list(FAMILIES)
+
+
+def anchor_of(heading: str) -> str:
+    """The anchor that GitHub and GitLab give a heading."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +97,8 @@ def test_every_metric_is_described():
         SubmissionRules,
         MetricRules,
         AggregationRules,
+        AuditRules,
+        ConfidenceRules,
         RankingRules,
         RankingColumn,
         LimitRules,
@@ -122,9 +133,37 @@ def test_the_whole_examples_are_challenges():
             assert Challenge.build({**document, "cases": (case,)})
 
 
-def test_every_preset_has_a_section():
-    page = text_of("docs/presets.md")
-    assert re.findall(r"^## (\S+)$", page, re.MULTILINE) == preset_names()
+def test_every_preset_has_a_page_and_a_row_in_the_table():
+    rows = re.findall(r"^\| \[(\S+)\]\(presets/(\S+)\.md\) \|", text_of("docs/presets.md"), re.MULTILINE)
+    assert rows == [(name, name) for name in preset_names()]
+    pages = {path.stem: path.read_text() for path in (ROOT / "docs" / "presets").glob("*.md")}
+    assert sorted(pages) == preset_names()
+    for name, page in pages.items():
+        assert page.startswith(f"# {name}\n"), name
+        headings = r"What was published\nThe rules\nThe numbers? that ranks?\nWhat differs\nUse it"
+        assert re.fullmatch(headings, "\n".join(re.findall(r"^## (.*)$", page, re.MULTILINE))), name
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_number_that_the_page_of_a_preset_names_is_written(name):
+    """Also what is under [ranking] of the preset stands on its page, or on that of a preset to which it leads."""
+    challenge = Challenge.from_preset(name, name="test")
+    page = text_of(f"docs/presets/{name}.md")
+    aggregations = "pooled|group_mean|case_mean|stratum_mean"
+    known = {
+        ".".join((*prefix, *metric.path))
+        for index, rule in enumerate(challenge.matching.rules)
+        for prefix in [("alternatives", rule.name) if index else ()]
+        for metric in metrics_of(challenge.metric_choice(), class_aware=rule.class_aware, primary=index == 0)
+    }
+    first = challenge.class_names[0]
+    for path in re.findall(rf"`([a-z_]+\.[^` ]+)\.(?:{aggregations})`", page):
+        assert path.replace("<class>", first) in known, path
+    linked = [text_of(f"docs/presets/{other}.md") for other in re.findall(r"\]\((\w+)\.md", page)]
+    page = "\n".join([page, *linked])
+    columns = challenge.ranking.columns if challenge.ranking else ()
+    for column in columns:
+        assert f"`{column.path}`" in page or f"`{column.path.rpartition('.')[0]}`" in page, column.path
 
 
 def test_the_public_face_is_described_and_has_docstrings():

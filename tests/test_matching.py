@@ -95,20 +95,21 @@ def test_best_iou_centroid_inside_equals_its_definition(pair, class_aware):
     matches = match_best_iou_centroid_inside(overlap_table(left, right), left, right, class_aware=class_aware)
     found = set(zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True))
 
-    def position(mask):
-        return int(np.flatnonzero(mask)[0]), int(mask.sum())
+    def position(mask, of_class):
+        pixels = np.flatnonzero(mask).tolist()
+        return pixels[0], len(pixels), pixels, of_class
 
     accepted = []
     for r, mask in enumerate(reference):
         candidates = [
-            (-iou(mask, other), position(other), p)
+            (-iou(mask, other), position(other, prediction_classes[p]), p)
             for p, other in enumerate(prediction)
             if (mask & other).any() and (not class_aware or classes[r] == prediction_classes[p])
         ]
         if candidates:
             value, _, p = min(candidates)
             if mask[centroid_pixel(prediction[p])]:
-                accepted.append((value, position(mask), r, p))
+                accepted.append((value, position(mask, classes[r]), r, p))
     expected = {}
     for _, _, r, p in sorted(accepted):
         expected.setdefault(p, r)
@@ -230,4 +231,4 @@ def test_rows_that_are_too_long_for_the_packing_go_the_general_way():
     labels = np.ones((1, 40_000), np.int32)
     assert label_maps.compare_label_maps(labels, labels, with_runs=False) is None
     maps = LabelMaps(labels, labels, np.array([1]), np.array([1]))
-    assert count_label_maps([maps])[0].iou.tolist() == [1.0]
+    assert count_label_maps([maps])[0].measures["iou"].tolist() == [1.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from literal import instances_of, iou, pairs_of_images
+from made_counts import counts_of, score_of, units_of
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, matthews_corrcoef
 
-from evaluation.aggregation import pool_counts, unit_mean
+from evaluation.aggregation import charge, mean_of_units
+from evaluation.aggregation.units import ChargedScores
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
     match_best_iou_centroid_inside,
@@ -20,31 +23,13 @@ from evaluation.matching import (
     overlap_table,
 )
 from evaluation.metrics import classification, count_matches, detection, metrics_of, panoptic, segmentation
-from evaluation.model import Instances, MatchCounts, Score
+from evaluation.metrics.measure import overlap_measures, shape_measures
+from evaluation.model import Instances, MatchCounts, MetricChoice, Score, Scores
 
 CLASSES = ("a", "b", "c")
 
 
-def counts_of(confusion, iou_of_pairs=None, **overrides) -> MatchCounts:
-    """Counts with a given confusion matrix; all pairs have the same IoU unless given."""
-    confusion = np.array(confusion, np.int64)
-    pairs = np.array(
-        [(i, j) for i in range(1, len(confusion)) for j in range(1, len(confusion)) for _ in range(confusion[i, j])],
-        np.int16,
-    ).reshape(-1, 2)
-    values = np.full(len(pairs), 0.75) if iou_of_pairs is None else np.array(iou_of_pairs)
-    fields = {
-        "confusion": confusion,
-        "pair_class": pairs,
-        "iou": values,
-        "dice": 2 * values / (1 + values),
-        "hausdorff_px": np.full(len(pairs), 2.0),
-        "hausdorff95_px": np.full(len(pairs), 1.0),
-        "cases": 1,
-        "missing_cases": 0,
-        "diagonal_px": 50.0,
-    }
-    return MatchCounts(**{**fields, **overrides})
+ALL = MetricChoice(("detection", "classification", "segmentation", "panoptic"), CLASSES)
 
 
 matrices = st.integers(1, 4).flatmap(
@@ -58,15 +43,15 @@ def test_classification_equals_scikit_learn(matrix):
     counts = counts_of(matrix)
     assume(len(counts.pair_class))
     truth, predicted = counts.pair_class.T
-    assert classification.accuracy(counts).value == pytest.approx(accuracy_score(truth, predicted))
+    assert score_of(classification.accuracy, counts).value == pytest.approx(accuracy_score(truth, predicted))
     macro = f1_score(truth, predicted, average="macro", zero_division=0)
-    assert classification.macro_f1(counts).value == pytest.approx(macro)
+    assert score_of(classification.macro_f1, counts).value == pytest.approx(macro)
     assume(len({*truth, *predicted}) > 1)  # scikit-learn warns about a single class, and classes never in the truth
     if np.isin(predicted, truth).all():
-        assert classification.balanced_accuracy(counts).value == pytest.approx(
+        assert score_of(classification.balanced_accuracy, counts).value == pytest.approx(
             balanced_accuracy_score(truth, predicted)
         )
-    mcc = classification.matthews_correlation(counts)
+    mcc = score_of(classification.matthews_correlation, counts)
     if len(set(truth)) == 1:
         assert mcc == Score(None, "one-class")
     else:
@@ -85,7 +70,7 @@ def test_detection_ignores_classes(matrix):
         (detection.f1, 2 * tp, 2 * tp + fp + fn),
         (detection.threat_score, tp, tp + fp + fn),
     ):
-        value = function(counts).value
+        value = score_of(function, counts).value
         assert value == (pytest.approx(numerator / denominator) if denominator else None)
 
 
@@ -118,7 +103,7 @@ def evaluate(reference, prediction, rule=match_iou_above, classes=4, **arguments
     if rule is match_iou_above:
         arguments.setdefault("threshold", 0.5)
     found = rule(table, reference, prediction, class_aware=False, **arguments)
-    return count_matches(reference, prediction, found, classes=classes)
+    return count_matches(reference, prediction, found, classes=classes, measures=overlap_measures(found))
 
 
 FIRST = [[0, 1, 0, 2, 0], [0, 5, 0, 0, 0], [3, 0, 2, 0, 0], [0, 0, 0, 5, 0], [4, 0, 0, 0, 1]]
@@ -137,21 +122,21 @@ def test_published_example_of_disentangled_metrics():
     iou_of_pair = Fraction(9, 11)
     for class_id, weight in enumerate(("5/5.5", "2/3.5", "5/6", "1/3"), start=1):
         tp, divisor = map(float, weight.split("/"))
-        value = panoptic.panoptic_quality(panoptic.of_class(counts, class_id)).value
+        value = score_of(panoptic.panoptic_quality, counts, class_id=class_id).value
         assert value == pytest.approx(float(iou_of_pair) * tp / divisor)
-    assert detection.precision(counts).value == 13 / 16
-    assert detection.recall(counts).value == 13 / 20
-    assert detection.f1(counts).value == pytest.approx(13 / 18)
-    assert classification.accuracy(counts).value == 1
-    assert segmentation.pair_mean(counts, "iou").value == pytest.approx(9 / 11)
+    assert score_of(detection.precision, counts).value == 13 / 16
+    assert score_of(detection.recall, counts).value == 13 / 20
+    assert score_of(detection.f1, counts).value == pytest.approx(13 / 18)
+    assert score_of(classification.accuracy, counts).value == 1
+    assert score_of(segmentation.pair_mean, counts, measure="iou").value == pytest.approx(9 / 11)
 
     counts = evaluate(*published_squares(SECOND, shift=1))
     first = Fraction(5, 7)
     column = first + Fraction(1, 3) + Fraction(1, 8) + Fraction(1, 2)
-    assert classification.class_precision(counts, 1).value == pytest.approx(float(first / column))
-    assert classification.class_recall(counts, 1).value == pytest.approx(float(first))
+    assert score_of(classification.class_precision, counts, class_id=1).value == pytest.approx(float(first / column))
+    assert score_of(classification.class_recall, counts, class_id=1).value == pytest.approx(float(first))
     recalls = [first, Fraction(2, 3), Fraction(5, 8), Fraction(1, 2)]
-    assert classification.balanced_accuracy(counts).value == pytest.approx(float(sum(recalls) / 4))
+    assert score_of(classification.balanced_accuracy, counts).value == pytest.approx(float(sum(recalls) / 4))
 
 
 def test_where_the_two_matching_rules_stop_to_match():
@@ -169,10 +154,9 @@ def test_panoptica_example_of_two_references_and_one_prediction():
     reference[20:30, 10:20], reference[30:40, 10:20] = 1, 3
     prediction[20:35, 10:20] = 2
     counts = evaluate(*(instances_from_labels(labels, class_id=1) for labels in (reference, prediction)), classes=1)
-    qualities = panoptic.of_all(counts)
-    assert (qualities.tp, qualities.fp, qualities.fn) == (1, 0, 1)
-    assert panoptic.segmentation_quality(qualities).value == pytest.approx(2 / 3)
-    assert panoptic.panoptic_quality(qualities).value == pytest.approx(4 / 9)
+    assert (counts.true_positives, counts.false_positives, counts.false_negatives) == (1, 0, 1)
+    assert score_of(panoptic.binary_segmentation_quality, counts).value == pytest.approx(2 / 3)
+    assert score_of(panoptic.binary_panoptic_quality, counts).value == pytest.approx(4 / 9)
 
 
 @given(pairs_of_images(overlap=False))
@@ -184,15 +168,15 @@ def test_panoptic_quality_equals_its_definition(pair):
         right = [mask for mask, c in zip(prediction, prediction_classes, strict=True) if c == class_id]
         values = [v for a in left for b in right if (v := iou(a, b)) > 0.5]
         weight = len(values) + (len(left) - len(values)) / 2 + (len(right) - len(values)) / 2
-        score = panoptic.panoptic_quality(panoptic.of_class(counts, class_id))
+        score = score_of(panoptic.panoptic_quality, counts, class_id=class_id)
         assert score.value == (pytest.approx(sum(values) / weight) if weight else None)
 
 
 def test_segmentation_means_weigh_pairs_or_classes():
     counts = counts_of([[0, 0, 0], [0, 3, 0], [0, 1, 0]], [0.6, 0.7, 0.8, 0.9])
-    assert segmentation.pair_mean(counts, "iou").value == pytest.approx(0.75)
-    assert segmentation.class_mean(counts, "iou").value == pytest.approx((0.7 + 0.9) / 2)
-    assert segmentation.class_pair_mean(counts, "iou", 2).value == pytest.approx(0.9)
+    assert score_of(segmentation.pair_mean, counts, measure="iou").value == pytest.approx(0.75)
+    assert score_of(segmentation.class_mean, counts, measure="iou").value == pytest.approx((0.7 + 0.9) / 2)
+    assert score_of(segmentation.class_pair_mean, counts, measure="iou", class_id=2).value == pytest.approx(0.9)
 
 
 EMPTY = [[0, 0, 0], [0, 0, 0], [0, 0, 0]]
@@ -231,30 +215,30 @@ WHAT_WHEN = {
 
 @pytest.mark.parametrize("path", WHAT_WHEN, ids=".".join)
 def test_what_each_metric_says_when(path):
-    families = ("detection", "classification", "segmentation", "panoptic")
-    metric = next(m for m in metrics_of(families, ("a", "b"), class_aware=False) if m.path == path)
+    choice = replace(ALL, class_names=("a", "b"))
+    metric = next(m for m in metrics_of(choice, class_aware=False) if m.path == path)
     situations = (EMPTY, ONLY_REFERENCE, ONLY_PREDICTION, NOTHING_MATCHED, PERFECT_ONE_CLASS)
     for situation, expected in zip(situations, WHAT_WHEN[path], strict=True):
-        score = metric.evaluate(counts_of(situation))
+        score = score_of(metric.evaluate, counts_of(situation))
         assert score == (Score(None, expected) if isinstance(expected, str) else Score(expected))
 
 
 @given(matrices)
 def test_every_metric_is_in_its_range_or_says_why_not(matrix):
     matrix[0][0] = 0
-    names = [f"class {i}" for i in range(1, len(matrix))]
-    for metric in metrics_of(("detection", "classification", "segmentation", "panoptic"), names, class_aware=False):
+    names = tuple(f"class {i}" for i in range(1, len(matrix)))
+    for metric in metrics_of(replace(ALL, class_names=names), class_aware=False):
         counts = counts_of(matrix)
-        score = metric.evaluate(counts)
+        score = score_of(metric.evaluate, counts)
         if score.value is None:
             assert score.undefined is not None
         else:
-            assert metric.lowest <= score.value <= (1 if metric.better == "higher" else counts.diagonal_px)
+            assert metric.lowest <= score.value <= metric.highest
 
 
 def test_classification_is_undefined_under_class_aware_matching():
-    metric = metrics_of(("classification",), CLASSES, class_aware=True)[0]
-    assert metric.evaluate(counts_of(PERFECT_ONE_CLASS)) == Score(None, "class-aware-matching")
+    metric = metrics_of(replace(ALL, families=("classification",)), class_aware=True)[0]
+    assert score_of(metric.evaluate, counts_of(PERFECT_ONE_CLASS)) == Score(None, "class-aware-matching")
 
 
 @pytest.mark.parametrize("worse", ["spurious", "missed"])
@@ -264,55 +248,84 @@ def test_one_more_error_never_raises_a_detection_or_panoptic_score(worse):
         changed[0][2] += 1
     else:
         changed[2][0] += 1
-    for metric in metrics_of(("detection", "panoptic"), "abcd", class_aware=False):
-        before, after = metric.evaluate(better).value, metric.evaluate(counts_of(changed)).value
+    choice = MetricChoice(("detection", "panoptic"), tuple("abcd"))
+    for metric in metrics_of(choice, class_aware=False):
+        before, after = (score_of(metric.evaluate, counts).value for counts in (better, counts_of(changed)))
         assert after is not None and before is not None and after <= before
 
 
 def test_swapping_the_sides_swaps_precision_and_recall():
     counts, swapped = counts_of(SECOND), counts_of(np.transpose(SECOND))
-    assert detection.precision(counts) == detection.recall(swapped)
-    assert detection.f1(counts) == detection.f1(swapped)
+    assert score_of(detection.precision, counts) == score_of(detection.recall, swapped)
+    assert score_of(detection.f1, counts) == score_of(detection.f1, swapped)
 
 
-def test_pooling_adds_everything_up():
-    one, two = counts_of(FIRST), counts_of(SECOND, missing_cases=1, diagonal_px=70.0)
-    both = pool_counts([one, two])
-    assert both.confusion.tolist() == (np.array(FIRST) + np.array(SECOND)).tolist()
-    assert len(both.iou) == len(one.iou) + len(two.iou)
-    assert (both.cases, both.missing_cases, both.diagonal_px) == (2, 1, 70.0)
+def test_a_union_of_cases_adds_everything_up():
+    one, two = counts_of(FIRST), counts_of(SECOND, missing=True, diagonal_px=70.0)
+    both = units_of(one, two, members=[[0, 1], [1], [0]])
+    assert both.sum("confusion").tolist() == [(np.array(FIRST) + np.array(SECOND)).tolist(), SECOND, FIRST]
+    assert both.sum("iou")[0].sum() == pytest.approx(one.measures["iou"].sum() + two.measures["iou"].sum())
+    assert (both.sum("cases").tolist(), both.sum("missing").tolist()) == ([2, 1, 1], [1, 1, 0])
+    assert both.largest("diagonal_px").tolist() == [70.0, 70.0, 50.0]
 
 
-def f1_mean(units, undefined="skip"):
-    metric = metrics_of(("detection",), CLASSES, class_aware=False)[2]
-    return unit_mean([(metric.evaluate(u), u) for u in units], metric.worst, undefined=undefined)
+def mean_of(metric, units, undefined="skip"):
+    """The mean of a metric over units, each of one case."""
+    of_units = units_of(*units)
+    found = metric.evaluate(of_units)
+    worst = metric.worst_of(of_units)
+    return mean_of_units(charge(found, of_units, worst, undefined=undefined, counts_missed=metric.counts_missed))
+
+
+def metric_of(path):
+    return next(m for m in metrics_of(ALL, class_aware=False) if ".".join(m.path) == path)
 
 
 def test_a_unit_without_instances_is_left_out_and_counted():
-    mean = f1_mean([counts_of(PERFECT_ONE_CLASS), counts_of(EMPTY)])
+    mean = mean_of(metric_of("detection.f1"), [counts_of(PERFECT_ONE_CLASS), counts_of(EMPTY)])
     assert (mean.score.value, mean.units, mean.left_out) == (1.0, 1, 1)
 
 
 def test_a_missing_unit_has_the_worst_value_where_there_is_something_to_find():
-    mean = f1_mean([counts_of(PERFECT_ONE_CLASS), counts_of(ONLY_REFERENCE, missing_cases=1)])
+    f1 = metric_of("detection.f1")
+    mean = mean_of(f1, [counts_of(PERFECT_ONE_CLASS), counts_of(ONLY_REFERENCE, missing=True)])
     assert mean.score.value == 0.5
-    mean = f1_mean([counts_of(PERFECT_ONE_CLASS), counts_of(EMPTY, missing_cases=1)])
+    mean = mean_of(f1, [counts_of(PERFECT_ONE_CLASS), counts_of(EMPTY, missing=True)])
     assert (mean.score.value, mean.left_out) == (1.0, 1)
+
+
+def test_a_missing_case_of_a_unit_costs_its_share_where_missed_nuclei_cost_nothing():
+    units = units_of(counts_of(PERFECT_ONE_CLASS), counts_of(ONLY_REFERENCE, missing=True), members=[[0, 1]])
+    for path, expected in (("detection.precision", 0.5), ("detection.f1", 2 / 3), ("segmentation.hausdorff_px", 26.0)):
+        metric = metric_of(path)
+        charged = charge(
+            metric.evaluate(units),
+            units,
+            metric.worst_of(units),
+            undefined="skip",
+            counts_missed=metric.counts_missed,
+        )
+        assert mean_of_units(charged).score.value == pytest.approx(expected), path
 
 
 @pytest.mark.parametrize(("undefined", "expected"), [("skip", 1.0), ("worst", 0.5)])
 def test_what_an_undefined_value_costs_is_a_rule(undefined, expected):
-    metric = metrics_of(("classification",), CLASSES, class_aware=False)[1]
     units = [counts_of(PERFECT_ONE_CLASS), counts_of(NOTHING_MATCHED), counts_of(ONLY_PREDICTION)]
-    mean = unit_mean([(metric.evaluate(u), u) for u in units], metric.worst, undefined=undefined)
+    mean = mean_of(metric_of("classification.accuracy"), units, undefined)
     assert mean.score.value == expected
     assert mean.left_out == (2 if undefined == "skip" else 1)
 
 
 def test_the_worst_distance_is_the_diagonal_of_the_image():
-    metric = next(m for m in metrics_of(("segmentation",), CLASSES, class_aware=False) if m.path[-1] == "hausdorff_px")
-    counts = counts_of(ONLY_REFERENCE, missing_cases=1)
-    assert unit_mean([(metric.evaluate(counts), counts)], metric.worst, undefined="skip").score.value == 50.0
+    mean = mean_of(metric_of("segmentation.hausdorff_px"), [counts_of(ONLY_REFERENCE, missing=True)])
+    assert mean.score.value == 50.0
+
+
+def test_a_mean_over_strata_weighs_every_stratum_the_same():
+    found = Scores(np.array([1.0, 0.5, 0.0, np.nan]), np.array([0, 0, 0, 1], np.int8))
+    charged = ChargedScores(found.value, np.zeros(4, np.bool_), found)
+    assert mean_of_units(charged).score.value == 0.5
+    assert mean_of_units(charged, [[0, 1], [2], [3]]).score.value == pytest.approx((0.75 + 0) / 2)
 
 
 def points_of(classes, points_yx):
@@ -332,23 +345,23 @@ def counts_of_points() -> MatchCounts:
     reference = points_of([1, 1, 2], [(5, 5), (20, 20), (40, 60)])
     prediction = points_of([1, 2, 2], [(5, 6), (20, 20), (1, 1)])
     matches = match_centroid_closest_first(reference, prediction, radius_px=3, class_aware=False)
-    return count_matches(reference, prediction, matches, classes=2, distances_px=(np.zeros(2), np.zeros(2)))
+    measures = {**overlap_measures(matches), **shape_measures(reference, prediction, matches)}
+    return count_matches(reference, prediction, matches, classes=2, measures=measures)
 
 
 def test_points_are_found_and_named_but_not_outlined():
     counts = counts_of_points()
-    scores = {
-        ".".join(metric.path): metric.evaluate(counts)
-        for metric in metrics_of(
-            ("detection", "classification", "segmentation", "panoptic"), ("a", "b"), class_aware=False
-        )
-    }
+    measures = ("iou", "dice", "hausdorff_px", "hausdorff95_px", "centroid_distance_px")
+    units = units_of(counts, measures=measures)
+    choice = replace(ALL, class_names=("a", "b"), measures=measures)
+    scores = {".".join(metric.path): metric.evaluate(units).at(0) for metric in metrics_of(choice, class_aware=False)}
     assert scores["detection.f1"] == Score(4 / 6)
     assert scores["classification.accuracy"] == Score(1 / 2)
     assert scores["classification.balanced_accuracy"] == Score(1 / 2)
+    assert scores["segmentation.centroid_distance_px"] == Score(1 / 2)
     assert counts.confusion.tolist() == [[0, 0, 1], [0, 1, 1], [1, 0, 0]]
     for path, score in scores.items():
-        is_outlined = path.startswith(("segmentation", "panoptic"))
+        is_outlined = path.startswith(("segmentation", "panoptic")) and "centroid" not in path
         assert (score == Score(None, "points-only")) == is_outlined, path
 
 
@@ -357,21 +370,21 @@ def test_one_side_of_points_is_enough_to_have_no_outlines(side):
     labels, point = instances_from_labels(np.full((50, 70), 1), class_id=1), points_of([1], [(24.5, 34.5)])
     pair = (point, labels) if side == "reference" else (labels, point)
     matches = match_centroid_closest_first(*pair, radius_px=0, class_aware=True)
-    counts = count_matches(*pair, matches, classes=1)
-    assert (len(matches), counts.outlines, len(counts.iou), len(counts.dice)) == (1, False, 0, 0)
+    counts = count_matches(*pair, matches, classes=1, measures=overlap_measures(matches))
+    assert (len(matches), counts.outlines, dict(counts.measures)) == (1, False, {})
 
 
 @pytest.mark.parametrize("family", ["segmentation", "panoptic"])
 def test_points_pooled_with_a_missing_case_still_have_no_outlines(family):
-    points, missing = counts_of_points(), counts_of([[0, 0, 0], [4, 0, 0], [0, 0, 0]], missing_cases=1)
-    for metric in metrics_of((family,), ("a", "b"), class_aware=False):
-        assert metric.evaluate(pool_counts([points, missing])) == Score(None, "points-only")
-        mean = unit_mean([(metric.evaluate(c), c) for c in (points, missing)], metric.worst, undefined="worst")
+    points, missing = counts_of_points(), counts_of([[0, 0, 0], [4, 0, 0], [0, 0, 0]], missing=True)
+    for metric in metrics_of(MetricChoice((family,), ("a", "b")), class_aware=False):
+        assert score_of(metric.evaluate, points, missing) == Score(None, "points-only")
+        mean = mean_of(metric, [points, missing], "worst")
         assert (mean.score, mean.units, mean.left_out, mean.charged) == (Score(None, "points-only"), 0, 2, 0)
 
 
 def test_a_mean_without_any_value_says_why():
-    assert f1_mean([counts_of(EMPTY)] * 2).score == Score(None, "no-instances")
+    assert mean_of(metric_of("detection.f1"), [counts_of(EMPTY)] * 2).score == Score(None, "no-instances")
 
 
 def test_classes_out_of_range_are_refused():

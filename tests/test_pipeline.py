@@ -19,6 +19,7 @@ from evaluation import (
     check_submission,
     instances_from_labels,
     instances_from_outlines,
+    measuring,
     pipeline,
     score_instances,
     score_submission,
@@ -96,8 +97,8 @@ def test_splitting_an_image_of_a_patient_into_tiles_changes_no_pooled_or_group_s
     of_parts = score_instances(challenge(), dict(zip(("a", "b"), parts, strict=True)), groups={"a": "P", "b": "P"})
     for one, two in zip(of_whole.scores["iou_above"], of_parts.scores["iou_above"], strict=True):
         assert one.path == two.path
-        assert one.pooled.score == two.pooled.score
-        assert one.group_mean.score == two.group_mean.score
+        assert one.means["pooled"].score == two.means["pooled"].score
+        assert one.means["group_mean"].score == two.means["group_mean"].score
     assert of_whole.value("panoptic.pq.case_mean") != of_parts.value("panoptic.pq.case_mean")
 
 
@@ -127,10 +128,10 @@ def test_found_and_missed_make_up_the_reference_and_found_and_spurious_the_predi
         challenge(), {"a": (instances_of(reference, classes), instances_of(prediction, predicted))}
     )
     for units in result.units.values():
-        counts = units["pooled"]["all"].counts
-        assert counts.true_positives + counts.false_negatives == len(reference)
-        assert counts.true_positives + counts.false_positives == len(prediction)
-        assert counts.confusion.sum(axis=1)[1:].tolist() == [classes.count(c) for c in (1, 2, 3, 4)]
+        confusion = units["pooled"].units.sum("confusion")[0]
+        assert confusion[1:].sum() == len(reference)
+        assert confusion[:, 1:].sum() == len(prediction)
+        assert confusion.sum(axis=1)[1:].tolist() == [classes.count(c) for c in (1, 2, 3, 4)]
 
 
 @settings(max_examples=25)
@@ -267,8 +268,8 @@ def test_class_aware_matching_pairs_equal_classes_only():
 def test_counting_label_maps_without_distances_leaves_them_out():
     labels = np.array([[1, 1, 0, 2]])
     maps = LabelMaps(labels, labels, np.array([1, 1]), np.array([1, 1]))
-    assert len(count_label_maps([maps], hausdorff=False)[0].hausdorff_px) == 0
-    assert [counts.hausdorff_px.tolist() for counts in count_label_maps([maps, maps])] == [[0.0, 0.0]] * 2
+    assert set(count_label_maps([maps], hausdorff=False)[0].measures) == {"iou", "dice"}
+    assert [c.measures["hausdorff_px"].tolist() for c in count_label_maps([maps, maps])] == [[0.0, 0.0]] * 2
 
 
 def test_images_measured_together_are_measured_as_if_alone(monkeypatch):
@@ -276,10 +277,10 @@ def test_images_measured_together_are_measured_as_if_alone(monkeypatch):
     images = [draw_label_maps(rng, (150, 130), 12, Mistakes(grow_px=1, missed=0.1, shift_px=1)) for _ in range(5)]
     alone = [count_label_maps([maps])[0] for maps in images]
     for pairs in (1, 7, 2048):
-        monkeypatch.setattr(pipeline, "PAIRS_AT_ONCE", pairs)
+        monkeypatch.setattr(measuring, "PAIRS_AT_ONCE", pairs)
         for one, together in zip(alone, count_label_maps(images), strict=True):
-            assert one.hausdorff_px.tolist() == together.hausdorff_px.tolist()
-            assert one.hausdorff95_px.tolist() == together.hausdorff95_px.tolist()
+            for measure in ("hausdorff_px", "hausdorff95_px"):
+                assert one.measures[measure].tolist() == together.measures[measure].tolist()
 
 
 def test_leaving_out_a_hard_case_of_a_patient_does_not_pay():
@@ -292,7 +293,7 @@ def test_leaving_out_a_hard_case_of_a_patient_does_not_pay():
         for prediction in (rough, None)
     )
     for one, two in zip(handed_in.scores["iou_above"], left_out.scores["iou_above"], strict=True):
-        before, after = one.group_mean.score.value, two.group_mean.score.value
+        before, after = one.means["group_mean"].score.value, two.means["group_mean"].score.value
         if before is not None and after is not None:
             assert after >= before if one.better == "lower" else after <= before, one.path
 
@@ -398,3 +399,67 @@ def test_points_in_an_ignore_region_leave():
     )  # fmt: skip
     for policy in ("clip", "drop_centroid", "drop_overlapping"):
         assert apply_ignore_region(points, region, policy, 0.5).source_id.tolist() == [1, 2]
+
+
+CONFIDENCE = {"level": 0.9, "samples": 200, "seed": 4, "method": "percentile", "resample": "groups"}
+
+
+def patients(**rules):
+    """Four patients of two images each, of two organs; each has other mistakes."""
+    images, groups, strata = {}, {}, {}
+    for index in range(8):
+        reference, prediction = three_squares(), three_squares((1, 2, 3)[: 1 + (index + 1) // 3], size=5 + index % 2)
+        name = f"image {index}"
+        images[name], groups[name] = (reference, prediction), f"P{index // 2}"
+        strata[name] = "kidney" if index < 2 else "lung"
+    return score_instances(challenge(**rules), images, groups=groups, strata=strata)
+
+
+def test_confidence_intervals_stand_beside_the_numbers_that_they_belong_to():
+    result = patients(confidence=CONFIDENCE)
+    found = result.metrics["confidence_intervals"]
+    for path in (("detection", "recall"), ("segmentation", "iou_median"), ("panoptic", "pq")):
+        interval = found[path[0]][path[1]]["group_mean"]
+        assert interval["low"] <= result.value(".".join((*path, "group_mean"))) <= interval["high"]
+        assert interval["low"] < interval["high"]
+    assert "per_class" not in found["detection"]
+    assert set(found["panoptic"]["pq"]) == {"group_mean"}  # the unit of the challenge
+    assert "confidence_intervals" not in patients().metrics
+
+
+def test_the_columns_of_confidence_intervals_may_be_chosen():
+    columns = (
+        "detection.recall.pooled",
+        "panoptic.pq.stratum_mean",
+        "alternatives.best_iou_centroid_inside.detection.f1.case_mean",
+    )
+    result = patients(confidence={**CONFIDENCE, "columns": columns})
+    assert {".".join(path) for path in result.intervals} == set(columns)
+    alternative = result.metrics["confidence_intervals"]["alternatives"]["best_iou_centroid_inside"]
+    assert alternative["detection"]["f1"]["case_mean"]["low"] > 0
+    with pytest.raises(ChallengeBroken, match=r"confidence\.columns.*Did you mean"):
+        patients(confidence={**CONFIDENCE, "columns": ("detection.recal.pooled",)})
+
+
+def test_one_patient_has_no_confidence_interval_and_the_reason_is_told():
+    result = score_instances(challenge(confidence=CONFIDENCE), {"a": (three_squares(), three_squares())})
+    assert result.metrics["confidence_intervals"]["detection"]["f1"]["group_mean"] == {"low": None, "high": None}
+    assert result.metrics["undefined"]["confidence_intervals"]["detection"]["f1"]["group_mean"] == "one-group"
+
+
+def test_the_mean_over_strata_weighs_organs_and_not_patients():
+    result = patients()
+    recall = result.details["groups"]
+    of = {
+        name: recall[name]["rules"]["iou_above"]["scores"]["detection"]["recall"] for name in ("P0", "P1", "P2", "P3")
+    }
+    lung = (of["P1"] + of["P2"] + of["P3"]) / 3
+    assert result.value("detection.recall.stratum_mean") == pytest.approx((of["P0"] + lung) / 2, abs=1e-6)
+    assert result.value("detection.recall.stratum_mean") != result.value("detection.recall.group_mean")
+
+
+def test_strata_may_be_pooled_before_they_are_averaged():
+    result = patients(aggregation={"unit": "pooled"})
+    strata = result.details["strata"]
+    values = [strata[organ]["rules"]["iou_above"]["scores"]["detection"]["f1"] for organ in ("kidney", "lung")]
+    assert result.value("detection.f1.stratum_mean") == pytest.approx(sum(values) / 2, abs=1e-6)

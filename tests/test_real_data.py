@@ -20,7 +20,14 @@ from pycocotools import mask as coco_mask
 from scipy.optimize import linear_sum_assignment
 from skimage.draw import polygon as draw_polygon
 
-from evaluation import Result, check_submission, score_submission
+from evaluation import (
+    Challenge,
+    Result,
+    check_submission,
+    instances_from_labels,
+    score_instances,
+    score_submission,
+)
 from evaluation.cli import run
 
 PERFECT = (1.0, 1.0, 1.0)
@@ -29,8 +36,8 @@ OF_PYCOCOTOOLS = pytest.mark.filterwarnings("ignore:__array__ implementation:Dep
 
 def counts_of(result: Result, rule: str | None = None) -> tuple[int, int, int]:
     """TP, FP and FN, pooled, under a rule; without a name under the first one."""
-    counts = result.units[rule or next(iter(result.units))]["pooled"]["all"].counts
-    return counts.true_positives, counts.false_positives, counts.false_negatives
+    confusion = result.units[rule or next(iter(result.units))]["pooled"].units.sum("confusion")[0]
+    return int(confusion[1:, 1:].sum()), int(confusion[0].sum()), int(confusion[:, 0].sum())
 
 
 def values(result: Result, *paths: str) -> tuple[float | None, ...]:
@@ -657,3 +664,42 @@ def test_the_kits_of_real_challenges_hold_examples_that_validate(shared_data, tm
         assert not (kit / "reference").exists()
         for example in ("example_submission", "example_submission.zip"):
             assert check_submission(kit, kit / example, workers=1)[1] == (), name
+
+
+# --- the published confusion matrices of MoNuSAC 2020 -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("team", ["Team 1", "Team 2", "Team 3", "Team 4"])
+def test_an_image_set_made_from_a_published_confusion_matrix_gives_it_back(shared_data: Path, team: str):
+    """Table 3 of "lessons from MoNuSAC 2020": 15,491 reference nuclei, as squares in images of 60 by 60 places."""
+    document = json.loads((shared_data / "lessons_from_monusac_tables.json").read_text())
+    matrix = np.array(document["table3_confusion_matrices_border_dilated_strict"]["counts"][team])
+    assert matrix[1:].sum(axis=1).tolist() == [7209, 7803, 172, 307]
+    rng = np.random.default_rng(5)
+    pairs = np.repeat(np.argwhere(np.ones_like(matrix)), matrix.reshape(-1), axis=0)
+    rng.shuffle(pairs)
+    side, step = 60, 12
+    images = {}
+    for number, first in enumerate(range(0, len(pairs), side * side)):
+        part = pairs[first : first + side * side]
+        labels = np.zeros((2, side * step, side * step), np.int32)
+        ids = rng.permutation(len(part)) + 1
+        classes: list[list[int]] = [[], []]
+        for place in np.argsort(ids):
+            y, x = divmod(int(place), side)
+            for which, class_id in enumerate(part[place]):
+                if class_id:
+                    shift = 1 if which else 0
+                    rows, columns = slice(y * step, y * step + 9), slice(x * step + shift, x * step + shift + 9)
+                    labels[which, rows, columns] = ids[place]
+                    classes[which].append(int(class_id))
+        sides = (instances_from_labels(*of_side) for of_side in zip(labels, classes, strict=True))
+        images[f"image {number}"] = tuple(sides)
+    result = score_instances(Challenge.from_preset("monusac2020", name="table 3"), images)
+    for rule in ("iou_above", "best_iou_centroid_inside"):
+        assert result.details["pooled"]["rules"][rule]["counts"]["confusion_matrix"] == matrix.tolist()
+    normalised = matrix[1:, 1:] / matrix[1:, 1:].sum(axis=1, keepdims=True)
+    balanced = result.value("classification.balanced_accuracy.pooled")
+    assert balanced == pytest.approx(np.diag(normalised).mean(), abs=1e-6)
+    published = document["table2_balanced_accuracy_border_dilated_strict"][int(team[-1]) - 1]
+    assert balanced == pytest.approx(published, abs=0.03)  # published as a mean over patients

@@ -1,41 +1,54 @@
-"""From counts of cases to scores of the data set: pooled, mean over groups, mean over cases."""
+"""From scores of units to scores of the data set: what an undefined value costs, and means over units."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.model import MatchCounts, Score, UndefinedReason, UndefinedRule, UnitMean
+from evaluation.model import (
+    UNDEFINED_REASONS,
+    Bool,
+    Float64,
+    Score,
+    Scores,
+    UndefinedRule,
+    UnitMean,
+    Units,
+)
 
-COSTLY: frozenset[UndefinedReason] = frozenset({"no-prediction", "nothing-matched"})
-
-
-def pool_counts(counts: Sequence[MatchCounts]) -> MatchCounts:
-    """The counts of several cases as those of one: everything adds up, pair measures are put one after the other."""
-    return MatchCounts(
-        confusion=np.sum([c.confusion for c in counts], axis=0),
-        pair_class=np.concatenate([c.pair_class for c in counts]),
-        iou=np.concatenate([c.iou for c in counts]),
-        dice=np.concatenate([c.dice for c in counts]),
-        hausdorff_px=np.concatenate([c.hausdorff_px for c in counts]),
-        hausdorff95_px=np.concatenate([c.hausdorff95_px for c in counts]),
-        cases=sum(c.cases for c in counts),
-        missing_cases=sum(c.missing_cases for c in counts),
-        diagonal_px=max(c.diagonal_px for c in counts),
-        outlines=all(c.outlines for c in counts),
-    )
+COSTLY = 1 + UNDEFINED_REASONS.index("no-prediction"), 1 + UNDEFINED_REASONS.index("nothing-matched")
+POINTS_ONLY = 1 + UNDEFINED_REASONS.index("points-only")
 
 
-def unit_mean(
-    units: Sequence[tuple[Score, MatchCounts]],
-    worst: Callable[[MatchCounts], float],
-    *,
-    undefined: UndefinedRule,
-    counts_missed: bool = False,
-) -> UnitMean:
-    """Mean of a metric over units; every unit weighs the same. Summed exactly (``math.fsum``), so in any order.
+@dataclass(frozen=True, slots=True, eq=False)
+class ChargedScores:
+    """Scores of units as they enter a mean.
+
+    value    float64 (B,), NaN for units that are left out
+    charged  bool (B,), where the worst value entered, in whole or in part
+    scores   as they were before
+    """
+
+    value: Float64
+    charged: Bool
+    scores: Scores
+
+    def part(self, units: slice) -> ChargedScores:
+        """Some of the units."""
+        scores = Scores(self.scores.value[units], self.scores.reason[units])
+        return ChargedScores(self.value[units], self.charged[units], scores)
+
+
+def charge(
+    found: Scores, units: Units, worst: Float64, *, undefined: UndefinedRule, counts_missed: bool
+) -> ChargedScores:
+    """What each unit brings into a mean.
+
+    worst          the worst value in each unit, float64 (B,), NaN if the metric has none: then nothing is charged
+    counts_missed  whether missed nuclei already make the metric worse
 
     - Cases that were not submitted are scored as if nothing had been found in them. Where that costs nothing, since
       missed nuclei do not enter the metric (``counts_missed`` False: precision, and all that is measured on matched
@@ -44,26 +57,34 @@ def unit_mean(
     - Undefined although the reference has nuclei (nothing matched, nothing predicted): the worst value if a case is
       missing or the rule is ``worst``, else left out.
     - Undefined because there is nothing to measure: left out.
-    - The mean is undefined if a unit has points where outlines are asked for: no cost makes up for that.
     """
-    if any(score.undefined == "points-only" for score, _ in units):
-        return UnitMean(Score(None, "points-only"), 0, len(units), 0)
-    values: list[float] = []
-    charged = 0
-    for score, counts in units:
-        missing = counts.missing_cases / counts.cases
-        if score.value is None:
-            if score.undefined in COSTLY and (missing or undefined == "worst"):
-                values.append(worst(counts))
-                charged += 1
-        elif missing and not counts_missed:
-            values.append((1 - missing) * score.value + missing * worst(counts))
-            charged += 1
-        else:
-            values.append(score.value)
-    if values:
-        mean = Score(math.fsum(values) / len(values))
+    missing = units.sum("missing") / units.sum("cases")
+    can_charge = ~np.isnan(worst)
+    costly = (found.reason == COSTLY[0]) | (found.reason == COSTLY[1])
+    instead = can_charge & costly & ((missing > 0) | (undefined == "worst"))
+    mixed = can_charge & (found.reason == 0) & (missing > 0) & (not counts_missed)
+    value = np.where(mixed, (1 - missing) * found.value + missing * worst, found.value)
+    return ChargedScores(np.where(instead, worst, value), instead | mixed, found)
+
+
+def mean_of_units(charged: ChargedScores, strata: Sequence[Sequence[int]] | None = None) -> UnitMean:
+    """Mean of a metric over units; every unit weighs the same. Summed exactly (``math.fsum``), so in any order.
+
+    strata   the units of each stratum: then the mean over strata of their means, each stratum weighing the same; one of
+             which every unit is left out is left out
+
+    The mean is undefined if a unit has points where outlines are asked for: no cost makes up for that.
+    """
+    value, reason = charged.value, charged.scores.reason
+    if np.any(reason == POINTS_ONLY):
+        return UnitMean(Score(None, "points-only"), 0, len(value), 0)
+    entered = ~np.isnan(value)
+    parts = [value] if strata is None else [value[np.asarray(stratum)] for stratum in strata]
+    kept = [part[~np.isnan(part)].tolist() for part in parts]
+    means = [math.fsum(values) / len(values) for values in kept if values]
+    if means:
+        mean = Score(math.fsum(means) / len(means))
     else:
-        reasons = {score.undefined for score, _ in units}
-        mean = Score(None, reasons.pop() if len(reasons) == 1 else "no-units")
-    return UnitMean(mean, len(values), len(units) - len(values), charged)
+        reasons = set(reason.tolist())
+        mean = Score(None, UNDEFINED_REASONS[reasons.pop() - 1] if len(reasons) == 1 else "no-units")
+    return UnitMean(mean, int(entered.sum()), int((~entered).sum()), int(charged.charged.sum()))

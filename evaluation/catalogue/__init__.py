@@ -11,6 +11,7 @@ from evaluation.catalogue.explanation import Explanation
 from evaluation.catalogue.json_files import JSON_FILES
 from evaluation.catalogue.labels import LABELS
 from evaluation.catalogue.mat_files import MAT_FILES
+from evaluation.catalogue.rankings import RANKINGS
 from evaluation.catalogue.submission import SUBMISSION
 from evaluation.catalogue.writers import WRITERS
 
@@ -26,6 +27,7 @@ PARTS: dict[str, dict[str, Explanation]] = {
     "Label images": LABELS,
     "MATLAB files of HoVer-Net, arrays of all cases, and colour-coded maps": MAT_FILES,
     "What a file that is written cannot hold": WRITERS,
+    "Teams, rankings and leaderboards": RANKINGS,
 }
 CATALOGUE: dict[str, Explanation] = {code: page for part in PARTS.values() for code, page in part.items()}
 assert len(CATALOGUE) == sum(map(len, PARTS.values())), "a code twice"

@@ -22,7 +22,8 @@ CHALLENGE: dict[str, Explanation] = {
         title="The preset does not exist",
         why="A preset is a published challenge kept as a file of this program.",
         fix="Choose one of 'evaluation presets'.",
-        example="[unknown-preset] challenge.toml: preset: 'monusac'; expected 'monusac2020'. "
+        example="[unknown-preset] challenge.toml: preset: 'monusac'; expected 'conic2022', 'consep', 'dsb2018', "
+        "'glas2015', 'hovernet', 'midog2021', 'monkey2024', 'monusac2020' or one of 6 more. "
         "Did you mean 'monusac2020'?",
     ),
     "unknown-key": Explanation(
@@ -30,7 +31,7 @@ CHALLENGE: dict[str, Explanation] = {
         why="A misspelt rule that is silently ignored would change the scores.",
         fix="Correct or remove the key.",
         example="[unknown-key] challenge.toml: aggregation.units: a key that is not known; expected one of "
-        "'undefined' or 'unit'. Did you mean 'unit'?",
+        "'class_present', 'undefined' or 'unit'. Did you mean 'unit'?",
     ),
     "missing-rule": Explanation(
         title="challenge.toml leaves a rule open",

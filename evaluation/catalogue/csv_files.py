@@ -13,7 +13,8 @@ CSV_FILES: dict[str, Explanation] = {
     "missing-column": Explanation(
         title="A CSV file lacks a column",
         why="Columns are found by their names in the first line, so that their order cannot swap them.",
-        fix="Add the column or correct its name. Upper and lower case are the same.",
+        fix="Add the column or correct its name. Upper and lower case are the same. The probabilities of the classes "
+        "need a column for each class, or none.",
         example="[missing-column] 'points.csv': no such column among 'x' and 'yy'; expected a column 'y'. Did you mean "
         "'yy'?",
     ),

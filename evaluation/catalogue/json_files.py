@@ -41,8 +41,10 @@ JSON_FILES: dict[str, Explanation] = {
     ),
     "missing-probability": Explanation(
         title="Some nuclei have a probability and others have none",
-        why="Nuclei without one cannot be ranked among those that have one; any number in its place would be a guess.",
-        fix="Write a probability for every nucleus of the file, or for none.",
+        why="Nuclei without one cannot be ranked among those that have one; any number in its place would be a guess. "
+        "So it is with the probabilities of the classes: a nucleus has one for each class of the challenge, or none.",
+        fix="Write a probability for every nucleus of the case, or for none; if you write those of the classes, write "
+        "all of them.",
         example="[missing-probability] 'nuclei.json', polygon 2: no probability, although other nuclei have one; "
         "expected a probability for every nucleus, or for none.",
     ),

@@ -4,33 +4,44 @@
 in ``evaluation/presets``; ``preset = "name"`` starts from one, and keys that stand beside it win.
 """
 
-from evaluation.challenge.base import Rules
+from evaluation.challenge.base import RuleFault, Rules
 from evaluation.challenge.cases import is_safe_name, read_cases
 from evaluation.challenge.definition import Challenge
 from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, preset_names, preset_text
 from evaluation.challenge.format_rules import FormatRules
-from evaluation.challenge.rules import (
+from evaluation.challenge.matching_rules import (
+    COUNTED,
     MATCHING_RULES,
     AnyMatchingRule,
+    BestIouAnyOverlap,
     BestIouCentroidInside,
     CentroidAssignment,
     CentroidClosestFirst,
+    ConfidenceFirst,
+    HausdorffClosestFirst,
     IouAbove,
-    LimitRules,
+    IouAssignment,
 )
+from evaluation.challenge.rules import LimitRules
 
 __all__ = [
     "CASES_FILE",
     "CHALLENGE_FILE",
+    "COUNTED",
     "MATCHING_RULES",
     "AnyMatchingRule",
+    "BestIouAnyOverlap",
     "BestIouCentroidInside",
     "CentroidAssignment",
     "CentroidClosestFirst",
     "Challenge",
+    "ConfidenceFirst",
     "FormatRules",
+    "HausdorffClosestFirst",
     "IouAbove",
+    "IouAssignment",
     "LimitRules",
+    "RuleFault",
     "Rules",
     "is_safe_name",
     "preset_names",

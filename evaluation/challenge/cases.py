@@ -13,9 +13,11 @@ from evaluation.errors import ChallengeBroken
 from evaluation.findings import Finding, did_you_mean, listed, quote
 from evaluation.model import Case
 
+SMALLEST, LARGEST = 1e-6, 1e6  # sizes: products and quotients of such numbers stay finite
+
 
 def read_cases(text: str) -> tuple[Case, ...]:
-    """The rows of cases.csv: case, height, width, and if they are needed group, spacing_um, index, offset_x, offset_y.
+    """The rows of cases.csv: case, height, width, and if they are needed the other columns of ``Case``.
 
     Cases come back sorted by group and name, so that the order of rows changes nothing. Raises ChallengeBroken.
     """
@@ -27,7 +29,7 @@ def read_cases(text: str) -> tuple[Case, ...]:
             Finding("invalid-cases", f"{CASES_FILE}, line 1", str(error), "comma-separated values")
         ) from None
     rows.fieldnames = header
-    known = ["case", "group", "height", "width", "spacing_um", "index", "offset_x", "offset_y"]
+    known = ["case", "group", "height", "width", "spacing_um", "index", "offset_x", "offset_y", "stratum", "area_mm2"]
     faults: list[Finding] = []
 
     def fault(where: str, got: str, expected: str, fix: str = "") -> None:
@@ -59,11 +61,15 @@ def read_cases(text: str) -> tuple[Case, ...]:
         for column, number in (("height", height), ("width", width)):
             if number is None:
                 fault(where, f"{column} {quote(row[column])}", "a whole number of pixels, at least 1")
-        spacing = None
-        if row.get("spacing_um", "").strip():
-            spacing = positive_number(row["spacing_um"])
-            if spacing is None:
-                fault(where, f"spacing_um {quote(row['spacing_um'])}", "the size of a pixel in um, above 0")
+        stratum = row.get("stratum", "").strip()
+        if stratum and not is_safe_name(stratum):
+            fault(where, f"stratum {quote(stratum)}", "a name of letters, digits and any of ' _-.+@', up to 200")
+        sizes: dict[str, float | None] = {"spacing_um": None, "area_mm2": None}
+        for column, meaning in (("spacing_um", "the size of a pixel in um"), ("area_mm2", "the annotated area in mm2")):
+            if row.get(column, "").strip():
+                sizes[column] = positive_number(row[column])
+                if sizes[column] is None:
+                    fault(where, f"{column} {quote(row[column])}", f"{meaning}, 0.000001 to 1,000,000")
         index = None
         if text := row.get("index", "").strip():
             index = whole_number(text) if text != "0" else 0
@@ -81,7 +87,15 @@ def read_cases(text: str) -> tuple[Case, ...]:
         if name in cases:
             fault(where, f"case {quote(name)} again", "every case once")
         if height is not None and width is not None:
-            cases[name] = Case(name, group, height, width, spacing, index, (offset_xy[0] or 0.0, offset_xy[1] or 0.0))
+            offset = offset_xy[0] or 0.0, offset_xy[1] or 0.0
+            spacing, area = sizes["spacing_um"], sizes["area_mm2"]
+            cases[name] = Case(name, group, height, width, spacing, index, offset, stratum, area)
+    for group, stratum in {case.group: case.stratum for case in cases.values()}.items():
+        others = sorted({case.stratum for case in cases.values() if case.group == group} - {stratum})
+        if others:
+            fault("", f"group {quote(group)} in the strata {quote(others[0])} and {quote(stratum)}", "one stratum")
+    if any(case.stratum for case in cases.values()) and not all(case.stratum for case in cases.values()):
+        fault("", "cases with a stratum and cases without", "a stratum for every case, or for none")
     if not cases and not faults:
         fault("", "no rows", "one row for each case that is scored")
     if faults:
@@ -109,7 +123,7 @@ def whole_number(text: str) -> int | None:
 
 def positive_number(text: str) -> float | None:
     number = finite_number(text)
-    return number if number is not None and number > 0 else None
+    return number if number is not None and SMALLEST <= number <= LARGEST else None
 
 
 def finite_number(text: str) -> float | None:

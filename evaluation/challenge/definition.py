@@ -14,14 +14,14 @@ from evaluation.challenge.base import RuleFault, Rules
 from evaluation.challenge.cases import read_cases
 from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, read_rules, read_text, resolve_preset
 from evaluation.challenge.format_rules import FORMATS, FormatRules
+from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
 from evaluation.challenge.rules import (
-    MATCHING_RULES,
     AggregationRules,
-    CentroidRule,
+    AuditRules,
     ClassRules,
+    ConfidenceRules,
     IgnoreRules,
     LimitRules,
-    MatchingRules,
     MetricRules,
     RankingColumn,
     RankingRules,
@@ -30,7 +30,7 @@ from evaluation.challenge.rules import (
 )
 from evaluation.errors import ChallengeBroken
 from evaluation.findings import Finding, did_you_mean, listed, quote
-from evaluation.model import Case, ClassTable
+from evaluation.model import Case, ClassTable, MetricChoice
 
 MAX_CLASSES = 1000
 RULE_FAULTS = {"contradictory": "contradictory-rules", "invalid": "invalid-rule", "missing": "missing-rule"}
@@ -55,9 +55,21 @@ class Challenge(Rules):
     matching: MatchingRules
     metrics: MetricRules
     aggregation: AggregationRules
+    confidence: ConfidenceRules | None = None
     ranking: RankingRules | None = None
+    audit: AuditRules = AuditRules()
     limits: LimitRules = LimitRules()
     cases: tuple[Case, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def match_nothing(cls, document: Any) -> Any:
+        """Without matching rules where a side holds numbers of nuclei; everywhere else there must be some."""
+        if isinstance(document, Mapping) and document.get("matching", {}) in ({}, {"rules": ()}):
+            sides = [document.get(side) for side in ("reference", "submission")]
+            if any(isinstance(rules, Mapping) and rules.get("format") == "counts_csv" for rules in sides):
+                return {**document, "matching": MatchingRules.model_construct(rules=())}
+        return document
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
@@ -70,13 +82,16 @@ class Challenge(Rules):
                 "other and from reference.ignore.classes, also when upper and lower case are the same"
             )
         self.check_sides()
+        self.check_counts()
+        self.check_metrics()
         return self
 
     def check_sides(self) -> None:
         """Refuse what the rules of a side contradict in the classes and cases."""
         for side, rules in (("reference", self.reference), ("submission", self.submission)):
             extra = set(self.reference.ignore.classes) if side == "reference" else set()
-            for key, values in (("class_values", rules.class_values), ("colours", rules.colours)):
+            for key in ("class_values", "colours"):
+                values = getattr(rules, key)
                 if values is not None and not set(self.class_names) <= set(values) <= set(self.class_names) | extra:
                     raise RuleFault(
                         f"contradictory|{side}.{key}|values for {listed(sorted(values))}"
@@ -110,14 +125,14 @@ class Challenge(Rules):
                     f"{quote(too_large[0])} has more|a limit that the images of {CASES_FILE} keep"
                 )
         for index, rule in enumerate(self.matching.rules):
-            by_centroid = isinstance(rule, CentroidRule)
-            if (self.reference.are_points or self.submission.are_points) and not by_centroid:
+            if (self.reference.are_points or self.submission.are_points) and rule.needs_pixels:
+                fitting = listed(name for name, kind in MATCHING_RULES.items() if kind.takes_points)
                 raise RuleFault(
-                    f"contradictory|matching.rules.{index}.rule|{rule.rule!r} for points|a rule that needs no pixels, "
-                    "'centroid_closest_first' or 'centroid_assignment'"
+                    f"contradictory|matching.rules.{index}.rule|{rule.rule!r} for points"
+                    f"|a rule that needs no pixels, {fitting}, with a radius"
                 )
             lacking = [case.name for case in self.cases if case.spacing_um is None]
-            if isinstance(rule, CentroidRule) and rule.radius_um is not None and lacking:
+            if rule.needs_spacing and lacking:
                 raise RuleFault(
                     f"contradictory|matching.rules.{index}.radius_um|given, but spacing_um is empty for {len(lacking)} "
                     f"cases|spacing_um for every case in {CASES_FILE}"
@@ -127,6 +142,92 @@ class Challenge(Rules):
                 "contradictory|reference.ignore.classes|given for points|none, since points mark no region; "
                 "skip_classes leaves annotations out"
             )
+
+    def check_counts(self) -> None:
+        """Refuse everything but counting where a side holds numbers of nuclei."""
+        if not self.are_counts:
+            return
+        side = "reference" if self.reference.are_counts else "submission"
+        beside = f"given although {side}.format is 'counts_csv'"
+        if self.matching.rules:
+            raise RuleFault(f"contradictory|matching.rules|{beside}|no matching, since numbers cannot be paired")
+        if self.metrics.families != ("counting",):
+            raise RuleFault(
+                f"contradictory|metrics.families|{listed(self.metrics.families).replace(' or ', ' and ')}, "
+                f"{beside}|'counting' alone, since only numbers of nuclei can be compared"
+            )
+        for key, is_given in (
+            ("ignore.classes", bool(self.reference.ignore.classes)),
+            ("overlap", self.reference.overlap == "ignore"),
+        ):
+            if is_given:
+                raise RuleFault(
+                    f"contradictory|reference.{key}|{beside}|no regions that are not scored, since numbers of nuclei "
+                    "do not say where they are"
+                )
+
+    def check_metrics(self) -> None:
+        """Refuse what the metrics contradict in the classes and cases."""
+        known = {name.casefold() for name in self.class_names}
+        for grouping, groups in self.metrics.class_groups.items():
+            members = [name.casefold() for names in groups.values() for name in names]
+            if len(set(members)) < len(members) or not set(members) <= known:
+                raise RuleFault(
+                    f"contradictory|metrics.class_groups.{grouping}|{listed(sorted(members), 20)}"
+                    f"|each of {listed(self.class_names)} once at the most"
+                )
+        needs = {f"metrics.measures: {name}": name.endswith("_um") for name in self.metrics.measures}
+        needs["metrics.tolerance_um"] = self.metrics.tolerance_um is not None
+        for key, is_used in needs.items():
+            lacking = [case.name for case in self.cases if case.spacing_um is None]
+            if is_used and lacking:
+                raise RuleFault(
+                    f"contradictory|{key}|given, but spacing_um is empty for {len(lacking)} cases"
+                    f"|spacing_um for every case in {CASES_FILE}"
+                )
+        if self.metrics.false_positives and self.metrics.per == "mm2":
+            lacking = [case.name for case in self.cases if self.area_mm2(case) is None]
+            if lacking:
+                raise RuleFault(
+                    f"contradictory|metrics.per|'mm2', but area_mm2 and spacing_um are empty for {len(lacking)} cases"
+                    f"|one of them for every case in {CASES_FILE}"
+                )
+
+    def area_mm2(self, case: Case) -> float | None:
+        """The annotated area of a case: that of cases.csv, else that of the image, else None."""
+        if case.area_mm2 is not None or case.spacing_um is None:
+            return case.area_mm2
+        return case.height * case.width * (case.spacing_um / 1000) ** 2
+
+    def tolerance_px(self, case: Case) -> float | None:
+        """The tolerance of surface Dice and boundary IoU in an image; None if there is none."""
+        rules = self.metrics
+        if rules.tolerance_um is None or case.spacing_um is None:
+            return rules.tolerance_px
+        return rules.tolerance_um / case.spacing_um
+
+    def metric_choice(self) -> MetricChoice:
+        """What is to be measured, in the words of the engine."""
+        rules, ids = self.metrics, self.class_ids()
+        return MetricChoice(
+            families=rules.families,
+            class_names=self.class_names,
+            measures=rules.measures if "segmentation" in rules.families else ("iou",),
+            class_groups={
+                grouping: {group: tuple(ids[name.casefold()] for name in names) for group, names in groups.items()}
+                for grouping, groups in rules.class_groups.items()
+            },
+            iou_thresholds=rules.iou_thresholds,
+            false_positives=rules.false_positives,
+            per=rules.per,
+            class_probabilities=rules.class_probabilities,
+            class_present=self.aggregation.class_present,
+        )
+
+    @property
+    def are_counts(self) -> bool:
+        """Whether nuclei are counted and never paired, since of one side only their numbers are known."""
+        return self.reference.are_counts or self.submission.are_counts
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -143,7 +244,7 @@ class Challenge(Rules):
         ids = self.class_ids()
         if rules is not self.reference:
             ids = {name: class_id for name, class_id in ids.items() if class_id >= 0}
-        values = {value: ids[name.casefold()] for name, value in (rules.class_values or {}).items()}
+        values = {n: ids[name.casefold()] for name, numbers in (rules.class_values or {}).items() for n in numbers}
         return ClassTable(self.class_names, ids, values, frozenset(name.casefold() for name in rules.skip_classes))
 
     def class_ids(self) -> dict[str, int]:
@@ -160,11 +261,12 @@ class Challenge(Rules):
     def hash(self) -> str:
         """SHA-256 over the canonical JSON of resolved rules and cases: equal hashes, equal scoring.
 
-        Limits, colours of classes and who may read the names of cases are left out; they change no number. So are keys
-        with the value that they have when they are not written, so that a new key leaves old hashes as they are; such a
-        value must never change.
+        Limits, audits, colours of classes and who may read the names of cases are left out; they change no number. So
+        are keys with the value that they have when they are not written, so that a new key leaves old hashes as they
+        are; such a value must never change.
         """
-        left_out: Any = {"limits": True, "classes": {"__all__": {"colour"}}, "submission": {"case_names"}}
+        left_out: Any = {"limits": True, "audit": True, "submission": {"case_names"}}
+        left_out["classes"] = {"__all__": {"colour"}}
         rules = self.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
         document = json.dumps(rules, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(document.encode()).hexdigest()
@@ -279,8 +381,11 @@ def known_keys(location: list[Any], rule: str) -> list[str]:
         ("matching", "rules"): MATCHING_RULES[rule],
         ("metrics",): MetricRules,
         ("aggregation",): AggregationRules,
+        ("confidence",): ConfidenceRules,
         ("ranking",): RankingRules,
         ("ranking", "columns"): RankingColumn,
+        ("audit",): AuditRules,
+        ("audit", "matching"): MATCHING_RULES[rule],
         ("limits",): LimitRules,
     }
     table = tables[tuple(part for part in location if isinstance(part, str))]

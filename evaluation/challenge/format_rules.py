@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from evaluation.challenge.base import RuleFault, Rules, check_pattern
+from evaluation.findings import quote
 from evaluation.model import OriginRule, VanishedRule, VerticesRule
 
 FormatName = Literal[
@@ -28,10 +29,30 @@ FormatName = Literal[
     "conic_array",
     "pannuke_masks",
     "colour_map",
+    "counts_csv",
 ]
 Units = Literal["px", "um", "mm"]
 Shape = Literal["outline", "point"]
 Colour = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")]
+LARGEST_NUMBER = 32767
+
+
+def read_numbers(value: object) -> tuple[int, ...]:
+    """The numbers that stand for a class: one, or a list of them."""
+    numbers = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if not numbers or not all(type(number) is int and 0 <= number <= LARGEST_NUMBER for number in numbers):
+        got = quote(list(value) if isinstance(value, tuple) else value).replace("|", "?")
+        raise RuleFault(f"invalid||{got}|a whole number from 0 to {LARGEST_NUMBER:,}, or a list of some")
+    return numbers
+
+
+def plain_numbers(numbers: tuple[int, ...]) -> int | tuple[int, ...]:
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+ClassNumbers = Annotated[
+    tuple[int, ...], PlainValidator(read_numbers), PlainSerializer(plain_numbers, return_type=int | tuple[int, ...])
+]
 
 A_VALUE = "a value, since every rule that can change a score must be written"
 OUTLINES = frozenset({"vertices", "origin", "vanished"})
@@ -72,6 +93,7 @@ FORMATS: dict[str, FormatKeys] = {
     "conic_array": FormatKeys(frozenset({"class_values"}), frozenset(), "shared", dense=True),
     "pannuke_masks": FormatKeys(frozenset({"class_values"}), frozenset(), "either", dense=True),
     "colour_map": FormatKeys(frozenset({"colours", "border_colour", "border"}), dense=True),
+    "counts_csv": FormatKeys(cases="shared"),
 }
 assert set(FORMATS) == set(get_args(FormatName))
 PARTICULAR = frozenset().union(*(keys.required | keys.optional for keys in FORMATS.values()))
@@ -91,7 +113,7 @@ class FormatRules(Rules):
     class_table    pattern of a CSV or JSON file with the class of every id
     class_channel  the channel of the image, from 0, that holds the class of every pixel; ids are in the other one
     segments       pattern of the JSON file that goes with panoptic PNG files; without {case} it is shared
-    class_values   the number that stands for each class in the files, by class name
+    class_values   the number, or the numbers, that stand for each class in the files, by class name
     class_column   which of the class levels of NuCLS counts
     columns        the columns of a CSV file without a header
     pixel_order    whether run-length codes go along rows or down columns
@@ -116,7 +138,7 @@ class FormatRules(Rules):
     class_table: str | None = None
     class_channel: Literal[0, 1] | None = None
     segments: str | None = None
-    class_values: dict[str, Annotated[int, Field(ge=0, le=32767)]] | None = None
+    class_values: dict[str, ClassNumbers] | None = None
     class_column: Literal["raw_classification", "main_classification", "super_classification"] | None = None
     columns: tuple[Literal["case", "x", "y", "class", "probability", "_"], ...] | None = None
     pixel_order: Literal["row", "column"] | None = None
@@ -133,6 +155,11 @@ class FormatRules(Rules):
     @property
     def are_points(self) -> bool:
         return self.shape == "point" or self.format in ("points_json", "points_csv", "midog_json")
+
+    @property
+    def are_counts(self) -> bool:
+        """Whether nothing is known of the nuclei but how many there are of each class."""
+        return self.format == "counts_csv"
 
     @model_validator(mode="after")
     def check_format(self) -> Self:
@@ -178,6 +205,8 @@ class FormatRules(Rules):
             raise RuleFault(
                 "invalid|files|a pattern with {case}|one without, since a file holds all cases in this format"
             )
+        if self.are_counts and "{class}" in self.files:
+            raise RuleFault("invalid|files|a pattern with {class}|one without, since each class has a column")
         if self.is_shared and "*" in self.files:
             raise RuleFault("invalid|files|a '*' without {case}|the name of the file that holds all cases")
 
@@ -195,12 +224,14 @@ class FormatRules(Rules):
         if self.format in ("label_image", "nary_mat") and self.class_values is not None and not ways:
             raise RuleFault("contradictory|class_values|given without class_map, class_table or class_channel|both")
         zero_is_background = bool(needs_values) or self.format in ("hovernet_mat", "conic_array")
-        for key, values in (("class_values", self.class_values), ("colours", self.colours)):
-            if values is not None and len({str(value).lower() for value in values.values()}) < len(values):
-                raise RuleFault(f"contradictory|{key}|a value that stands for two classes|a value for each class")
-        if zero_is_background and self.class_values is not None and 0 in self.class_values.values():
+        numbers = [number for of_class in (self.class_values or {}).values() for number in of_class]
+        colours = [colour.lower() for colour in (self.colours or {}).values()]
+        for key, values in (("class_values", numbers), ("colours", colours)):
+            if len(set(values)) < len(values):
+                raise RuleFault(f"contradictory|{key}|the same value twice|every value once, for one class")
+        if zero_is_background and 0 in numbers:
             raise RuleFault("contradictory|class_values|the value 0, which is the background|values from 1")
         if "#000000" in {*(self.colours or {}).values(), self.border_colour}:
             raise RuleFault("contradictory|colours|black, which is the background|other colours")
-        if (self.border_colour or "").lower() in {colour.lower() for colour in (self.colours or {}).values()}:
+        if (self.border_colour or "").lower() in colours:
             raise RuleFault("contradictory|border_colour|the colour of a class|a colour of its own")

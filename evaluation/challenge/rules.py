@@ -8,18 +8,32 @@ from pydantic import Field, model_validator
 
 from evaluation.challenge.base import RuleFault, Rules, check_pattern
 from evaluation.challenge.format_rules import A_VALUE, FormatRules
+from evaluation.challenge.matching_rules import AnyMatchingRule, check_decimals
+from evaluation.findings import listed
 from evaluation.model import (
     AggregationUnit,
     BorderRule,
-    Case,
+    ClassPresence,
     IgnorePolicy,
+    Measure,
     OverlapRule,
     OverlapScope,
+    Perturbation,
     UndefinedRule,
 )
 
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9 _+-]*$")]
-Family = Literal["detection", "classification", "segmentation", "panoptic"]
+Family = Literal[
+    "detection",
+    "classification",
+    "segmentation",
+    "panoptic",
+    "thresholds",
+    "curves",
+    "overlap",
+    "objects",
+    "counting",
+]
 
 
 class ClassRules(Rules):
@@ -62,9 +76,12 @@ class ReferenceRules(FormatRules):
             raise RuleFault("invalid|files|a '*'|the name of one file for each case")
         for key in ("overlap", "overlap_scope"):
             given = getattr(self, key) is not None
-            if self.are_points and given:
-                raise RuleFault(f"contradictory|{key}|given for points|no such key, since points do not overlap")
-            if not self.are_points and not given:
+            without_area = "points" if self.are_points else "counts" if self.are_counts else ""
+            if without_area and given:
+                raise RuleFault(
+                    f"contradictory|{key}|given for {without_area}|no such key, since {without_area} do not overlap"
+                )
+            if not without_area and not given:
                 raise RuleFault(f"missing|{key}|missing|{A_VALUE}")
         if self.overlap == "ignore" and self.ignore.policy != "clip":
             raise RuleFault(
@@ -107,109 +124,182 @@ class SubmissionRules(FormatRules):
         return self
 
 
-class MatchingRule(Rules):
-    """What all matching rules have. ``name`` is the key under ``alternatives`` in metrics.json."""
-
-    name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9_]*$")]
-    class_aware: bool
-    ties: Literal["first_pixel"]
-
-
-class IouAbove(MatchingRule):
-    rule: Literal["iou_above"]
-    threshold: Annotated[float, Field(ge=0, lt=1)]
-
-    @model_validator(mode="after")
-    def check_consistency(self) -> Self:
-        if round(self.threshold, 6) != self.threshold:
-            raise RuleFault(
-                f"invalid|threshold|{self.threshold!r}|a number of at most six decimals, to compare exactly"
-            )
-        return self
-
-
-class BestIouCentroidInside(MatchingRule):
-    rule: Literal["best_iou_centroid_inside"]
-
-
-Radius = Annotated[float, Field(ge=0, le=1e9)]
-
-
-class CentroidRule(MatchingRule):
-    """Pairs whose centroids lie within a radius, in px or in um (then every case needs ``spacing_um``)."""
-
-    radius_px: Radius | None = None
-    radius_um: Radius | None = None
-
-    @model_validator(mode="after")
-    def check_consistency(self) -> Self:
-        if (self.radius_px is None) == (self.radius_um is None):
-            got = "missing" if self.radius_px is None else "given beside radius_um"
-            raise RuleFault(f"contradictory|radius_px|{got}|one of radius_px and radius_um")
-        return self
-
-    def radius_in_px(self, case: Case) -> float:
-        """The radius in an image; its spacing is there if it is needed (checked with the challenge)."""
-        if self.radius_px is not None:
-            return self.radius_px
-        assert self.radius_um is not None and case.spacing_um is not None
-        return self.radius_um / case.spacing_um
-
-
-class CentroidClosestFirst(CentroidRule):
-    rule: Literal["centroid_closest_first"]
-
-
-class CentroidAssignment(CentroidRule):
-    rule: Literal["centroid_assignment"]
-
-
-AnyMatchingRule = IouAbove | BestIouCentroidInside | CentroidClosestFirst | CentroidAssignment
-MATCHING_RULES: dict[str, type[MatchingRule]] = {
-    "iou_above": IouAbove,
-    "best_iou_centroid_inside": BestIouCentroidInside,
-    "centroid_closest_first": CentroidClosestFirst,
-    "centroid_assignment": CentroidAssignment,
-}
-
-
-class MatchingRules(Rules):
-    rules: Annotated[tuple[Annotated[AnyMatchingRule, Field(discriminator="rule")], ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def check_consistency(self) -> Self:
-        names = [rule.name for rule in self.rules]
-        if len(set(names)) < len(names):
-            raise RuleFault("contradictory|rules|two rules with the same name|a name of its own for each rule")
-        return self
+Grouping = Annotated[dict[Name, Annotated[tuple[str, ...], Field(min_length=1)]], Field(min_length=1)]
 
 
 class MetricRules(Rules):
+    """What is measured. What is added to these lists adds numbers to metrics.json and changes none.
+
+    measures         what is measured on each matched pair, for the family segmentation
+    tolerance_px, tolerance_um   of surface_dice and boundary_iou
+    iou_thresholds   ascending; for the family thresholds, and the mean AP of COCO in the family curves
+    false_positives, per   where the FROC curve is read, for the family curves: false positives per "image" or "mm2"
+    class_probabilities    predictions come with the probability of each class: adds AUROC to the family classification
+    class_groups     groupings of classes: by their name, groups and the classes in each
+    """
+
     families: Annotated[tuple[Family, ...], Field(min_length=1)]
     boundary: BorderRule
+    measures: Annotated[tuple[Measure, ...], Field(min_length=1)] = ("iou", "dice", "hausdorff_px", "hausdorff95_px")
+    tolerance_px: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    tolerance_um: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    iou_thresholds: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], Field(max_length=100)] = ()
+    false_positives: Annotated[tuple[Annotated[float, Field(gt=0, le=1e9)], ...], Field(max_length=100)] = ()
+    per: Literal["image", "mm2"] = "image"
+    class_probabilities: bool = False
+    class_groups: dict[Name, Grouping] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
-        if len(set(self.families)) < len(self.families):
-            raise RuleFault("contradictory|families|a family twice|every family once")
+        for key in ("families", "measures"):
+            if len(set(getattr(self, key))) < len(getattr(self, key)):
+                raise RuleFault(f"contradictory|{key}|the same one twice|every one once")
+        given = [key for key in ("tolerance_px", "tolerance_um") if getattr(self, key) is not None]
+        needed = sorted({"surface_dice", "boundary_iou"} & set(self.measures))
+        if needed and len(given) != 1:
+            got = "given beside tolerance_um" if given else f"missing for {listed(needed).replace(' or ', ' and ')}"
+            raise RuleFault(f"contradictory|tolerance_px|{got}|one of tolerance_px and tolerance_um")
+        if given and not needed:
+            raise RuleFault(f"contradictory|{given[0]}|given without a measure that has a tolerance|no such key")
+        for key in ("iou_thresholds", "false_positives"):
+            numbers = getattr(self, key)
+            if list(numbers) != sorted(set(numbers)):
+                raise RuleFault(f"invalid|{key}|not ascending|each number once, from the smallest to the largest")
+        if any(round(threshold, 6) != threshold for threshold in self.iou_thresholds):
+            raise RuleFault("invalid|iou_thresholds|more than six decimals|at most six, to compare exactly")
+        if self.iou_thresholds == (0.5, 0.95):
+            raise RuleFault(
+                "invalid|iou_thresholds|0.5 and 0.95 alone, which would be named like the range from 0.5 to 0.95"
+                "|ten thresholds in steps of 0.05, or others"
+            )
+        if ("thresholds" in self.families) and not self.iou_thresholds:
+            raise RuleFault(
+                "contradictory|iou_thresholds|missing for the family 'thresholds'|a list such as [0.5, 0.75]"
+            )
+        if self.iou_thresholds and not {"thresholds", "curves"} & set(self.families):
+            raise RuleFault(
+                "contradictory|iou_thresholds|given without the family 'thresholds' or 'curves'|no such key"
+            )
+        if self.false_positives and "curves" not in self.families:
+            raise RuleFault("contradictory|false_positives|given without the family 'curves'|no such key")
+        if "panoptic" in self.families and "iou" not in self.measures:
+            raise RuleFault("contradictory|measures|no 'iou' although panoptic quality is made of it|'iou' among them")
         return self
 
 
+class ConfidenceRules(Rules):
+    """Confidence intervals by bootstrap: which cases there are is left to chance, many times.
+
+    level      share of the samples inside the interval
+    samples    number of samples
+    seed       of the random numbers: the same seed, the same intervals
+    method     percentile, or bca (bias-corrected and accelerated)
+    resample   groups are drawn with replacement; or groups, then cases inside each
+    columns    paths of metrics.json with their aggregation; empty: all of the first matching rule in the unit of
+               ``aggregation.unit``, but those of single classes
+    """
+
+    level: Annotated[float, Field(gt=0, lt=1)]
+    samples: Annotated[int, Field(ge=100, le=100_000)]
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+    method: Literal["percentile", "bca"]
+    resample: Literal["groups", "groups_and_cases"]
+    columns: tuple[str, ...] = ()
+
+
 class AggregationRules(Rules):
+    """How units become scores of the data set.
+
+    class_present   where a class must occur in a unit for its panoptic quality to count there: in "either" side, or in
+                    the "reference" (then predictions of other classes cost nothing, as in PanNuke)
+    """
+
     unit: AggregationUnit
     undefined: UndefinedRule
+    class_present: ClassPresence = "either"
 
 
 class RankingColumn(Rules):
+    """A column of the leaderboard. ``weight`` is what its ranks count in sums and means of ranks."""
+
     path: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)+$")]
     direction: Literal["ascending", "descending"]
+    weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
+
+
+RankingMethod = Literal[
+    "sum_of_ranks",
+    "mean_of_ranks",
+    "median_of_ranks",
+    "absolute",
+    "aggregate_then_rank",
+    "rank_then_aggregate",
+    "test_then_rank",
+]
 
 
 class RankingRules(Rules):
-    method: Literal["sum_of_ranks"]
-    ties: Literal["min"]
+    """How teams are ranked. It changes no score.
+
+    method     sum_of_ranks, mean_of_ranks, median_of_ranks: of the ranks in the columns. absolute: by the one column.
+               aggregate_then_rank, rank_then_aggregate, test_then_rank: from the values of the units (groups)
+    aggregate  of values or ranks over units, for aggregate_then_rank and rank_then_aggregate
+    ties       what equal values get: min ("1, 2, 2, 4"), average ("1, 2.5, 2.5, 4") or dense ("1, 2, 2, 3")
+    missing    a team without a value in a column: the worst rank there, or not ranked at all
+    test       of the differences between teams: friedman_nemenyi or wilcoxon_holm
+    ex_aequo   teams that cannot be told apart by the test share a place
+    samples, seed   of the bootstrap that shows how far the ranks can be trusted
+    """
+
+    method: RankingMethod
+    ties: Literal["min", "average", "dense"]
     significance_level: Annotated[float, Field(gt=0, lt=1)]
     columns: tuple[RankingColumn, ...]
+    aggregate: Literal["mean", "median"] = "mean"
+    missing: Literal["worst", "unranked"] = "worst"
+    test: Literal["friedman_nemenyi", "wilcoxon_holm"] = "friedman_nemenyi"
+    ex_aequo: bool = False
+    samples: Annotated[int, Field(ge=100, le=100_000)] = 1000
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+
+    @model_validator(mode="after")
+    def check_consistency(self) -> Self:
+        if self.method == "absolute" and len(self.columns) != 1:
+            raise RuleFault(f"contradictory|columns|{len(self.columns)} with method 'absolute'|one column")
+        if len({column.path for column in self.columns}) < len(self.columns):
+            raise RuleFault("contradictory|columns|the same path twice|every path once")
+        return self
+
+
+class AuditRules(Rules):
+    """Which other rules an audit ranks the teams by, beside those of the challenge. It changes no score.
+
+    matching     more matching rules, beside all of the challenge
+    thresholds   IoU thresholds, for the rules that have one
+    units        aggregations at the end of the paths of the columns
+    overlap      overlap rules of the reference
+    ignore       ignore policies
+    fraction     of the policy "drop_overlapping"
+    predictions  what is done to the predictions: "none", or one pixel "eroded", "dilated", "shifted" to the right
+    methods      of [ranking]
+
+    What is not given is chosen from the challenge; a list with the challenge's own value alone varies nothing.
+    """
+
+    matching: tuple[Annotated[AnyMatchingRule, Field(discriminator="rule")], ...] = ()
+    thresholds: tuple[Annotated[float, Field(ge=0, lt=1)], ...] | None = None
+    units: tuple[AggregationUnit, ...] | None = None
+    overlap: tuple[OverlapRule, ...] | None = None
+    ignore: tuple[IgnorePolicy, ...] | None = None
+    fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
+    predictions: tuple[Perturbation, ...] | None = None
+    methods: tuple[RankingMethod, ...] | None = None
+
+    @model_validator(mode="after")
+    def check_consistency(self) -> Self:
+        for threshold in self.thresholds or ():
+            check_decimals(threshold, "thresholds")
+        return self
 
 
 class LimitRules(Rules):

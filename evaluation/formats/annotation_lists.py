@@ -17,12 +17,14 @@ import numpy as np
 from evaluation.errors import InputFault
 from evaluation.findings import EXAMPLES_SHOWN, Finding, at_places, did_you_mean, listed, quote
 from evaluation.formats.bounded_xml import FAULTS_NAMED, too_many, with_rest
+from evaluation.formats.class_probabilities import FOR_ALL_OR_NONE, check_size
 from evaluation.formats.request import Request
 from evaluation.model import Case, ClassTable, Float32, Float64, Int64, Outlines, Points
 
 COORDINATE_LIMIT = 1e9
 UM_PER_UNIT = {"um": 1.0, "mm": 1000.0}
 NUMBERS = frozenset({int, float})  # by type: True is no number
+NUCLEI_AT_ONCE = 1 << 12
 AS_JSON = json.JSONEncoder(ensure_ascii=False)
 SKIPPED, UNKNOWN = 1 << 16, 1 << 17  # no class ids: a name of what is no nucleus, and one that is no class
 
@@ -91,6 +93,113 @@ class ClassNames:
         return with_rest(named, self.count.total())
 
 
+class ClassProbabilities:
+    """The class probabilities of nuclei, as they come: objects with a number for each class, by its name or an alias.
+
+    Where no classes are asked for, as in the conversion of a single file, they are left aside.
+    """
+
+    def __init__(self, request: Request, kind: str, faults: Faults) -> None:
+        self.classes = request.classes
+        self.where = request.where
+        self.kind = kind
+        self.faults = faults
+        self.waiting: list[Any] = []  # objects of the nuclei of the piece at hand; None for those without
+        self.rows: list[Float32] = [np.empty((0, len(self.classes.names)), np.float32)]
+        self.given = 0  # how many nuclei have them
+        self.lacking = 0  # and how many do not
+        self.without: list[int] = []  # numbers of the first annotations of these
+        self.keys: tuple[str, ...] = ()  # of the last object
+        self.chosen: list[str] = []  # the key of each class among them, in the order of the classes
+        self.fault: tuple[str, str, str] | None = None  # what is wrong with them
+
+    def add(self, value: object, count: int) -> None:
+        """The object of an annotation, of so many nuclei; None if it has none."""
+        if self.classes.names:
+            self.waiting += [value] * count
+
+    def settle(self, numbers: Sequence[int]) -> None:
+        """Make arrays of what has come since the last time. Raises InputFault: too-large.
+
+        numbers  of the annotations of all nuclei, those that come last are waiting
+        """
+        waiting, self.waiting = self.waiting, []
+        lacking = waiting.count(None)
+        self.lacking += lacking
+        self.given += len(waiting) - lacking
+        numbers = numbers[len(numbers) - len(waiting) :]
+        if lacking and len(self.without) < FAULTS_NAMED:
+            self.without += [n for n, value in zip(numbers, waiting, strict=True) if value is None][:FAULTS_NAMED]
+        if lacking == len(waiting):
+            return
+        check_size(self.given, len(self.classes.names), self.where)
+        given = [(n, value) for n, value in zip(numbers, waiting, strict=True) if value is not None]
+        for begin in range(0, len(given), NUCLEI_AT_ONCE):
+            self.add_rows(given[begin : begin + NUCLEI_AT_ONCE])
+
+    def add_rows(self, given: Sequence[tuple[int, Any]]) -> None:
+        """The numbers of some annotations, as rows; what is wrong with them is noted."""
+        values: list[Any] = []
+        number_of_row: list[int] = []
+        for number, value in given:
+            if type(value) is not dict:
+                got, expected = (
+                    f"the class probabilities {quote(shown(value))}",
+                    "an object with a number for each class",
+                )
+                self.faults.add("invalid-annotation", f"{self.kind} {number}", got, expected)
+                continue
+            keys = tuple(value)
+            if keys != self.keys:
+                self.keys = keys
+                self.choose(keys)
+            if self.fault is not None:
+                code, got, expected = self.fault
+                self.faults.add(code, f"{self.kind} {number}", got, expected)
+                continue
+            values += [value[key] for key in self.chosen]
+            number_of_row.append(number)
+        if not NUMBERS.issuperset(map(type, values)):
+            numbers = np.array([value if type(value) in NUMBERS else np.nan for value in values], np.float64)
+        else:
+            numbers = np.array(values, np.float64)
+        wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
+        self.faults.total["invalid-probability"] += max(0, len(wrong) - FAULTS_NAMED)
+        for index in wrong[:FAULTS_NAMED].tolist():
+            row, column = divmod(index, len(self.classes.names))
+            got = f"the probability {quote(shown(values[index]))} of the class {quote(self.classes.names[column])}"
+            place = f"{self.kind} {number_of_row[row]}"
+            self.faults.add("invalid-probability", place, got, "a number from 0 to 1")
+        if not len(wrong):
+            self.rows.append(numbers.reshape(-1, len(self.classes.names)).astype(np.float32))
+
+    def choose(self, keys: Sequence[str]) -> None:
+        """Find the key of each class."""
+        by_class: dict[int, str] = {}
+        self.fault = None
+        for key in keys:
+            folded = key.strip().casefold()
+            class_id = self.classes.ids.get(folded, 0) if folded else 0
+            if class_id > 0 and by_class.setdefault(class_id, key) != key:
+                got = f"two probabilities of one class, {quote(by_class[class_id])} and {quote(key)}"
+                self.fault = "invalid-annotation", got, "one number for each class"
+        missing = [name for class_id, name in enumerate(self.classes.names, start=1) if class_id not in by_class]
+        if missing and self.fault is None:
+            got = f"no probability of {listed(missing, 3)}".replace(" or ", " and ")
+            self.fault = "missing-probability", got, FOR_ALL_OR_NONE
+        self.chosen = [by_class[class_id] for class_id in sorted(by_class)]
+
+    def array(self) -> Float32 | None:
+        """Of all nuclei, float32 (N, C) in the order of the classes; None if none has any."""
+        if not self.given:
+            return None
+        self.faults.total["missing-probability"] += max(0, self.lacking - FAULTS_NAMED)
+        for number in self.without[:FAULTS_NAMED] if self.lacking else ():
+            got = "no class probabilities, although other nuclei have them"
+            self.faults.add("missing-probability", f"{self.kind} {number}", got, FOR_ALL_OR_NONE)
+        return np.concatenate(self.rows)
+
+
 class NucleusLists:
     """The nuclei of a file, as they come: outlines or points, never both.
 
@@ -116,6 +225,7 @@ class NucleusLists:
         self.class_id: list[int] = []
         self.source_id: list[Any] = []
         self.probability: list[Any] = []
+        self.class_probabilities = ClassProbabilities(request, kind, self.faults)
         self.numbers: list[int] = []
         self.vertices = 0
         self.points_xy: list[Float64] = [np.empty((0, 2))]
@@ -143,7 +253,14 @@ class NucleusLists:
             return 0
         return class_id
 
-    def add_outline(self, parts: Sequence[list[Any]], class_id: int, source_id: object, probability: object) -> None:
+    def add_outline(
+        self,
+        parts: Sequence[list[Any]],
+        class_id: int,
+        source_id: object,
+        probability: object,
+        class_probabilities: object,
+    ) -> None:
         """A nucleus of one part or more. A part is a list of rings, which are lists of positions; all but the first are
         holes.
 
@@ -163,21 +280,31 @@ class NucleusLists:
                     self.ring_instance.append(instance)
                     self.ring_is_hole.append(is_hole)
                 is_hole = True
-        self.add_nuclei([source_id], class_id, probability)
+        self.add_nuclei([source_id], class_id, probability, class_probabilities)
 
-    def add_points(self, positions: list[Any], class_id: int, source_ids: list[Any], probability: object) -> None:
-        """Nuclei that are points, with the same class and probability."""
+    def add_points(
+        self,
+        positions: list[Any],
+        class_id: int,
+        source_ids: list[Any],
+        probability: object,
+        class_probabilities: object,
+    ) -> None:
+        """Nuclei that are points, with the same class and probabilities."""
         self.rings.append(positions)
         self.ring_number.append(self.number)
-        self.add_nuclei(source_ids, class_id, probability)
+        self.add_nuclei(source_ids, class_id, probability, class_probabilities)
 
-    def add_nuclei(self, source_ids: list[Any], class_id: int, probability: object) -> None:
+    def add_nuclei(
+        self, source_ids: list[Any], class_id: int, probability: object, class_probabilities: object
+    ) -> None:
         count = len(source_ids)
         if len(self.class_id) + count > self.request.limits.instances_per_case:
             self.refuse_number()
         self.source_id += source_ids
         self.class_id += [class_id] * count
         self.probability += [probability] * count
+        self.class_probabilities.add(class_probabilities, count)
         self.numbers += [self.number] * count
 
     def refuse_number(self) -> None:
@@ -205,6 +332,7 @@ class NucleusLists:
         self.ring_size.append(size)
         self.rings.clear()
         self.ring_number.clear()
+        self.class_probabilities.settle(self.numbers)
 
     def note_bad_coordinates(self, bad: Int64, size: Int64, positions: list[Any]) -> None:
         """The faults of vertices (indices in ``positions``) that are no pairs of usable numbers."""
@@ -225,13 +353,17 @@ class NucleusLists:
 
     # --- the whole file ---------------------------------------------------------------------------------------------
 
-    def check(self) -> Float32 | None:
-        """The probability of each nucleus, or None. Raises InputFault with all that is wrong with the file."""
+    def check(self) -> tuple[Float32 | None, Float32 | None]:
+        """The probability of each nucleus, and those of the classes, or None.
+
+        Raises InputFault with all that is wrong with the file.
+        """
         probability = self.read_probabilities()
+        class_probability = self.class_probabilities.array()
         findings = [*self.names.findings(self.request.where), *self.faults.findings()]
         if findings:
             raise InputFault(*findings)
-        return probability
+        return probability, class_probability
 
     def read_probabilities(self) -> Float32 | None:
         values = self.probability
@@ -254,7 +386,7 @@ class NucleusLists:
 
     def outlines(self) -> Outlines:
         """All nuclei as outlines. Raises InputFault with all that is wrong with the file."""
-        probability = self.check()
+        probability, class_probability = self.check()
         return Outlines(
             points_xy=np.concatenate(self.points_xy),
             ring_start=np.concatenate([[0], np.cumsum(np.concatenate(self.ring_size))]),
@@ -263,16 +395,18 @@ class NucleusLists:
             class_id=np.array(self.class_id, np.int16),
             source_id=np.array([*self.source_id, None], object)[:-1],
             probability=probability,
+            class_probability=class_probability,
         )
 
     def points(self) -> Points:
         """All nuclei as points. Raises InputFault with all that is wrong with the file."""
-        probability = self.check()
+        probability, class_probability = self.check()
         return Points(
             points_xy=np.concatenate(self.points_xy),
             class_id=np.array(self.class_id, np.int16),
             source_id=np.array([*self.source_id, None], object)[:-1],
             probability=probability,
+            class_probability=class_probability,
         )
 
 

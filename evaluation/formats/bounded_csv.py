@@ -409,6 +409,35 @@ def unknown_class(place: str, text: str, classes: ClassTable, count: int = 1) ->
     return Finding("unknown-class", place, got, expected, did_you_mean(text, known), count)
 
 
+def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
+    """The columns that are called ``prefix`` and the name or an alias of a class, in the order of the classes.
+
+    Also what is wrong with them: a class with two, or with none; no columns at all if nothing is called so.
+    """
+    by_class: dict[int, int] = {}
+    faults = []
+    for column, name in enumerate(table.names):
+        folded = name.casefold()
+        of_class = folded.removeprefix(prefix).strip() if folded.startswith(prefix) else ""
+        class_id = request.classes.ids.get(of_class, 0) if of_class else 0
+        if class_id > 0 and by_class.setdefault(class_id, column) != column:
+            got = f"two columns of one class, {quote(table.names[by_class[class_id]])} and {quote(name)}"
+            faults.append(Finding("invalid-csv", request.where, got, "one column for each class"))
+    if prefix and not by_class:
+        return [], []
+    missing = [name for class_id, name in enumerate(request.classes.names, start=1) if class_id not in by_class]
+    seen = [name for name in table.names if name]
+    named = []
+    for name in missing[:FAULTS_NAMED]:
+        got = f"no column {quote(prefix + name)} among {listed(seen).replace(' or ', ' and ')}"
+        expected = (
+            f"a column {quote(prefix + '…')} for each class, or for none" if prefix else "a column for each class"
+        )
+        named.append(Finding("missing-column", request.where, got, expected, did_you_mean(prefix + name, seen)))
+    faults += with_rest(named, len(missing))
+    return [by_class[class_id] for class_id in sorted(by_class)], faults
+
+
 def read_classes(table: Table, column: int | None, request: Request) -> tuple[Int16, Bool, list[Finding]]:
     """The class id of each row, int16 (R,), which rows are nuclei, bool (R,), and what is wrong with the classes."""
     if request.file_class or column is None:

@@ -14,26 +14,34 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.errors import InputFault
-from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings import Finding, quote
 from evaluation.formats.bounded import damage_told
-from evaluation.formats.bounded_csv import Table, count_rest, find_case, numbers_of, read_table
+from evaluation.formats.bounded_csv import (
+    CaseRows,
+    Table,
+    class_columns,
+    count_rest,
+    numbers_of,
+    read_table,
+    rows_of_cases,
+)
 from evaluation.formats.bounded_xml import FAULTS_NAMED, with_rest
 from evaluation.formats.request import Request
-from evaluation.model import Case, Int64
+from evaluation.model import Annotations, Case, Collection, Counts, Int64
 
 CASE_COLUMNS = ("case", "image_id", "ImageId", "image", "id")
 LARGEST_COUNT = 10**9
 ROWS_LIMIT = 1_000_000
 
 
-def read_counts_csv(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> dict[str, tuple[int, ...]]:
-    """How many nuclei of each class each case has: by name of the case, in the order of the classes.
+def read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+    """How many nuclei of each class each case has, a part ``Counts`` for each.
 
     A column is a class if its name is one, or an alias; there must be one for every class, and others do not matter.
     Without a column for the case (case, image_id, ImageId, image, id) the rows are the cases in the order of their
-    ``index``, or of ``cases`` if they have none. With it, a case may lack a row; then it is not in the result.
+    ``index``, and all must have one. With it, a case may lack a row; then it is not in the result.
 
-    Raises InputFault: too-large, invalid-csv, missing-column, row-count, unknown-case, duplicate-row, invalid-count.
+    Raises InputFault: too-large, invalid-csv, missing-column, row-count, duplicate-row, invalid-count.
     """
     with damage_told(request.where, "a CSV file"):
         table = read_table(
@@ -42,10 +50,13 @@ def read_counts_csv(stream: BinaryIO, request: Request, cases: Mapping[str, Case
             bytes_limit=request.limits.bytes_per_file,
             rows_limit=max(ROWS_LIMIT, len(cases)),
         )
-        columns = class_columns(table, request)
-        counts = read_counts(table, columns)
-        names = names_of_rows(table, request, cases)
-    return {name: tuple(row) for name, row in zip(names, counts.tolist(), strict=True)}
+        columns, faults = class_columns(table, request)
+        if faults:
+            raise InputFault(*count_rest(faults))
+        rows = case_rows(table, request, cases)
+        counts = read_counts(rows.table, columns)
+    found = {case.name: Annotations((Counts(row),)) for case, row in zip(rows.cases, counts, strict=True)}
+    return Collection(found, rows.unknown)
 
 
 def write_counts_csv(counts: Mapping[str, Sequence[int]], class_names: Sequence[str]) -> bytes:
@@ -59,26 +70,6 @@ def write_counts_csv(counts: Mapping[str, Sequence[int]], class_names: Sequence[
     writer.writerow(["case", *class_names])
     writer.writerows([name, *row] for name, row in counts.items())
     return text.getvalue().encode()
-
-
-def class_columns(table: Table, request: Request) -> list[int]:
-    """The column of each class, in the order of the classes."""
-    by_class: dict[int, int] = {}
-    faults = []
-    for column, name in enumerate(table.names):
-        class_id = request.classes.ids.get(name.casefold(), 0) if name else 0
-        if class_id > 0 and by_class.setdefault(class_id, column) != column:
-            got = f"two columns of one class, {quote(table.names[by_class[class_id]])} and {quote(name)}"
-            faults.append(Finding("invalid-csv", request.where, got, "one column for each class"))
-    for class_id, name in enumerate(request.classes.names, start=1):
-        if class_id not in by_class:
-            seen = [seen for seen in table.names if seen]
-            got = f"no column {quote(name)} among {listed(seen).replace(' or ', ' and ')}"
-            fix = did_you_mean(name, seen)
-            faults.append(Finding("missing-column", request.where, got, "a column for each class", fix))
-    if faults:
-        raise InputFault(*count_rest(faults))
-    return [by_class[class_id] for class_id in range(1, len(request.classes.names) + 1)]
 
 
 def read_counts(table: Table, columns: Sequence[int]) -> Int64:
@@ -99,30 +90,31 @@ def read_counts(table: Table, columns: Sequence[int]) -> Int64:
     return numbers.astype(np.int64)
 
 
-def names_of_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> list[str]:
-    """The name of the case of each row."""
+def case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> CaseRows:
+    """The row of each case. Raises InputFault: row-count, duplicate-row."""
     column = table.find(CASE_COLUMNS)
     if column is None:
         if len(table) != len(cases):
             fix = "If the rows are not in the order of the cases, add a column 'case'."
             expected = f"{len(cases):,}, one for each case, in their order"
             raise InputFault(Finding("row-count", request.where, f"{len(table):,} rows", expected, fix))
-        ordered = list(cases.values())
-        if all(case.index is not None for case in ordered):
-            ordered.sort(key=lambda case: case.index or 0)
-        return [case.name for case in ordered]
-    names: dict[str, int] = {}
-    faults = []
-    for row in range(len(table)):
-        key = table.text(row, column)
-        case = find_case(cases, key)
-        if case is None:
-            got, fix = f"{quote(key)} is not a case of this challenge", "Correct its name, or leave out its row."
-            expected = f"one of the {len(cases):,} cases in cases.csv"
-            faults.append(Finding("unknown-case", table.place(row), got, expected, fix))
-        elif (before := names.setdefault(case.name, row)) != row:
-            got, expected = f"{quote(key)} again, after line {table.line[before]:,}", "one row for each case"
-            faults.append(Finding("duplicate-row", table.place(row), got, expected, "Remove one of them."))
-    if faults:
-        raise InputFault(*count_rest(faults))
-    return list(names)
+        if any(case.index is None for case in cases.values()):
+            got = "no column for the case, and cases of the challenge without an index"
+            raise InputFault(Finding("missing-column", request.where, got, "a column 'case'", "Add it."))
+        ordered = sorted(cases.values(), key=lambda case: case.index or 0)
+        return CaseRows(table, tuple(ordered), np.arange(len(table)), {})
+    rows = rows_of_cases(table, column, cases)
+    again = np.flatnonzero(np.diff(rows.case_of_row, prepend=-1) == 0)
+    if len(again):
+        named = [
+            Finding(
+                "duplicate-row",
+                rows.table.place(row),
+                f"{quote(rows.table.text(row, column))} again, after line {rows.table.line[row - 1]:,}",
+                "one row for each case",
+                "Remove one of them.",
+            )
+            for row in again[:FAULTS_NAMED].tolist()
+        ]
+        raise InputFault(*with_rest(named, len(again)))
+    return rows

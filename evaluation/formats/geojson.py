@@ -70,7 +70,8 @@ def read_geojson(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     - The class is ``properties.classification``, or its ``name``, or its ``names`` joined by ": ". Without one,
       ``properties.objectType`` is the class if it is the name of one.
     - The probability is the first of probability, score, confidence in ``properties``, or the measurement of this name
-      or of the name "Detection probability".
+      or of the name "Detection probability". ``class_probabilities`` in ``properties`` is an object with a number for
+      each class; no software is known that writes such numbers, so this is the only place.
     - ``source_id`` is the feature's id, or the name in its properties, or its position in the file, from 1; points of
       a MultiPoint have "/1", "/2", … behind it. The ids of QuPath 0.2, which are types, do not count.
     - Rings close by themselves; a last vertex that repeats the first is dropped.
@@ -159,13 +160,13 @@ class FeatureReader:
             return children
         class_id = self.nuclei.class_of(name)
         source_id = self.source_id(item, properties)
-        probability = probability_in(properties)
+        probabilities = probability_in(properties), properties.get("class_probabilities")
         if self.of_points:
             several = geometry["type"] != "Point"
             ids = [f"{source_id}/{index}" for index in range(1, len(points) + 1)] if several else [source_id]
-            self.nuclei.add_points(points, class_id, ids, probability)
+            self.nuclei.add_points(points, class_id, ids, *probabilities)
         else:
-            self.nuclei.add_outline(outlines, class_id, source_id, probability)
+            self.nuclei.add_outline(outlines, class_id, source_id, *probabilities)
         return children
 
     def class_name(self, properties: dict[str, Any]) -> Any:
@@ -275,8 +276,8 @@ def write_geojson(outlines: Outlines, class_names: Sequence[str], colours: Seque
     Coordinates are written as they are: QuPath counts from the corner of the first pixel. Rings are closed, holes come
     after the part around them (the smallest one that contains their first vertex, else the first), and rings of one or
     two vertices repeat the last one, since a ring must have four positions. Nuclei without a vertex are left out.
-    ``source_id`` becomes the id, the probability the measurement "Probability". The same outlines give the same bytes.
-    Raises ValueError for ids of classes without a name.
+    ``source_id`` becomes the id, the probability the measurement "Probability", the class probabilities a property. The
+    same outlines give the same bytes. Raises ValueError for ids of classes without a name.
     """
     rings = closed_rings(outlines.points_xy, outlines.ring_start)
     first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1)).tolist()
@@ -294,6 +295,9 @@ def write_geojson(outlines: Outlines, class_names: Sequence[str], colours: Seque
                 properties["classification"]["color"] = list(bytes.fromhex(colour[1:]))
         if probability[index] is not None:
             properties["measurements"] = {"Probability": probability[index]}
+        if outlines.class_probability is not None:
+            row = probabilities_of(outlines.class_probability[index], len(class_names))
+            properties["class_probabilities"] = dict(zip(class_names, row, strict=False))
         several = len(parts) > 1
         geometry = {"type": "MultiPolygon" if several else "Polygon", "coordinates": parts if several else parts[0]}
         identity = str(outlines.source_id[index])

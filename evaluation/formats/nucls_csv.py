@@ -33,6 +33,7 @@ from evaluation.formats.bounded_csv import (
     rows_limit,
 )
 from evaluation.formats.bounded_xml import FAULTS_NAMED, with_rest
+from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Float64, Int64, Outlines
 
@@ -44,8 +45,11 @@ def read_nucls_csv(stream: BinaryIO, request: Request, case: Case) -> Annotation
     """The outlines of a NuCLS file, one for each row; the class is in the column ``class_column`` of the rules.
 
     A rectangle without vertices has the corners of xmin, ymin, xmax, ymax. ``source_id`` is the line of a row, from 1.
-    Predictions may have a column probability, score or confidence. Raises InputFault: too-large, invalid-csv,
-    missing-column, unknown-class, unsupported-shape, invalid-coordinate, invalid-probability, missing-probability.
+    Predictions may have a column probability, score or confidence, and columns probability_<class>; with these they
+    need no class, and have the most probable one (of equal ones the earlier).
+
+    Raises InputFault: too-large, invalid-csv, missing-column, unknown-class, unsupported-shape, invalid-coordinate,
+    invalid-probability, missing-probability.
     """
     with damage_told(request.where, "a CSV file"):
         table = read_table(
@@ -54,23 +58,29 @@ def read_nucls_csv(stream: BinaryIO, request: Request, case: Case) -> Annotation
             bytes_limit=request.limits.bytes_per_file,
             rows_limit=rows_limit(request, 1),
         )
-        class_column = None
-        if not request.file_class and request.rules.class_column is not None:
-            class_column = table.need(request.rules.class_column)
+        of_rules = request.rules.class_column
+        class_column = None if of_rules is None else table.find([of_rules])
         class_id, kept, faults = read_classes(table, class_column, request)
-        table = table.take(kept)
+        table, class_id = table.take(kept), class_id[kept]
         shapes = read_shapes(table, request)
         probability, wrong_probabilities = read_probabilities(table)
-    if faults := [*faults, *shapes.faults, *wrong_probabilities]:
+        class_probability, wrong_of_classes = read_class_probabilities(table, request)
+        if class_column is None and not request.file_class:
+            if class_probability is not None:
+                class_id = most_probable(class_probability)
+            elif of_rules is not None and not wrong_of_classes:
+                table.need(of_rules)
+    if faults := [*faults, *shapes.faults, *wrong_probabilities, *wrong_of_classes]:
         raise InputFault(*faults)
     outlines = Outlines(
         points_xy=shapes.points_xy,
         ring_start=np.concatenate([[0], np.cumsum(shapes.count)]),
         ring_instance=np.arange(len(table), dtype=np.int32),
         ring_is_hole=np.zeros(len(table), np.bool_),
-        class_id=class_id[kept],
+        class_id=class_id,
         source_id=table.line.astype(object),
         probability=probability,
+        class_probability=class_probability,
     )
     return Annotations((outlines,))
 

@@ -25,6 +25,7 @@ from evaluation.formats.bounded_csv import (
     rows_limit,
     rows_of_cases,
 )
+from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Collection, Float64, Points
 
@@ -40,6 +41,8 @@ def read_points_csv(stream: BinaryIO, request: Request, case: Case) -> Annotatio
                  no nucleus, but its case is mentioned
     class        in the first of the columns class, cell_type, label and type, by name or number
     probability  in the first of the columns probability, score and confidence
+    probability_<class>  the probability of each class, one column for every class or none. Without a column for the
+                 class a point has the most probable one, of equal ones the earlier in the challenge
 
     ``source_id`` is the line of a point, from 1. Raises InputFault: too-large, invalid-csv, missing-column, other-case,
     unknown-class, invalid-coordinate, invalid-probability, missing-probability.
@@ -89,18 +92,27 @@ def points_of(table: Table, request: Request, spacing_um: Float64) -> tuple[Poin
     x, y = table.need("x", fix=NO_HEADER), table.need("y", fix=NO_HEADER)
     is_nucleus: Bool = (table.stop[:, x] > table.start[:, x]) | (table.stop[:, y] > table.start[:, y])
     table = table.take(is_nucleus)
-    class_id, kept, faults = read_classes(table, table.find(CLASS_COLUMNS), request)
-    table = table.take(kept)
+    class_column = table.find(CLASS_COLUMNS)
+    class_id, kept, faults = read_classes(table, class_column, request)
+    table, class_id = table.take(kept), class_id[kept]
     is_nucleus[is_nucleus] = kept
     um_per_unit = UM_PER_UNIT.get(request.rules.units or "px")
     scale = () if um_per_unit is None else (um_per_unit, spacing_um[is_nucleus])
     points_xy, wrong_points = read_coordinates(table, (x, y), *scale)
     probability, wrong_probabilities = read_probabilities(table)
-    if faults := [*faults, *wrong_points, *wrong_probabilities]:
+    class_probability, wrong_of_classes = read_class_probabilities(table, request)
+    if faults := [*faults, *wrong_points, *wrong_probabilities, *wrong_of_classes]:
         raise InputFault(*faults)
-    return Points(points_xy, class_id[kept], table.line.astype(object), probability), is_nucleus
+    if class_column is None and not request.file_class and class_probability is not None:
+        class_id = most_probable(class_probability)
+    return Points(points_xy, class_id, table.line.astype(object), probability, class_probability), is_nucleus
 
 
 def select_points(points: Points, rows: slice) -> Points:
-    probability = None if points.probability is None else points.probability[rows]
-    return Points(points.points_xy[rows], points.class_id[rows], points.source_id[rows], probability)
+    return Points(
+        points.points_xy[rows],
+        points.class_id[rows],
+        points.source_id[rows],
+        None if points.probability is None else points.probability[rows],
+        None if points.class_probability is None else points.class_probability[rows],
+    )

@@ -6,7 +6,7 @@
         {"name": "…", "point": [x, y, z], "probability": 0.9}]}
 
 Only ``point``, ``name`` and ``probability`` are looked at; ``z`` may be missing. The schema is that of
-grand-challenge.org (grandchallenge/components/schemas.py).
+grand-challenge.org (grandchallenge/components/schemas.py). ``class_probabilities`` are as in "Multiple polygons".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from evaluation.formats.annotation_lists import (
 )
 from evaluation.formats.bounded_json import read_records
 from evaluation.formats.bounded_xml import memory_told
-from evaluation.formats.polygons_json import VERSION, in_plane, items_of, named
+from evaluation.formats.polygons_json import CLASS_PROBABILITIES, VERSION, in_plane, items_of, named
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Points
 
@@ -57,7 +57,8 @@ def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotati
                     name = None
                 if nuclei.names.look_up(name) != SKIPPED:
                     class_id = nuclei.class_of(name)
-                    nuclei.add_points([point["point"]], class_id, [nuclei.number], point.get("probability"))
+                    probabilities = point.get("probability"), point.get(CLASS_PROBABILITIES)
+                    nuclei.add_points([point["point"]], class_id, [nuclei.number], *probabilities)
             nuclei.settle()
         return Annotations((nuclei.points(),))
 
@@ -67,7 +68,8 @@ def write_points_json(points: Points, class_names: Sequence[str]) -> bytes:
 
     class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
 
-    Raises ValueError for ids of classes without a name.
+    Class probabilities are left out, since the platform's schema refuses them. Raises ValueError for ids of classes
+    without a name.
     """
     probability = probabilities_of(points.probability, len(points))
     items = [

@@ -7,7 +7,9 @@
          "probability": 0.9}]}
 
 Only ``path_points``, ``name`` and ``probability`` are looked at; ``z`` may be missing. The schema is that of
-grand-challenge.org (grandchallenge/components/schemas.py).
+grand-challenge.org (grandchallenge/components/schemas.py). It allows no further keys.
+``class_probabilities``, an object with a number for each class by its name, is read all the same: from uploads, and
+from outputs of another kind.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from evaluation.model import Annotations, Case, Float64, Outlines
 
 VERSION = {"major": 1, "minor": 0}
 PLANE = 0.5
+CLASS_PROBABILITIES = "class_probabilities"
 
 
 def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
@@ -60,7 +63,8 @@ def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annota
                     continue
                 name = polygon.get("name")
                 if nuclei.names.look_up(name) != SKIPPED:
-                    nuclei.add_outline([[path]], nuclei.class_of(name), nuclei.number, polygon.get("probability"))
+                    probabilities = polygon.get("probability"), polygon.get(CLASS_PROBABILITIES)
+                    nuclei.add_outline([[path]], nuclei.class_of(name), nuclei.number, *probabilities)
             nuclei.settle()
         return Annotations((nuclei.outlines(),))
 
@@ -92,8 +96,9 @@ def write_polygons_json(
 
     class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
 
-    Nuclei without a vertex are left out. The format has neither holes nor several parts: raises InputFault
-    ("unsupported-shape") for them, and ValueError for ids of classes without a name.
+    Nuclei without a vertex are left out; so are class probabilities, since the platform's schema refuses them. The
+    format has neither holes nor several parts: raises InputFault ("unsupported-shape") for them, and ValueError for ids
+    of classes without a name.
     """
     faults = Faults(where or quote(name))
     first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import expand, overlaps
+from evaluation.intervals import expand
 from evaluation.model import Bool, BorderRule, Boundaries, Instances, Int32, Int64
 
 
@@ -52,19 +52,17 @@ class RunsByInstance:
 def runs_by_instance(instances: Instances) -> RunsByInstance:
     """Sort the runs by instance."""
     height, width = instances.shape_yx
-    size = height * width + 1
     counts = np.bincount(instances.run_instance, minlength=len(instances))
-    stop = instances.run_instance.astype(np.int64)
-    stop *= size
+    stop = instances.run_instance * np.int64(height * width)
     start = instances.run_start + stop
     stop += instances.run_stop
     start.sort()
     stop.sort()
-    start -= np.repeat(np.arange(len(instances)) * size, counts)
-    stop -= np.repeat(np.arange(len(instances)) * size, counts)
     row = start // max(width, 1)
-    start -= row * width
-    stop -= row * width
+    before = row * width
+    start -= before
+    stop -= before
+    row -= np.repeat(np.arange(len(instances)) * height, counts)
     return RunsByInstance(
         instances.shape_yx,
         row.astype(np.int32),
@@ -79,7 +77,7 @@ def boundaries_of(
 ) -> Boundaries:
     """``instance_boundaries`` of runs that are sorted by instance already."""
     runs = choose_runs(by_instance, chosen)
-    crowded = has_crowded_rows(runs, len(chosen))
+    crowded = crowded_entries(runs, len(chosen))[runs.entry]
     found = [
         find(select_runs(runs, kind), border)
         for kind, find in ((~crowded, boundary_of_lonely), (crowded, boundary_of_any))
@@ -93,9 +91,14 @@ def boundaries_of(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChosenRuns:
-    """Runs of the chosen instances: entry (place among the chosen), row, begin and end of each; all (R,), sorted."""
+    """Runs of the chosen instances: entry (place among the chosen), row, begin and end of each; all (R,), sorted.
+
+    shape_yx   of the largest image
+    images_yx  int32 (K, 2), of the image of each entry
+    """
 
     shape_yx: tuple[int, int]
+    images_yx: Int32
     entry: Int64
     row: Int32
     begin: Int32
@@ -110,31 +113,53 @@ class ChosenRuns:
         begin, end = self.begin + np.int32(1), self.end - np.int32(1)
         if border == "open":
             begin -= self.begin == 0
-            end += self.end == self.shape_yx[1]
+            end += self.at_right_edge()
         return begin, end
+
+    def at_right_edge(self) -> Bool:
+        """Which runs end where their image does, bool (R,)."""
+        return np.asarray(self.end == self.images_yx[self.entry, 1])
 
 
 def choose_runs(by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]]) -> ChosenRuns:
     first, last = by_instance.bound[chosen], by_instance.bound[chosen + 1]
     runs = expand(first, last)
     entry = np.repeat(np.arange(len(chosen)), last - first)
+    images_yx = np.broadcast_to(np.array(by_instance.shape_yx, np.int32), (len(chosen), 2))
+    columns = (by_instance.row[runs], by_instance.begin[runs], by_instance.end[runs])
+    return ChosenRuns(by_instance.shape_yx, images_yx, entry, *columns)
+
+
+def join_runs(parts: Sequence[ChosenRuns]) -> ChosenRuns:
+    """Runs that were chosen in several images, as entries of one list; at least one image."""
+    if len(parts) == 1:
+        return parts[0]
+    images_yx = np.concatenate([part.images_yx for part in parts])
+    first = np.cumsum([0, *(len(part.images_yx) for part in parts)])
+    height, width = np.max([part.shape_yx for part in parts], axis=0).tolist()
     return ChosenRuns(
-        by_instance.shape_yx, entry, by_instance.row[runs], by_instance.begin[runs], by_instance.end[runs]
+        (height, width),
+        images_yx,
+        np.concatenate([part.entry + offset for part, offset in zip(parts, first[:-1], strict=True)]),
+        np.concatenate([part.row for part in parts]),
+        np.concatenate([part.begin for part in parts]),
+        np.concatenate([part.end for part in parts]),
     )
 
 
 def select_runs(runs: ChosenRuns, wanted: Bool) -> ChosenRuns:
     if wanted.all():
         return runs
-    return ChosenRuns(runs.shape_yx, runs.entry[wanted], runs.row[wanted], runs.begin[wanted], runs.end[wanted])
+    columns = (runs.entry[wanted], runs.row[wanted], runs.begin[wanted], runs.end[wanted])
+    return ChosenRuns(runs.shape_yx, runs.images_yx, *columns)
 
 
-def has_crowded_rows(runs: ChosenRuns, entries: int) -> Bool:
-    """Which runs belong to an instance that has two runs in one row."""
+def crowded_entries(runs: ChosenRuns, entries: int) -> Bool:
+    """Which entries have two runs in one row, bool (K,)."""
     same = (runs.row[1:] == runs.row[:-1]) & (runs.entry[1:] == runs.entry[:-1])
     crowded = np.zeros(entries, np.bool_)
     crowded[runs.entry[1:][same]] = True
-    return np.asarray(crowded[runs.entry])
+    return crowded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,22 +173,8 @@ class Pieces:
 
 
 def boundary_of_lonely(runs: ChosenRuns, border: BorderRule) -> Pieces:
-    """Boundary of instances with one run a row: elementwise, without any search.
-
-    A pixel inside its run is interior if the run above and the run below cover it.
-    """
-    height = runs.shape_yx[0]
-    begin, end = runs.inner(border)
-    line = runs.line()
-    follows = line[1:] - line[:-1] == 1  # run i + 1 lies right below run i
-    for here, there, edge in ((np.s_[1:], np.s_[:-1], 0), (np.s_[:-1], np.s_[1:], height - 1)):
-        bare = np.ones(len(begin), np.bool_)
-        bare[here] = ~follows
-        np.maximum(begin[here], runs.begin[there], out=begin[here], where=follows)
-        np.minimum(end[here], runs.end[there], out=end[here], where=follows)
-        if border == "open":
-            bare &= runs.row != edge
-        end[bare] = runs.begin[bare]
+    """Boundary of instances with one run a row: elementwise, without any search."""
+    begin, end = between_neighbours(runs, runs.inner(border), (runs.begin, runs.end), border)
     none = begin >= end
     begin[none] = end[none] = runs.begin[none]
     return Pieces(
@@ -174,6 +185,29 @@ def boundary_of_lonely(runs: ChosenRuns, border: BorderRule) -> Pieces:
     )
 
 
+def between_neighbours(
+    runs: ChosenRuns, inner: tuple[Int32, Int32], cover: tuple[Int32, Int32], border: BorderRule
+) -> tuple[Int32, Int32]:
+    """What of ``inner`` is under ``cover`` one row above and one row below, for instances with one run a row.
+
+    Both give a beginning and an end for each run; where the end is not behind the beginning, nothing is left.
+    """
+    begin, end = inner[0].copy(), inner[1].copy()
+    line = runs.line()
+    first = np.flatnonzero(np.diff(line, prepend=line[:1] - 2) != 1)  # runs without a run right above
+    last = np.flatnonzero(np.diff(line, append=line[-1:] + 2) != 1)  # runs without a run right below
+    bottom = runs.images_yx[runs.entry[last], 0] - 1
+    sides = ((np.s_[1:], np.s_[:-1], first, 0), (np.s_[:-1], np.s_[1:], last, bottom))
+    for here, there, bare, edge in sides:
+        bare_begin, bare_end = begin[bare], end[bare]
+        np.maximum(begin[here], cover[0][there], out=begin[here])
+        np.minimum(end[here], cover[1][there], out=end[here])
+        begin[bare] = bare_begin
+        goes_on = (runs.row[bare] == edge) & (border == "open")
+        end[bare] = np.where(goes_on, bare_end, bare_begin)
+    return begin, end
+
+
 def boundary_of_any(runs: ChosenRuns, border: BorderRule) -> Pieces:
     """Boundary of any instances, by intersecting each with itself moved up and down by a row.
 
@@ -182,31 +216,57 @@ def boundary_of_any(runs: ChosenRuns, border: BorderRule) -> Pieces:
     height, width = runs.shape_yx
     base = runs.line() * width
     start, stop = base + runs.begin, base + runs.end
-    above, below = (start + width, stop + width), (start - width, stop - width)
-    if border == "open":
-        above, below = (
-            with_edge(above, start, stop, runs.row == 0),
-            with_edge(below, start, stop, runs.row == height - 1),
-        )
     begin, end = runs.inner(border)
     kept = begin < end
-    inner = overlaps((base + begin)[kept], (base + end)[kept], *above)[2:]
-    inner_start, inner_stop = overlaps(*inner, *below)[2:]
-    # Instance minus interior: its starts and the interior's stops alternate with its stops and the interior's starts.
-    start = np.sort(np.concatenate([start, inner_stop]))
-    stop = np.sort(np.concatenate([stop, inner_start]))
-    some = start < stop
-    start, stop = start[some], stop[some]
+    inner = between_rows(((base + begin)[kept], (base + end)[kept]), (start, stop), runs, border)
+    start, stop = without(start, stop, *inner)
     entry, row = np.divmod(start // width, height + 2)
     base = (start // width) * width
     return Pieces(entry, row.astype(np.int32), (start - base).astype(np.int32), (stop - base).astype(np.int32))
 
 
-def with_edge(cover: tuple[Int64, Int64], start: Int64, stop: Int64, at_edge: Bool) -> tuple[Int64, Int64]:
-    """Add the runs on an open edge of the image to the runs that lie beside them: beyond the edge is not outside."""
-    if not at_edge.any():
-        return cover
-    return np.sort(np.concatenate([cover[0], start[at_edge]])), np.sort(np.concatenate([cover[1], stop[at_edge]]))
+def between_rows(
+    inner: tuple[Int64, Int64], cover: tuple[Int64, Int64], runs: ChosenRuns, border: BorderRule
+) -> tuple[Int64, Int64]:
+    """What of ``inner`` is under ``cover`` one row above and one row below; starts and stops on the number line.
+
+    Beyond an open edge of the image the rows on the edge go on.
+    """
+    height, width = runs.shape_yx
+    start, stop = cover
+    starts, stops = [inner[0], start + width, start - width], [inner[1], stop + width, stop - width]
+    if border == "open":
+        entry, row = np.divmod(start // width, height + 2)
+        for at_edge in (row == 0, row == runs.images_yx[entry, 0] - 1):
+            starts.append(start[at_edge])
+            stops.append(stop[at_edge])
+    return covered_by_all(starts, stops, 3)
+
+
+def covered_by_all(starts: Sequence[Int64], stops: Sequence[Int64], covers: int) -> tuple[Int64, Int64]:
+    """What lies under each of several covers, given as intervals in any order; those of one cover do not overlap.
+
+    Behind the t-th stop and before the next, all covers lie on one another from the start number ``t + covers`` on.
+    """
+    start, stop = merged(starts)[covers - 1 :], merged(stops)
+    stop = stop[: len(start)]
+    some = start < stop
+    return start[some], stop[some]
+
+
+def without(start: Int64, stop: Int64, inner_start: Int64, inner_stop: Int64) -> tuple[Int64, Int64]:
+    """The intervals without others that lie inside them.
+
+    Starts of the intervals and stops of the others alternate with stops of the intervals and starts of the others.
+    """
+    start, stop = merged([start, inner_stop]), merged([stop, inner_start])
+    some = start < stop
+    return start[some], stop[some]
+
+
+def merged(lists: Sequence[Int64]) -> Int64:
+    """Several ascending lists as one; a stable sort merges them in one go."""
+    return np.sort(np.concatenate(lists), kind="stable")
 
 
 def points_of_pieces(found: list[Pieces], entries: int) -> Boundaries:

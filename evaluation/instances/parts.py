@@ -13,7 +13,19 @@ from evaluation.errors import InputFault
 from evaluation.findings import Finding
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.rasterise import cover_outlines, placed_vertices, settle_vanished
-from evaluation.model import Bool, Float64, Instances, OriginRule, Outlines, Part, Points, VanishedRule, VerticesRule
+from evaluation.model import (
+    Bool,
+    Float32,
+    Float64,
+    Instances,
+    LabelImage,
+    OriginRule,
+    Outlines,
+    Part,
+    Points,
+    VanishedRule,
+    VerticesRule,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +59,8 @@ def convert_parts(
     where                       the file, for messages
 
     Ids of label images that come from several files are told apart by the name of the file. The probability of the
-    instances is None if a part has none. Raises InputFault as ``rasterise_outlines`` does, and for points beside
-    outlines.
+    instances is None if a part with nuclei has none; so are their class probabilities. Raises InputFault as
+    ``rasterise_outlines`` does, and for points beside outlines; ValueError for counts, which lie nowhere.
     """
     several = len(parts) > 1
     converted: list[Instances] = []
@@ -72,8 +84,10 @@ def convert_parts(
             outside += int((~lies_in_image(converted[-1].centroids_yx()[:, ::-1], shape_yx)).sum())
         elif isinstance(part, Instances):
             converted.append(part)
-        else:
+        elif isinstance(part, LabelImage):
             converted.append(instances_from_label_image(part, with_source=several))
+        else:
+            raise ValueError("counts are no instances")
         classes.append(part.class_id if isinstance(part, Outlines) else converted[-1].class_id)
     ignored = sum(int((class_id < 0).sum()) for class_id in classes)
     are_points = [part.point_yx is not None for part in converted]
@@ -111,6 +125,7 @@ def instances_from_points(points: Points, shape_yx: tuple[int, int], *, origin: 
         run_instance=np.empty(0, np.int32),
         probability=points.probability,
         point_yx=placed[:, ::-1],
+        class_probability=points.class_probability,
     )
 
 
@@ -122,7 +137,6 @@ def join_instances(parts: Sequence[Instances], shape_yx: tuple[int, int]) -> Ins
     start = joined([part.run_start for part in parts], np.int64)
     order = np.argsort(start, kind="stable")
     instance = [part.run_instance + np.int32(offset) for part, offset in zip(parts, offsets[:-1], strict=True)]
-    probability = [part.probability for part in parts if part.probability is not None]
     points = [part.point_yx for part in parts if part.point_yx is not None]
     return Instances(
         shape_yx=shape_yx,
@@ -131,9 +145,16 @@ def join_instances(parts: Sequence[Instances], shape_yx: tuple[int, int]) -> Ins
         run_start=start[order],
         run_stop=joined([part.run_stop for part in parts], np.int64)[order],
         run_instance=joined(instance, np.int32)[order],
-        probability=np.concatenate(probability) if parts and len(probability) == len(parts) else None,
+        probability=joined_or_none([part.probability for part in parts if len(part)]),
         point_yx=np.concatenate(points) if parts and len(points) == len(parts) else None,
+        class_probability=joined_or_none([part.class_probability for part in parts if len(part)]),
     )
+
+
+def joined_or_none(arrays: Sequence[Float32 | None]) -> Float32 | None:
+    """Arrays one after the other; None if there are none, or if one of them is None."""
+    given = [array for array in arrays if array is not None]
+    return np.concatenate(given) if given and len(given) == len(arrays) else None
 
 
 def joined(arrays: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

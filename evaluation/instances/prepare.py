@@ -17,6 +17,7 @@ from evaluation.model import (
     Bool,
     IgnorePolicy,
     Instances,
+    Int64,
     OriginRule,
     Outlines,
     OverlapRule,
@@ -38,6 +39,7 @@ class PreparedReference:
     report     what happened on the way; None for points
     outside    number of annotations that lie wholly outside the image, of all that there are (``annotations``)
     findings   the warnings of the reader
+    class_counts  nuclei of each class, int64 (C,), where nothing else is known of them; None: count the instances
     """
 
     instances: Instances
@@ -46,6 +48,7 @@ class PreparedReference:
     outside: int = 0
     annotations: int = 0
     findings: tuple[Finding, ...] = ()
+    class_counts: Int64 | None = None
 
 
 def prepare_reference(

@@ -147,6 +147,7 @@ def cover_outlines(
         run_stop=rings.stop[order],
         run_instance=instance[order],
         probability=outlines.probability,
+        class_probability=outlines.class_probability,
     )
 
 

@@ -135,6 +135,7 @@ def select_instances(instances: Instances, kept: Bool) -> Instances:
         run_instance=index[instances.run_instance[runs]],
         probability=None if instances.probability is None else instances.probability[kept],
         point_yx=None if instances.point_yx is None else instances.point_yx[kept],
+        class_probability=None if instances.class_probability is None else instances.class_probability[kept],
     )
 
 

@@ -48,6 +48,7 @@ def trace_outlines(instances: Instances) -> Outlines:
         class_id=instances.class_id,
         source_id=instances.source_id,
         probability=instances.probability,
+        class_probability=instances.class_probability,
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.matching.order import position_rank
-from evaluation.matching.pairs import candidate_pairs, take_matches
+from evaluation.matching.best_iou import best_of_each_prediction, best_of_each_reference
+from evaluation.matching.pairs import candidate_pairs
 from evaluation.model import Bool, Instances, Int32, Int64, Matches, OverlapTable
 
 
@@ -19,20 +19,10 @@ def match_best_iou_centroid_inside(
     others stay unmatched. Ties: the instance that comes first.
     Foucart, Debeir, Decaestecker, "lessons from MoNuSAC 2020", section 3.2.1.
     """
-    rows = candidate_pairs(table, reference, prediction, class_aware)
-    iou = table.intersection_px / table.union_px()  # equal fractions give equal floats
-    prediction_rank = position_rank(prediction, table.prediction_area_px)
-    reference_rank = position_rank(reference, table.reference_area_px)
-
-    order = rows[np.lexsort((prediction_rank[table.prediction_index[rows]], -iou[rows], table.reference_index[rows]))]
-    best = order[first_of_each(table.reference_index[order])]
-    best = best[centroid_inside(reference, prediction, table.reference_index[best], table.prediction_index[best])]
-    order = best[np.lexsort((reference_rank[table.reference_index[best]], -iou[best], table.prediction_index[best]))]
-    return take_matches(table, order[first_of_each(table.prediction_index[order])])
-
-
-def first_of_each(sorted_keys: Int32) -> Bool:
-    return np.asarray(np.append(True, sorted_keys[1:] != sorted_keys[:-1])[: len(sorted_keys)])
+    pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
+    best = best_of_each_reference(pairs, prediction)
+    inside = centroid_inside(reference, prediction, pairs.reference_index[best], pairs.prediction_index[best])
+    return pairs.matches(best_of_each_prediction(pairs, best[inside], reference))
 
 
 def centroid_inside(

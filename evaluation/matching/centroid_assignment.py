@@ -1,16 +1,35 @@
-"""Matching rule ``centroid_assignment``: the most pairs within a radius, and among those the least total distance."""
+"""Matching rule ``centroid_assignment``: the optimal assignment of centroids, within a radius or cut off by it."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
+from scipy.spatial.distance import cdist
 
-from evaluation.matching.distances import ClosePairs, close_pairs
+from evaluation.matching.assignment import best_assignment
+from evaluation.matching.distances import ClosePairs, centroid_places, check_radius, close_centroids, squared_distances
 from evaluation.model import Float64, Instances, Int64, Matches, OverlapTable
 
-DENSE_ENTRIES = 1 << 14  # groups with a larger table of all pairs are solved without it
+MOST_PAIRS = 30_000_000  # in a table of all against all: 240 MB, some 2 s
+
+Cutoff = Literal["before", "after"]
+
+
+class TooManyPairs(ValueError):
+    """A table of all pairs would take too much memory.
+
+    references, predictions  how many nuclei it would hold
+    """
+
+    def __init__(self, references: int, predictions: int) -> None:
+        super().__init__(references, predictions)
+        self.references, self.predictions = references, predictions
+
+    def __str__(self) -> str:
+        pairs = self.references * self.predictions
+        return f"{self.references:,} x {self.predictions:,} nuclei are {pairs:,} pairs; at most {MOST_PAIRS:,}"
 
 
 def match_centroid_assignment(
@@ -19,14 +38,23 @@ def match_centroid_assignment(
     *,
     radius_px: float,
     class_aware: bool,
+    cutoff: Cutoff = "before",
     table: OverlapTable | None = None,
 ) -> Matches:
-    """The optimal assignment of pairs with a distance of at most ``radius_px``: the most pairs, then the least total.
+    """The optimal assignment of pairs with a distance of at most ``radius_px``.
 
-    The distance is that of the centroids, or of the points. Of several optimal assignments it is the same for any
-    order and ids of the instances, since points are compared in the order of y, x and class, others in that of their
-    first pixels. ``table`` is the overlap table, if there is one already; points need none.
-    Raises ValueError if the radius is negative or not finite.
+    The distance is that of the centroids, or of the points.
+
+    cutoff   "before": pairs beyond the radius are no candidates; of the others the most pairs are taken, then the least
+             total distance. "after": as many pairs as the smaller side has nuclei, whatever their distance, with the
+             least total distance; then those beyond the radius are dropped, as in HoVer-Net (Graham et al., Medical
+             Image Analysis 58, 2019)
+    table    the overlap table, if there is one already; points need none
+
+    Of several optimal assignments it is the same for any order and ids of the instances, since these are compared in
+    the order of their positions. "after" holds a table of all pairs, of each class if ``class_aware``.
+    Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` for a table of more than
+    ``MOST_PAIRS``.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> reference = instances_from_labels(np.array([[1, 0, 0, 2, 0, 0]]))
@@ -34,56 +62,55 @@ def match_centroid_assignment(
     >>> matches = match_centroid_assignment(reference, prediction, radius_px=2, class_aware=False)
     >>> matches.reference_index.tolist(), matches.prediction_index.tolist()
     ([0, 1], [0, 1])
+
+    Each nucleus of the reference has a prediction 2 px away, 4 px in total. If 2 takes 7, which is where it is, 1 and 9
+    are left with 2.83 px: less in total, and beyond the radius.
+
+    >>> reference = instances_from_labels(np.array([[1, 0, 2], [0, 0, 0], [0, 0, 0]]))
+    >>> prediction = instances_from_labels(np.array([[0, 0, 7], [0, 0, 0], [0, 0, 9]]))
+    >>> for cutoff in ("before", "after"):
+    ...     matches = match_centroid_assignment(
+    ...         reference, prediction, radius_px=2, class_aware=False, cutoff=cutoff
+    ...     )
+    ...     matches.reference_index.tolist(), matches.prediction_index.tolist()
+    ([0, 1], [0, 1])
+    ([1], [0])
     """
-    pairs = close_pairs(reference, prediction, radius_px=radius_px, class_aware=class_aware)
-    chosen = np.concatenate([np.empty(0, np.int64), *(best_of_group(pairs, group) for group in rival_groups(pairs))])
-    return pairs.matches(chosen, reference, prediction, table)
+    if cutoff == "after":
+        check_radius(radius_px)
+        pairs = assign_all(reference, prediction, class_aware=class_aware)
+        kept = pairs.closeness <= radius_px * radius_px
+    else:
+        pairs = close_centroids(reference, prediction, radius_px=radius_px, class_aware=class_aware)
+        kept = best_assignment(pairs.reference, pairs.prediction, -np.sqrt(pairs.closeness), most_pairs=True)
+    return pairs.matches(kept, reference, prediction, table)
 
 
-def rival_groups(pairs: ClosePairs) -> list[Int64]:
-    """The pairs that compete with each other, directly or through others; those without a rival in one group."""
-    references, predictions = len(pairs.reference_order), len(pairs.prediction_order)
-    if len(pairs.reference) == 0:
-        return []
-    nodes = references + predictions
-    edges = coo_array((np.ones(len(pairs.reference)), (pairs.reference, references + pairs.prediction)), (nodes, nodes))
-    group = connected_components(edges, directed=False)[1][pairs.reference]
-    size = np.bincount(group)[group]
-    order = np.lexsort((pairs.prediction, pairs.reference, np.where(size == 1, -1, group)))
-    key = np.where(size == 1, -1, group)[order]
-    return np.split(order, np.flatnonzero(np.diff(key)) + 1)
+def assign_all(reference: Instances, prediction: Instances, *, class_aware: bool) -> ClosePairs:
+    """As many pairs as the smaller side has nuclei, of each class if ``class_aware``, with the least total distance."""
+    left, right = sides = centroid_places(reference), centroid_places(prediction)
+    parts = [(np.arange(len(left.index)), np.arange(len(right.index)))]
+    if class_aware:
+        classes = np.intersect1d(left.class_id, right.class_id).tolist()
+        parts = [(np.flatnonzero(left.class_id == c), np.flatnonzero(right.class_id == c)) for c in classes]
+    found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    for one, other in parts:
+        if len(one) * len(other) > MOST_PAIRS:
+            raise TooManyPairs(len(one), len(other))
+        row, column = least_total(left.at[one], right.at[other])
+        found.append((one[row], other[column]))
+    i, j = (np.concatenate(column) for column in zip(*found, strict=True))
+    return ClosePairs(i, j, squared_distances(left.at[i], right.at[j]), sides)
 
 
-def best_of_group(pairs: ClosePairs, members: Int64) -> Int64:
-    """The pairs of a group to keep; members are sorted by reference, then prediction."""
-    left, i = np.unique(pairs.reference[members], return_inverse=True)
-    right, j = np.unique(pairs.prediction[members], return_inverse=True)
-    if len(left) == len(right) == len(members):
-        return members
-    distance = np.sqrt(pairs.squared_px[members])
-    # One pair more always outweighs the distances of all others.
-    farthest = distance.max() + 1.0
-    bonus = farthest * (min(len(left), len(right)) + 1)
-    if len(left) * len(right) <= DENSE_ENTRIES:
-        gain = np.zeros((len(left), len(right)))
-        gain[i, j] = bonus - distance
-        at = np.full(gain.shape, -1)
-        at[i, j] = members
-        chosen = at[linear_sum_assignment(gain, maximize=True)]
-        return np.asarray(chosen[chosen >= 0])
-    return members[sparse_assignment(i, j, distance + 1.0, bonus)]
+def least_total(left_at: Float64, right_at: Float64) -> tuple[Int64, Int64]:
+    """The assignment of places (K, 2) that uses up the smaller side with the least total distance.
 
-
-def sparse_assignment(i: Int64, j: Int64, cost: Float64, bonus: float) -> Int64:
-    """The edges of the cheapest assignment of all rows, where a row may stay alone for ``bonus``, (K,).
-
-    Rows may stay alone in a column of their own, so that a full matching always exists. Costs are above 0, because
-    scipy drops zeros. Edges are sorted by row, then column.
+    The smaller side gives the rows: scipy then solves the table where it lies, and no tie hangs on the names of the
+    sides unless they are equally large.
     """
-    rows, columns = int(i.max()) + 1, int(j.max()) + 1
-    alone = np.arange(rows)
-    weight = np.concatenate([cost, np.full(rows, bonus)])
-    place = np.concatenate([i, alone]), np.concatenate([j, columns + alone])
-    row, column = min_weight_full_bipartite_matching(csr_array((weight, place), shape=(rows, columns + rows)))
-    paired = column < columns
-    return np.asarray(np.searchsorted(i * columns + j, row[paired] * columns + column[paired]))
+    if len(left_at) > len(right_at):
+        column, row = least_total(right_at, left_at)
+        return row, column
+    row, column = linear_sum_assignment(cdist(left_at, right_at))
+    return row, column

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from evaluation.matching.distances import close_pairs
+from evaluation.matching.distances import close_centroids
+from evaluation.matching.greedy import take_in_order
 from evaluation.model import Instances, Matches, OverlapTable
 
 
@@ -23,6 +22,7 @@ def match_centroid_closest_first(
     first pixels. ``table`` is the overlap table, if there is one already; points need none.
     Raises ValueError if the radius is negative or not finite.
 
+    >>> import numpy as np
     >>> from evaluation.instances.labels import instances_from_labels
     >>> reference = instances_from_labels(np.array([[1, 0, 0, 2, 0, 0]]))
     >>> prediction = instances_from_labels(np.array([[0, 0, 7, 0, 0, 9]]))
@@ -30,14 +30,6 @@ def match_centroid_closest_first(
     >>> matches.reference_index.tolist(), matches.prediction_index.tolist()
     ([1], [0])
     """
-    pairs = close_pairs(reference, prediction, radius_px=radius_px, class_aware=class_aware)
-    order = np.lexsort((pairs.prediction, pairs.reference, pairs.squared_px))
-    free_reference = bytearray(b"\1") * len(pairs.reference_order)
-    free_prediction = bytearray(b"\1") * len(pairs.prediction_order)
-    chosen = []
-    sorted_pairs = zip(order.tolist(), pairs.reference[order].tolist(), pairs.prediction[order].tolist(), strict=True)
-    for pair, left, right in sorted_pairs:
-        if free_reference[left] and free_prediction[right]:
-            free_reference[left] = free_prediction[right] = 0
-            chosen.append(pair)
-    return pairs.matches(np.array(chosen, np.int64), reference, prediction, table)
+    pairs = close_centroids(reference, prediction, radius_px=radius_px, class_aware=class_aware)
+    taken = take_in_order(pairs.reference, pairs.prediction, [pairs.prediction, pairs.reference, pairs.closeness])
+    return pairs.matches(taken, reference, prediction, table)

@@ -1,101 +1,138 @@
-"""Pairs of nuclei whose centroids are close to each other: the candidates of the rules that match by distance."""
+"""Pairs of nuclei that are close to each other: the candidates of the rules that match by distance."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from evaluation.matching.order import position_rank
-from evaluation.matching.table import overlap_table
-from evaluation.model import Bool, Float64, Instances, Int64, Matches, OverlapTable
+from evaluation.matching.order import position_order
+from evaluation.matching.pairs import matches_of
+from evaluation.model import Bool, Float64, Instances, Int16, Int64, Matches, OverlapTable
 
 PAIRS_AT_ONCE = 1 << 21  # pairs that are held before those that cannot match are left out
 MARGIN = 1 + 1e-9  # of the search, whose rounding is not ours; every pair it finds is compared again
 
+Closeness = Callable[[Int64, Int64], Float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """The instances of one side that have a place, in ``position_order``.
+
+    index     int64 (K,), the instance at each place of the order; ties are decided by these places
+    class_id  int16 (K,)
+    at        float64 (K, D), coordinates by which close ones are found
+    """
+
+    index: Int64
+    class_id: Int16
+    at: Float64
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosePairs:
-    """Pairs whose centroids lie within the radius, (P,); instances are named by their place in an order of positions.
+    """Pairs within a radius, (P,); instances are named by their place in the order of their side.
 
-    reference, prediction              int64 (P,), places: ties are decided by them
-    squared_px                         float64 (P,), squared distance of the centroids
-    reference_order, prediction_order  int64, the instance at each place
+    reference, prediction  int64 (P,), places: ties are decided by them
+    closeness              float64 (P,), by which pairs are compared: smaller is closer
+    sides                  the two orders
     """
 
     reference: Int64
     prediction: Int64
-    squared_px: Float64
-    reference_order: Int64
-    prediction_order: Int64
+    closeness: Float64
+    sides: tuple[Placed, Placed]
 
-    def matches(
-        self, chosen: Int64, reference: Instances, prediction: Instances, table: OverlapTable | None
-    ) -> Matches:
-        """The chosen pairs as matches, sorted by reference; with what they share, unless a side is points."""
-        left = self.reference_order[self.reference[chosen]]
-        right = self.prediction_order[self.prediction[chosen]]
-        order = np.argsort(left)
-        left, right = left[order], right[order]
-        intersection = union = np.zeros(len(left), np.int64)
-        if reference.point_yx is None and prediction.point_yx is None:
-            table = overlap_table(reference, prediction) if table is None else table
-            intersection = shared_px(table, left, right)
-            union = table.reference_area_px[left] + table.prediction_area_px[right] - intersection
-        return Matches(left.astype(np.int32), right.astype(np.int32), intersection, union)
+    def matches(self, chosen: Bool, reference: Instances, prediction: Instances, table: OverlapTable | None) -> Matches:
+        """The chosen pairs as matches."""
+        left = self.sides[0].index[self.reference[chosen]]
+        right = self.sides[1].index[self.prediction[chosen]]
+        return matches_of(left, right, reference, prediction, table)
 
 
-def close_pairs(reference: Instances, prediction: Instances, *, radius_px: float, class_aware: bool) -> ClosePairs:
-    """All pairs with a distance of centroids of at most ``radius_px`` (squares are compared) that could match.
+def place_instances(instances: Instances, at: npt.NDArray[Any]) -> Placed:
+    """The instances that are points or have pixels, each at its row of ``at``."""
+    order = position_order(instances)
+    if instances.point_yx is None:
+        order = order[instances.areas_px()[order] > 0]
+    return Placed(order, instances.class_id[order], np.ascontiguousarray(at[order], np.float64))
 
-    A reference that shares predictions with k - 1 others never needs more than its k nearest ones: under either rule
-    one of these is left for it. So the pairs that are kept are bounded by the references and their density, whatever
-    the predictions are; at most about ``PAIRS_AT_ONCE``, or those of one reference, are held besides.
+
+def close_centroids(reference: Instances, prediction: Instances, *, radius_px: float, class_aware: bool) -> ClosePairs:
+    """All pairs with a distance of centroids of at most ``radius_px`` that could match; their squares are compared."""
+    sides = centroid_places(reference), centroid_places(prediction)
+    return close_pairs(
+        sides,
+        radius_px=radius_px,
+        norm=2,
+        closeness=lambda i, j: squared_distances(sides[0].at[i], sides[1].at[j]),
+        limit=radius_px * radius_px,
+        class_aware=class_aware,
+    )
+
+
+def centroid_places(instances: Instances) -> Placed:
+    return place_instances(instances, instances.centroids_yx())
+
+
+def squared_distances(a: Float64, b: Float64) -> Float64:
+    return np.asarray(((a - b) ** 2).sum(axis=1))
+
+
+def close_pairs(
+    sides: tuple[Placed, Placed],
+    *,
+    radius_px: float,
+    norm: float,
+    closeness: Closeness,
+    limit: float,
+    class_aware: bool,
+) -> ClosePairs:
+    """All pairs with a closeness of at most ``limit`` that could match if the closest, or the most, are to be taken.
+
+    Pairs are looked for among those whose places ``at`` are at most ``radius_px`` apart in the Minkowski norm ``norm``.
+
+    A reference that shares predictions with k - 1 others never needs more than its k closest ones: whatever the others
+    take, one of these is left for it. So the pairs that are kept are bounded by the references and their density,
+    whatever the predictions are; at most about ``PAIRS_AT_ONCE``, or those of one reference, are held besides.
     Raises ValueError if the radius is negative or not finite.
     """
-    if not 0 <= radius_px < np.inf:
-        raise ValueError(f"a radius of {radius_px} px; a finite number from 0 on")
-    orders = [position_order(side) for side in (reference, prediction)]
-    sides = zip((reference, prediction), orders, strict=True)
-    left, right = (np.ascontiguousarray(side.centroids_yx()[order]) for side, order in sides)
-    tree = cKDTree(right)
+    check_radius(radius_px)
+    left, right = sides
+    tree = cKDTree(right.at)
     reach = radius_px * MARGIN
-    count = tree.query_ball_point(left, reach, return_length=True)
-    enough = cKDTree(left).query_ball_point(left, 2 * reach * MARGIN, return_length=True)
+    count = tree.query_ball_point(left.at, reach, p=norm, return_length=True)
+    enough = cKDTree(left.at).query_ball_point(left.at, 2 * reach * MARGIN, p=norm, return_length=True)
     found: list[tuple[Int64, Int64, Float64]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for part in batches(count):
-        near = cKDTree(left[part]).sparse_distance_matrix(tree, reach, output_type="ndarray")
+        near = cKDTree(left.at[part]).sparse_distance_matrix(tree, reach, p=norm, output_type="ndarray")
         i, j = near["i"] + part.start, near["j"]
-        squared = ((left[i] - right[j]) ** 2).sum(axis=1)
-        kept = squared <= radius_px * radius_px
         if class_aware:
-            kept &= reference.class_id[orders[0][i]] == prediction.class_id[orders[1][j]]
-        i, j, squared = i[kept], j[kept], squared[kept]
+            same = left.class_id[i] == right.class_id[j]
+            i, j = i[same], j[same]
+        value = closeness(i, j)
+        kept = value <= limit
+        i, j, value = i[kept], j[kept], value[kept]
         if np.any(count[part] > enough[part]):
-            nearest = nearest_of_each(i, j, squared, enough)
-            i, j, squared = i[nearest], j[nearest], squared[nearest]
-        found.append((i, j, squared))
-    i, j, squared = (np.concatenate(column) for column in zip(*found, strict=True))
-    return ClosePairs(i, j, squared, *orders)
+            nearest = nearest_of_each(i, j, value, enough)
+            i, j, value = i[nearest], j[nearest], value[nearest]
+        found.append((i, j, value))
+    i, j, value = (np.concatenate(column) for column in zip(*found, strict=True))
+    return ClosePairs(i, j, value, sides)
 
 
-def position_order(instances: Instances) -> Int64:
-    """The instances that have a centroid, in an order that owes nothing to their ids, int64.
-
-    Points by y, x and class; others by ``position_rank``. What agrees in all of it keeps the order of the file.
-    """
-    if instances.point_yx is None:
-        areas = instances.areas_px()
-        order = np.argsort(position_rank(instances, areas))
-        return np.asarray(order[areas[order] > 0])
-    y, x = instances.point_yx.T
-    return np.lexsort((instances.class_id, x, y))
+def check_radius(radius_px: float) -> None:
+    if not 0 <= radius_px < np.inf:
+        raise ValueError(f"a radius of {radius_px} px; a finite number from 0 on")
 
 
 def batches(count: Int64) -> Iterator[slice]:
-    """References whose pairs, as many as are counted for each, go together."""
+    """Instances whose pairs, as many as are counted for each, go together."""
     total = np.cumsum(count)
     first = 0
     while first < len(count):
@@ -105,20 +142,10 @@ def batches(count: Int64) -> Iterator[slice]:
         first = last
 
 
-def nearest_of_each(i: Int64, j: Int64, squared: Float64, enough: Int64) -> Bool:
-    """Which pairs are among the first ``enough[i]`` of their reference, by distance, then by place, bool (P,)."""
-    order = np.lexsort((j, squared, i))
+def nearest_of_each(i: Int64, j: Int64, value: Float64, enough: Int64) -> Bool:
+    """Which pairs are among the first ``enough[i]`` of their reference, by closeness, then by place, bool (P,)."""
+    order = np.lexsort((j, value, i))
     owner = i[order]
     nearest = np.empty(len(i), np.bool_)
     nearest[order] = np.arange(len(i)) - np.searchsorted(owner, owner) < enough[owner]
     return nearest
-
-
-def shared_px(table: OverlapTable, reference_index: Int64, prediction_index: Int64) -> Int64:
-    """Pixels that each pair shares, int64 (T,); 0 for pairs that are not in the table."""
-    span = len(table.prediction_area_px)
-    key = table.reference_index.astype(np.int64) * span + table.prediction_index
-    wanted = reference_index.astype(np.int64) * span + prediction_index
-    place = np.searchsorted(key, wanted)
-    known = np.append(key, -1)[place] == wanted
-    return np.where(known, np.append(table.intersection_px, 0)[place], 0)

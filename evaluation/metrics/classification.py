@@ -2,119 +2,206 @@
 
 The confusion matrix M of the matched pairs has rows for the class of the reference and columns for that of the
 prediction; N is M with each row divided by its sum (a row without pairs stays 0), which takes the frequency of the
-classes out.
+classes out. With ``groups``, lists of class ids, rows and columns of the classes of a group are added up first.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.metrics.detection import totals
-from evaluation.metrics.undefined import why_undefined
-from evaluation.model import Float64, Int64, MatchCounts, Score
+from evaluation.metrics.counts import hits, matched
+from evaluation.metrics.ranks import weighted_auroc
+from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, why_undefined
+from evaluation.model import Float64, Int64, Scores, Units
+
+Groups = Sequence[Sequence[int]]
 
 
-def accuracy(counts: MatchCounts) -> Score:
+def accuracy(units: Units, groups: Groups | None = None) -> Scores:
     """Share of the matched pairs with equal classes, trace(M) / sum(M), in [0, 1]. Undefined if nothing matched."""
-    matrix = matched(counts)
-    return Score(int(matrix.trace()) / int(matrix.sum())) if matrix.any() else nothing_matched(counts)
+    matrix = grouped(units, groups)
+    return ratio(diagonal(matrix).sum(axis=1), matrix.sum(axis=(1, 2)), nothing_matched(units, groups))
 
 
-def balanced_accuracy(counts: MatchCounts) -> Score:
+def balanced_accuracy(units: Units, groups: Groups | None = None) -> Scores:
     """Mean of the recalls of the classes that have a matched reference, trace(N) / rows of N in use, in [0, 1].
 
     Undefined if nothing matched. The "overall NCM accuracy" of "lessons from MoNuSAC 2020"; scikit-learn's
     ``balanced_accuracy_score``.
     """
-    matrix = matched(counts)
-    rows = matrix.sum(axis=1)
-    if not rows.any():
-        return nothing_matched(counts)
-    return Score(math.fsum(matrix.diagonal()[rows > 0] / rows[rows > 0]) / int(np.count_nonzero(rows)))
+    normalised = row_normalised(grouped(units, groups))
+    in_use = normalised.any(axis=2).sum(axis=1)
+    return ratio(diagonal(normalised).sum(axis=1), in_use, nothing_matched(units, groups))
 
 
-def matthews_correlation(counts: MatchCounts) -> Score:
+def matthews_correlation(units: Units, groups: Groups | None = None) -> Scores:
     """Matthews correlation of several classes (R_K), in [-1, 1]; 0 is no better than chance.
 
     ``(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))`` with s pairs, c of them right, t_k
     references and p_k predictions of class k. 0 if all predictions have one class but the references do not.
     Undefined "one-class" if all references do, and if nothing matched. Gorodkin, Comput. Biol. Chem. 28, 2004.
     """
-    matrix = matched(counts)
-    if not matrix.any():
-        return nothing_matched(counts)
-    total = int(matrix.sum())
-    references = [int(n) for n in matrix.sum(axis=1)]
-    predictions = [int(n) for n in matrix.sum(axis=0)]
-    spread = [total**2 - sum(n**2 for n in side) for side in (references, predictions)]
-    if spread[0] == 0:
-        return Score(None, "one-class")
-    if spread[1] == 0:
-        return Score(0.0)
-    covariance = int(matrix.trace()) * total - sum(t * p for t, p in zip(references, predictions, strict=True))
-    return Score(covariance / math.sqrt(spread[0] * spread[1]))
+    matrix = grouped(units, groups)
+    total, right = matrix.sum(axis=(1, 2)), diagonal(matrix).sum(axis=1)
+    references, predictions = matrix.sum(axis=2), matrix.sum(axis=1)
+    spread_references = total**2 - (references**2).sum(axis=1)
+    spread_predictions = total**2 - (predictions**2).sum(axis=1)
+    covariance = right * total - (references * predictions).sum(axis=1)
+    root = np.sqrt(spread_references.astype(np.float64)) * np.sqrt(spread_predictions.astype(np.float64))
+    value = np.clip(covariance / np.where(root == 0, 1, root), -1, 1)
+    return scores(value, spread_references > 0, one_class(units, total, groups))
 
 
-def macro_f1(counts: MatchCounts) -> Score:
+def cohen_kappa(units: Units, groups: Groups | None = None) -> Scores:
+    """Cohen's kappa, (p_o - p_e) / (1 - p_e), in [-1, 1]; 0 is no better than chance.
+
+    p_o is the accuracy, ``p_e = sum_k t_k p_k / s^2`` what chance would give with the same numbers of references t_k
+    and predictions p_k of each class among s pairs. Undefined "one-class" if both sides have one class only (p_e = 1),
+    and if nothing matched. Cohen, Educ. Psychol. Meas. 20, 1960.
+    """
+    matrix = grouped(units, groups)
+    total, right = matrix.sum(axis=(1, 2)), diagonal(matrix).sum(axis=1)
+    chance = (matrix.sum(axis=2) * matrix.sum(axis=1)).sum(axis=1)
+    return ratio(right * total - chance, total**2 - chance, one_class(units, total, groups))
+
+
+def macro_f1(units: Units, groups: Groups | None = None) -> Scores:
     """Mean over classes of 2 M_kk / (row_k + column_k) from the counts M, in [0, 1].
 
     A class counts if a matched reference or prediction has it. Undefined if nothing matched. scikit-learn's
     ``f1_score(average="macro")``; note that the F1 per class beside it is from N, as published.
     """
-    matrix = matched(counts)
-    present = matrix.sum(axis=1) + matrix.sum(axis=0)
-    if not present.any():
-        return nothing_matched(counts)
-    f1 = 2 * matrix.diagonal()[present > 0] / present[present > 0]
-    return Score(math.fsum(f1) / len(f1))
+    matrix = grouped(units, groups)
+    both = matrix.sum(axis=2) + matrix.sum(axis=1)
+    reason = nothing_matched(units, groups)
+    return mean_of(
+        [ratio(2 * matrix[:, k, k], both[:, k], code("nothing-matched")) for k in range(matrix.shape[1])], reason
+    )
 
 
-def class_precision(counts: MatchCounts, class_id: int) -> Score:
+def weighted_f1(units: Units, groups: Groups | None = None) -> Scores:
+    """Mean of the F1 from the counts M, each class weighted by its matched references, in [0, 1].
+
+    ``sum_k row_k 2 M_kk / (row_k + column_k) / sum(M)``. Undefined if nothing matched. scikit-learn's
+    ``f1_score(average="weighted")``.
+    """
+    matrix = grouped(units, groups)
+    rows, both = matrix.sum(axis=2), matrix.sum(axis=2) + matrix.sum(axis=1)
+    f1 = 2 * diagonal(matrix) / np.maximum(both, 1)
+    return ratio((rows * f1).sum(axis=1), rows.sum(axis=1), nothing_matched(units, groups))
+
+
+def class_precision(units: Units, class_id: int) -> Scores:
     """N_kk / column k of N, in [0, 1]: how pure the class is if all classes were equally frequent.
 
     Undefined if no matched pair was predicted as this class.
     """
-    normalised = row_normalised(counts)
-    column = math.fsum(normalised[:, class_id - 1])
-    if not column:
-        return class_not_matched(counts, class_id)
-    return Score(float(normalised[class_id - 1, class_id - 1]) / column)
+    normalised = row_normalised(matched(units))
+    k = class_id - 1
+    return ratio(normalised[:, k, k], normalised[:, :, k].sum(axis=1), class_not_matched(units, class_id))
 
 
-def class_recall(counts: MatchCounts, class_id: int) -> Score:
-    """N_kk, the share of the matched references of a class that were named right, in [0, 1].
+def class_recall(units: Units, class_id: int) -> Scores:
+    """N_kk = M_kk / row k of M, the share of the matched references of a class that were named right, in [0, 1].
 
     Undefined if no matched reference has this class.
     """
-    if not matched(counts)[class_id - 1].any():
-        return class_not_matched(counts, class_id)
-    return Score(float(row_normalised(counts)[class_id - 1, class_id - 1]))
+    matrix, k = matched(units), class_id - 1
+    return ratio(matrix[:, k, k], matrix[:, k].sum(axis=1), class_not_matched(units, class_id))
 
 
-def class_f1(counts: MatchCounts, class_id: int) -> Score:
+def class_f1(units: Units, class_id: int) -> Scores:
     """2 N_kk / (row k + column k of N), in [0, 1]. Undefined if no matched pair has this class on either side."""
-    normalised = row_normalised(counts)
-    total = math.fsum([*normalised[class_id - 1], *normalised[:, class_id - 1]])
-    if not total:
-        return class_not_matched(counts, class_id)
-    return Score(2 * float(normalised[class_id - 1, class_id - 1]) / total)
+    normalised, k = row_normalised(matched(units)), class_id - 1
+    both = normalised[:, k].sum(axis=1) + normalised[:, :, k].sum(axis=1)
+    return ratio(2 * normalised[:, k, k], both, class_not_matched(units, class_id))
 
 
-def matched(counts: MatchCounts) -> Int64:
-    return counts.confusion[1:, 1:]
+def counted_class_precision(units: Units, class_id: int) -> Scores:
+    """M_kk / column k of M, in [0, 1]: how pure the class is with the classes as frequent as they are here.
+
+    Undefined if no matched pair was predicted as this class.
+    """
+    matrix, k = matched(units), class_id - 1
+    return ratio(matrix[:, k, k], matrix[:, :, k].sum(axis=1), class_not_matched(units, class_id))
 
 
-def row_normalised(counts: MatchCounts) -> Float64:
-    matrix = matched(counts)
-    return np.asarray(matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1))
+def counted_class_f1(units: Units, class_id: int) -> Scores:
+    """2 M_kk / (row k + column k of M), in [0, 1]. Undefined if no matched pair has this class on either side."""
+    matrix, k = matched(units), class_id - 1
+    both = matrix[:, k].sum(axis=1) + matrix[:, :, k].sum(axis=1)
+    return ratio(2 * matrix[:, k, k], both, class_not_matched(units, class_id))
 
 
-def nothing_matched(counts: MatchCounts) -> Score:
-    return Score(None, why_undefined(*totals(counts)))
+def class_auroc(units: Units, class_id: int) -> Scores:
+    """Area under the ROC curve of a class against the rest, in [0, 1]; 1/2 is no better than chance.
+
+    The share of the pairs (a matched nucleus of the class, a matched nucleus of another one) in which the first one has
+    the higher probability of the class; equal ones count one half. Undefined "no-probability" if predictions give no
+    class probabilities, "one-class" if the matched references are all of the class or none is, and if nothing matched.
+    Hanley and McNeil, Radiology 143, 1982.
+    """
+    pairs, total = units.table.pairs, hits(units).tp
+    if pairs.class_probability is None:
+        return without_probability(units)
+    positive = pairs.class_id[:, 0] == class_id
+    value = weighted_auroc(pairs.class_probability[:, class_id - 1], positive, pairs.case, units.weights)
+    return scores(value, ~np.isnan(value), one_class(units, total))
 
 
-def class_not_matched(counts: MatchCounts, class_id: int) -> Score:
-    references, predictions = counts.confusion[class_id].sum(), counts.confusion[:, class_id].sum()
-    return Score(None, why_undefined(int(references), int(predictions)))
+def auroc(units: Units) -> Scores:
+    """Mean over classes of the area under the ROC curve of each class against the rest, in [0, 1].
+
+    A class counts if some, but not all, matched references have it. Undefined as for a class. scikit-learn's
+    ``roc_auc_score(multi_class="ovr", average="macro")``.
+    """
+    if units.table.pairs.class_probability is None:
+        return without_probability(units)
+    classes = range(1, units.sum("confusion").shape[1])
+    return mean_of([class_auroc(units, class_id) for class_id in classes], one_class(units, hits(units).tp))
+
+
+def grouped(units: Units, groups: Groups | None) -> Int64:
+    """M of each unit, (B, C, C), or (B, G, G) with the classes of each group added up; other classes are left out."""
+    matrix = matched(units)
+    if groups is None:
+        return matrix
+    member = np.zeros((len(groups), matrix.shape[1]), np.int64)
+    for index, class_ids in enumerate(groups):
+        member[index, np.array(class_ids, np.int64) - 1] = 1
+    return np.asarray(member @ matrix @ member.T)
+
+
+def diagonal(matrix: Int64 | Float64) -> Float64:
+    return np.diagonal(matrix, axis1=1, axis2=2)
+
+
+def row_normalised(matrix: Int64) -> Float64:
+    return np.asarray(matrix / np.maximum(matrix.sum(axis=2, keepdims=True), 1))
+
+
+def nothing_matched(units: Units, groups: Groups | None = None) -> Reasons:
+    """The reason where there are no pairs; with groups, none of the classes in them."""
+    if groups is None:
+        return hits(units).undefined
+    class_ids = np.array([class_id for group in groups for class_id in group], np.int64)
+    confusion = units.sum("confusion")
+    return why_undefined(confusion[:, class_ids].sum(axis=(1, 2)), confusion[:, :, class_ids].sum(axis=(1, 2)))
+
+
+def one_class(units: Units, total: Int64, groups: Groups | None = None) -> Reasons:
+    """The reason where pairs exist, but of one class only."""
+    return np.where(total > 0, code("one-class"), nothing_matched(units, groups))
+
+
+def without_probability(units: Units) -> Scores:
+    """No value: "no-probability" where nuclei were matched; elsewhere why nothing was."""
+    reason = np.where(hits(units).tp > 0, code("no-probability"), nothing_matched(units))
+    return Scores(np.full(len(units), np.nan), reason)
+
+
+def class_not_matched(units: Units, class_id: int) -> Reasons:
+    confusion = units.sum("confusion")
+    return why_undefined(confusion[:, class_id].sum(axis=1), confusion[:, :, class_id].sum(axis=1))

@@ -1,86 +1,109 @@
-"""Panoptic quality and its parts, PQ = SQ * RQ. It mixes finding, naming and outlining: read it beside the others."""
+"""Panoptic quality and its parts, PQ = SQ * RQ. It mixes finding, naming and outlining: read it beside the others.
+
+For a class, a matched pair is a true positive if both sides have the class; a pair with two classes is a false positive
+of one and a false negative of the other. ``present`` "reference" leaves out classes that the reference does not have,
+as PanNuke does: predictions of them cost nothing.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
-from evaluation.metrics.undefined import why_undefined
-from evaluation.model import MatchCounts, Score
-
-
-@dataclass(frozen=True, slots=True)
-class PanopticCounts:
-    """What panoptic quality is made of, for one class: true and false positives, false negatives, sum of IoU."""
-
-    tp: int
-    fp: int
-    fn: int
-    iou_sum: float
+from evaluation.metrics.counts import Hits, class_hits, hits, if_present
+from evaluation.metrics.detection import f1_of
+from evaluation.metrics.undefined import mean_of, ratio
+from evaluation.model import ClassPresence, Float64, Scores, Units
 
 
-def panoptic_quality(counts: PanopticCounts) -> Score:
+def panoptic_quality(units: Units, class_id: int, present: ClassPresence = "either") -> Scores:
     """Panoptic quality of one class, PQ = SQ * RQ = iou_sum / (tp + fp/2 + fn/2), in [0, 1].
 
-    Undefined "no-instances" if the class occurs in neither reference nor prediction.
-    Works on one case and on pooled counts alike. Kirillov et al., CVPR 2019, Eq. 1.
-
-    >>> panoptic_quality(PanopticCounts(tp=1, fp=1, fn=0, iou_sum=0.75)).value
-    0.5
+    Undefined "no-instances" if the class occurs in neither reference nor prediction. Kirillov et al., CVPR 2019, Eq. 1.
     """
-    weight = 2 * counts.tp + counts.fp + counts.fn
-    return Score(2 * counts.iou_sum / weight) if weight else Score(None, "no-instances")
+    found = panoptic_quality_of(class_hits(units, class_id), class_iou_sum(units, class_id))
+    return if_present(units, found, present, class_id)
 
 
-def recognition_quality(counts: PanopticCounts) -> Score:
+def segmentation_quality(units: Units, class_id: int) -> Scores:
+    """Segmentation quality of one class, SQ = iou_sum / tp, in [0, 1]. Undefined without a true positive."""
+    of = class_hits(units, class_id)
+    return ratio(class_iou_sum(units, class_id), of.tp, of.undefined)
+
+
+def recognition_quality(units: Units, class_id: int, present: ClassPresence = "either") -> Scores:
     """Recognition quality of one class, RQ = tp / (tp + fp/2 + fn/2), in [0, 1]: F1 of finding and naming.
 
     Undefined "no-instances" if the class occurs in neither reference nor prediction. The DQ of HoVer-Net.
     """
-    weight = 2 * counts.tp + counts.fp + counts.fn
-    return Score(2 * counts.tp / weight) if weight else Score(None, "no-instances")
+    return if_present(units, f1_of(class_hits(units, class_id)), present, class_id)
 
 
-def segmentation_quality(counts: PanopticCounts) -> Score:
-    """Segmentation quality of one class, SQ = iou_sum / tp, in [0, 1]. Undefined without a true positive."""
-    if counts.tp:
-        return Score(counts.iou_sum / counts.tp)
-    return Score(None, why_undefined(counts.fn, counts.fp))
+def binary_panoptic_quality(units: Units, present: ClassPresence = "either") -> Scores:
+    """Panoptic quality with the classes ignored, PQ = iou_sum / (tp + fp/2 + fn/2), in [0, 1].
 
-
-Quality = Callable[[PanopticCounts], Score]
-
-
-def of_class(counts: MatchCounts, class_id: int) -> PanopticCounts:
-    """Counts of one class: a matched pair is a true positive if both sides have the class.
-
-    A pair with two classes is a false positive of one and a false negative of the other.
+    Undefined "no-instances" if both sides are empty. The bPQ of PanNuke.
     """
-    tp = int(counts.confusion[class_id, class_id])
-    right = (counts.pair_class == class_id).all(axis=1)
-    return PanopticCounts(
-        tp=tp,
-        fp=int(counts.confusion[:, class_id].sum()) - tp,
-        fn=int(counts.confusion[class_id].sum()) - tp,
-        iou_sum=math.fsum(counts.iou[right]),
-    )
+    return if_present(units, panoptic_quality_of(hits(units), iou_sum(units)), present)
 
 
-def of_all(counts: MatchCounts) -> PanopticCounts:
-    """Counts with the classes ignored, for the binary variants."""
-    return PanopticCounts(counts.true_positives, counts.false_positives, counts.false_negatives, math.fsum(counts.iou))
+def binary_segmentation_quality(units: Units) -> Scores:
+    """Segmentation quality with the classes ignored, SQ = iou_sum / tp, in [0, 1]. Undefined if nothing matched."""
+    of = hits(units)
+    return ratio(iou_sum(units), of.tp, of.undefined)
 
 
-def class_mean(counts: MatchCounts, quality: Quality) -> Score:
-    """Mean over the classes for which the quality is defined.
+def binary_recognition_quality(units: Units, present: ClassPresence = "either") -> Scores:
+    """Recognition quality with the classes ignored, RQ = tp / (tp + fp/2 + fn/2), in [0, 1]: the F1 of detection.
+
+    Undefined "no-instances" if both sides are empty.
+    """
+    return if_present(units, f1_of(hits(units)), present)
+
+
+def class_mean(units: Units, quality: Callable[..., Scores]) -> Scores:
+    """Mean of a quality over the classes for which it is defined, in [0, 1].
 
     A class counts if it occurs in the reference or in the prediction (for SQ: if it has a true positive). Undefined
     if there is none. On pooled counts the class mean of PQ is the mPQ+ of CoNIC.
     """
-    by_class = [quality(of_class(counts, class_id)) for class_id in range(1, len(counts.confusion))]
-    values = [score.value for score in by_class if score.value is not None]
-    if not values:
-        totals = of_all(counts)
-        return Score(None, why_undefined(totals.tp + totals.fn, totals.tp + totals.fp))
-    return Score(math.fsum(values) / len(values))
+    classes = range(1, units.sum("confusion").shape[1])
+    return mean_of([quality(units, class_id=class_id) for class_id in classes], hits(units).undefined)
+
+
+def class_mean_pq(units: Units, present: ClassPresence = "either") -> Scores:
+    """Mean of PQ over the classes that occur in the reference or in the prediction, in [0, 1].
+
+    Undefined "no-instances" if there is none. Pooled it is the mPQ+ of CoNIC (Graham et al., Medical Image Analysis 92,
+    2024); as a mean over cases the mPQ of PanNuke.
+    """
+    return class_mean(units, partial(panoptic_quality, present=present))
+
+
+def class_mean_sq(units: Units) -> Scores:
+    """Mean of SQ over the classes that have a true positive, in [0, 1]. Undefined if there is none."""
+    return class_mean(units, segmentation_quality)
+
+
+def class_mean_rq(units: Units, present: ClassPresence = "either") -> Scores:
+    """Mean of RQ over the classes that occur in the reference or in the prediction, in [0, 1].
+
+    Undefined "no-instances" if there is none.
+    """
+    return class_mean(units, partial(recognition_quality, present=present))
+
+
+def panoptic_quality_of(of: Hits, total_iou: Float64) -> Scores:
+    return ratio(2 * total_iou, 2 * of.tp + of.fp + of.fn, of.undefined)
+
+
+def iou_sum(units: Units) -> Float64:
+    """Sum of the IoU of all matched pairs of each unit, float64 (B,)."""
+    total: Float64 = units.sum("iou").sum(axis=(1, 2))
+    return total
+
+
+def class_iou_sum(units: Units, class_id: int) -> Float64:
+    """Sum of the IoU of the pairs whose sides both have the class, float64 (B,)."""
+    total: Float64 = units.sum("iou")[:, class_id - 1, 1]
+    return total

@@ -7,19 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evaluation.challenge import Challenge
-from evaluation.model import AGGREGATIONS, MetricScores, UnitMean
+from evaluation.model import Interval, MetricScores
 from evaluation.schemas.metrics import MetricsFile
 
 DECIMALS = 6
 
 
 def metrics_document(
-    challenge: Challenge, scores: Mapping[str, Sequence[MetricScores]], software_version: str
+    challenge: Challenge,
+    scores: Mapping[str, Sequence[MetricScores]],
+    intervals: Mapping[tuple[str, ...], Interval],
+    software_version: str,
 ) -> dict[str, Any]:
     """The content of metrics.json.
 
     ``scores`` by the name of the matching rule; the first rule fills the top level, the others stand under
-    ``alternatives.<name>``. A value is a number or null; for null the same path under ``undefined`` holds the reason.
+    ``alternatives.<name>``. ``intervals`` by the path of the number. A value is a number or null; for null the same
+    path under ``undefined`` holds the reason.
     Raises pydantic's ValidationError if the document is not of the form that other tools rely on.
     """
     document: dict[str, Any] = {"challenge": identity(challenge), "software": {"version": software_version}}
@@ -27,12 +31,16 @@ def metrics_document(
     for index, (rule, metrics) in enumerate(scores.items()):
         prefix = () if index == 0 else ("alternatives", rule)
         for metric in metrics:
-            for aggregation in AGGREGATIONS:
-                mean: UnitMean = getattr(metric, aggregation)
+            for aggregation, mean in metric.means.items():
                 path = (*prefix, *metric.path, aggregation)
                 put(document, path, rounded(mean.score.value))
                 if mean.score.value is None:
                     put(undefined, path, mean.score.undefined)
+    for path, interval in intervals.items():
+        for end in ("low", "high"):
+            put(document, ("confidence_intervals", *path, end), rounded(getattr(interval, end)))
+        if interval.reason is not None:
+            put(undefined, ("confidence_intervals", *path), interval.reason)
     document["undefined"] = undefined
     MetricsFile.model_validate(document)
     return document

@@ -26,40 +26,42 @@ COLUMNS = (
     "prediction_id",
     "prediction_class",
     "prediction_area_px",
-    "iou",
-    "dice",
-    "hausdorff_px",
-    "hausdorff95_px",
 )
 
 
-def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str]) -> str:
-    """The object table as CSV. Rows: cases as in ``results``, then rules, then matched, missed and spurious nuclei."""
+def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> str:
+    """The object table as CSV; ``measures`` are its last columns.
+
+    Rows: cases as in ``results``, then rules, then matched, missed and spurious nuclei.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow((*COLUMNS, *measures))
     for result in results:
         for rule in result.matches:
-            writer.writerows(object_rows(result, rule, ("", *class_names)))
+            writer.writerows(object_rows(result, rule, ("", *class_names), measures))
     return text.getvalue()
 
 
-def object_rows(result: CaseResult, rule: str, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def object_rows(
+    result: CaseResult, rule: str, names: Sequence[str], measures: Sequence[str]
+) -> Iterator[tuple[Any, ...]]:
     matches, counts = result.matches[rule], result.counts[rule]
     start = (result.case.name, result.case.group, rule)
     reference, prediction = (
         list(zip(side.source_id.tolist(), [names[c] for c in side.class_id], areas(side, counts), strict=True))
         for side in (result.reference, result.prediction)
     )
-    columns = [counts.iou, counts.dice, counts.hausdorff_px, counts.hausdorff95_px]
-    measures = [c.tolist() if len(c) == len(matches) else [None] * len(matches) for c in columns]
-    pairs = zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), *measures, strict=True)
+    columns = [
+        counts.measures[name].tolist() if name in counts.measures else [None] * len(matches) for name in measures
+    ]
+    pairs = zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), *columns, strict=True)
     for left, right, *values in pairs:
         yield (*start, "matched", *reference[left], *prediction[right], *map(rounded, values))
     for left in np.setdiff1d(np.arange(len(reference)), matches.reference_index).tolist():
-        yield (*start, "missed", *reference[left], *[None] * 7)
+        yield (*start, "missed", *reference[left], *[None] * (3 + len(measures)))
     for right in np.setdiff1d(np.arange(len(prediction)), matches.prediction_index).tolist():
-        yield (*start, "spurious", *[None] * 3, *prediction[right], *[None] * 4)
+        yield (*start, "spurious", *[None] * 3, *prediction[right], *[None] * len(measures))
 
 
 def areas(side: ObjectList, counts: MatchCounts) -> list[int | None]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich import box
 from rich.table import Table
 
-from evaluation.model import AggregationUnit, MetricScores, RasterisationReport, UnitMean
+from evaluation.model import AggregationUnit, Better, Interval, MetricScores, RasterisationReport, UnitMean
 
 HEADLINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "Finding the nuclei": (("detection", "precision"), ("detection", "recall"), ("detection", "f1")),
@@ -18,6 +18,7 @@ HEADLINES: dict[str, tuple[tuple[str, ...], ...]] = {
         ("segmentation", "hausdorff_px"),
     ),
     "All in one number": (("panoptic", "pq"), ("panoptic", "sq"), ("panoptic", "rq")),
+    "Counting them": (("counting", "r2"), ("counting", "mean_absolute_error")),
 }
 
 
@@ -25,25 +26,47 @@ def shown(mean: UnitMean) -> str:
     return f"{mean.score.value:.4f}" if mean.score.value is not None else f"– ({mean.score.undefined})"
 
 
-MEANS = {"pooled": "pooled", "group": "group mean", "case": "case mean"}
+def shown_interval(interval: Interval | None) -> str:
+    if interval is None:
+        return ""
+    return f"{interval.low:.4f} to {interval.high:.4f}" if interval.reason is None else f"– ({interval.reason})"
 
 
-def score_table(scores: Sequence[MetricScores], title: str, *, unit: AggregationUnit) -> Table:
-    """The headline scores of one submission: three skills apart, panoptic quality beside them; ``unit`` comes first."""
-    order = sorted(MEANS, key=lambda kind: kind != unit)
+NO_INTERVALS: Mapping[tuple[str, ...], Interval] = {}
+MEANS = {"pooled": "pooled", "group_mean": "group mean", "case_mean": "case mean", "stratum_mean": "stratum mean"}
+ARROWS: dict[Better, str] = {"higher": "↑", "lower": "↓", "one": "→1"}
+
+
+def score_table(
+    scores: Sequence[MetricScores],
+    title: str,
+    *,
+    unit: AggregationUnit,
+    intervals: Mapping[tuple[str, ...], Interval] = NO_INTERVALS,
+    level: float = 0.0,
+) -> Table:
+    """The headline scores of one submission: three skills apart, panoptic quality beside them; ``unit`` comes first.
+
+    intervals   by the path of the number, for the first column of numbers; none: no such column
+    level       of the intervals
+    """
+    order = sorted(scores[0].means, key=lambda name: not name.startswith(unit))
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     table.add_column("", no_wrap=True)
     for kind in order:
         table.add_column(MEANS[kind], justify="right")
+        if intervals and kind == order[0]:
+            table.add_column(f"{100 * level:g} % interval")
     by_path = {metric.path: metric for metric in scores}
     for skill, paths in HEADLINES.items():
         present = [by_path[path] for path in paths if path in by_path]
         if present:
             table.add_row(f"[bold]{skill}[/bold]")
         for metric in present:
-            arrow = "↓" if metric.better == "lower" else "↑"
-            means = {"pooled": metric.pooled, "group": metric.group_mean, "case": metric.case_mean}
-            table.add_row(f"  {'.'.join(metric.path)} {arrow}", *(shown(means[kind]) for kind in order))
+            cells = [shown(metric.means[kind]) for kind in order]
+            if intervals:
+                cells.insert(1, shown_interval(intervals.get((*metric.path, order[0]))))
+            table.add_row(f"  {'.'.join(metric.path)} {ARROWS[metric.better]}", *cells)
     return table
 
 
@@ -55,13 +78,15 @@ def comparison_table(teams: Mapping[str, Sequence[MetricScores]], aggregation: s
         table.add_column(team, justify="right")
     by_team = {team: {metric.path: metric for metric in scores} for team, scores in teams.items()}
     for skill, paths in HEADLINES.items():
-        table.add_row(f"[bold]{skill}[/bold]")
-        for path in paths:
+        present = [path for path in paths if all(path in of_team for of_team in by_team.values())]
+        if present:
+            table.add_row(f"[bold]{skill}[/bold]")
+        for path in present:
             metrics = [of_team[path] for of_team in by_team.values()]
-            means: list[UnitMean] = [getattr(metric, aggregation) for metric in metrics]
+            means = [metric.means[aggregation] for metric in metrics]
             values = [mean.score.value for mean in means if mean.score.value is not None]
             best = (min if metrics[0].better == "lower" else max)(values) if values else None
-            arrow = "↓" if metrics[0].better == "lower" else "↑"
+            arrow = ARROWS[metrics[0].better]
             cells = [f"[bold green]{shown(mean)} ★[/]" if mean.score.value == best else shown(mean) for mean in means]
             table.add_row(f"  {'.'.join(path)} {arrow}", *cells)
     return table

@@ -35,6 +35,20 @@ class Families(Part):
     classification: Scores | None = None
     segmentation: Scores | None = None
     panoptic: Scores | None = None
+    thresholds: Scores | None = None
+    curves: Scores | None = None
+    overlap: Scores | None = None
+    objects: Scores | None = None
+    counting: Scores | None = None
+
+
+class Leaderboard(Part):
+    """The place of this result among earlier ones of the same challenge; under ``rank`` the paths of the columns."""
+
+    position: FiniteFloat | None
+    sum_of_ranks: FiniteFloat | None
+    submissions: Annotated[int, Field(ge=0)]
+    rank: Scores
 
 
 class MetricsFile(Families):
@@ -42,5 +56,7 @@ class MetricsFile(Families):
 
     challenge: ChallengeIdentity
     software: Software
+    leaderboard: Leaderboard | None = None
     alternatives: dict[Key, Families] = {}
+    confidence_intervals: Scores | None = None
     undefined: Reasons

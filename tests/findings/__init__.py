@@ -1,6 +1,17 @@
 """A real input for every code of the catalogue, and the line that the program prints about it."""
 
-from findings import annotations, challenge, coco, csv_files, json_files, labels, mat_files, submission, writers
+from findings import (
+    annotations,
+    challenge,
+    coco,
+    csv_files,
+    json_files,
+    labels,
+    mat_files,
+    rankings,
+    submission,
+    writers,
+)
 from findings.bench import Bench, line_with
 from findings.registry import FIXTURES
 
@@ -15,6 +26,7 @@ __all__ = [
     "labels",
     "line_with",
     "mat_files",
+    "rankings",
     "submission",
     "writers",
 ]

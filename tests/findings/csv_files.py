@@ -7,7 +7,7 @@ import io
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.errors import InputFault
 from evaluation.findings import render_findings
-from evaluation.formats.counts_csv import read_counts_csv
+from evaluation.formats.counts_csv import read_counts_csv_collection
 from evaluation.formats.request import Request
 from evaluation.model import Case, ClassTable
 from findings.bench import Bench
@@ -32,7 +32,7 @@ def counts(text: str) -> str:
     request = Request(where="'counts.csv'", name="counts.csv", rules=rules, classes=classes, limits=LimitRules())
     cases = {f"case_{number}": Case(f"case_{number}", "P1", 20, 30) for number in ("017", "018", "019")}
     try:
-        read_counts_csv(io.BytesIO(text.encode()), request, cases)
+        read_counts_csv_collection(io.BytesIO(text.encode()), request, cases)
     except InputFault as fault:
         return "\n".join(render_findings(fault.findings))
     return ""

@@ -29,7 +29,9 @@ from fuzz.mutate import mutated
 
 MEMORY_BYTES = 2 << 30  # address space beyond what the libraries take
 SECONDS = 2.0
-KINDS = (*SIDES, "zip", "predictions.json")
+CLASS_PROBABILITIES = " with class probabilities"
+WITH_CLASS_PROBABILITIES = ("points_csv", "points_csv shared", "nucls_csv", "geojson outlines", "polygons_json")
+KINDS = (*SIDES, "zip", "predictions.json", *(kind + CLASS_PROBABILITIES for kind in WITH_CLASS_PROBABILITIES))
 
 
 class MemoryFiles(SubmissionFiles):
@@ -50,11 +52,14 @@ def make_target(kind: str) -> tuple[dict[str, bytes], Callable[[dict[str, bytes]
     """Valid files of a kind, and the function that reads them once one of them was mutated."""
     if kind == "zip":
         return zip_target()
-    document = challenge_document("polygons_json" if kind == "predictions.json" else kind, CASES[:2])
+    of_format = kind.removesuffix(CLASS_PROBABILITIES)
+    document = challenge_document("polygons_json" if kind == "predictions.json" else of_format, CASES[:2])
     if kind == "predictions.json":
         document["submission"] |= {"socket": "nuclei", "case_key": "{case}.tif"}
     challenge = Challenge.build(document)
     files = example_files(challenge, challenge.submission, challenge.cases)
+    if kind != of_format:
+        files = {name: with_class_probabilities(content) for name, content in files.items()}
     if kind == "predictions.json":
         files = {"predictions.json": jobs(), **{f"job{i}/output/nuclei.json": b'{"polygons": []}' for i in (0, 1)}}
 
@@ -75,6 +80,19 @@ def make_target(kind: str) -> tuple[dict[str, bytes], Callable[[dict[str, bytes]
                 read_prediction(challenge, stored, case, contents[case.name])
 
     return files, read
+
+
+def with_class_probabilities(content: bytes) -> bytes:
+    """The same nuclei with a probability for each class of ``tests/every_format.py``."""
+    if not content.startswith(b"{"):
+        header, *rows = content.splitlines()
+        return b"\n".join(
+            [header + b",probability_Lymphocyte,probability_Epithelial", *(row + b",0.25,1" for row in rows)]
+        )
+    document = json.loads(content)
+    for nucleus in document.get("features") or document["polygons"]:
+        nucleus.get("properties", nucleus)["class_probabilities"] = {"Lymphocyte": 0.25, "Epithelial": 1}
+    return json.dumps(document).encode()
 
 
 def jobs() -> bytes:

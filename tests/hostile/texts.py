@@ -48,6 +48,11 @@ def one(kind: str, file: str) -> Callable[..., Hostile]:
     return record
 
 
+def feature_with(class_probabilities: object) -> dict[str, object]:
+    properties = {"classification": "Epithelial", "class_probabilities": class_probabilities}
+    return {**feature(), "properties": properties}
+
+
 def deep(opening: bytes, closing: bytes, times: int) -> bytes:
     return opening * times + closing * times
 
@@ -190,6 +195,12 @@ GEOJSON = [
     outlines("30,000 holes in a nucleus", None,
              lambda: geojson(feature([[[SQUARE, *[SQUARE] * 300]] * 100][0], kind="MultiPolygon")), nuclei=0, warns=OUTSIDE),
     outlines("probability 2", "invalid-probability", geojson({**feature(), "properties": {"probability": 2, "classification": "Epithelial"}})),
+    outlines("class probabilities half", "missing-probability", geojson(feature_with({"Epithelial": 1, "Lymphocyte": 0}), feature())),
+    outlines("class probabilities of no class", "missing-probability", lambda: geojson(*(feature_with({f"c{i}": 1}) for i in range(MANY))), says=COUNTED),
+    outlines("class probabilities NaN", "invalid-probability", geojson(feature_with({"Epithelial": float("nan"), "Lymphocyte": 0}))),
+    outlines("class probabilities of 100,000 classes", None,
+             lambda: geojson(feature_with({**{f"c{i}": 1 for i in range(100_000)}, "Epithelial": 1, "Lymphocyte": 0})), nuclei=1),
+    outlines("class probabilities that are none", "invalid-annotation", geojson(*(feature_with(p) for p in (7, [], "a", [[]], True)))),
     outlines("children without end", "too-large", geojson({"type": "Feature", "geometry": None, "properties": {"childObjects": [feature()] * 2000}}),
              limits={"instances_per_case": 1000}),
     outlines("byte order mark", None, b"\xef\xbb\xbf" + geojson(feature()), nuclei=1),
@@ -220,6 +231,8 @@ PLATFORM = [
     poly("polygons probability NaN as text", "invalid-probability", polygons(polygon(probability="NaN"))),
     poly("polygons probability -0.1", "invalid-probability", polygons(polygon(probability=-0.1))),
     poly("polygons half with a probability", "missing-probability", polygons(polygon(probability=0.5), polygon())),
+    poly("polygons class probability 2", "invalid-probability", polygons(polygon(class_probabilities={"Epithelial": 2, "Lymphocyte": "0"}))),
+    poly("polygons a class twice", "invalid-annotation", polygons(polygon(class_probabilities={"Epithelial": 1, "EPITHELIAL ": 1, "Lymphocyte": 0}))),
     poly("polygons 50,000 unknown classes", "unknown-class", lambda: polygons(*(polygon(name=f"n{i}") for i in range(MANY))), says=COUNTED),
     poly("polygons a million vertices", "too-large",
          lambda: polygons(polygon("@")).replace(b'"@"', b"[" + b",".join([b"[[1,1,0]]"[1:-1]] * 1_000_000) + b"]"),
@@ -242,6 +255,7 @@ shared_csv = one("points_csv shared", "points.csv")
 nucls = one("nucls_csv", "c1.csv")
 HEAD = b"case,x,y,class\n"
 ROW = b"c1,3,3,Epithelial\n"
+PROBABILITIES = b"case,x,y,probability_Epithelial,probability_Lymphocyte\n"
 NUCLS_HEAD = b"raw_classification,main_classification,super_classification,type,xmin,ymin,xmax,ymax,coords_x,coords_y\n"
 
 
@@ -275,6 +289,11 @@ CSV = [
     csv("50,000 unknown classes", "unknown-class", HEAD + b"".join(b"c1,3,3,e%d\n" % i for i in range(MANY)), says=COUNTED),
     csv("50,000 rows of another case", "other-case", HEAD + ROW.replace(b"c1", b"c2") * MANY, says=COUNTED),
     csv("class with escape codes", "unknown-class", HEAD + f'c1,3,3,"{ESCAPES}"\n'.encode()),
+    csv("class probability of one class only", "missing-column", PROBABILITIES.replace(b"_Lymph", b"_lymf")),
+    csv("class probabilities out of range", "invalid-probability", PROBABILITIES + b"c1,3,3,1e9,-1\n" * MANY, says="99,997 more"),
+    csv("class probabilities half", "missing-probability", PROBABILITIES + b"c1,3,3,0,1\nc1,3,3,,\n"),
+    csv("a class probability twice", "invalid-csv", PROBABILITIES.replace(b"Lymph", b"EPITHELIAL,probability_Lymph")),
+    csv("class probabilities without a class", None, PROBABILITIES + b"c1,3,3,0,1\n" * 2, nuclei=2),
     csv("too many rows", "too-large", HEAD + ROW * 1001, limits={"instances_per_case": 1000}),
     csv("two million rows", "too-large", lambda: HEAD + ROW * LONG, limits={"instances_per_case": 1000}),
     csv("only CR at the ends of lines", None, (HEAD + ROW * 2).replace(b"\n", b"\r"), nuclei=2),

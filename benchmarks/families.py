@@ -1,0 +1,116 @@
+"""All families of metrics with all measures, from label maps to scores, and intervals of all their numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluation import Challenge
+from evaluation.challenge.rules import ConfidenceRules
+from evaluation.instances.prepare import PreparedReference
+from evaluation.measuring import measure_cases
+from evaluation.metrics import Metric, metrics_of
+from evaluation.metrics.measure import class_counts
+from evaluation.model import Case, CaseResult, CaseTable, Interval, LabelMaps, MetricScores, Region
+from evaluation.pairing import MatchedCase, match
+from evaluation.pipeline import instances_and_overlaps
+from evaluation.summary import Result, case_table, confidence_intervals, summarise
+
+PATIENTS, SAMPLES = 25, 2000
+FAMILIES = (
+    "detection",
+    "classification",
+    "segmentation",
+    "panoptic",
+    "thresholds",
+    "curves",
+    "overlap",
+    "objects",
+    "counting",
+)
+MEASURES = (
+    "iou",
+    "dice",
+    "boundary_iou",
+    "surface_dice",
+    "hausdorff_px",
+    "hausdorff95_px",
+    "mean_surface_distance_px",
+    "centroid_distance_px",
+    "area_ratio",
+)
+
+
+def all_families() -> Challenge:
+    """MoNuSAC 2020 with every family and measure, ten IoU thresholds, and a tolerance of 2 px."""
+    metrics = {
+        "families": FAMILIES,
+        "measures": MEASURES,
+        "tolerance_px": 2.0,
+        "iou_thresholds": tuple(round(0.5 + 0.05 * step, 2) for step in range(10)),
+        "false_positives": (1.0, 4.0),
+        "boundary": "open",
+    }
+    rule = {"name": "iou", "rule": "iou_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}
+    ranking = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": []}
+    return Challenge.from_preset(
+        "monusac2020", name="all families", metrics=metrics, matching={"rules": [rule]}, ranking=ranking
+    )
+
+
+def score_families(images: Sequence[LabelMaps]) -> Result:
+    """From label maps to all scores of cases, patients and the data set; confidences are drawn."""
+    challenge, random = all_families(), np.random.default_rng(0)
+    (rule,), classes = challenge.matching.rules, len(challenge.classes)
+    none = Region(np.empty(0, np.int64), np.empty(0, np.int64))
+    matched = []
+    for place, maps in enumerate(images):
+        reference, prediction, table = instances_and_overlaps(maps, with_runs=True)
+        confidence = random.random(len(prediction)).astype(np.float32)
+        prediction = dataclasses.replace(prediction, probability=confidence)
+        case = Case(f"c{place:04}", f"p{place * PATIENTS // len(images):02}", *maps.reference.shape)
+        matched.append(
+            MatchedCase(
+                case=case,
+                reference=PreparedReference(reference, none),
+                prediction=prediction,
+                submitted=len(prediction),
+                table=table,
+                matches={rule.name: match(rule, case, table, reference, prediction, border=challenge.metrics.boundary)},
+                reference_counts=class_counts(reference, classes),
+                prediction_counts=class_counts(prediction, classes),
+            )
+        )
+    return summarise(challenge, measure_cases(challenge, matched))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """What confidence intervals are made from."""
+
+    challenge: Challenge
+    cases: Sequence[CaseResult]
+    table: CaseTable
+    metrics: Sequence[Metric]
+    scores: Sequence[MetricScores]
+
+
+def ask_for_intervals(images: Sequence[LabelMaps]) -> Scored:
+    """Score all families, and ask for an interval of every number that is defined."""
+    result = score_families(images)
+    (scores,) = result.scores.values()
+    columns = tuple(".".join((*metric.path, name)) for metric in scores for name in metric.means)
+    confidence = ConfidenceRules(level=0.95, samples=SAMPLES, seed=1, method="bca", resample="groups", columns=columns)
+    challenge = result.challenge.model_copy(update={"confidence": confidence})
+    (rule,) = challenge.matching.rules
+    table = case_table(challenge, result.cases, rule.name, primary=True)
+    metrics = metrics_of(challenge.metric_choice(), class_aware=rule.class_aware)
+    return Scored(challenge, result.cases, table, metrics, scores)
+
+
+def bootstrap_all(scored: Scored) -> dict[tuple[str, ...], Interval]:
+    """The interval of every number, by its path in metrics.json."""
+    return confidence_intervals(scored.challenge, scored.cases, scored.table, scored.metrics, scored.scores, ())

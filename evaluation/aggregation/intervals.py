@@ -1,0 +1,196 @@
+"""Confidence intervals of the scores of a data set, by the bootstrap over groups (patients)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from evaluation.aggregation.resampling import (
+    Column,
+    Evaluate,
+    Samples,
+    Stages,
+    evaluate_units,
+    everything,
+    group_units,
+    leave_one_out,
+    resample,
+    score_samples,
+)
+from evaluation.model import Bool, CaseTable, Float64, Int64, Interval
+
+Method = Literal["percentile", "bca"]
+DEFINED_SHARE = 0.9  # of the samples: with fewer, what is left is no longer a sample of the data set
+TIE, TIE_PART = 1e-12, 1e-9  # numbers closer than TIE, or than this part of one, differ by rounding only
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """How intervals are made.
+
+    samples  how many are drawn
+    seed     of the draw, 0 … 2^32 - 1
+    level    share of such intervals that are to hold the true value, such as 0.95
+    method   "percentile" or "bca"
+    stages   "groups": groups are drawn with replacement; "groups_and_cases": then cases inside each drawn group
+    """
+
+    samples: int
+    seed: int
+    level: float
+    method: Method
+    stages: Stages
+
+
+def bootstrap(
+    table: CaseTable,
+    groups: Int64,
+    columns: Sequence[Column],
+    evaluate: Evaluate,
+    rules: Bootstrap,
+    *,
+    strata: Int64 | None = None,
+) -> tuple[Interval, ...]:
+    """The confidence interval of each column.
+
+    groups    group of each case, int64 (U,); every number from 0 to G - 1 occurs. Groups are numbered, and cases
+              sorted, by name: the same seed then draws the same ones whatever the order of files.
+    evaluate  all metrics of B units as they enter a mean, float64 (B, M); NaN where one is left out. Every unit that it
+              is asked for has a case; it is asked for ``UNITS_AT_ONCE`` at the most.
+    strata    stratum of each case, int64 (U,), every number from 0 occurs; None: all in one
+
+    Means leave out NaN and know no other reason for a mean to be undefined: do not ask for columns that are undefined
+    for another one (points where outlines are needed). The draw is the same on all machines, and sums of floats keep
+    one order. Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapters 13 and 14.
+
+    Two patients, of whose nuclei 1 of 4 and 3 of 4 were found; a quarter of the samples has the first one twice:
+
+    >>> table = CaseTable({"cases": np.ones(2, np.int64), "found": np.array([1, 3])}, {}, np.ones(2), None, None)
+    >>> recall = lambda units: (units.sum("found") / (4 * units.sum("cases")))[:, None]
+    >>> rules = Bootstrap(samples=999, seed=1, level=0.9, method="percentile", stages="groups")
+    >>> bootstrap(table, np.array([0, 1]), [Column(0, "pooled")], recall, rules)
+    (Interval(low=0.25, high=0.75, reason=None),)
+    """
+    if int(groups.max()) == 0:
+        return tuple(Interval(None, None, "one-group") for _ in columns)
+    single_cases = group_units(np.arange(len(groups)))
+    of_case = evaluate_units(table, single_cases, evaluate)
+    of_group = None  # of whole groups, if they are asked for
+    if any(column.unit == "group" for column in columns):
+        of_group = evaluate_units(table, group_units(groups), evaluate)
+    stratum = np.zeros(len(groups), np.int64) if strata is None else strata
+
+    def score(samples: Iterable[Samples], of_group: Float64 | None) -> Float64:
+        return np.concatenate(
+            [score_samples(table, part, of_case, columns, evaluate, stratum, of_group=of_group) for part in samples]
+        )
+
+    estimate = score([everything(groups)], of_group)[0]
+    samples = resample(groups, samples=rules.samples, seed=rules.seed, stages=rules.stages)
+    replicates = score(samples, of_group if rules.stages == "groups" else None)
+    if rules.method == "bca":
+        ends = bca_interval(replicates, estimate, score(leave_one_out(groups), of_group), rules.level)
+    else:
+        ends = percentile_interval(replicates, rules.level)
+    often = often_defined(replicates)
+    return tuple(interval_of(ends[k], float(estimate[k]), bool(often[k])) for k in range(len(columns)))
+
+
+def interval_of(ends: Float64, estimate: float, often_defined: bool) -> Interval:
+    """One interval from its ends (2,), NaN if it has none."""
+    if math.isnan(estimate):
+        return Interval(None, None, "undefined")
+    if not often_defined:
+        return Interval(None, None, "often-undefined")
+    low, high = ends.tolist()
+    return Interval(None, None, "outside-samples") if math.isnan(low) else Interval(low, high)
+
+
+def percentile_interval(replicates: Float64, level: float) -> Float64:
+    """The middle part of the samples, ``level`` of them: quantiles (1 - level) / 2 and (1 + level) / 2, float64 (K, 2).
+
+    replicates  of each column in each sample, float64 (S, K), NaN where it is undefined; those are left out
+
+    NaN for a column that is undefined in more than a tenth of the samples. Quantiles are interpolated linearly, as
+    numpy does. Efron & Tibshirani 1993, section 13.3.
+
+    >>> percentile_interval(np.array([[4.0], [0.0], [3.0], [1.0], [2.0]]), 0.5).tolist()
+    [[1.0, 3.0]]
+    """
+    tail = (1 - level) / 2
+    return quantiles(replicates, np.broadcast_to([tail, 1 - tail], (replicates.shape[1], 2)))
+
+
+def bca_interval(replicates: Float64, estimate: Float64, jackknife: Float64, level: float) -> Float64:
+    """The bias-corrected and accelerated interval, float64 (K, 2): other quantiles than the percentile interval.
+
+    replicates  of each column in each sample, float64 (S, K), NaN where it is undefined; those are left out
+    estimate    of each column in the data set, float64 (K,)
+    jackknife   of each column in the data set without each group, float64 (G, K); NaN is left out
+
+    With Φ the normal distribution and z = Φ⁻¹((1 ± level) / 2), the ends are the quantiles
+    Φ(z0 + (z0 + z) / (1 - a (z0 + z))). ``z0``, the bias, is Φ⁻¹ of the share of samples below the estimate, ties
+    counting half. ``a``, the acceleration, is sum d³ / (6 (sum d²)^1.5), with d the mean of the jackknife minus each of
+    its values; 0 if they are all equal.
+
+    A column that is the same in all samples has an interval of no width. NaN for a column that is undefined in more
+    than a tenth of the samples, and where the estimate lies outside all samples (z0 is infinite). Efron, Better
+    bootstrap confidence intervals, JASA 82, 1987.
+
+    >>> samples = np.arange(101.0)[:, None]
+    >>> bca_interval(samples, np.array([50.0]), np.array([[1.0], [2.0], [3.0]]), 0.9).round(6).tolist()
+    [[5.0, 95.0]]
+    """
+    tail = (1 - level) / 2
+    defined = ~np.isnan(replicates)
+    tie = TIE + TIE_PART * np.abs(estimate)
+    above_estimate = replicates - estimate
+    below = (above_estimate < -tie).sum(axis=0)
+    tied = (np.abs(above_estimate) <= tie).sum(axis=0)
+    bias = ndtri((below + tied / 2) / np.maximum(defined.sum(axis=0), 1))
+    inside = np.isfinite(bias)
+    bias = np.where(inside, bias, 0.0)[:, None]
+    score = bias + ndtri([tail, 1 - tail])
+    # 0 or below only beyond the point where the quantile has reached 0 or 1
+    stretch = np.maximum(1 - acceleration(jackknife)[:, None] * score, TIE)
+    found = quantiles(replicates, ndtr(bias + score / stretch))
+    found[~inside] = np.nan
+    return found
+
+
+def acceleration(jackknife: Float64) -> Float64:
+    """How fast the spread of each column changes with its value, from the jackknife (G, K), NaN left out; (K,)."""
+    defined = ~np.isnan(jackknife)
+    mean = np.where(defined, jackknife, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
+    distance = np.where(defined, mean - jackknife, 0.0)
+    varies = np.max(np.abs(distance), axis=0) > TIE + TIE_PART * np.abs(mean)
+    cubes, squares = (distance * distance * distance).sum(axis=0), (distance * distance).sum(axis=0)
+    squares = np.where(varies, squares, 1.0)
+    return np.where(varies, cubes / (6 * squares * np.sqrt(squares)), 0.0)
+
+
+def quantiles(replicates: Float64, shares: Float64) -> Float64:
+    """Quantiles of each column of replicates (S, K), each column its own shares (K, Q); NaN left out; (K, Q).
+
+    NaN for a column that is not defined often enough. Linear between two neighbours.
+    """
+    ordered = np.sort(replicates.T, axis=1)  # NaN comes last
+    last = np.maximum(np.count_nonzero(~np.isnan(ordered), axis=1) - 1, 0)[:, None]
+    place = shares * last
+    before = np.floor(place).astype(np.int64)
+    low = np.take_along_axis(ordered, before, axis=1)
+    high = np.take_along_axis(ordered, np.minimum(before + 1, last), axis=1)
+    found: Float64 = low + (high - low) * (place - before)
+    found[~often_defined(replicates)] = np.nan
+    return found
+
+
+def often_defined(replicates: Float64) -> Bool:
+    """Which columns are defined in at least nine samples of ten, bool (K,)."""
+    often: Bool = np.count_nonzero(~np.isnan(replicates), axis=0) >= DEFINED_SHARE * len(replicates)
+    return often

@@ -1,0 +1,111 @@
+"""The cases under one matching rule as one table, and unions of its rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from evaluation.model import (
+    CaseTable,
+    Float64,
+    Int64,
+    MatchCounts,
+    PairSamples,
+    PredictionSamples,
+    SharedCounts,
+    Units,
+)
+
+
+def stack_cases(
+    counts: Sequence[MatchCounts],
+    shared: Sequence[SharedCounts],
+    *,
+    measures: Sequence[str],
+    areas_mm2: Sequence[float | None],
+) -> CaseTable:
+    """A table with a row for each case, in their order; at least one.
+
+    shared     what no matching rule can change, of each case; empty if it is told elsewhere
+    measures   those that the table is to have; where a case lacks one its sum is 0
+    areas_mm2  of each case, None if not known
+    """
+    pairs = stack_pairs(counts, measures)
+    sums: dict[str, npt.NDArray[np.generic]] = {
+        "cases": np.ones(len(counts), np.int64),
+        "missing": np.array([c.missing for c in counts], np.int64),
+        "points": np.array([not c.outlines for c in counts], np.int64),
+        "confusion": np.stack([c.confusion for c in counts]),
+        **measure_sums(pairs, len(counts), counts[0].confusion.shape[0] - 1),
+    }
+    for name in shared[0].sums if shared else ():
+        sums[name] = np.stack([of_case.sums[name] for of_case in shared])
+    spacing = np.array([math.nan if c.spacing_um is None else c.spacing_um for c in counts])
+    diagonal = np.array([c.diagonal_px for c in counts])
+    return CaseTable(
+        sums=sums,
+        largest={"diagonal_px": diagonal, "diagonal_um": diagonal * spacing},
+        area_mm2=np.array([math.nan if area is None else area for area in areas_mm2]),
+        pairs=pairs,
+        predictions=stack_predictions(counts, shared),
+    )
+
+
+def stack_pairs(counts: Sequence[MatchCounts], measures: Sequence[str]) -> PairSamples:
+    given = [c.pair_probability for c in counts if len(c.pair_class)]
+    known = [p for p in given if p is not None]
+    complete = len(known) == len(given) > 0
+    return PairSamples(
+        case=np.repeat(np.arange(len(counts)), [len(c.pair_class) for c in counts]),
+        class_id=np.concatenate([c.pair_class for c in counts]),
+        measures={
+            name: np.concatenate([c.measures.get(name, np.zeros(len(c.pair_class))) for c in counts])
+            for name in measures
+        },
+        class_probability=np.concatenate(known) if complete else None,
+    )
+
+
+def stack_predictions(counts: Sequence[MatchCounts], shared: Sequence[SharedCounts]) -> PredictionSamples:
+    lists = [c.predictions for c in counts]
+    known = [of_case.probability for of_case in lists if of_case.probability is not None]
+    hits = [of_case.hits for of_case in shared if of_case.hits is not None]
+    return PredictionSamples(
+        case=np.repeat(np.arange(len(lists)), [len(of_case.class_id) for of_case in lists]),
+        class_id=np.concatenate([of_case.class_id for of_case in lists]),
+        found_class=np.concatenate([of_case.found_class for of_case in lists]),
+        probability=np.concatenate(known) if len(known) == len(lists) else None,
+        hits=np.concatenate(hits) if len(hits) == len(lists) else None,
+    )
+
+
+def measure_sums(pairs: PairSamples, cases: int, classes: int) -> dict[str, Float64]:
+    """The sum of each measure by case, class of the reference, and whether the prediction has it too, (U, C, 2).
+
+    Each is the exact sum, rounded once (``math.fsum``), so the order of the nuclei does not change a digit.
+    """
+    right = pairs.class_id[:, 0] == pairs.class_id[:, 1]
+    key = (pairs.case * classes + pairs.class_id[:, 0] - 1) * 2 + right
+    order = np.argsort(key, kind="stable")
+    present, first = np.unique(key[order], return_index=True)
+    bounds = [*first.tolist(), len(order)]
+    sums = {}
+    for name, values in pairs.measures.items():
+        of_measure = np.zeros(cases * classes * 2)
+        ordered = values[order].tolist()
+        of_measure[present] = [math.fsum(ordered[a:b]) for a, b in pairwise(bounds)]
+        sums[name] = of_measure.reshape(cases, classes, 2)
+    return sums
+
+
+def unite(table: CaseTable, members: Sequence[Sequence[int]] | Sequence[Int64]) -> Units:
+    """Units that are unions of cases: the rows of the table that belong to each, at least one."""
+    rows = np.concatenate([np.asarray(rows, np.int64) for rows in members])
+    bounds = np.concatenate([[0], np.cumsum([len(rows) for rows in members])])
+    weights = csr_array((np.ones(len(rows), np.int64), rows, bounds), shape=(len(members), len(table)))
+    return Units(table, weights)

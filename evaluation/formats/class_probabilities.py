@@ -1,0 +1,91 @@
+"""Probabilities of the classes: a number from 0 to 1 for each nucleus and each class of the challenge.
+
+The numbers of a nucleus need not add up to 1: a model may know classes that the challenge does not score, or judge each
+class by itself. What a file says of other classes does not matter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evaluation.errors import InputFault
+from evaluation.findings import Finding, quote
+from evaluation.formats.bounded_csv import Table, class_columns, count_rest, numbers_of
+from evaluation.formats.bounded_xml import FAULTS_NAMED, with_rest
+from evaluation.formats.request import Request
+from evaluation.model import Bool, Float32, Int16
+
+NUMBERS_LIMIT = 50_000_000  # nuclei times classes: 200 MB
+COLUMN_PREFIX = "probability_"
+FOR_ALL_OR_NONE = "a probability of each class for every nucleus, or for none"
+
+
+def check_size(nuclei: int, classes: int, where: str) -> None:
+    """Refuse more numbers than fit, before there are any. Raises InputFault ("too-large").
+
+    >>> check_size(50_000_000 // 6, 6, "'a.csv'")
+    """
+    if nuclei * classes > NUMBERS_LIMIT:
+        got = f"probabilities of {classes:,} classes for {nuclei:,} nuclei or more"
+        expected = f"at most {NUMBERS_LIMIT:,} such numbers in a file"
+        fix = "Leave the class probabilities out, or write one file for each case."
+        raise InputFault(Finding("too-large", where, got, expected, fix))
+
+
+def read_class_probabilities(table: Table, request: Request) -> tuple[Float32 | None, list[Finding]]:
+    """The probabilities in the columns "probability_<class>", and what is wrong with them.
+
+    Float32 (R, C) in the order of the classes; None if there are no such columns, or no row has anything in them.
+    Raises InputFault ("too-large").
+    """
+    if not request.classes.names:
+        return None, []
+    columns, faults = class_columns(table, request, COLUMN_PREFIX)
+    if faults or not columns:
+        return None, count_rest(faults)
+    check_size(len(table), len(columns), request.where)
+    probability = np.empty((len(table), len(columns)), np.float32)
+    given = np.ones(probability.shape, np.bool_)
+    for k, column in enumerate(columns):
+        cells = table.cells(column)
+        numbers = numbers_of(cells)
+        probability[:, k] = np.where((numbers >= 0) & (numbers <= 1), numbers, np.nan)
+        for row in np.flatnonzero(np.isnan(numbers)):
+            given[row, k] = bool(cells[row].strip())
+    if len(table) and not given.any():
+        return None, []
+    is_wrong, is_without = given & np.isnan(probability), np.asarray(~given.all(axis=1))
+    faults = [*wrong_cells(table, columns, is_wrong), *rows_without(table, is_without)]
+    return (None if faults else probability), faults
+
+
+def wrong_cells(table: Table, columns: list[int], is_wrong: Bool) -> list[Finding]:
+    """Cells, bool (R, C), that are no numbers from 0 to 1."""
+    named = [
+        Finding(
+            "invalid-probability",
+            table.place(row),
+            f"{table.names[columns[k]]} is {quote(table.text(row, columns[k]))}",
+            "a number from 0 to 1",
+        )
+        for row, k in zip(*(index[:FAULTS_NAMED].tolist() for index in np.nonzero(is_wrong)), strict=True)
+    ]
+    return with_rest(named, int(is_wrong.sum()))
+
+
+def rows_without(table: Table, is_without: Bool) -> list[Finding]:
+    """Rows, bool (R,), that lack the probability of a class."""
+    named = [
+        Finding("missing-probability", table.place(row), "no probability of each class", FOR_ALL_OR_NONE)
+        for row in np.flatnonzero(is_without)[:FAULTS_NAMED].tolist()
+    ]
+    return with_rest(named, int(is_without.sum()))
+
+
+def most_probable(class_probability: Float32) -> Int16:
+    """The class id of the largest probability of each nucleus, int16 (N,); of equal ones the earlier class.
+
+    >>> most_probable(np.array([[0.2, 0.7], [0.5, 0.5]], np.float32)).tolist()
+    [2, 1]
+    """
+    return np.asarray(class_probability.argmax(axis=1) + 1, np.int16)

@@ -1,0 +1,343 @@
+"""Curves over the confidence of the predictions: precision and recall, and FROC.
+
+Predictions are taken in order of falling probability; those of equal probability enter together. With a threshold t,
+tp(t) and fp(t) are the predictions with probability >= t that found a nucleus, and that did not; n are the reference
+nuclei. Recall is R = tp / n, precision P = tp / (tp + fp). Which prediction found which nucleus was decided before, by
+the matching rule, and does not change with t; for the numbers of COCO, by the greedy assignment of COCO.
+
+Of a class: its predictions, right if the nucleus that they found has the class; n are the reference nuclei of the
+class. A prediction that found a nucleus of another class is a false positive, and that nucleus is not found by it.
+
+Undefined everywhere: "no-probability" if predictions have no probability, and without reference nuclei. Without
+predictions a value is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from evaluation.metrics.counts import class_hits, hits, without_points
+from evaluation.metrics.ranks import Ranking, Steps, number_ties, rank
+from evaluation.metrics.undefined import Reasons, code, mean_of, scores, undefined
+from evaluation.model import Bool, Float32, Float64, Int64, Scores, Units
+
+Per = Literal["image", "mm2"]
+
+ALL_POINTS, ONE_HUNDRED_AND_ONE = 0, 1  # columns of ``areas``
+RECALLS: Float64 = np.linspace(0, 1, 101)
+
+
+def average_precision(units: Units) -> Scores:
+    """Area under the precision-recall curve, all points, in [0, 1]; classes are ignored.
+
+    ``sum_k (R_k - R_(k-1)) max_(j >= k) P_j`` over the distinct probabilities, R_0 = 0: precision is replaced by the
+    best one at this recall or a higher one, which is 0 at recalls that are never reached. PASCAL VOC since 2010
+    (Everingham et al., IJCV 111, 2015). scikit-learn's ``average_precision_score`` takes P_k itself, so it is never
+    higher, and it knows no nuclei without a prediction. Undefined without reference nuclei or probabilities.
+    """
+    return average_precision_of(units, 0, ALL_POINTS)
+
+
+def average_precision_101(units: Units) -> Scores:
+    """Area under the precision-recall curve at 101 recalls, in [0, 1]; classes are ignored.
+
+    ``1/101 sum_(r = 0, 0.01, ..., 1) max_(R_j >= r) P_j``: COCO's way of summing, on the matches of this matching rule.
+    Undefined without reference nuclei or probabilities.
+    """
+    return average_precision_of(units, 0, ONE_HUNDRED_AND_ONE)
+
+
+def class_average_precision(units: Units, class_id: int) -> Scores:
+    """Area under the precision-recall curve of a class, all points, in [0, 1].
+
+    Undefined without reference nuclei of the class, and without probabilities.
+    """
+    return average_precision_of(units, class_id, ALL_POINTS)
+
+
+def class_average_precision_101(units: Units, class_id: int) -> Scores:
+    """Area under the precision-recall curve of a class at 101 recalls, in [0, 1].
+
+    Undefined without reference nuclei of the class, and without probabilities.
+    """
+    return average_precision_of(units, class_id, ONE_HUNDRED_AND_ONE)
+
+
+def mean_average_precision(units: Units) -> Scores:
+    """Mean over classes of their area under the precision-recall curve, all points, in [0, 1].
+
+    A class counts if it has reference nuclei. Undefined if none has, and without probabilities.
+    """
+    return mean_over_classes(units, [class_average_precision(units, class_id) for class_id in classes_of(units)])
+
+
+def mean_average_precision_101(units: Units) -> Scores:
+    """Mean over classes of their area under the precision-recall curve at 101 recalls, in [0, 1].
+
+    A class counts if it has reference nuclei. Undefined if none has, and without probabilities.
+    """
+    return mean_over_classes(units, [class_average_precision_101(units, class_id) for class_id in classes_of(units)])
+
+
+def coco_average_precision(units: Units, place: int) -> Scores:
+    """Mean over classes of COCO's average precision at one IoU threshold, given by its place, in [0, 1].
+
+    101 recalls; within an image the predictions of a class, from the most confident on, each take the free nucleus of
+    the class with the highest IoU, if that is at least the threshold. There is no limit to the number of predictions
+    (pycocotools stops at maxDets = 100 an image and class), and ties enter together (there, in the order of the file).
+    A class counts if it has reference nuclei. Undefined if none has, without probabilities, and for points. Lin et al.,
+    ECCV 2014.
+    """
+    return coco_mean(units, [coco_at(units, class_id, place) for class_id in classes_of(units)])
+
+
+def coco_mean_average_precision(units: Units) -> Scores:
+    """COCO's mAP: mean of its average precision over the IoU thresholds and the classes, in [0, 1].
+
+    A class counts if it has reference nuclei. Undefined if none has, without probabilities, and for points. As
+    pycocotools computes it without a limit to the number of predictions (maxDets).
+    """
+    return coco_mean(units, [coco_class_average_precision(units, class_id) for class_id in classes_of(units)])
+
+
+def coco_class_average_precision(units: Units, class_id: int) -> Scores:
+    """Mean over the IoU thresholds of COCO's average precision of a class, in [0, 1].
+
+    Undefined without reference nuclei of the class, without probabilities, and for points.
+    """
+    found = units.table.predictions.hits
+    places = range(0 if found is None else found.shape[1])
+    if not places:
+        return without_points(units, undefined(len(units), "no-probability"))
+    parts = [coco_at(units, class_id, place) for place in places]
+    return mean_of(parts, parts[0].reason)
+
+
+def sensitivity_at(units: Units, false_positives: float, per: Per) -> Scores:
+    """Sensitivity at a number of false positives per image or per mm2, in [0, 1]; classes are ignored.
+
+    A point of the FROC curve: with x, the number times the images or the annotated area, rounded to 9 places, R at the
+    lowest threshold with fp <= x. If predictions of one probability follow, some right and more wrong than x allows, a
+    part of them enters: tp runs in a straight line from one threshold to the next, as if their order were drawn by lot.
+    Beyond the lowest probability it stays. Undefined without reference nuclei or probabilities, and per mm2
+    "no-spacing" if the area of a case is not known. CAMELYON16 and MONKEY interpolate in this way.
+    """
+    return sensitivities(units, 0, (false_positives,), per)[0]
+
+
+def mean_sensitivity(units: Units, false_positives: Sequence[float], per: Per) -> Scores:
+    """FROC score: mean of the sensitivities at several numbers of false positives, in [0, 1]; classes are ignored.
+
+    Per image or per mm2. Undefined as the sensitivities are.
+    """
+    return mean_of_points(sensitivities(units, 0, false_positives, per))
+
+
+def class_sensitivity_at(units: Units, false_positives: float, per: Per, class_id: int) -> Scores:
+    """Sensitivity for a class at a number of its false positives per image, or per mm2, in [0, 1].
+
+    Undefined without reference nuclei of the class, without probabilities, and "no-spacing" if the area of a case is
+    not known.
+    """
+    return sensitivities(units, class_id, (false_positives,), per)[0]
+
+
+def class_mean_sensitivity(units: Units, false_positives: Sequence[float], per: Per, class_id: int) -> Scores:
+    """FROC score of a class: mean of its sensitivities at several numbers of false positives, in [0, 1].
+
+    Undefined as the sensitivities are.
+    """
+    return mean_of_points(sensitivities(units, class_id, false_positives, per))
+
+
+def average_precision_of(units: Units, class_id: int, column: int) -> Scores:
+    """Of all predictions (class 0) or of one class, under the matching rule."""
+    probability = probabilities(units)
+    if probability is None:
+        return undefined(len(units), "no-probability")
+    area = areas(units, class_id, probability)[:, 0, column]
+    return scores(area, references_of(units, class_id) > 0, why_no_reference(units, class_id))
+
+
+def coco_at(units: Units, class_id: int, place: int) -> Scores:
+    """COCO's average precision of a class at one threshold."""
+    probability = probabilities(units)
+    if probability is None or units.table.predictions.hits is None:
+        return without_points(units, undefined(len(units), "no-probability"))
+    area = areas(units, class_id, probability)[:, 1 + place, ONE_HUNDRED_AND_ONE]
+    return without_points(units, scores(area, references_of(units, class_id) > 0, why_no_reference(units, class_id)))
+
+
+def areas(units: Units, class_id: int, probability: Float32) -> Float64:
+    """Areas under the precision-recall curves of all predictions (class 0) or of one class, float64 (B, 1 + K, 2).
+
+    First under the matching rule, all points and 101 recalls, then those of COCO at K thresholds, 101 recalls only.
+    """
+    name = f"curves/{class_id}"
+    if name in units.cache:
+        return units.cache[name]
+    predictions = units.table.predictions
+    chosen, right = predictions_of(units, class_id)
+    order = np.argsort(-probability[chosen])
+    chosen, curves = chosen[order], [right[order]]
+    if class_id and predictions.hits is not None:
+        curves += list(predictions.hits[chosen].T)
+    ranking = rank(predictions.case[chosen], units.weights)
+    tie = number_ties(probability[chosen])
+    many = np.maximum(references_of(units, class_id), 1)
+    needed = needed_for_recalls(many)
+    found: Float64 = np.zeros((len(units), len(curves), 2))
+    for place, right in enumerate(curves):
+        for steps in ranking.steps(right, tie):
+            here = slice(steps.first, steps.stop)
+            precision = best_from_here(steps)
+            if place == 0:
+                found[here, place, ALL_POINTS] = steps.totals(steps.gain(steps.right) * precision) / many[here]
+            found[here, place, ONE_HUNDRED_AND_ONE] = mean_at(steps, precision, needed[here])
+    units.cache[name] = found
+    return found
+
+
+def needed_for_recalls(references: Int64) -> Float64:
+    """How many references must be found for each of the 101 recalls, (B, 101), of those that there are, (B,).
+
+    As pycocotools, in floats: recall 7 / 20 does not reach 0.35, which linspace has as 0.35000000000000003.
+    """
+    needed = np.floor(RECALLS * references[:, None])
+    needed += needed / references[:, None] < RECALLS
+    return needed
+
+
+def mean_at(steps: Steps, precision: Float64, needed: Float64) -> Float64:
+    """Mean of the precisions of each unit at those steps at which so many are right, float64 (b,); 0 beyond the last.
+
+    needed  (b, 101), ascending
+    """
+    if len(precision) == 0:
+        return np.zeros(len(needed))
+    shift = np.arange(len(needed)) * (steps.right.max() + needed.max() + 1)
+    step = np.searchsorted(steps.right + np.repeat(shift, np.diff(steps.start)), needed + shift[:, None])
+    found = precision.take(step, mode="clip")
+    found *= step < steps.start[1:, None]
+    return np.asarray(found.mean(axis=1))
+
+
+def best_from_here(steps: Steps) -> Float64:
+    """The largest precision at each step or a later one of its unit, float64 (P,)."""
+    precision = np.maximum(steps.all, 1.0)
+    np.divide(steps.right, precision, out=precision)
+    length = np.diff(steps.start)
+    if len(precision) and (length == length[0]).all():
+        # Floats from 0 on are in the order of their bits, and whole numbers compare faster.
+        rows = precision.view(np.int64).reshape(len(length), -1)[:, ::-1]
+        np.maximum.accumulate(rows, axis=1, out=rows)
+        return precision
+    # Complex numbers compare by their real parts first, so that each unit begins anew.
+    unit = -np.repeat(np.arange(len(length)), length)
+    return np.maximum.accumulate((unit + 1j * precision)[::-1])[::-1].imag
+
+
+def sensitivities(units: Units, class_id: int, false_positives: Sequence[float], per: Per) -> list[Scores]:
+    """Points of the FROC curve of all predictions (class 0) or of one class."""
+    references = references_of(units, class_id)
+    probability = probabilities(units)
+    if probability is None:
+        return [undefined(len(units), "no-probability")] * len(false_positives)
+    extent = units.sum("cases").astype(np.float64) if per == "image" else units.area_mm2()
+    names = [f"curves/froc/{class_id}/{per}/{rate!r}" for rate in false_positives]
+    if any(name not in units.cache for name in names):
+        chosen, hit = predictions_of(units, class_id)
+        right, wrong = side_of(units, chosen[hit], probability), side_of(units, chosen[~hit], probability)
+        for name, rate in zip(names, false_positives, strict=True):
+            units.cache[name] = found_within(right, wrong, np.round(rate * np.nan_to_num(extent), 9))
+    defined = (references > 0) & ~np.isnan(extent)
+    reason = np.where(references > 0, code("no-spacing"), why_no_reference(units, class_id))
+    return [scores(units.cache[name] / np.maximum(references, 1), defined, reason) for name in names]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """Predictions that are right, or that are wrong, from the most confident one on.
+
+    below_zero  float32 (M,), minus their probabilities, so that they rise
+    ranking     of the predictions
+    """
+
+    below_zero: Float32
+    ranking: Ranking
+
+    def surer_than(self, below_zero: Float32) -> Int64:
+        """How many are above a probability of each unit, int64 (B,)."""
+        return self.ranking.before(np.searchsorted(self.below_zero, below_zero, side="left"))
+
+    def as_sure_as(self, below_zero: Float32) -> Int64:
+        """How many have a probability of each unit, or are above it, int64 (B,)."""
+        return self.ranking.before(np.searchsorted(self.below_zero, below_zero, side="right"))
+
+
+def side_of(units: Units, chosen: Int64, probability: Float32) -> Side:
+    """Predictions given by their places, in order."""
+    order = np.argsort(-probability[chosen])
+    chosen = chosen[order]
+    return Side(-probability[chosen], rank(units.table.predictions.case[chosen], units.weights))
+
+
+def found_within(right: Side, wrong: Side, limit: Float64) -> Float64:
+    """How many true positives come with so many false positives, (B,)."""
+    every, spare = right.ranking.number, wrong.ranking.number <= limit
+    if spare.all():
+        return every.astype(np.float64)
+    # The first false positive that is too much, and all predictions that are as confident as it is.
+    first = wrong.below_zero[wrong.ranking.find(np.floor(limit).astype(np.int64))]
+    tp, fp = right.surer_than(first), wrong.surer_than(first)
+    more_tp, more_fp = right.as_sure_as(first) - tp, wrong.as_sure_as(first) - fp
+    return np.where(spare, every, tp + (limit - fp) * more_tp / np.maximum(more_fp, 1))
+
+
+def predictions_of(units: Units, class_id: int) -> tuple[Int64, Bool]:
+    """Places of all predictions (class 0) or of those of one class, int64 (M,), and which of them are right."""
+    predictions = units.table.predictions
+    if class_id == 0:
+        return np.arange(len(predictions.case)), predictions.found_class > 0
+    chosen = np.flatnonzero(predictions.class_id == class_id)
+    return chosen, predictions.found_class[chosen] == class_id
+
+
+def probabilities(units: Units) -> Float32 | None:
+    """Of all predictions, or None if one has none."""
+    predictions = units.table.predictions
+    return predictions.probability if len(predictions.case) else np.empty(0, np.float32)
+
+
+def references_of(units: Units, class_id: int) -> Int64:
+    """Reference nuclei of each unit, of all classes (0) or of one, int64 (B,)."""
+    of = class_hits(units, class_id) if class_id else hits(units)
+    return of.tp + of.fn
+
+
+def why_no_reference(units: Units, class_id: int) -> Reasons:
+    return (class_hits(units, class_id) if class_id else hits(units)).undefined
+
+
+def classes_of(units: Units) -> range:
+    return range(1, units.sum("confusion").shape[1])
+
+
+def mean_over_classes(units: Units, parts: Sequence[Scores]) -> Scores:
+    """Over the classes that have reference nuclei; if none has, why not."""
+    return mean_of(parts, code("no-probability") if probabilities(units) is None else why_no_reference(units, 0))
+
+
+def coco_mean(units: Units, parts: Sequence[Scores]) -> Scores:
+    lacking = probabilities(units) is None or units.table.predictions.hits is None
+    reason = code("no-probability") if lacking else why_no_reference(units, 0)
+    return without_points(units, mean_of(parts, reason))
+
+
+def mean_of_points(points: Sequence[Scores]) -> Scores:
+    """Over points of one curve, which are defined together."""
+    return mean_of(points, points[0].reason)

@@ -1,0 +1,365 @@
+"""Ranks in unions of cases: medians, areas under ROC curves, and what curves over a confidence are read from.
+
+Entries (T,) stand in one order for all units, and each belongs to a case. In a unit every entry occurs as often as its
+case does, ``weights[b, case]`` times. Few units, or units that share few cases, are written out; for many samples of
+the same cases that would be too long, so the order is cut into blocks, and whole blocks are counted with one product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from evaluation.model import Bool, Float32, Float64, Int64
+
+CHUNK = 2**15  # entries of several units that are worked on at once: few enough for the cache of the processor
+LARGEST_TABLE = 2**22  # numbers in an array of which one side is all cases
+LARGEST_KERNEL = 2**11  # cases
+LARGEST_SHARE = 32  # of a table with kinds of cases and steps, times the entries: beyond it running sums are faster
+
+Numbers = Int64 | Float64
+
+
+def weighted_median(values: Float64, case: Int64, weights: Any) -> Float64:
+    """Median of each unit, float64 (B,): of the values (T,), each as often as its case (T,) is in the unit.
+
+    ``weights`` is sparse int64 (B, U). For an even number the mean of the two in the middle; NaN where there is none.
+
+    Three values in two cases: all of them, those of the first case, none.
+
+    >>> weights = csr_array([[1, 1], [1, 0], [0, 0]])
+    >>> weighted_median(np.array([1.0, 5.0, 2.0]), np.array([0, 0, 1]), weights).tolist()
+    [2.0, 3.0, nan]
+    """
+    if len(values) == 0:
+        return np.full(weights.shape[0], np.nan)
+    order = np.argsort(values)
+    ranking, ordered = rank(case[order], weights), values[order]
+    number = ranking.number
+    lower, upper = ordered[ranking.find((number - 1) // 2)], ordered[ranking.find(number // 2)]
+    return np.where(number > 0, (lower + upper) / 2, np.nan)
+
+
+def weighted_auroc(score: Float32 | Float64, positive: Bool, case: Int64, weights: Any) -> Float64:
+    """Area under the ROC curve of each unit, float64 (B,), in [0, 1]; NaN where one of the two sides is empty.
+
+    The share of the pairs (positive, negative entry) in which the positive one has the higher score; equal scores count
+    one half. ``score``, ``positive`` and ``case`` are (T,), ``weights`` sparse int64 (B, U). Counted in whole numbers.
+
+    Scores .9, .5, .5 with a positive at .9 and one at .5: the first wins, the second draws.
+
+    >>> score, positive, case = np.array([0.9, 0.5, 0.5]), np.array([True, True, False]), np.zeros(3, int)
+    >>> weighted_auroc(score, positive, case, csr_array([[1]])).tolist()
+    [0.75]
+    """
+    units, cases = weights.shape
+    positives = weights @ np.bincount(case[positive], minlength=cases)
+    negatives = weights @ np.bincount(case[~positive], minlength=cases)
+    order = np.argsort(-score)
+    case, positive, tie = case[order], positive[order], number_ties(score[order])
+    by_kernel = cases * (len(case) + units * cases // 32) < 2 * units * len(case)
+    if by_kernel and cases <= LARGEST_KERNEL and not is_short(case, weights):
+        wins_twice = wins_by_kernel(case, positive, tie, weights)
+    else:
+        wins_twice = wins_by_steps(rank(case, weights), positive, tie, negatives)
+    pairs = positives * negatives
+    return np.where(pairs > 0, wins_twice / (2 * np.maximum(pairs, 1)), np.nan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """How many entries of each of b units stand up to each step, (P,): unit after unit.
+
+    A step is the end of a tie. The steps of unit i are ``start[i]:start[i + 1]``.
+
+    first, stop  which units: ``first`` to ``stop``, so b of them
+    start        int64 (b + 1,)
+    right, all   whole numbers (P,), rising within a unit
+    """
+
+    first: int
+    stop: int
+    start: Int64
+    right: Numbers
+    all: Numbers
+
+    def gain(self, number: Numbers) -> Numbers:
+        """How much each step adds to a number (P,) that rises with the steps of a unit."""
+        gain = np.diff(number, prepend=0)
+        begin = self.start[:-1][np.diff(self.start) > 0]
+        gain[begin] = number[begin]
+        return gain
+
+    def totals(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Sum of values (P,) over the steps of each unit, (b,)."""
+        totals = np.zeros(len(self.start) - 1, values.dtype)
+        filled = np.diff(self.start) > 0
+        if filled.any():
+            totals[filled] = np.add.reduceat(values, self.start[:-1][filled])
+        return totals
+
+
+class Ranking(Protocol):
+    """Entries in one order, and B units that hold them in different numbers: ``number`` int64 (B,)."""
+
+    @property
+    def number(self) -> Int64: ...
+
+    def find(self, rank: Int64) -> Int64:
+        """Place (from 0, in the order of all) of the entry with each unit's rank (from 0), int64 (B,).
+
+        Some place where the unit has fewer entries.
+        """
+
+    def before(self, place: Int64) -> Int64:
+        """How many entries of each unit stand before a place, int64 (B,)."""
+
+    def steps(self, right: Bool, tie: Int64, *, every: bool = False) -> Iterator[Steps]:
+        """All units, some at a time. ``tie`` int64 (T,) numbers the ties. Unless ``every`` one is wanted, those behind
+        which precision can only rise until the next step are left out (``is_peak``)."""
+
+
+def rank(case: Int64, weights: Any) -> Ranking:
+    """Entries that stand in order, given as their cases (T,), in units with weights, sparse int64 (B, U)."""
+    return write_out(case, weights) if is_short(case, weights) else Blocks(case, weights, *count_blocks(case, weights))
+
+
+def is_short(case: Int64, weights: Any) -> bool:
+    """Whether all units written out are not much longer than the entries."""
+    per_case = np.bincount(case, minlength=weights.shape[1])
+    return bool(per_case[weights.indices].sum() <= 4 * len(case))
+
+
+def number_ties(ordered: Float32 | Float64) -> Int64:
+    """Equal neighbours get equal numbers, 0, 1, 2, …, int64 (T,)."""
+    return np.cumsum(np.concatenate([np.zeros(1, bool), ordered[1:] != ordered[:-1]])[: len(ordered)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenOut:
+    """Units with all their entries, (E,): unit after unit, each in order.
+
+    length      how many entries there are in the order of all
+    unit, place int64 (E,)
+    cumulated   int64 (E + 1,), how many come before each one, from the first unit on
+    start       int64 (B + 1,), where the entries of each unit begin
+    """
+
+    length: int
+    unit: Int64
+    place: Int64
+    cumulated: Int64
+    start: Int64
+
+    @property
+    def number(self) -> Int64:
+        return np.diff(self.cumulated[self.start])
+
+    def find(self, rank: Int64) -> Int64:
+        index = np.searchsorted(self.cumulated[1:], self.cumulated[self.start[:-1]] + rank, side="right")
+        return np.append(self.place, 0)[index]
+
+    def before(self, place: Int64) -> Int64:
+        key = self.unit * (self.length + 1) + self.place
+        wanted = np.arange(len(self.start) - 1) * (self.length + 1) + place
+        return self.cumulated[np.searchsorted(key, wanted)] - self.cumulated[self.start[:-1]]
+
+    def steps(self, right: Bool, tie: Int64, *, every: bool = False) -> Iterator[Steps]:
+        if not every:
+            peaks = np.flatnonzero(is_peak(right, tie))
+            tie = np.searchsorted(
+                peaks, tie
+            )  # what goes on up to the same peak is one tie; behind the last one nothing
+        stretch = tie[self.place]
+        ends = np.ones(len(stretch), bool)
+        ends[:-1] = (stretch[1:] != stretch[:-1]) | (self.unit[1:] != self.unit[:-1])
+        if not every:
+            ends &= stretch < len(peaks)
+        last, unit = np.flatnonzero(ends), self.unit[ends]
+        cumulated_right = np.concatenate([[0], np.cumsum(np.diff(self.cumulated) * right[self.place])])
+        begin = self.start[unit]
+        yield Steps(
+            0,
+            len(self.start) - 1,
+            np.searchsorted(last, self.start),
+            cumulated_right[last + 1] - cumulated_right[begin],
+            self.cumulated[last + 1] - self.cumulated[begin],
+        )
+
+
+def write_out(case: Int64, weights: Any) -> WrittenOut:
+    """The entries of every unit. The sparse products and transposes take time in proportion to what is written."""
+    length, units = len(case), weights.shape[0]
+    cases_of_entries = csr_array((np.ones(length, np.int64), case, np.arange(length + 1)), (length, weights.shape[1]))
+    written = (cases_of_entries @ weights.T.tocsr()).T.tocsr()
+    return WrittenOut(
+        length,
+        np.repeat(np.arange(units), np.diff(written.indptr)),
+        written.indices.astype(np.int64),
+        np.concatenate([[0], np.cumsum(written.data)]),
+        written.indptr.astype(np.int64),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """Entries in blocks of ``size``, and how many of each unit stand before each block.
+
+    case       int64 (T,), of the entries in order
+    weights    sparse int64 (B, U)
+    size       entries of a block
+    cumulated  int64 (B, K + 1)
+    """
+
+    case: Int64
+    weights: Any
+    size: int
+    cumulated: Int64
+
+    @property
+    def number(self) -> Int64:
+        return self.cumulated[:, -1]
+
+    def find(self, rank: Int64) -> Int64:
+        block = np.minimum((self.cumulated[:, 1:] <= rank[:, None]).sum(axis=1), self.cumulated.shape[1] - 2)
+        rest = rank - self.cumulated[np.arange(len(block)), block]
+        found = np.zeros(len(block), np.int64)
+        for first, inside in self.contents(block):
+            upto = np.cumsum(inside, axis=1) <= rest[first : first + len(inside), None]
+            found[first : first + len(inside)] = upto.sum(axis=1)
+        place: Int64 = np.minimum(block * self.size + found, len(self.case) - 1)
+        return place
+
+    def before(self, place: Int64) -> Int64:
+        block = np.minimum(place // self.size, self.cumulated.shape[1] - 2)
+        rest = place - block * self.size
+        number: Int64 = self.cumulated[np.arange(len(block)), block]
+        for first, inside in self.contents(block):
+            counted = np.arange(self.size) < rest[first : first + len(inside), None]
+            number[first : first + len(inside)] += (inside * counted).sum(axis=1)
+        return number
+
+    def contents(self, block: Int64) -> Iterator[tuple[int, Int64]]:
+        """Weights of the entries of one block of each unit, some units at a time: the first of them and (b, size)."""
+        padded = np.concatenate([self.case, np.repeat(self.case[-1:], self.size)])
+        for first, weights in dense(self.weights, self.size):
+            begin = block[first : first + len(weights)] * self.size
+            of = padded[begin[:, None] + np.arange(self.size)]
+            of += np.arange(len(weights))[:, None] * weights.shape[1]
+            yield first, weights.ravel()[of]
+
+    def steps(self, right: Bool, tie: Int64, *, every: bool = False) -> Iterator[Steps]:
+        last = np.flatnonzero(np.diff(tie, append=tie[-1] + 1))
+        if not every:
+            last = last[is_peak(right, tie)]
+        weights, kind = distinct_columns(self.weights)
+        if weights.shape[1] * len(last) > min(LARGEST_TABLE, LARGEST_SHARE * len(self.case)):
+            yield from self.steps_by_sums(right, last)
+            return
+        # How many entries of each kind of case stand up to each step, all and right ones: (2, kinds, steps).
+        step = np.searchsorted(last, np.arange(len(self.case)))
+        cell = kind[self.case] * (len(last) + 1) + step
+        upto = np.stack([np.bincount(of, minlength=weights.shape[1] * (len(last) + 1)) for of in (cell, cell[right])])
+        upto = np.cumsum(upto.reshape(2, weights.shape[1], -1)[:, :, :-1], axis=2).astype(np.float64)
+        few = max(1, CHUNK // max(len(last), 1))
+        for first in range(0, len(weights), few):
+            chunk = weights[first : first + few]
+            start = np.arange(len(chunk) + 1) * len(last)
+            yield Steps(first, first + len(chunk), start, (chunk @ upto[1]).ravel(), (chunk @ upto[0]).ravel())
+
+    def steps_by_sums(self, right: Bool, last: Int64) -> Iterator[Steps]:
+        """The steps that end with some entries, by a running sum over all entries."""
+        # One running sum for both numbers: all entries in the lower half of an integer, right ones in the upper half.
+        column = self.case + self.weights.shape[1] * right
+        for first, weights in dense(self.weights, len(self.case)):
+            both = np.concatenate([weights, weights + (weights << 32)], axis=1)
+            cumulated = np.cumsum(np.take(both, column, axis=1, mode="clip"), axis=1)
+            cumulated = np.take(cumulated, last, axis=1).ravel()
+            start = np.arange(len(weights) + 1) * len(last)
+            yield Steps(first, first + len(weights), start, cumulated >> 32, cumulated & 0xFFFFFFFF)
+
+
+def is_peak(right: Bool, tie: Int64) -> Bool:
+    """The ties at which precision may be higher than at all later ones, whatever the weights, bool (ties,).
+
+    A tie with right entries, behind which the next one has a wrong entry: without it, precision would rise further.
+    """
+    total, of_right = np.bincount(tie), np.bincount(tie, weights=right)
+    return np.asarray((of_right > 0) & np.append(of_right[1:] < total[1:], True))
+
+
+def distinct_columns(weights: Any) -> tuple[Float64, Int64]:
+    """The distinct columns of sparse weights (B, U), dense (B, K), and which of them each case has, int64 (U,).
+
+    Cases of one group have the same weights in all samples.
+    """
+    columns = weights.toarray().T.astype(np.float64, order="C")
+    known: dict[bytes, int] = {}
+    kind = np.array([known.setdefault(column.tobytes(), len(known)) for column in columns], np.int64)
+    return np.ascontiguousarray(columns[np.unique(kind, return_index=True)[1]].T), kind
+
+
+def count_blocks(case: Int64, weights: Any) -> tuple[int, Int64]:
+    """Size of the blocks, and how many entries of each unit stand before each block, (B, K + 1)."""
+    length, cases = len(case), weights.shape[1]
+    size = max(isqrt(length), length // 256, 1)
+    blocks = -(-length // size)
+    per_block = np.bincount(np.arange(length) // size * cases + case, minlength=blocks * cases)
+    # Products of floats go through BLAS; below 2^53 they are whole numbers.
+    per_block_of_case = per_block.reshape(blocks, cases).T.astype(np.float64)
+    cumulated = np.zeros((weights.shape[0], blocks + 1), np.int64)
+    for first, chunk in dense(weights, blocks):
+        counts = chunk.astype(np.float64) @ per_block_of_case
+        cumulated[first : first + len(chunk), 1:] = np.cumsum(counts, axis=1)
+    return size, cumulated
+
+
+def dense(weights: Any, length: int) -> Iterator[tuple[int, Int64]]:
+    """Rows of weights, int64 (b, U), and which is the first: as many at a time as go with rows of a length."""
+    many = max(1, LARGEST_TABLE // weights.shape[1])
+    few = max(1, CHUNK // max(length, 1))
+    for first in range(0, weights.shape[0], many):
+        chunk = weights[first : first + many].toarray()
+        for begin in range(0, len(chunk), few):
+            yield first + begin, chunk[begin : begin + few]
+
+
+def wins_by_steps(ranking: Ranking, positive: Bool, tie: Int64, negatives: Int64) -> Int64:
+    """Twice the pairs that the positive entry wins, once those that are drawn, int64 (B,)."""
+    wins_twice = np.zeros(len(negatives), np.int64)
+    for steps in ranking.steps(positive, tie, every=True):
+        units, negative = slice(steps.first, steps.stop), steps.all - steps.right
+        below_twice = 2 * (np.repeat(negatives[units], np.diff(steps.start)) - negative) + steps.gain(negative)
+        wins_twice[units] = steps.totals(steps.gain(steps.right) * below_twice)
+    return wins_twice
+
+
+def wins_by_kernel(case: Int64, positive: Bool, tie: Int64, weights: Any) -> Int64:
+    """The same from how often the positive entries of each case win against the negative ones of each case.
+
+    That number, counted in the same way, is ``kernel`` (U, U), so that the wins in a unit with weights w are
+    ``w kernel w``. Products of floats go through BLAS; below 2^53 they are whole numbers.
+    """
+    cases, ties = weights.shape[1], int(tie[-1]) + 1
+    by_case = np.argsort(case, kind="stable")
+    case, positive, tie = case[by_case], positive[by_case], tie[by_case]
+    winners, start = np.unique(case[positive], return_index=True)
+    kernel, many = np.zeros((cases, cases)), max(1, CHUNK // ties)
+    for first in range(0, cases, many):
+        losers = ~positive & (case >= first) & (case < first + many)
+        cell = (case[losers] - first) * ties + tie[losers]
+        negative = np.bincount(cell, minlength=min(many, cases - first) * ties).reshape(-1, ties)
+        upto = np.cumsum(negative, axis=1)
+        wins = 2 * (upto[:, -1:] - upto) + negative
+        kernel[winners, first : first + many] = np.add.reduceat(wins[:, tie[positive]], start, axis=1).T
+    wins_twice = np.zeros(weights.shape[0], np.int64)
+    for first, chunk in dense(weights, 1):
+        numbers = chunk.astype(np.float64)
+        wins_twice[first : first + len(chunk)] = ((numbers @ kernel) * numbers).sum(axis=1)
+    return wins_twice

@@ -1,0 +1,489 @@
+"""Which teams can be told apart: Friedman with Nemenyi, or Wilcoxon's signed ranks with Holm, over units (patients).
+
+All teams were scored on the same units, and every test compares them unit by unit: how hard a unit is drops out.
+Ranks are counted doubled, as whole numbers, since the average rank of tied values is a multiple of one half.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.special import chdtrc, ndtr
+from scipy.stats import rankdata
+
+from evaluation.model import Bool, Float64, Int64
+
+Int8 = npt.NDArray[np.int8]
+Test = Literal["friedman_nemenyi", "wilcoxon_holm", "wilcoxon_one_sided"]
+NoTest = Literal["one-team", "no-complete-unit", "one-unit"]
+
+ROUNDING = 1e-12  # of the largest value: values that differ by less are equal, and so are differences
+EXACT_UNITS = 50  # up to here signed ranks have their exact distribution, as in scipy's "auto",
+EXACT_TIED_UNITS = 13  # but only up to here if there are ties or equal values
+NORMAL_END, NORMAL_STEP = 9.0, 1 / 16  # of the integral in ``range_tail``
+TAILS_AT_ONCE = 1024
+ENTRIES_AT_ONCE = 2**13  # what is sorted at once stays in the cache of the processor: three times as fast
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """What a test says of T teams in one column.
+
+    test, level  as asked for
+    undefined    why nothing was tested, else None. Then the numbers are None or NaN, ``better`` is 0, ``cliques`` empty
+    compared     bool (T,): teams with a value in any unit. The others are in no test: NaN and 0 in their rows
+    units        how many units were used: those in which every compared team has a value
+    left_out     how many were not
+    statistic    of Friedman: chi-square with (compared teams - 1) degrees of freedom; under every test
+    p_value      of it
+    mean_ranks   float64 (T,), over the used units; 1 is best, equal values get their average rank
+    critical_difference  of mean ranks, at the level; None but for ``friedman_nemenyi``
+    p_values     float64 (T, T), of each pair, corrected for their number; symmetric, with 1 in the diagonal.
+                 Under ``wilcoxon_one_sided`` that of "the row is better than the column", not corrected
+    better       int8 (T, T): 1 if the row is significantly better than the column, -1 if worse, 0 if neither
+    cliques      stretches of teams in the order of their mean ranks, as places in the table: two or more teams of which
+                 no two differ significantly, and no stretch inside another. From the best mean rank to the worst
+    """
+
+    test: Test
+    level: float
+    undefined: NoTest | None
+    compared: Bool
+    units: int
+    left_out: int
+    statistic: float | None
+    p_value: float | None
+    mean_ranks: Float64
+    critical_difference: float | None
+    p_values: Float64
+    better: Int8
+    cliques: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitRanks:
+    """Ranks of T teams in N units.
+
+    doubled_sum  int64 (T,), twice the sum of the ranks of each team
+    ties         sum of t^3 - t over all groups of t equal values
+    units        N
+    """
+
+    doubled_sum: Int64
+    ties: int
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Friedman:
+    """A statistic with its p-value."""
+
+    statistic: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairTests:
+    """All pairs of T teams.
+
+    p_values  float64 (T, T)
+    ahead     int8 (T, T): 1 if the row did better than the column, -1 if worse
+    """
+
+    p_values: Float64
+    ahead: Int8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SignedRanks:
+    """Signed ranks of P pairs of teams in N units. All pairs: in the order of ``np.triu_indices(T, 1)``.
+
+    differing    int64 (P,), units in which the two differ
+    doubled_won  int64 (P,), twice the sum of the ranks of |difference| in the units that the first has won
+    ties         int64 (P,), sum of t^3 - t over groups of t equal |differences|
+    pattern      int64 (P,): bit n is set where the n-th smallest |difference| is above 0 and above the one before it,
+                 which says what ranks there are. 0 if N is above ``EXACT_UNITS``
+    """
+
+    differing: Int64
+    doubled_won: Int64
+    ties: Int64
+    pattern: Int64
+    units: int
+
+    @property
+    def doubled_sum(self) -> Int64:
+        """Twice the sum of all ranks, int64 (P,)."""
+        return self.differing * (self.differing + 1)
+
+
+def compare_teams(values: Float64, *, higher_is_better: bool, test: Test, level: float) -> Comparison:
+    """Test the differences between teams.
+
+    values  float64 (T, G), of each team in each unit; finite, or NaN where there is none
+    level   of significance, such as 0.05. A difference is significant if p <= level
+
+    friedman_nemenyi    Friedman's test of all teams at once, then Nemenyi's of each pair, from the difference of their
+                        mean ranks. Pairs differ only if Friedman's p <= level too (Demsar 2006, JMLR 7:1-30)
+    wilcoxon_holm       Wilcoxon's signed ranks of each pair, two-sided, corrected by Holm (1979) for the number of
+                        pairs. Units in which the two are equal are dropped. Up to 50 units exact (up to 13, if any are
+                        dropped or tied), then by the normal approximation with ties, without continuity correction
+    wilcoxon_one_sided  that of challengeR's test-then-rank (Wiesenfarth et al. 2021): one-sided, always by the normal
+                        approximation, with continuity correction; not corrected for the number of pairs
+
+    A team without any value is not compared. A unit in which a compared team has no value is left out for all. Values
+    that differ by no more than 1e-12 of the largest are equal. If all are equal, p is 1.
+
+    Undefined ("one-team", "no-complete-unit", "one-unit") with fewer than two compared teams or two used units.
+    ValueError if values has not two axes, or the level is not between 0 and 1.
+
+    >>> values = np.array([[0.9, 0.8, 0.9, 0.7, 0.9], [0.8, 0.7, 0.8, 0.6, 0.8], [0.1, 0.2, 0.3, 0.1, 0.1]])
+    >>> found = compare_teams(values, higher_is_better=True, test="friedman_nemenyi", level=0.05)
+    >>> found.statistic, round(found.p_value, 9) == round(math.exp(-5), 9), found.mean_ranks.tolist()
+    (10.0, True, [1.0, 2.0, 3.0])
+    >>> found.better.tolist(), found.cliques
+    ([[0, 0, 1], [0, 0, 0], [-1, 0, 0]], ((0, 1), (1, 2)))
+    """
+    if values.ndim != 2:
+        raise ValueError(f"values has {values.ndim} axes; expected two: teams and units")
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}; expected a number between 0 and 1")
+    known = ~np.isnan(values)
+    compared: Bool = np.logical_or.reduce(known, axis=1)
+    used = known[compared].all(axis=0) & compared.any()
+    cost = values[np.ix_(compared, used)] * (-1.0 if higher_is_better else 1.0)
+    mean_ranks = np.full(len(values), np.nan)
+    p_values = np.full((len(values), len(values)), np.nan)
+    better = np.zeros(p_values.shape, np.int8)
+    units = cost.shape[1]
+    undefined = why_no_test(cost)
+    friedman, critical = None, None
+    if undefined is None:
+        ranks = rank_in_units(cost)
+        friedman = friedman_test(ranks)
+        pairs = PAIR_TESTS[test](cost)
+        told_apart = np.minimum(pairs.p_values, pairs.p_values.T) <= level
+        if test == "friedman_nemenyi":
+            critical = critical_difference(len(cost), units, level)
+            told_apart &= friedman.p_value <= level
+        mean_ranks[compared] = ranks.doubled_sum / (2 * units)
+        p_values[np.ix_(compared, compared)] = pairs.p_values
+        better[np.ix_(compared, compared)] = pairs.ahead * told_apart
+    return Comparison(
+        test=test,
+        level=level,
+        undefined=undefined,
+        compared=compared,
+        units=units,
+        left_out=values.shape[1] - units,
+        statistic=friedman.statistic if friedman else None,
+        p_value=friedman.p_value if friedman else None,
+        mean_ranks=mean_ranks,
+        critical_difference=critical,
+        p_values=p_values,
+        better=better,
+        cliques=find_cliques(mean_ranks, better),
+    )
+
+
+def why_no_test(cost: Float64) -> NoTest | None:
+    """Why teams cannot be tested by their values in the units that all of them have, (T, N)."""
+    teams, units = cost.shape
+    if teams < 2:
+        return "one-team"
+    return None if units >= 2 else "one-unit" if units else "no-complete-unit"
+
+
+def ex_aequo_positions(comparison: Comparison) -> Float64:
+    """Positions in which teams that cannot be told apart may share a place, float64 (T,); NaN for teams not compared.
+
+    Competition ranks ("1, 1, 3") of the number of teams that are significantly better; all are 1 if nothing was tested.
+    Teams of different places need not differ: below, the second and the third do not. Teams of one place never differ
+    under Nemenyi; under Wilcoxon they may, since each can have one team above it, but not the same one.
+
+    >>> values = np.array([[0.9, 0.8, 0.9, 0.7, 0.9], [0.8, 0.7, 0.8, 0.6, 0.8], [0.1, 0.2, 0.3, 0.1, 0.1]])
+    >>> ex_aequo_positions(compare_teams(values, higher_is_better=True, test="friedman_nemenyi", level=0.05)).tolist()
+    [1.0, 1.0, 3.0]
+    """
+    better_teams = (comparison.better < 0).sum(axis=1)
+    positions = np.full(len(better_teams), np.nan)
+    positions[comparison.compared] = rankdata(better_teams[comparison.compared], method="min")
+    return positions
+
+
+def find_cliques(mean_ranks: Float64, better: Int8) -> tuple[tuple[int, ...], ...]:
+    """The bars of a critical-difference diagram: see ``Comparison.cliques``. Teams without a mean rank are in none.
+
+    Under Nemenyi these are all maximal groups of teams that do not differ, since only the difference of mean ranks
+    decides. Under Wilcoxon there may be further groups, of teams that do not stand together. Teams with the same mean
+    rank stand in the order of the table.
+    """
+    if np.isnan(mean_ranks).all():
+        return ()
+    order = np.argsort(mean_ranks, kind="stable")[: np.count_nonzero(~np.isnan(mean_ranks))]
+    differ = np.triu(better[np.ix_(order, order)] != 0)
+    place = np.arange(len(order), dtype=np.int32)
+    first = np.maximum.accumulate(np.where(differ, place[:, None] + np.int32(1), np.int32(0)).max(axis=0))
+    ends = np.append(first[1:] > first[:-1], True) & (first < place)
+    return tuple(tuple(order[first[last] : last + 1].tolist()) for last in np.flatnonzero(ends))
+
+
+# --- Friedman and Nemenyi ---------------------------------------------------------------------------------------------
+
+
+def rank_in_units(cost: Float64) -> UnitRanks:
+    """Rank teams in every unit, float64 (T, N), the lowest first; equal values get their average rank."""
+    teams, units = cost.shape
+    order = np.argsort(cost.T, axis=1)
+    begins = begin_groups(np.take_along_axis(cost.T, order, axis=1), rounding_of(cost)).ravel()
+    start = np.flatnonzero(begins)
+    size = np.diff(start, append=begins.size)
+    doubled = np.repeat(2 * (start % teams) + size + 1, size)
+    total = np.bincount(order.ravel(), weights=doubled, minlength=teams)  # whole numbers, below 2^53
+    return UnitRanks(total.astype(np.int64), int((size**3 - size).sum()), units)
+
+
+def friedman_test(ranks: UnitRanks) -> Friedman:
+    """Friedman's chi-square, corrected for ties, of k teams in N units; statistic 0 and p 1 if all values are equal.
+
+    12 (k - 1) sum((R - N (k + 1) / 2)^2) / (N (k^3 - k) - sum(t^3 - t)), with R the sum of the ranks of each team. That
+    is the published 12 / (N k (k + 1)) sum(R^2) - 3 N (k + 1), divided by 1 - sum(t^3 - t) / (N (k^3 - k)). It is about
+    chi-square with k - 1 degrees of freedom. For two teams it is the sign test: (wins - losses)^2 / (wins + losses).
+
+    >>> friedman_test(UnitRanks(np.array([11, 13]), ties=6, units=4))  # 2 wins, 1 loss, 1 equal: 1 / 3
+    Friedman(statistic=0.3333333333333333, p_value=0.5637028616507731)
+    """
+    teams = len(ranks.doubled_sum)
+    spread = sum((int(total) - ranks.units * (teams + 1)) ** 2 for total in ranks.doubled_sum)
+    possible = ranks.units * (teams**3 - teams) - ranks.ties
+    if possible == 0:
+        return Friedman(0.0, 1.0)
+    statistic = 3 * (teams - 1) * spread / possible
+    return Friedman(statistic, float(chdtrc(teams - 1, statistic)))
+
+
+def nemenyi(cost: Float64) -> PairTests:
+    """Nemenyi's test of all pairs of k teams in N units, float64 (k, N), lower is better.
+
+    p is the probability that the range of k independent normal values is above |difference of mean ranks| divided by
+    sqrt(k (k + 1) / (12 N)). Ties are not corrected for, which makes p too large rather than too small.
+    """
+    ranks = rank_in_units(cost)
+    teams = len(cost)
+    ahead = ranks.doubled_sum - ranks.doubled_sum[:, None]
+    p_values = np.zeros(int(ahead.max()) + 1)
+    p_values[ahead[ahead >= 0]] = 1
+    distinct = np.flatnonzero(p_values)
+    width = np.sqrt(3 / (ranks.units * teams * (teams + 1))) * distinct
+    p_values[distinct] = range_tail(width, teams)
+    return PairTests(p_values[np.abs(ahead)], np.sign(ahead).astype(np.int8))
+
+
+@lru_cache(maxsize=1024)
+def critical_difference(teams: int, units: int, level: float) -> float:
+    """The difference of mean ranks from which on Nemenyi's p <= level. Demsar 2006: q sqrt(k (k + 1) / (6 N)).
+
+    >>> round(critical_difference(4, 14, 0.05), 2), round(critical_difference(4, 14, 0.10), 2)
+    (1.25, 1.12)
+    """
+    quantile = brentq(lambda width: range_tail(np.array([width]), teams)[0] - level, 0, 100, xtol=1e-12)
+    return float(quantile) * math.sqrt(teams * (teams + 1) / (12 * units))
+
+
+def range_tail(width: Float64, number: int) -> Float64:
+    """Probability that the range of k independent standard normal values is above each width, float64 (W,).
+
+    1 - k int phi(z) (Phi(z) - Phi(z - w))^(k - 1) dz, where z is the largest value: the tail of the studentised range
+    with infinitely many degrees of freedom. The trapezoidal rule in steps of 1/16 is within 1e-12 of it for 2 to 10,000
+    values, and fast enough for the hundred thousands of distinct differences of a large board; scipy's is not.
+
+    >>> range_tail(np.array([0.0, 1.0]), 2).round(6).tolist()  # for two values 2 Phi(-w / sqrt(2))
+    [1.0, 0.4795]
+    """
+    largest = np.arange(-NORMAL_END, NORMAL_END + NORMAL_STEP, NORMAL_STEP)
+    weight = number * NORMAL_STEP / math.sqrt(2 * math.pi) * np.exp(-(largest**2) / 2)
+    counts = weight * ndtr(largest) ** (number - 1) > 1e-18
+    largest, weight, below = largest[counts], weight[counts], ndtr(largest[counts])
+    tail = np.zeros(len(width))
+    above_zero = np.flatnonzero(number**2 * ndtr(-width / math.sqrt(2)) > 1e-16)  # k (k - 1) / 2 pairs, each either way
+    for first in range(0, len(above_zero), TAILS_AT_ONCE):
+        part = above_zero[first : first + TAILS_AT_ONCE]
+        inside = below - ndtr(largest - width[part, None])
+        tail[part] = 1 - (inside ** (number - 1) * weight).sum(axis=1)
+    return np.clip(tail, 0, 1)
+
+
+# --- Wilcoxon ---------------------------------------------------------------------------------------------------------
+
+
+def wilcoxon_holm(cost: Float64) -> PairTests:
+    """Wilcoxon's signed-rank test of all pairs of teams, float64 (T, N), two-sided, with Holm's correction."""
+    signed = rank_pairs(cost)
+    p_values = correct_holm(two_sided(signed))
+    return PairTests(fill_pairs(p_values, p_values, 1.0), who_is_ahead(signed))
+
+
+def wilcoxon_one_sided(cost: Float64) -> PairTests:
+    """Wilcoxon's test of "the row is better than the column" for all pairs, normal with continuity correction."""
+    signed = rank_pairs(cost)
+    more = signed.doubled_won / 2 - signed.doubled_sum / 4
+    spread = standard_deviation(signed)
+    first_better = np.where(signed.differing, ndtr((0.5 - more) / spread), 1)
+    second_better = np.where(signed.differing, ndtr((0.5 + more) / spread), 1)
+    return PairTests(fill_pairs(first_better, second_better, 1.0), who_is_ahead(signed))
+
+
+PAIR_TESTS: dict[Test, Callable[[Float64], PairTests]] = {
+    "friedman_nemenyi": nemenyi,
+    "wilcoxon_holm": wilcoxon_holm,
+    "wilcoxon_one_sided": wilcoxon_one_sided,
+}
+
+
+def rank_pairs(cost: Float64) -> SignedRanks:
+    """Signed ranks of all pairs of teams, float64 (T, N); a unit is won by the lower cost."""
+    teams, units = cost.shape
+    rounding, at_once = rounding_of(cost), max(1, ENTRIES_AT_ONCE // units)
+    found = [
+        rank_differences(cost[other : other + at_once] - cost[first], rounding)
+        for first in range(teams - 1)
+        for other in range(first + 1, teams, at_once)
+    ]
+    return SignedRanks(
+        differing=np.concatenate([part.differing for part in found]),
+        doubled_won=np.concatenate([part.doubled_won for part in found]),
+        ties=np.concatenate([part.ties for part in found]),
+        pattern=np.concatenate([part.pattern for part in found]),
+        units=units,
+    )
+
+
+def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
+    """Signed ranks of pairs from what the first is ahead of the second in each unit, float64 (P, N).
+
+    One sort does it: the lowest bit of |difference| holds who won. Units in which the two are equal get no rank.
+
+    >>> found = rank_differences(np.array([[0.5, -0.25, 0.25, 0.0]]), 1e-12)  # ranks 3, 1.5, 1.5, none
+    >>> found.differing.tolist(), found.doubled_won.tolist(), found.ties.tolist(), found.pattern.tolist()
+    ([3], [9], [6], [10])
+    """
+    pairs, units = difference.shape
+    bits = (np.abs(difference).view(np.uint64) & ~np.uint64(1)) | (difference > 0)
+    bits.sort(axis=1)
+    won = (bits & np.uint64(1)).ravel().view(np.int64)
+    ordered = (bits & ~np.uint64(1)).view(np.float64)
+    begins = begin_groups(ordered, rounding)
+    start = np.flatnonzero(begins)
+    size = np.diff(start, append=begins.size)
+    first_group = np.searchsorted(start, np.arange(pairs) * units)
+    equal = np.where(ordered[:, 0] <= rounding, size[first_group], 0)
+    ranked = np.ones(len(start), np.bool_)
+    ranked[first_group[equal > 0]] = False
+    doubled = 2 * (start % units) + size + 1 - 2 * equal[start // units]
+    pattern = np.zeros(pairs, np.int64)
+    if units <= EXACT_UNITS:
+        pattern = begins @ (1 << np.arange(units)) >> equal << equal
+    return SignedRanks(
+        differing=units - equal,
+        doubled_won=np.add.reduceat(np.add.reduceat(won, start) * doubled * ranked, first_group),
+        ties=np.add.reduceat((size**3 - size) * ranked, first_group),
+        pattern=pattern,
+        units=units,
+    )
+
+
+def two_sided(signed: SignedRanks) -> Float64:
+    """Two-sided p-values of pairs, float64 (P,): exact where ``compare_teams`` says so, else normal."""
+    won, lost = signed.doubled_won, signed.doubled_sum - signed.doubled_won
+    p_values: Float64 = 2 * ndtr(-np.abs(won - lost) / 4 / standard_deviation(signed))
+    if signed.units > EXACT_UNITS:
+        return p_values
+    exact = np.ones(len(won), np.bool_)
+    if signed.units > EXACT_TIED_UNITS:
+        exact = signed.pattern == (1 << signed.units) - 1
+    patterns, place = np.unique(signed.pattern[exact], return_inverse=True)
+    tails = [exact_tail(pattern, signed.units) for pattern in patterns.tolist()]
+    if tails:
+        begin = np.cumsum([0] + [len(tail) for tail in tails])
+        fewer = np.minimum(won[exact], lost[exact])
+        p_values[exact] = np.minimum(2 * np.concatenate(tails)[begin[place] + fewer], 1)
+    return p_values
+
+
+def standard_deviation(signed: SignedRanks) -> Float64:
+    """Of the sum of the ranks won, sqrt(n (n + 1) (2 n + 1) / 24 - ties / 48), float64 (P,); 1 without ranks."""
+    number = signed.differing
+    variance = number * (number + 1) * (2 * number + 1) / 24 - signed.ties / 48
+    return np.sqrt(np.where(number > 0, variance, 1.0))
+
+
+def exact_tail(pattern: int, units: int) -> Float64:
+    """Probability that twice the sum of ranks won is at most 0, 1, 2, …, if each rank is won or lost evenly.
+
+    >>> exact_tail(0b110, 3).tolist()  # one unit equal, ranks 1 and 2: sums 0, 1, 2, 3
+    [0.25, 0.25, 0.5, 0.5, 0.75, 0.75, 1.0]
+    """
+    begins = [place for place in range(units) if pattern >> place & 1]
+    number = units - begins[0] if begins else 0
+    ways = np.zeros(number * (number + 1) + 1, np.int64)
+    ways[0] = 1
+    for start, stop in pairwise([*begins, units]):
+        doubled = start + stop + 1 - 2 * begins[0]
+        for _ in range(start, stop):
+            ways[doubled:] += ways[:-doubled].copy()
+    tail: Float64 = np.cumsum(ways) / 2**number
+    return tail
+
+
+def who_is_ahead(signed: SignedRanks) -> Int8:
+    """Who of each pair has won more than half of the sum of ranks; ``PairTests.ahead``."""
+    ahead = np.sign(2 * signed.doubled_won - signed.doubled_sum)
+    return fill_pairs(ahead, -ahead, 0.0).astype(np.int8)
+
+
+def fill_pairs(above: npt.NDArray[Any], below: npt.NDArray[Any], diagonal: float) -> Float64:
+    """A square of pairs, float64 (T, T), from what is above its diagonal, (P,), and at the mirrored places below.
+
+    >>> fill_pairs(np.array([1, 2, 3]), np.array([4, 5, 6]), 0).tolist()
+    [[0.0, 1.0, 2.0], [4.0, 0.0, 3.0], [5.0, 6.0, 0.0]]
+    """
+    teams = (1 + math.isqrt(1 + 8 * len(above))) // 2
+    square, mirrored = np.full((teams, teams), diagonal), np.zeros((teams, teams))
+    is_above = np.triu(np.ones(square.shape, np.bool_), 1)
+    square[is_above], mirrored[is_above] = above, below
+    return np.where(is_above.T, mirrored.T, square)
+
+
+def correct_holm(p_values: Float64) -> Float64:
+    """Holm's correction of M p-values, float64 (M,): the smallest times M, the next times M - 1, …; never descending.
+
+    >>> correct_holm(np.array([0.25, 0.0625, 0.5])).tolist()
+    [0.5, 0.1875, 0.5]
+    """
+    order = np.argsort(p_values)
+    corrected = np.empty(len(p_values))
+    corrected[order] = np.minimum(np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1)), 1)
+    return corrected
+
+
+# --- ties -------------------------------------------------------------------------------------------------------------
+
+
+def rounding_of(cost: Float64) -> float:
+    """By how much equal values, or equal differences of values, may differ."""
+    return ROUNDING * float(np.abs(cost).max())
+
+
+def begin_groups(ordered: Float64, rounding: float) -> Bool:
+    """Where groups of equal values begin in ascending rows, bool of the same shape (N, M)."""
+    begins = np.ones(ordered.shape, np.bool_)
+    np.greater(np.diff(ordered, axis=1), rounding, out=begins[:, 1:])
+    return begins

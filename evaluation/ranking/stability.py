@@ -1,0 +1,329 @@
+"""How far a ranking can be trusted: what it would be with other patients of the same kind, and without each of them.
+
+The bootstrap draws as many units (patients) as there are, with replacement, and ranks the teams in each sample by the
+method of the challenge. It knows no method: a function ranks S samples at once, each given by how often it has every
+unit. The data set itself, and the data set without one unit, are such samples too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from evaluation.dice import Dice
+from evaluation.model import Bool, Float64, Int32, Int64
+from evaluation.ranking.kendall import PairCounts, count_pairs
+
+RankSamples = Callable[[Int64], Float64]
+RankValues = Callable[[Float64], Float64]
+
+ENTRIES_AT_ONCE = 2**18  # of an array with a row for each sample: few enough for the cache of the processor
+OUTSIDE, OF = 25, 1000  # at most this share of the samples lies below an interval, and as much above
+
+
+@dataclass(frozen=True, slots=True)
+class TauDistribution:
+    """Kendall's tau-b between the ranking in a sample and the published one, over all samples; NaN if undefined.
+
+    mean, median, low  of the samples in which it is defined; at most 2.5 % of these lie below ``low``
+    defined     share of samples in which it is defined
+    same_order  share of samples in which the same teams are ranked and every pair of them stands as published
+    """
+
+    mean: float
+    median: float
+    low: float
+    defined: float
+    same_order: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftOut:
+    """The ranking without each unit in turn, beside the ranking by all units.
+
+    positions      float64 (G, T), NaN where a team is not ranked
+    tau            Kendall's tau-b to the ranking by all units, float64 (G,); NaN if undefined
+    changed_pairs  int64 (G,): pairs of teams that stand otherwise than by all units. Unranked teams stand behind all
+    changes_first  bool (G,): not the same teams are first
+    """
+
+    positions: Float64
+    tau: Float64
+    changed_pairs: Int64
+    changes_first: Bool
+
+    @property
+    def most(self) -> int | None:
+        """The unit without which most pairs stand otherwise (the first of them); None if there is none."""
+        return int(self.changed_pairs.argmax()) if self.changed_pairs.any() else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stability:
+    """What the bootstrap over units says of a ranking of T teams.
+
+    samples    how many were drawn; 0 if none could be, then ``reason`` says why and the numbers are NaN
+    reason     "no-units" or "one-unit", or None
+    low, high  rank interval, float64 (T,): the narrowest one with at most 2.5 % of the samples below it and at most
+               2.5 % above, among the samples in which the team is ranked; NaN if there are none. Both ends are
+               positions that the team has in some sample.
+    ranks      positions that occur in any sample, ascending, float64 (P,)
+    frequency  share of the samples in which a team has each of them, float64 (T, P)
+    unranked   share of the samples in which it is not ranked, float64 (T,); with its row of ``frequency`` it makes 1
+    first      probability of being first, float64 (T,): share of the samples, where teams that are first together have
+               equal parts
+    of_units   the positions by all units once each, by the method of the samples, float64 (T,)
+    approximate  they are not the published ones: a column is not the mean over these units, so intervals are around a
+               ranking that is a little different
+    """
+
+    samples: int
+    reason: str | None
+    low: Float64
+    high: Float64
+    ranks: Float64
+    frequency: Float64
+    unranked: Float64
+    first: Float64
+    tau: TauDistribution
+    of_units: Float64
+    approximate: bool
+    left_out: LeftOut
+
+
+def bootstrap_ranks(rank: RankSamples, position: Float64, *, units: int, samples: int, seed: int) -> Stability:
+    """Rank the teams in samples of units drawn with replacement, and without each unit.
+
+    rank      positions of the teams in each sample, float64 (S, T), from how often it has each unit, int64 (S, units);
+              multiples of 1/2 in 1 … T, NaN for a team that is not ranked
+    position  the published ranking by this method, float64 (T,), with which samples are compared. Where teams share a
+              place because a test cannot tell them apart, that is the ranking before they do
+    units     in the order of their names; 0 if the scores of units are not known
+    samples   1 or more
+
+    The draw is that of the confidence intervals (stream 0 of the seed, a word for each drawn unit, sample by sample),
+    so all metrics, methods and teams get the same samples. Columns that are means over these units are exact in a
+    sample. What is no such mean (pooled scores; means over cases, where units are patients of several cases) is
+    replaced by the mean over the drawn units; ``approximate`` says if that already moves a team where every unit is
+    drawn once.
+
+    Nothing is drawn from fewer than two units. Efron & Tibshirani 1993, chapter 13; for rankings Wiesenfarth et al.,
+    Scientific Reports 11, 2021 (challengeR).
+
+    The first team is ahead unless the second unit is drawn twice, in a quarter of the samples:
+
+    >>> by_unit = np.array([[[0.9, 0.5]], [[0.6, 0.7]]])
+    >>> rank = rank_by_values(by_unit, lambda values: 1.0 + (values[:, :, 0] < values.max(axis=1)))
+    >>> found = bootstrap_ranks(rank, np.array([1.0, 2.0]), units=2, samples=1000, seed=1)
+    >>> found.low.tolist(), found.high.tolist(), found.first.tolist(), found.left_out.most
+    ([1.0, 1.0], [2.0, 2.0], [0.754, 0.246], 0)
+    """
+    if units < 2:
+        return undrawn(position, units)
+    teams = len(position)
+    of_units = rank(np.ones((1, units), np.int64))[0]
+    counts = np.zeros((teams, 2 * teams + 1), np.int32)
+    first = np.zeros(teams)
+    taus, same = [], []
+    for weights in draw_units(units, samples=samples, seed=seed, at_once=at_once(max(teams, units))):
+        positions = rank(weights)
+        sample, team = np.nonzero(~np.isnan(positions))
+        np.add.at(counts, (team, np.rint(2 * positions[sample, team]).astype(np.int64)), 1)
+        is_first = find_first(positions)
+        first += (is_first / np.maximum(is_first.sum(axis=1), 1)[:, None]).sum(axis=0)
+        taus.append(count_pairs(position, positions).tau())
+        same.append(stand_as(position, positions))
+    occur = np.flatnonzero(counts.any(axis=0))
+    counts = counts[:, occur]
+    low, high = rank_intervals(occur / 2, counts)
+    return Stability(
+        samples=samples,
+        reason=None,
+        low=low,
+        high=high,
+        ranks=occur / 2,
+        frequency=counts / samples,
+        unranked=(samples - counts.sum(axis=1)) / samples,
+        first=first / samples,
+        tau=describe_taus(np.concatenate(taus), float(np.concatenate(same).mean())),
+        of_units=of_units,
+        approximate=not np.array_equal(of_units, position, equal_nan=True),
+        left_out=leave_one_out(rank, of_units, units),
+    )
+
+
+def undrawn(position: Float64, units: int) -> Stability:
+    """What is said where nothing can be drawn: of fewer than two units."""
+    nothing = np.full(len(position), np.nan)
+    return Stability(
+        samples=0,
+        reason="one-unit" if units else "no-units",
+        low=nothing,
+        high=nothing,
+        ranks=np.empty(0),
+        frequency=np.empty((len(position), 0)),
+        unranked=nothing,
+        first=nothing,
+        tau=TauDistribution(math.nan, math.nan, math.nan, math.nan, math.nan),
+        of_units=position,
+        approximate=False,
+        left_out=LeftOut(np.empty((0, len(position))), np.empty(0), np.empty(0, np.int64), np.empty(0, np.bool_)),
+    )
+
+
+def at_once(entries: int) -> int:
+    """How many samples are worked on at once if each of them has so many entries."""
+    return max(1, ENTRIES_AT_ONCE // max(entries, 1))
+
+
+def draw_units(units: int, *, samples: int, seed: int, at_once: int) -> Iterator[Int64]:
+    """How often each unit is in each sample, int64 (S, units), some samples at a time.
+
+    >>> next(draw_units(2, samples=2, seed=1, at_once=8)).tolist()
+    [[0, 2], [1, 1]]
+    """
+    dice = Dice(seed=seed, stream=0)
+    for begin in range(0, samples, at_once):
+        number = min(at_once, samples - begin)
+        drawn = dice.below(np.full((number, units), units)) + units * np.arange(number)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=number * units).reshape(number, units)
+
+
+def leave_one_out(rank: RankSamples, of_units: Float64, units: int) -> LeftOut:
+    """The ranking without each unit, beside that by all units, float64 (T,)."""
+    size = at_once(max(len(of_units), units))
+    positions = np.empty((units, len(of_units)))
+    tau, changed = np.empty(units), np.empty(units, np.int64)
+    for begin in range(0, units, size):
+        part = slice(begin, min(begin + size, units))
+        positions[part] = rank((np.arange(units) != np.arange(units)[part, None]).astype(np.int64))
+        tau[part] = count_pairs(of_units, positions[part]).tau()
+        changed[part] = unranked_last(of_units, positions[part]).changed()
+    changes_first = (find_first(positions) != find_first(of_units[None])).any(axis=1)
+    return LeftOut(positions, tau, changed, changes_first)
+
+
+def find_first(positions: Float64) -> Bool:
+    """Which teams are first in each ranking, bool (S, T); none where no team is ranked."""
+    best = np.where(np.isnan(positions), np.inf, positions).min(axis=1, initial=np.inf)
+    return np.asarray(positions == best[:, None])
+
+
+def unranked_last(first: Float64, second: Float64) -> PairCounts:
+    """Pairs of two rankings (…, T), of all teams: those that are not ranked stand behind all others."""
+    return count_pairs(*(np.where(np.isnan(positions), np.inf, positions) for positions in (first, second)))
+
+
+def stand_as(position: Float64, positions: Float64) -> Bool:
+    """In which rankings (S, T) the same teams are ranked, and every pair of them stands as in one, (T,); bool (S,)."""
+    same_teams = (np.isnan(positions) == np.isnan(position)).all(axis=1)
+    return np.asarray(same_teams & (unranked_last(position, positions).changed() == 0))
+
+
+def rank_intervals(ranks: Float64, counts: Int32 | Int64) -> tuple[Float64, Float64]:
+    """Both ends of each team's rank interval, float64 (T,) each, from how often it has each rank, (T, P); ranks ascend.
+
+    The narrowest interval with at most 2.5 % of the counts below it, and at most 2.5 % above.
+
+    >>> low, high = rank_intervals(np.array([1.0, 2.0, 3.0]), np.array([[25, 950, 25], [0, 974, 26]]))
+    >>> low.tolist(), high.tolist()
+    ([2.0, 2.0], [2.0, 3.0])
+    """
+    total = counts.sum(axis=1)
+    if len(ranks) == 0:
+        nothing = np.full(len(counts), np.nan)
+        return nothing, nothing
+    up_to = np.cumsum(counts, axis=1)
+    low = ranks[(OF * up_to > OUTSIDE * total[:, None]).argmax(axis=1)]
+    high = ranks[(OF * up_to >= (OF - OUTSIDE) * total[:, None]).argmax(axis=1)]
+    return np.where(total > 0, low, np.nan), np.where(total > 0, high, np.nan)
+
+
+def describe_taus(taus: Float64, same_order: float) -> TauDistribution:
+    """The distribution of the values (S,) that are not NaN."""
+    found = np.sort(taus[~np.isnan(taus)])
+    defined = len(found) / len(taus)
+    if len(found) == 0:
+        return TauDistribution(math.nan, math.nan, math.nan, defined, same_order)
+    low = float(found[OUTSIDE * len(found) // OF])
+    return TauDistribution(float(found.mean()), float(np.median(found)), low, defined, same_order)
+
+
+# --- ranking samples ------------------------------------------------------------------------------------------------
+
+
+def rank_by_values(by_unit: Float64, rank: RankValues, *, aggregate: Literal["mean", "median"] = "mean") -> RankSamples:
+    """Rank samples by what their columns are over the drawn units: their mean or median, NaN left out.
+
+    by_unit  float64 (T, K, G), what is averaged: the scores of units, or the ranks inside each unit
+    rank     positions, float64 (S, T), from the columns of the samples, float64 (S, T, K), NaN where a team has no unit
+
+    What is held at once is bounded by ``ENTRIES_AT_ONCE``, or by one sample.
+    """
+    teams, columns, units = by_unit.shape
+    average = sample_means if aggregate == "mean" else sample_medians
+    size = at_once(teams * columns * (1 if aggregate == "mean" else units))
+
+    def rank_samples(weights: Int64) -> Float64:
+        parts = [weights[begin : begin + size] for begin in range(0, len(weights), size)]
+        return np.concatenate([rank(average(by_unit, part)) for part in parts])
+
+    return rank_samples
+
+
+def rank_each(by_unit: Float64, rank: RankValues) -> RankSamples:
+    """Rank samples one after the other, with their units written out: for methods that test differences in each one.
+
+    rank  positions, float64 (T,), from the values of a sample, float64 (T, K, G'), a unit as often as it was drawn
+    """
+    units = np.arange(by_unit.shape[2])
+
+    def rank_samples(weights: Int64) -> Float64:
+        return np.array([rank(by_unit[:, :, np.repeat(units, times)]) for times in weights])
+
+    return rank_samples
+
+
+def sample_means(by_unit: Float64, weights: Int64) -> Float64:
+    """Mean of each column over the units of each sample, NaN left out, float64 (S, T, K); NaN where nothing is left.
+
+    by_unit  float64 (T, K, G)
+    weights  how often each sample has each unit, int64 (S, G)
+
+    Added up in the order of the units for each team alone (a BLAS product does not promise that): teams with the same
+    values have the same mean to the last bit.
+
+    >>> sample_means(np.array([[[1.0, 4.0]], [[np.nan, 2.0]]]), np.array([[2, 1], [2, 0]])).tolist()
+    [[[2.0], [2.0]], [[1.0], [nan]]]
+    """
+    teams, columns, units = by_unit.shape
+    values = by_unit.reshape(teams * columns, units).T
+    defined = ~np.isnan(values)
+    drawn = csr_array(weights)
+    total = drawn @ np.where(defined, values, 0.0)
+    number = drawn.sum(axis=1)[:, None] if defined.all() else drawn @ defined.astype(np.int64)
+    means = np.where(number > 0, total / np.maximum(number, 1), np.nan)
+    return means.reshape(len(weights), teams, columns)
+
+
+def sample_medians(by_unit: Float64, weights: Int64) -> Float64:
+    """Median of each column over the units of each sample, NaN left out, float64 (S, T, K); NaN where nothing is left.
+
+    A unit counts as often as it is in the sample; of an even number the mean of the two in the middle. Arguments as in
+    ``sample_means``; all samples have the same number of units, at least one.
+
+    >>> sample_medians(np.array([[[1.0, 4.0, 6.0]]]), np.array([[1, 1, 1], [2, 1, 0]])).ravel().tolist()
+    [4.0, 1.0]
+    """
+    drawn = np.repeat(np.tile(np.arange(by_unit.shape[2]), len(weights)), weights.ravel()).reshape(len(weights), -1)
+    ordered = np.sort(np.moveaxis(by_unit[:, :, drawn], 2, 0), axis=-1)  # NaN comes last
+    number = np.count_nonzero(~np.isnan(ordered), axis=-1, keepdims=True)
+    lower, upper = (
+        np.take_along_axis(ordered, np.maximum(place, 0), axis=-1)[..., 0] for place in ((number - 1) // 2, number // 2)
+    )
+    return np.asarray((lower + upper) / 2)

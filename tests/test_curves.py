@@ -1,0 +1,493 @@
+"""Curves over the confidence: worked by hand, against a literal version, scikit-learn and pycocotools."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pycocotools import mask as coco_mask
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval, Params
+from scipy.sparse import csr_array
+from sklearn.metrics import average_precision_score, precision_recall_curve
+
+from evaluation.metrics import curves, ranks
+from evaluation.model import CaseTable, PairSamples, PredictionSamples, Units
+
+EVERY_AREA = (
+    curves.average_precision,
+    curves.average_precision_101,
+    curves.mean_average_precision,
+    curves.mean_average_precision_101,
+    partial(curves.class_average_precision, class_id=1),
+    partial(curves.class_average_precision_101, class_id=1),
+)
+EVERY_COCO = (
+    partial(curves.coco_average_precision, place=1),
+    curves.coco_mean_average_precision,
+    partial(curves.coco_class_average_precision, class_id=1),
+)
+EVERY_POINT = (
+    partial(curves.sensitivity_at, false_positives=2.0, per="image"),
+    partial(curves.mean_sensitivity, false_positives=(0.5, 2.0), per="image"),
+    partial(curves.class_sensitivity_at, false_positives=2.0, per="image", class_id=1),
+    partial(curves.class_mean_sensitivity, false_positives=(0.5, 2.0), per="image", class_id=1),
+)
+EVERYTHING = EVERY_AREA + EVERY_COCO + EVERY_POINT
+
+
+def table_of(predictions, missed=(), *, cases=1, classes=2, area_mm2=None, hits=None, points=False) -> CaseTable:
+    """Predictions (case, class, class of the nucleus that it found or 0, probability); missed nuclei (case, class)."""
+    columns = np.array(predictions, np.float64).reshape(-1, 4).T
+    case, class_id, found_class = (column.astype(np.int64) for column in columns[:3])
+    confusion = np.zeros((cases, classes + 1, classes + 1), np.int64)
+    np.add.at(confusion, (case, found_class, class_id), 1)
+    for of, lost in missed:
+        confusion[of, lost, 0] += 1
+    right = (found_class == class_id)[:, None] & np.ones(2, bool)
+    return CaseTable(
+        sums={"cases": np.ones(cases, np.int64), "confusion": confusion, "points": np.full(cases, int(points))},
+        largest={},
+        area_mm2=np.full(cases, np.nan) if area_mm2 is None else np.array(area_mm2, np.float64),
+        pairs=PairSamples(np.empty(0, np.int64), np.empty((0, 2), np.int16), {}, None),
+        predictions=PredictionSamples(
+            case,
+            class_id.astype(np.int16),
+            found_class.astype(np.int16),
+            columns[3].astype(np.float32),
+            right if hits is None else hits,
+        ),
+    )
+
+
+def pooled(table: CaseTable) -> Units:
+    return Units(table, csr_array(np.ones((1, len(table)), np.int64)))
+
+
+def value(metric, table: CaseTable, **arguments):
+    """Number, or the reason why there is none, of all cases together."""
+    score = metric(pooled(table), **arguments).at(0)
+    return score.undefined or score.value
+
+
+# Right, wrong, right, wrong, right, and a nucleus that nobody found: P is 1, 1/2, 2/3, 1/2, 3/5; recall ends at 3/4.
+ROW = table_of([(0, 1, 1, 0.9), (0, 1, 0, 0.8), (0, 1, 1, 0.7), (0, 1, 0, 0.6), (0, 1, 1, 0.5)], [(0, 1)])
+
+
+def test_the_worked_example_of_all_points():
+    assert value(curves.average_precision, ROW) == pytest.approx(float((1 + Fraction(2, 3) + Fraction(3, 5)) / 4))
+
+
+def test_the_worked_example_of_101_recalls():
+    """Recall reaches 0, …, 0.25 with P 1, 0.26, …, 0.50 with 2/3, 0.51, …, 0.75 with 3/5 and the other 25 never."""
+    expected = (26 + 25 * Fraction(2, 3) + 25 * Fraction(3, 5)) / 101
+    assert value(curves.average_precision_101, ROW) == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize(
+    ("rate", "found"), [(0, 1), (0.999, 1), (1, 2), (1.5, 2), (2, 3), (200, 3)], ids=lambda number: f"{number}"
+)
+def test_the_worked_example_of_the_froc_curve(rate, found):
+    assert value(curves.sensitivity_at, ROW, false_positives=rate, per="image") == found / 4
+
+
+def test_the_froc_score_is_the_mean_of_its_points():
+    assert value(curves.mean_sensitivity, ROW, false_positives=(0, 1, 2), per="image") == pytest.approx(6 / 4 / 3)
+
+
+def test_predictions_of_one_probability_enter_together():
+    """One right and three wrong at 0.5: P is 1/4 at recall 1/2, whatever their order; FROC runs straight to (3, 1)."""
+    tied = table_of([(0, 1, 1, 0.5), (0, 1, 0, 0.5), (0, 1, 0, 0.5), (0, 1, 0, 0.5)], [(0, 1)])
+    assert value(curves.average_precision, tied) == 1 / 8
+    assert value(curves.average_precision_101, tied) == pytest.approx(51 / 4 / 101)
+    for rate, expected in ((0, 0), (1, 1 / 6), (1.5, 1 / 4), (3, 1 / 2), (5, 1 / 2)):
+        assert value(curves.sensitivity_at, tied, false_positives=rate, per="image") == pytest.approx(expected)
+
+
+def test_a_wrong_class_is_a_false_positive_and_leaves_its_nucleus_unfound():
+    """Class 1 found a nucleus of class 2. Ignoring classes all is found; class 1: P 0, 1/2; class 2: one of two."""
+    mixed = table_of([(0, 1, 2, 0.9), (0, 1, 1, 0.8), (0, 2, 2, 0.7)])
+    assert value(curves.average_precision, mixed) == 1
+    assert value(curves.class_average_precision, mixed, class_id=1) == 1 / 2
+    assert value(curves.class_average_precision, mixed, class_id=2) == 1 / 2
+    assert value(curves.mean_average_precision, mixed) == 1 / 2
+    at_none = {"false_positives": 0.0, "per": "image"}
+    assert value(curves.sensitivity_at, mixed, **at_none) == 1
+    assert value(curves.class_sensitivity_at, mixed, class_id=1, **at_none) == 0
+    assert value(curves.class_sensitivity_at, mixed, class_id=2, **at_none) == 1 / 2
+    assert value(curves.class_mean_sensitivity, mixed, class_id=1, false_positives=(0, 1), per="image") == 1 / 2
+
+
+def test_classes_without_reference_nuclei_are_left_out_of_the_mean():
+    one = table_of([(0, 1, 1, 0.9), (0, 2, 0, 0.8)], [(0, 1)])
+    assert value(curves.class_average_precision, one, class_id=2) == "no-reference"
+    assert value(curves.mean_average_precision, one) == 1 / 2
+    assert value(curves.coco_average_precision, one, place=0) == pytest.approx(51 / 101)
+
+
+def test_false_positives_are_counted_per_mm2():
+    """Two images of 0.5 and 1.5 mm2: 1 per mm2 are 2, 1 per image are 2 as well; 0.5 per mm2 are 1."""
+    rows = [(0, 1, 1, 0.9), (1, 1, 0, 0.8), (1, 1, 1, 0.7), (0, 1, 0, 0.6), (0, 1, 1, 0.5), (0, 1, 0, 0.4)]
+    table = table_of(rows, cases=2, area_mm2=[0.25, 1.75])
+    by_area = partial(curves.sensitivity_at, per="mm2")
+    assert [value(by_area, table, false_positives=rate) for rate in (0, 0.5, 1, 1.5)] == [1 / 3, 2 / 3, 1, 1]
+    each = Units(table, csr_array(np.eye(2, dtype=np.int64)))
+    np.testing.assert_array_equal(by_area(each, false_positives=4.0).value, [1, 1])
+    np.testing.assert_array_equal(by_area(each, false_positives=0.5).value, [1 / 2, 0])
+
+
+def test_a_product_that_falls_short_by_rounding_still_admits_the_last_false_positive():
+    """0.29 x 100 is 28.999999999999996 in floats."""
+    wrong = [(0, 1, 0, 0.9 - 0.01 * place) for place in range(29)]
+    table = table_of([*wrong, (0, 1, 1, 0.1)], cases=100)
+    assert value(curves.sensitivity_at, table, false_positives=0.29, per="image") == 1
+    assert value(curves.sensitivity_at, table, false_positives=0.28, per="image") == 0
+
+
+def test_without_an_area_there_is_nothing_per_mm2():
+    table = table_of([(0, 1, 1, 0.9), (1, 1, 1, 0.9)], cases=2, area_mm2=[1, np.nan])
+    found = curves.sensitivity_at(Units(table, csr_array(np.array([[1, 0], [1, 1]]))), 1.0, "mm2")
+    assert (found.at(0).value, found.at(1).undefined) == (1, "no-spacing")
+    assert value(curves.mean_sensitivity, table, false_positives=(1, 2), per="mm2") == "no-spacing"
+    assert value(curves.mean_sensitivity, table, false_positives=(1, 2), per="image") == 1
+
+
+WHAT_IT_SAYS = {
+    "both empty": (table_of([]), "no-instances"),
+    "no prediction": (table_of([], [(0, 1)]), 0),
+    "no reference": (table_of([(0, 1, 0, 0.9)]), "no-reference"),
+    "nothing matched": (table_of([(0, 1, 0, 0.9)], [(0, 1)]), 0),
+    "one perfect": (table_of([(0, 1, 1, 0.9)]), 1),
+    "all of probability 0": (table_of([(0, 1, 1, 0.0)]), 1),
+}
+
+
+@pytest.mark.parametrize("name", WHAT_IT_SAYS)
+@pytest.mark.parametrize("metric", EVERYTHING)
+def test_what_each_says_in_the_simple_cases(metric, name):
+    table, expected = WHAT_IT_SAYS[name]
+    assert value(metric, table) == (pytest.approx(expected, abs=1e-12) if isinstance(expected, int) else expected)
+
+
+@pytest.mark.parametrize("metric", EVERYTHING)
+def test_without_probabilities_nothing_is_defined(metric):
+    table = table_of([(0, 1, 1, 0.9)])
+    given = table.predictions
+    bare = PredictionSamples(given.case, given.class_id, given.found_class, None, None)
+    without = CaseTable(table.sums, table.largest, table.area_mm2, table.pairs, bare)
+    assert value(metric, without) == "no-probability"
+
+
+@pytest.mark.parametrize("metric", EVERY_COCO)
+def test_points_have_no_average_precision_of_coco(metric):
+    assert value(metric, table_of([(0, 1, 1, 0.9)], points=True)) == "points-only"
+
+
+@pytest.mark.parametrize("metric", EVERY_AREA + EVERY_POINT)
+def test_points_have_the_other_curves(metric):
+    assert value(metric, table_of([(0, 1, 1, 0.9)], points=True)) == pytest.approx(1)
+
+
+# A literal version: one union of cases, written out
+
+
+def literal_curve(probability, right):
+    """(tp, fp) at each distinct probability, from the highest on."""
+    return [
+        (int((right & (probability >= t)).sum()), int((~right & (probability >= t)).sum()))
+        for t in sorted(set(probability.tolist()), reverse=True)
+    ]
+
+
+def literal_average_precision(probability, right, references):
+    """Exactly, as a fraction."""
+    points = literal_curve(probability, right)
+    area, before = Fraction(0), 0
+    for place, (tp, _) in enumerate(points):
+        area += Fraction(tp - before, references) * max(Fraction(t, t + f) for t, f in points[place:])
+        before = tp
+    return float(area)
+
+
+def literal_average_precision_101(probability, right, references):
+    """With the recalls of pycocotools, compared in floats."""
+    points = literal_curve(probability, right)
+    reached = [
+        max([t / (t + f) for t, f in points if t / references >= recall], default=0)
+        for recall in np.linspace(0, 1, 101)
+    ]
+    return sum(reached) / 101
+
+
+def literal_sensitivity(probability, right, references, limit):
+    """MONKEY's: a straight line between points, all thresholds kept; the best at or left of the limit on equal fp."""
+    points = [(0, 0), *literal_curve(probability, right)]
+    return np.interp(limit, [f for _, f in points], [t / references for t, _ in points])
+
+
+scenes = st.tuples(
+    st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(0, 40), st.sampled_from([2, 5, 1000]), st.booleans()
+)
+
+
+def scene(seed, cases, number, levels, dense):
+    """A table of random predictions, and units: weights (B, U)."""
+    random = np.random.default_rng(seed)
+    class_id = random.integers(1, 3, number)
+    other = np.where(random.random(number) < 0.2, 3 - class_id, class_id)
+    rows = np.stack(
+        [
+            random.integers(0, cases, number),
+            class_id,
+            np.where(random.random(number) < 0.6, other, 0),
+            random.integers(0, levels, number) / levels,
+        ],
+        axis=1,
+    )
+    missed = [(int(random.integers(0, cases)), int(random.integers(1, 3))) for _ in range(random.integers(0, 9))]
+    table = table_of(rows, missed, cases=cases, hits=random.random((number, 2)) < 0.5)
+    weights = random.multinomial(cases, np.full(cases, 1 / cases), size=8) if dense else np.eye(cases, dtype=np.int64)
+    return table, weights
+
+
+def unions(table, weights, class_id, place=None):
+    """Probability, right and references of each unit, from predictions repeated as often as they occur."""
+    given, confusion = table.predictions, table.sums["confusion"]
+    for row in weights:
+        n = np.where((class_id == 0) | (given.class_id == class_id), row[given.case], 0)
+        right = given.found_class > 0 if class_id == 0 else given.found_class == class_id
+        right = right if place is None else given.hits[:, place]
+        nuclei = confusion[:, 1:] if class_id == 0 else confusion[:, class_id]
+        yield np.repeat(given.probability, n), np.repeat(right, n), int((row @ nuclei.reshape(len(row), -1)).sum())
+
+
+@pytest.fixture(params=["as it is", "in small pieces"], scope="module")
+def pieces(request):
+    """What is done at once must not matter."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "in small pieces":
+            patch.setattr(ranks, "CHUNK", 64)
+            patch.setattr(ranks, "LARGEST_TABLE", 12)
+        yield
+
+
+@pytest.mark.usefixtures("pieces")
+@given(scene=scenes)
+def test_areas_and_points_are_those_of_the_literal_version(scene):
+    table, weights = globals()["scene"](*scene)
+    units = Units(table, csr_array(weights))
+    for class_id in (0, 1, 2):
+        named = {"class_id": class_id} if class_id else {}
+        prefix = "class_" if class_id else ""
+        area = getattr(curves, f"{prefix}average_precision")(units, **named)
+        area_101 = getattr(curves, f"{prefix}average_precision_101")(units, **named)
+        at = {
+            rate: getattr(curves, f"{prefix}sensitivity_at")(units, rate, "image", **named) for rate in (0.0, 0.3, 2.0)
+        }
+        for place, (probability, right, references) in enumerate(unions(table, weights, class_id)):
+            if references == 0:
+                assert area.at(place).undefined in ("no-reference", "no-instances")
+                continue
+            assert area.at(place).value == pytest.approx(
+                literal_average_precision(probability, right, references), abs=1e-13
+            )
+            assert area_101.at(place).value == pytest.approx(
+                literal_average_precision_101(probability, right, references), abs=1e-13
+            )
+            for rate, found in at.items():
+                limit = rate * int(weights[place].sum())
+                expected = literal_sensitivity(probability, right, references, limit)
+                assert found.at(place).value == pytest.approx(expected, abs=1e-9)
+
+
+@given(scene=scenes)
+def test_the_areas_of_coco_are_those_of_its_own_hits(scene):
+    table, weights = globals()["scene"](*scene)
+    units = Units(table, csr_array(weights))
+    single = {
+        (class_id, place): [
+            literal_average_precision_101(*of) if of[2] else None for of in unions(table, weights, class_id, place)
+        ]
+        for class_id in (1, 2)
+        for place in (0, 1)
+    }
+    for unit in range(len(weights)):
+        known = {key: of[unit] for key, of in single.items() if of[unit] is not None}
+        assert (curves.coco_mean_average_precision(units).at(unit).value is None) == (not known)
+        if known:
+            mean = sum(known.values()) / len(known)
+            assert curves.coco_mean_average_precision(units).at(unit).value == pytest.approx(mean)
+            at_second = [number for (_, place), number in known.items() if place == 1]
+            found = curves.coco_average_precision(units, 1).at(unit).value
+            assert found == pytest.approx(sum(at_second) / len(at_second))
+        if (1, 0) in known:
+            of_class = curves.coco_class_average_precision(units, 1).at(unit).value
+            assert of_class == pytest.approx((known[1, 0] + known[1, 1]) / 2)
+
+
+@given(scene=scenes, probability=st.floats(0, 1, width=32), metric=st.sampled_from(EVERY_AREA + EVERY_POINT))
+def test_one_more_spurious_or_missed_nucleus_never_raises_a_value(scene, probability, metric):
+    seed, _, number, levels, _ = scene
+    table, _ = globals()["scene"](seed, 1, number, levels, False)
+    before = value(metric, table)
+    if isinstance(before, str):
+        return
+    given = table.predictions
+    rows = np.stack([given.case, given.class_id, given.found_class, given.probability], axis=1)
+    missed = [(0, c) for c in (1, 2) for _ in range(table.sums["confusion"][0, c, 0])]
+    assert value(metric, table_of([*rows, (0, 1, 0, probability)], missed)) <= before + 1e-12
+    if missed and (0, 1) in missed:
+        assert value(metric, table_of(rows, [*missed, (0, 1)])) <= before + 1e-12
+
+
+def test_the_order_of_the_predictions_does_not_change_a_digit():
+    table, weights = scene(3, 5, 40, 5, True)
+    given, shuffled = table.predictions, np.random.default_rng(4).permutation(40)
+    again = PredictionSamples(*(getattr(given, name)[shuffled] for name in given.__slots__))
+    other = CaseTable(table.sums, table.largest, table.area_mm2, table.pairs, again)
+    for metric in EVERYTHING:
+        ours, theirs = (metric(Units(of, csr_array(weights))) for of in (table, other))
+        np.testing.assert_array_equal(ours.value, theirs.value)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_scikit_learn_s_curve_gives_the_area_once_precision_is_made_to_fall(seed):
+    """It knows no nuclei without a prediction, so its recall is of those that were found."""
+    table, _ = scene(seed, 1, 40, 7, False)
+    ((probability, right, references),) = unions(table, np.ones((1, 1), np.int64), 0)
+    share = right.sum() / references
+    precision, recall, _ = precision_recall_curve(right, probability)
+    best = np.maximum.accumulate(precision[:-1])
+    ours = value(curves.average_precision, table)
+    assert ours == pytest.approx(share * float((-np.diff(recall) * best).sum()))
+    assert ours >= share * average_precision_score(right, probability) - 1e-12
+
+
+def test_scikit_learn_s_average_precision_is_lower_where_precision_rises():
+    """P is 0, 1/2, 2/3: scikit-learn takes 1/2 and 2/3, PASCAL VOC 2/3 twice."""
+    rising = table_of([(0, 1, 0, 0.9), (0, 1, 1, 0.8), (0, 1, 1, 0.7)])
+    assert average_precision_score([0, 1, 1], [0.9, 0.8, 0.7]) == pytest.approx(7 / 12)
+    assert value(curves.average_precision, rising) == pytest.approx(2 / 3)
+
+
+# pycocotools
+
+
+def rectangles(random, number, size=40):
+    """Masks (number, size, size) of rectangles, and their class."""
+    masks = np.zeros((number, size, size), np.uint8)
+    for mask in masks:
+        y, x = random.integers(0, size - 12, 2)
+        height, width = random.integers(5, 12, 2)
+        mask[y : y + height, x : x + width] = 1
+    return masks, random.integers(1, 4, number)
+
+
+def moved(random, masks):
+    """The same shapes, each shifted by a pixel or two."""
+    return np.stack([np.roll(mask, random.integers(-2, 3, 2), axis=(0, 1)) for mask in masks])
+
+
+def literal_hits(reference, of_reference, prediction, of_prediction, probability, thresholds):
+    """COCO's greedy assignment: the most confident first, each the free nucleus of its class with the highest IoU."""
+    hits = np.zeros((len(prediction), len(thresholds)), bool)
+    for column, threshold in enumerate(thresholds):
+        free = [True] * len(reference)
+        for index in np.argsort(-probability, kind="stable"):
+            best, chosen = min(threshold, 1 - 1e-10), None
+            for other in range(len(reference)):
+                if free[other] and of_reference[other] == of_prediction[index]:
+                    both = int((prediction[index] & reference[other]).sum())
+                    iou = both / int((prediction[index] | reference[other]).sum())
+                    if iou >= best:
+                        best, chosen = iou, other
+            if chosen is not None:
+                free[chosen], hits[index, column] = False, True
+    return hits
+
+
+def coco_evaluation(images, thresholds):
+    """pycocotools' precision (K thresholds, 101 recalls, classes), -1 for a class without reference nuclei."""
+    truth, detections = [], []
+    for image, (reference, of_reference, prediction, of_prediction, probability) in enumerate(images, start=1):
+        for mask, class_id in zip(reference, of_reference, strict=True):
+            code = coco_mask.encode(np.asfortranarray(mask))
+            annotation = {"id": len(truth) + 1, "image_id": image, "category_id": int(class_id), "iscrowd": 0}
+            truth.append({**annotation, "segmentation": code, "area": int(mask.sum())})
+        for mask, class_id, score in zip(prediction, of_prediction, probability, strict=True):
+            code = coco_mask.encode(np.asfortranarray(mask))
+            detection = {"image_id": image, "category_id": int(class_id), "segmentation": code}
+            detections.append({**detection, "score": float(score)})
+    dataset = COCO()
+    dataset.dataset = {
+        "info": {},
+        "images": [{"id": image, "height": 40, "width": 40} for image in range(1, len(images) + 1)],
+        "categories": [{"id": class_id, "name": str(class_id)} for class_id in (1, 2, 3)],
+        "annotations": truth,
+    }
+    with contextlib.redirect_stdout(io.StringIO()):
+        dataset.createIndex()
+        evaluation = COCOeval(dataset, dataset.loadRes(detections), "segm")
+        evaluation.params.iouThrs = np.array(thresholds)
+        evaluation.params.maxDets = [10_000]
+        evaluation.params.areaRng, evaluation.params.areaRngLbl = [[0, 1e10]], ["all"]
+        evaluation.evaluate()
+        evaluation.accumulate()
+    return evaluation.eval["precision"][:, :, :, 0, 0]
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools
+@pytest.mark.parametrize("seed", range(4))
+def test_pycocotools_gives_the_same_average_precisions(seed):
+    random = np.random.default_rng(seed)
+    thresholds = (0.3, 0.5, 0.75)
+    images, rows, missed, hits = [], [], [], []
+    scores = random.permutation(300).astype(np.float32) / 300
+    for case in range(5):
+        reference, of_reference = rectangles(random, 30)
+        spurious, of_spurious = rectangles(random, 8)
+        prediction = np.concatenate([moved(random, reference[5:]), spurious])
+        of_prediction = np.concatenate([of_reference[5:], of_spurious])
+        of_prediction[:3] = 3
+        probability, scores = scores[: len(prediction)], scores[len(prediction) :]
+        images.append((reference, of_reference, prediction, of_prediction, probability))
+        found = literal_hits(reference, of_reference, prediction, of_prediction, probability, thresholds)
+        hits.append(found)
+        rows += [(case, c, 0, p) for c, p in zip(of_prediction, probability, strict=True)]
+        missed += [(case, c) for c in of_reference]
+    table = table_of(rows, missed, cases=5, classes=3, hits=np.concatenate(hits))
+    theirs = coco_evaluation(images, thresholds)
+    assert 0.1 < theirs.mean() < 0.9
+    assert value(curves.coco_mean_average_precision, table) == pytest.approx(theirs.mean(), abs=1e-12)
+    for place in range(3):
+        ours = value(curves.coco_average_precision, table, place=place)
+        assert ours == pytest.approx(theirs[place].mean(), abs=1e-12)
+    for class_id in (1, 2, 3):
+        ours = value(curves.coco_class_average_precision, table, class_id=class_id)
+        assert ours == pytest.approx(theirs[:, :, class_id - 1].mean(), abs=1e-12)
+
+
+def test_recall_is_compared_in_floats_as_pycocotools_does():
+    """7 of 20 nuclei do not reach the recall 0.35, for pycocotools has it as 0.35000000000000003."""
+    recalls = Params("segm").recThrs
+    assert recalls[35] > 7 / 20
+    for found, reached in ((7, 35), (8, 41)):
+        assert (recalls <= found / 20).sum() == reached
+        table = table_of([(0, 1, 1, 0.9)] * found, [(0, 1)] * (20 - found))
+        assert value(curves.average_precision_101, table) == pytest.approx(reached / 101)
+
+
+@pytest.mark.parametrize("metric", EVERYTHING)
+def test_asking_twice_gives_the_same_and_asking_in_another_order_too(metric):
+    table, weights = scene(8, 4, 40, 1000, True)
+    units = Units(table, csr_array(weights))
+    first = metric(units).value
+    for other in EVERYTHING:
+        other(units)
+    np.testing.assert_array_equal(metric(units).value, first)

@@ -1,0 +1,992 @@
+"""Leaderboards: every team scored once, ranked, and told; and the place of one result among earlier ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from findings import Bench
+from scipy.stats import friedmanchisquare, rankdata
+from test_real_data import monusac_challenge
+
+from evaluation import Challenge, cli, score_submission, teams
+from evaluation.challenge import preset_names
+from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.demo import TEAMS, DemoPaths, write_demo
+from evaluation.leaderboard import board_of_challenge, build_board, load_ranked, rank_result
+from evaluation.metrics import metrics_of
+from evaluation.model import ScoreTable
+from evaluation.phase import column_titles, phase_settings
+from evaluation.report.leaderboard import Board, leaderboard_document, leaderboard_json, leaderboard_table
+from evaluation.report.metrics_json import as_json
+from evaluation.schemas.metrics import MetricsFile
+from evaluation.team_scores import TeamScores, plan_columns, team_of_documents, values_of_groups
+from evaluation.teams import score_teams
+
+ROOT = Path(__file__).resolve().parents[1]
+COLUMNS = (
+    ("detection.f1.group_mean", "descending"),
+    ("classification.balanced_accuracy.group_mean", "descending"),
+    ("segmentation.iou_class_mean.group_mean", "descending"),
+    ("segmentation.hausdorff_px.group_mean", "ascending"),
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
+    """The demo's challenge with its three teams, not to be changed."""
+    return write_demo(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture(scope="module")
+def first_board(made: DemoPaths, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output of 'leaderboard' for the demo, a fourth team whose file is no MATLAB file among them."""
+    folder = tmp_path_factory.mktemp("board")
+    submissions = folder / "submissions"
+    for team, path in made.submissions.items():
+        shutil.copytree(path, submissions / team)
+    shutil.make_archive(str(submissions / "namer_zipped"), "zip", submissions / "namer")
+    shutil.copytree(submissions / "finder", submissions / "broken")
+    (submissions / "broken/P1/P1_1/Epithelial/1.mat").write_bytes(b"not a MATLAB file")
+    assert leaderboard(made.challenge, submissions, folder / "out") == 0
+    return folder
+
+
+def leaderboard(challenge: Path, submissions: Path, output: Path, *more: object) -> int:
+    """The exit code of the command."""
+    arguments = ["--challenge", challenge, "--submissions", submissions, "--output", output, "--workers", 1, *more]
+    return cli.run(["leaderboard", *map(str, arguments)])
+
+
+def document_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "leaderboard.json").read_text(), parse_constant=pytest.fail)
+    return found
+
+
+def number_at(document: Any, path: str) -> Any:
+    for key in path.split("."):
+        document = document[key]
+    return document
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_places_are_those_of_the_sum_of_competition_ranks(first_board: Path) -> None:
+    found = document_of(first_board / "out")
+    names = ["finder", "namer", "namer_zipped", "outliner"]
+    results = [json.loads((first_board / f"out/results/{name}/metrics.json").read_text()) for name in names]
+    sums = np.zeros(4)
+    for path, direction in COLUMNS:
+        values = np.array([number_at(metrics, path) for metrics in results])
+        sums += rankdata(values if direction == "ascending" else -values, method="min")
+    expected = dict(zip(names, zip(rankdata(sums, method="min"), sums, strict=True), strict=True))
+    assert {team["name"]: (team["position"], team["combined"]) for team in found["teams"]} == expected
+    positions = [team["position"] for team in found["teams"]]
+    assert positions == sorted(positions)
+
+
+def test_a_folder_and_its_zip_share_a_place(first_board: Path) -> None:
+    by_name = {team["name"]: team for team in document_of(first_board / "out")["teams"]}
+    assert by_name["namer"]["equal"] == ["finder", "namer_zipped", "outliner"]  # as docs/leaderboards.md tells
+    assert by_name["namer"]["position"] == by_name["namer_zipped"]["position"]
+    assert by_name["namer"]["columns"] == by_name["namer_zipped"]["columns"]
+
+
+def test_a_rejected_team_stays_in_the_board_with_its_code_and_reason(first_board: Path) -> None:
+    (row,) = document_of(first_board / "out")["not_ranked"]
+    assert (row["name"], row["code"]) == ("broken", "wrong-format")
+    assert row["reason"].startswith(f"[{row['code']}] ")
+    assert "P1_1/Epithelial/1.mat" in row["reason"]
+
+
+def test_values_and_ranks_are_those_of_metrics_json(first_board: Path) -> None:
+    for team in document_of(first_board / "out")["teams"]:
+        metrics = json.loads((first_board / f"out/results/{team['name']}/metrics.json").read_text())
+        for (path, _), cell in zip(COLUMNS, team["columns"], strict=True):
+            assert cell["path"] == path
+            assert cell["value"] == number_at(metrics, path)
+
+
+def test_the_csv_says_what_the_json_says(first_board: Path) -> None:
+    document = document_of(first_board / "out")
+    rows = list(csv.DictReader(io.StringIO((first_board / "out/leaderboard.csv").read_text())))
+    ranked, unranked = rows[: len(document["teams"])], rows[len(document["teams"]) :]
+    for row, team in zip(ranked, document["teams"], strict=True):
+        assert (row["team"], float(row["position"]), float(row["combined"])) == (
+            team["name"],
+            team["position"],
+            team["combined"],
+        )
+        for cell in team["columns"]:
+            assert float(row[cell["path"]]) == cell["value"]
+            assert float(row[f"{cell['path']}.rank"]) == cell["rank"]
+        assert float(row["probability_of_first"]) == team["probability_of_first"]
+    assert [(row["team"], row["not_ranked"], row["position"]) for row in unranked] == [
+        (row["name"], row["code"], "") for row in document["not_ranked"]
+    ]
+
+
+def test_friedman_is_that_of_scipy_on_the_groups_of_details_json(first_board: Path) -> None:
+    found = document_of(first_board / "out")["columns"][0]["significance"]
+    groups = {
+        name: json.loads((first_board / f"out/results/{name}/details.json").read_text())["groups"]
+        for name in ("finder", "namer", "namer_zipped", "outliner")
+    }
+    samples = [
+        [of["rules"]["iou_above"]["scores"]["detection"]["f1"] for _, of in sorted(of_team.items())]
+        for of_team in groups.values()
+    ]
+    expected = friedmanchisquare(*samples)
+    assert found["friedman"]["statistic"] == pytest.approx(expected.statistic, abs=1e-6)
+    assert found["friedman"]["p_value"] == pytest.approx(expected.pvalue, abs=1e-6)
+    assert found["units"] == 4
+
+
+def test_shares_of_places_and_of_the_first_place_add_up(first_board: Path) -> None:
+    teams_found = document_of(first_board / "out")["teams"]
+    assert sum(team["probability_of_first"] for team in teams_found) == pytest.approx(1, abs=1e-5)
+    for team in teams_found:
+        assert sum(place["share"] for place in team["places"]) == pytest.approx(1, abs=1e-5)
+        assert team["rank_interval"]["low"] <= team["rank_interval"]["high"]
+
+
+def test_progress_goes_to_stderr_and_the_table_to_stdout(copied, capsys) -> None:
+    shutil.copytree(copied / "submissions/namer", copied / "submissions/late")
+    capsys.readouterr()
+    assert again(copied) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "'broken': not ranked\n'finder': kept\n'late': scored\n'namer': kept\n'zipped': kept\n"
+    assert "finder" in printed.out
+    assert "Not ranked: 'broken': [wrong-format] " in printed.out
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the submissions that are scored from now on."""
+    scored: list[str] = []
+
+    def counting(folder: Path, path: Path, **options: Any) -> Any:
+        scored.append(path.stem)
+        return score_submission(folder, path, **options)
+
+    monkeypatch.setattr(teams, "score_submission", counting)
+    return scored
+
+
+FILE = "case_017/Lymphocyte.tif"
+
+
+@pytest.fixture
+def copied(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tiny challenge with four teams that are scored, one of them broken; all of it may be changed."""
+    bench = Bench(tmp_path, capsys, monkeypatch)
+    column = {"path": "detection.f1.group_mean", "direction": "descending"}
+    ranking = {"method": "absolute", "ties": "min", "significance_level": 0.05, "columns": [column]}
+    bench.make("label_image by class", ranking=ranking)
+    for team in ("broken", "finder", "namer"):
+        shutil.copytree("submission", f"submissions/{team}")
+    shutil.make_archive("submissions/zipped", "zip", "submission")
+    Path("submissions/broken", FILE).write_bytes(b"not a TIFF file")
+    assert again(tmp_path) == 0
+    return tmp_path
+
+
+def again(folder: Path) -> int:
+    return leaderboard(folder / "challenge", folder / "submissions", folder / "out")
+
+
+def test_a_second_call_scores_nothing_and_writes_the_same_bytes(copied: Path, counted: list[str]) -> None:
+    before = [(copied / "out" / name).read_bytes() for name in ("leaderboard.json", "leaderboard.csv")]
+    assert again(copied) == 0
+    assert counted == []
+    assert [(copied / "out" / name).read_bytes() for name in ("leaderboard.json", "leaderboard.csv")] == before
+
+
+def test_one_new_submission_is_the_only_one_that_is_scored(copied: Path, counted: list[str]) -> None:
+    shutil.copytree(copied / "submissions/namer", copied / "submissions/newcomer")
+    assert again(copied) == 0
+    assert counted == ["newcomer"]
+    assert len(document_of(copied / "out")["teams"]) == 4
+
+
+def change_a_submission(folder: Path) -> None:
+    path = folder / "submissions/finder" / FILE
+    path.write_bytes(path.read_bytes() + b"\0")
+
+
+def rename_a_file(folder: Path) -> None:
+    path = folder / "submissions/finder" / FILE
+    path.rename(path.with_suffix(".tiff"))
+
+
+def add_a_file(folder: Path) -> None:
+    (folder / "submissions/finder/README").write_text("notes")
+
+
+def edit_a_result(folder: Path) -> None:
+    path = folder / "out/results/finder/metrics.json"
+    path.write_text(path.read_text().replace('"f1"', '"f2"', 1))
+
+
+def cut_a_result_short(folder: Path) -> None:
+    path = folder / "out/results/finder/details.json"
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+def remove_a_key(folder: Path) -> None:
+    (folder / "out/results/finder/key.json").unlink()
+
+
+def spoil_a_key(folder: Path) -> None:
+    (folder / "out/results/finder/key.json").write_text("[")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [change_a_submission, rename_a_file, add_a_file, edit_a_result, cut_a_result_short, remove_a_key, spoil_a_key],
+)
+def test_what_changed_is_scored_again_and_nothing_else(
+    copied: Path, counted: list[str], change: Callable[[Path], None]
+) -> None:
+    change(copied)
+    assert again(copied) == 0
+    assert counted == ["finder"]
+
+
+def test_a_rejected_submission_that_was_mended_is_scored(copied: Path, counted: list[str]) -> None:
+    shutil.copyfile(copied / "submissions/finder" / FILE, copied / "submissions/broken" / FILE)
+    assert again(copied) == 0
+    assert counted == ["broken"]
+    assert document_of(copied / "out")["not_ranked"] == []
+
+
+def test_a_submission_that_is_rejected_now_keeps_no_old_result(copied: Path) -> None:
+    (copied / "submissions/finder" / FILE).write_bytes(b"nothing")
+    assert again(copied) == 0
+    assert [path.name for path in (copied / "out/results/finder").iterdir()] == ["key.json"]
+    assert [row["name"] for row in document_of(copied / "out")["not_ranked"]] == ["broken", "finder"]
+
+
+def change_a_rule(folder: Path) -> None:
+    path = folder / "challenge/challenge.toml"
+    path.write_text(path.read_text().replace('undefined = "skip"', 'undefined = "worst"'))
+
+
+def change_a_limit(folder: Path) -> None:
+    path = folder / "challenge/challenge.toml"
+    path.write_text(path.read_text() + "\n[limits]\njson_depth = 31\n")
+
+
+def change_the_reference(folder: Path) -> None:
+    path = folder / "challenge/reference" / FILE
+    path.write_bytes(path.read_bytes() + b"\0")
+
+
+def change_the_cases(folder: Path) -> None:
+    path = folder / "challenge/cases.csv"
+    path.write_text(path.read_text().replace(",P2,", ",P3,"))
+
+
+def change_the_version(folder: Path) -> None:
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize(
+    "change", [change_a_rule, change_a_limit, change_the_reference, change_the_cases, change_the_version]
+)
+def test_another_challenge_or_program_scores_all_again(
+    copied: Path, counted: list[str], change: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(copied)
+    if change is change_the_version:
+        monkeypatch.setattr(teams, "__version__", "99")
+    assert again(copied) == 0
+    assert counted == ["broken", "finder", "namer", "zipped"]
+
+
+def test_images_beside_the_reference_change_no_key(copied: Path, counted: list[str]) -> None:
+    (copied / "challenge/reference/case_017/case_017.svs").write_bytes(b"pixels")
+    (copied / "challenge/notes.txt").write_text("nothing is scored by these")
+    assert again(copied) == 0
+    assert counted == []
+
+
+def test_an_interrupted_call_goes_on_where_it_stopped(
+    copied: Path, counted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(copied / "out")
+    counting = teams.score_submission
+
+    def interrupted(folder: Path, path: Path, **options: Any) -> Any:
+        if path.name == "namer":
+            raise KeyboardInterrupt
+        return counting(folder, path, **options)
+
+    monkeypatch.setattr(teams, "score_submission", interrupted)
+    assert again(copied) == 130
+    assert counted == ["broken", "finder"]
+    monkeypatch.setattr(teams, "score_submission", counting)
+    assert again(copied) == 0
+    assert counted == ["broken", "finder", "namer", "zipped"]
+
+
+def test_a_worker_that_died_is_tried_again_the_next_time(copied: Path, counted: list[str], monkeypatch) -> None:
+    from evaluation.errors import WorkerDied
+    from evaluation.findings import Finding
+
+    counting = teams.score_submission
+
+    def dying(folder: Path, path: Path, **options: Any) -> Any:
+        if path.name == "newcomer":
+            raise WorkerDied(Finding("worker-died", "one of 2 workers", "ended", "enough memory"))
+        return counting(folder, path, **options)
+
+    monkeypatch.setattr(teams, "score_submission", dying)
+    shutil.copytree(copied / "submissions/namer", copied / "submissions/newcomer")
+    assert again(copied) == 0
+    assert [row["code"] for row in document_of(copied / "out")["not_ranked"]][1:] == ["worker-died"]
+    monkeypatch.setattr(teams, "score_submission", counting)
+    assert again(copied) == 0
+    assert counted == ["newcomer"]
+    assert "newcomer" in {team["name"] for team in document_of(copied / "out")["teams"]}
+
+
+def test_a_broken_reference_is_the_organisers_fault(copied: Path, capsys) -> None:
+    (copied / "challenge/reference" / FILE).write_bytes(b"not a TIFF file")
+    assert again(copied) == 3
+    shutil.rmtree(copied / "challenge/reference/case_017")
+    assert again(copied) == 3
+    assert "[missing-file]" in capsys.readouterr().err
+
+
+def test_a_csv_file_of_all_cases_is_a_team(tmp_path, capsys, monkeypatch) -> None:
+    bench = Bench(tmp_path, capsys, monkeypatch)
+    column = {"path": "detection.f1.group_mean", "direction": "descending"}
+    bench.make(
+        "rle_csv", ranking={"method": "absolute", "ties": "min", "significance_level": 0.05, "columns": [column]}
+    )
+    (file,) = Path("submission").rglob("*.csv")
+    Path("submissions").mkdir()
+    shutil.copyfile(file, "submissions/alpha.csv")
+    shutil.copytree("submission", "submissions/beta")
+    Path("submissions/README.md").write_text("notes")
+    bench.run("leaderboard", "--challenge", "challenge", "--submissions", "submissions", "--output", "out")
+    found = document_of(Path("out"))
+    assert [(team["name"], team["position"], team["columns"][0]["value"]) for team in found["teams"]] == [
+        ("alpha", 1, 1),
+        ("beta", 1, 1),
+    ]
+    assert found["findings"][0].startswith("[unused-file] 'README.md': not used")
+
+
+def test_names_of_cases_stay_hidden_where_the_challenge_hides_them(copied: Path) -> None:
+    path = copied / "challenge/challenge.toml"
+    path.write_text(path.read_text().replace("missing_case =", 'case_names = "hidden", missing_case ='))
+    assert again(copied) == 0
+    (row,) = document_of(copied / "out")["not_ranked"]
+    assert "‹case›" in row["reason"]
+    assert "case_017" not in (copied / "out/leaderboard.json").read_text()
+
+
+def test_the_output_may_lie_among_the_submissions(copied: Path) -> None:
+    folder = copied / "submissions"
+    for _ in range(2):
+        assert leaderboard(copied / "challenge", folder, folder / "out") == 0
+        assert [team["name"] for team in document_of(folder / "out")["teams"]] == ["finder", "namer", "zipped"]
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (["alpha", "ALPHA.zip"], "duplicate-team"),
+        (["a'b"], "invalid-team"),
+        ([" alpha"], "invalid-team"),
+        ([], "no-teams"),
+    ],
+)
+def test_folders_that_make_no_teams_are_wrong_usage(made, tmp_path, capsys, names, code) -> None:
+    (tmp_path / "submissions").mkdir()
+    for name in names:
+        path = tmp_path / "submissions" / name
+        path.write_bytes(b"") if path.suffix else path.mkdir()
+    assert leaderboard(made.challenge, tmp_path / "submissions", tmp_path / "out") == 2
+    assert f"[{code}]" in capsys.readouterr().err
+
+
+def test_no_folder_of_submissions_is_wrong_usage(made, tmp_path, capsys) -> None:
+    assert leaderboard(made.challenge, tmp_path / "nowhere", tmp_path / "out") == 2
+    assert "[no-submission]" in capsys.readouterr().err
+
+
+def test_nobody_left_to_rank_is_a_board_without_places(made, tmp_path) -> None:
+    (tmp_path / "submissions/empty").mkdir(parents=True)
+    assert leaderboard(made.challenge, tmp_path / "submissions", tmp_path / "out") == 0
+    found = document_of(tmp_path / "out")
+    assert (found["teams"], found["stability"]["undefined"]) == ([], "no-teams")
+    assert [row["code"] for row in found["not_ranked"]] == ["empty-submission"]
+
+
+# --- what groups bring into a mean ------------------------------------------------------------------------------------
+
+
+def every_column(challenge: Challenge, aggregation: str) -> list[RankingColumn]:
+    return [
+        RankingColumn(path=".".join((*prefix, *metric.path, aggregation)), direction="descending")
+        for place, (rule, class_aware) in enumerate(challenge.matching.passes)
+        for prefix in [("alternatives", rule) if place else ()]
+        for metric in metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=place == 0)
+    ]
+
+
+@pytest.mark.parametrize("undefined", ["skip", "worst"])
+def test_the_mean_of_what_groups_bring_is_the_number_in_metrics_json(made, tmp_path, undefined) -> None:
+    """Also with a patient that was not submitted, half of one, and one in which nothing is matched."""
+    challenge_folder = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    with (challenge_folder / "challenge.toml").open("a") as toml:
+        toml.write(f'[aggregation]\nundefined = "{undefined}"\n')
+    submission = Path(shutil.copytree(made.submissions["finder"], tmp_path / "submission"))
+    shutil.rmtree(submission / "P1")
+    shutil.rmtree(submission / "P2/P2_1")
+    for path in (submission / "P4").rglob("1.mat"):
+        shutil.copyfile(submission / "P2/P2_2/Lymphocyte/1.mat", path)
+    shutil.rmtree(submission / "P4")
+    for case in ("P4_1", "P4_2"):
+        (submission / "P4" / case / "Macrophage").mkdir(parents=True)
+        source = next((made.submissions["finder"] / "P4" / case).glob("*/1.mat"))
+        (submission / "P4" / case / "Macrophage/1.mat").write_bytes(blank_like(source))
+    result = score_submission(challenge_folder, submission)
+    columns = plan_columns(result.challenge, every_column(result.challenge, "group_mean"))
+    charged = 0
+    for column in columns:
+        values = values_of_groups(result.challenge, result.details, column)
+        known = values[~np.isnan(values)].tolist()
+        expected = result.value(column.path)
+        if expected is None:
+            assert not known, column.path
+        else:
+            assert statistics.fmean(known) == pytest.approx(expected, abs=2e-6, rel=1e-7), column.path
+            plain = result.details["groups"]["P1"]["rules"][column.rule]["scores"]
+            charged += number_at(plain, ".".join(column.metric.path)) is None and not np.isnan(values[0])
+    assert charged > 20  # the patient that was not submitted costs the worst value where it has none
+
+
+def blank_like(path: Path) -> bytes:
+    """A label image of the same size with one nucleus of one pixel in a corner."""
+    from scipy.io import loadmat, savemat
+
+    labels = np.zeros_like(loadmat(path)["n_ary_mask"])
+    labels[0, 0] = 1
+    stream = io.BytesIO()
+    savemat(stream, {"n_ary_mask": labels})
+    return stream.getvalue()
+
+
+def test_a_group_brings_into_a_case_mean_the_mean_of_its_cases(made: DemoPaths) -> None:
+    result = score_submission(made.challenge, made.submissions["namer"])
+    (column,) = plan_columns(result.challenge, [RankingColumn(path="detection.f1.case_mean", direction="descending")])
+    values = values_of_groups(result.challenge, result.details, column)
+    cases = result.details["cases"]
+    expected = [
+        statistics.fmean(
+            of["rules"]["iou_above"]["scores"]["detection"]["f1"] for of in cases.values() if of["group"] == group
+        )
+        for group in ("P1", "P2", "P3", "P4")
+    ]
+    assert values.tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_group_brings_its_own_score_into_a_pooled_column(made: DemoPaths) -> None:
+    result = score_submission(made.challenge, made.submissions["namer"])
+    path = "alternatives.best_iou_centroid_inside.detection.f1.pooled"
+    (column,) = plan_columns(result.challenge, [RankingColumn(path=path, direction="descending")])
+    assert column.rule == "best_iou_centroid_inside"
+    values = values_of_groups(result.challenge, result.details, column)
+    groups = result.details["groups"]
+    assert values.tolist() == [
+        groups[name]["rules"][column.rule]["scores"]["detection"]["f1"] for name in ("P1", "P2", "P3", "P4")
+    ]
+
+
+# --- from a table to a board ------------------------------------------------------------------------------------------
+
+
+def table_of(by_unit: Any, *, higher: bool = True) -> ScoreTable:
+    """A table of one column for each list of lists: by_unit[column][team][unit]."""
+    values = np.moveaxis(np.array(by_unit, float), 0, 1)
+    columns, units = values.shape[1:]
+    known = ~np.isnan(values)
+    total = np.where(known, values, 0).sum(axis=2)
+    return ScoreTable(
+        teams=tuple(f"team {number}" for number in range(len(values))),
+        columns=tuple(f"a.m{column}.group_mean" for column in range(columns)),
+        higher_is_better=np.full(columns, higher),
+        weights=np.ones(columns),
+        overall=np.divide(total, known.sum(axis=2), out=np.full(total.shape, np.nan), where=known.any(axis=2)),
+        units=tuple(f"P{unit}" for unit in range(units)),
+        by_unit=values,
+    )
+
+
+def rules_of(table: ScoreTable, **more: Any) -> RankingRules:
+    columns = tuple(
+        RankingColumn(path=path, direction="descending" if higher else "ascending")
+        for path, higher in zip(table.columns, table.higher_is_better, strict=True)
+    )
+    document = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "samples": 100}
+    return RankingRules(columns=columns, **document | more)
+
+
+def ranked(table: ScoreTable, **more: Any) -> Board:
+    return build_board(table, rules_of(table, **more))
+
+
+METHODS = (
+    "sum_of_ranks",
+    "mean_of_ranks",
+    "median_of_ranks",
+    "absolute",
+    "aggregate_then_rank",
+    "rank_then_aggregate",
+    "test_then_rank",
+)
+EDGES = {
+    "one team": [[[0.5, 0.6, 0.7]]],
+    "two teams": [[[0.5, 0.6, 0.7], [0.4, 0.5, 0.6]]],
+    "one group": [[[0.5], [0.6], [0.7]]],
+    "one team in one group": [[[0.5]]],
+    "a constant column": [[[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]],
+    "an undefined column": [[[np.nan, np.nan], [np.nan, np.nan]]],
+    "a team without a value": [[[0.5, 0.6], [np.nan, np.nan], [0.4, 0.3]]],
+    "no common group": [[[0.5, np.nan], [np.nan, 0.6]]],
+}
+
+
+@pytest.mark.parametrize("ex_aequo", [False, True])
+@pytest.mark.parametrize("missing", ["worst", "unranked"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("edge", EDGES)
+def test_every_edge_gives_a_board_that_can_be_written(edge, method, missing, ex_aequo) -> None:
+    board = ranked(table_of(EDGES[edge]), method=method, missing=missing, ex_aequo=ex_aequo)
+    document = json.loads(leaderboard_json(board), parse_constant=pytest.fail)
+    names = {row["name"] for row in document["teams"]} | {row["name"] for row in document["not_ranked"]}
+    assert len(names) == len(EDGES[edge][0]) == len(document["teams"]) + len(document["not_ranked"])
+    assert leaderboard_table(board).row_count == len(names)
+    assert all(row["position"] >= 1 for row in document["teams"])
+    assert not document["teams"] or document["teams"][0]["position"] == 1 or board.rules["ties"] == "average"
+
+
+def test_an_undefined_column_ranks_nobody_and_says_so() -> None:
+    board = ranked(table_of(EDGES["an undefined column"]))
+    assert [(row.code, row.reason) for row in board.unranked] == [("no-value", "no team has a value in any column")] * 2
+
+
+def test_one_group_tests_and_draws_nothing_and_says_so() -> None:
+    board = ranked(table_of(EDGES["one group"]))
+    assert [row.position for row in board.teams] == [1, 2, 3]
+    assert board.columns[0].test is not None
+    assert (board.columns[0].test.reason, board.stability.reason) == ("one-unit", "one-unit")
+    assert board.teams[0].first is None
+    assert leaderboard_document(board)["teams"][0]["rank_interval"] is None
+
+
+def test_equal_values_share_the_better_place_and_are_listed_by_name() -> None:
+    board = ranked(table_of([[[0.5, 0.7], [0.9, 0.3], [0.1, 0.1], [0.8, 0.8]]]))
+    assert [(row.name, row.position, row.equal) for row in board.teams] == [
+        ("team 3", 1, ()),
+        ("team 0", 2, ("team 1",)),
+        ("team 1", 2, ("team 0",)),
+        ("team 2", 4, ()),
+    ]
+
+
+SEPARATE = [[0.9, 0.8, 0.9, 0.7, 0.9], [0.8, 0.7, 0.8, 0.6, 0.8], [0.1, 0.2, 0.3, 0.1, 0.1]]
+
+
+def test_teams_that_cannot_be_told_apart_share_a_place_when_the_challenge_says_so() -> None:
+    """Mean ranks 1, 2, 3 over five patients, critical difference 1.48: only the first and the last differ."""
+    plain, shared = ranked(table_of([SEPARATE])), ranked(table_of([SEPARATE]), ex_aequo=True)
+    assert [row.position for row in plain.teams] == [1, 2, 3]
+    assert [(row.name, row.position) for row in shared.teams] == [("team 0", 1), ("team 1", 1), ("team 2", 3)]
+    assert shared.teams[0].equal == ("team 1",)
+    assert "share a place" in shared.words
+
+
+def test_places_of_several_columns_are_shared_column_by_column() -> None:
+    backwards = SEPARATE[::-1]
+    board = ranked(table_of([SEPARATE, SEPARATE, backwards]), ex_aequo=True)
+    assert {row.name: (row.ranks, row.combined) for row in board.teams} == {
+        "team 0": ((1, 1, 3), 5),
+        "team 1": ((1, 1, 1), 3),
+        "team 2": ((3, 3, 1), 7),
+    }
+
+
+def test_unranked_teams_are_in_no_test_and_no_sample() -> None:
+    values = [*SEPARATE, [np.nan] * 5]
+    with_gap, without = ranked(table_of([values]), missing="unranked"), ranked(table_of([SEPARATE]))
+    assert [row.name for row in with_gap.unranked] == ["team 3"]
+    assert with_gap.teams == without.teams
+    assert with_gap.columns[0].test is not None
+    assert with_gap.columns[0].test.names == ("team 0", "team 1", "team 2")
+
+
+def test_a_sample_draws_whole_patients() -> None:
+    """A team is ahead unless the second of two patients is drawn twice: in three quarters of the samples."""
+    board = ranked(table_of([[[0.9, 0.5], [0.6, 0.7]]]), samples=2000)
+    assert board.teams[0].first == pytest.approx(0.75, abs=0.04)
+    assert board.stability.first_changes_without == ("P0",)
+
+
+@pytest.mark.parametrize(("case_names", "shown"), [("public", "P1"), ("hidden", "group 1")])
+def test_patients_are_named_unless_the_challenge_hides_them(made, case_names, shown) -> None:
+    """Without P1 the second team is first; a leaderboard is published."""
+    challenge, rules = load_ranked(made.challenge)
+    submission = challenge.submission.model_copy(update={"case_names": case_names})
+    scores = [
+        TeamScores(name, np.full(4, np.mean(of_groups)), np.tile(of_groups, (4, 1)))
+        for name, of_groups in (("a", [0.9, 0.5, 0.5, 0.5]), ("b", [0.6, 0.55, 0.55, 0.55]))
+    ]
+    columns = tuple(column.model_copy(update={"direction": "descending"}) for column in rules.columns)
+    board = board_of_challenge(
+        challenge.model_copy(update={"submission": submission}),
+        rules.model_copy(update={"columns": columns}),
+        scores,
+        (),
+        (),
+    )
+    assert (board.stability.first_changes_without, board.stability.most) == ((shown,), shown)
+
+
+def test_another_seed_gives_other_samples_and_the_same_seed_the_same() -> None:
+    rng = np.random.default_rng(5)
+    table = table_of(rng.random((1, 5, 7)))
+    one, same, other = (leaderboard_json(ranked(table, seed=seed)) for seed in (1, 1, 2))
+    assert one == same != other
+
+
+def test_more_than_a_hundred_teams_are_written_without_what_is_known_of_pairs() -> None:
+    board = ranked(table_of(np.random.default_rng(1).random((1, 101, 6))))
+    document = leaderboard_document(board)
+    assert "places" not in document["teams"][0]
+    tested = document["columns"][0]["significance"]
+    assert "cliques" not in tested
+    assert isinstance(tested["teams"][0]["better_than"], int)
+    assert len(leaderboard_json(board)) < 101 * 1000
+
+
+def test_every_rule_that_has_an_effect_stands_in_the_words() -> None:
+    table = table_of([SEPARATE, SEPARATE])
+    words = {
+        json.dumps(settings): ranked(table, **settings).words
+        for settings in (
+            *({"method": method} for method in METHODS if method != "absolute"),
+            {"method": "rank_then_aggregate", "aggregate": "median"},
+            {"ties": "dense"},
+            {"ties": "average"},
+            {"missing": "unranked"},
+            {"test": "wilcoxon_holm"},
+            {"significance_level": 0.01},
+            {"ex_aequo": True},
+        )
+    }
+    assert len(set(words.values())) == len(words)
+
+
+@pytest.mark.parametrize("method", ["aggregate_then_rank", "rank_then_aggregate", "test_then_rank"])
+def test_what_was_ranked_is_told_where_it_is_not_the_value(method: str) -> None:
+    row = leaderboard_document(ranked(table_of([SEPARATE]), method=method))["teams"][0]["columns"][0]
+    expected = {"aggregate_then_rank": 0.84, "rank_then_aggregate": 1, "test_then_rank": 0.5}
+    assert row["ranked_by"] == pytest.approx(expected[method])
+    assert "ranked_by" not in leaderboard_document(ranked(table_of([SEPARATE])))["teams"][0]["columns"][0]
+
+
+def test_the_bootstrap_of_test_then_rank_tests_in_every_sample() -> None:
+    board = ranked(table_of([[[0.9] * 8, [0.1] * 8]]), method="test_then_rank", samples=100)
+    assert [(row.position, row.first, row.low, row.high) for row in board.teams] == [(1, 1, 1, 1), (2, 0, 2, 2)]
+
+
+# --- one result among earlier ones ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def results(made: DemoPaths) -> dict[str, dict[str, Any]]:
+    return {team: score_submission(made.challenge, path).metrics for team, path in made.submissions.items()}
+
+
+@pytest.fixture
+def with_earlier(made: DemoPaths, results: dict[str, dict[str, Any]], tmp_path: Path) -> Path:
+    """The demo's challenge, which keeps the results of two teams."""
+    challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    (challenge / "leaderboard").mkdir()
+    for team, name in (("finder", "secret_team"), ("namer", "baseline")):
+        (challenge / f"leaderboard/{name}.json").write_text(as_json(results[team]))
+    return challenge
+
+
+def score(challenge: Path, submission: Path, output: Path) -> int:
+    arguments = ["--challenge", challenge, "--submission", submission, "--output", output, "--workers", 1]
+    return cli.run(["score", *map(str, arguments)])
+
+
+def test_score_writes_the_place_among_earlier_results(made, with_earlier, results, tmp_path) -> None:
+    assert score(with_earlier, made.submissions["outliner"], tmp_path / "out") == 0
+    written = json.loads((tmp_path / "out/metrics.json").read_text())
+    MetricsFile.model_validate(written)
+    board = written.pop("leaderboard")
+    assert written == results["outliner"]
+    assert board == {
+        "position": 1,
+        "submissions": 3,
+        "sum_of_ranks": 7,
+        "rank": {
+            "detection": {"f1": {"group_mean": 3}},
+            "classification": {"balanced_accuracy": {"group_mean": 2}},
+            "segmentation": {"iou_class_mean": {"group_mean": 1}, "hausdorff_px": {"group_mean": 1}},
+        },
+    }
+
+
+def test_names_of_other_teams_are_in_no_output(made, with_earlier, tmp_path) -> None:
+    assert score(with_earlier, made.submissions["outliner"], tmp_path / "out") == 0
+    for path in (tmp_path / "out").iterdir():
+        assert "secret_team" not in path.read_text(), path.name
+
+
+def test_without_earlier_results_the_block_is_absent(made, tmp_path) -> None:
+    for name in ("none", "empty"):
+        challenge = Path(shutil.copytree(made.challenge, tmp_path / name))
+        if name == "empty":
+            (challenge / "leaderboard").mkdir()
+            (challenge / "leaderboard/README.md").write_text("nothing yet")
+        assert score(challenge, made.submissions["finder"], tmp_path / f"out_{name}") == 0
+        assert "leaderboard" not in json.loads((tmp_path / f"out_{name}/metrics.json").read_text())
+
+
+def test_without_a_ranking_the_block_is_absent(with_earlier, made) -> None:
+    result = score_submission(with_earlier, made.submissions["finder"])
+    unranked = result.challenge.model_copy(update={"ranking": None})
+    from dataclasses import replace
+
+    assert "leaderboard" not in rank_result(with_earlier, replace(result, challenge=unranked)).metrics
+
+
+def test_results_of_other_challenges_are_left_out_with_a_warning(with_earlier, made, results, tmp_path) -> None:
+    other = json.loads(as_json(results["namer"]))
+    other["challenge"]["hash"] = "0" * 64
+    (with_earlier / "leaderboard/baseline.json").write_text(as_json(other))
+    assert score(with_earlier, made.submissions["outliner"], tmp_path / "out") == 0
+    assert json.loads((tmp_path / "out/metrics.json").read_text())["leaderboard"]["submissions"] == 2
+    findings = json.loads((tmp_path / "out/details.json").read_text())["findings"]
+    assert [line for line in findings if line.startswith("[other-leaderboard] 'leaderboard/baseline.json'")]
+    (with_earlier / "leaderboard/secret_team.json").unlink()
+    assert score(with_earlier, made.submissions["outliner"], tmp_path / "alone") == 0
+    assert "leaderboard" not in json.loads((tmp_path / "alone/metrics.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"{}", b'{"challenge": NaN}', b"[" * 10_000, b"\xff\xfe", b'{"challenge": {"name": "x"}}'],
+    ids=str,
+)
+def test_a_broken_earlier_result_is_the_organisers_fault(with_earlier, made, tmp_path, capsys, content) -> None:
+    (with_earlier / "leaderboard/broken.json").write_bytes(content)
+    assert score(with_earlier, made.submissions["outliner"], tmp_path / "out") == 3
+    assert not (tmp_path / "out").exists()
+    lines = capsys.readouterr().err.splitlines()
+    assert "'leaderboard/broken.json'" in lines[0]
+    assert "broken.json" not in lines[-1]
+
+
+def test_an_undefined_column_takes_the_place_where_the_challenge_says_so(with_earlier, made, tmp_path) -> None:
+    """Nothing is matched: Hausdorff distances and accuracies are undefined."""
+    submission = tmp_path / "submission"
+    for path in sorted(made.submissions["finder"].glob("*/*")):
+        source = next(path.glob("*/1.mat"))
+        target = submission / path.relative_to(made.submissions["finder"]) / "Neutrophil/1.mat"
+        target.parent.mkdir(parents=True)
+        target.write_bytes(blank_like(source))
+    assert score(with_earlier, submission, tmp_path / "worst") == 0
+    board = json.loads((tmp_path / "worst/metrics.json").read_text())["leaderboard"]
+    assert (board["position"], board["sum_of_ranks"], board["submissions"]) == (3, 12, 3)
+
+    with (with_earlier / "challenge.toml").open("a") as toml:
+        toml.write('[ranking]\nmissing = "unranked"\n')
+    renew_hashes(with_earlier)
+    assert score(with_earlier, submission, tmp_path / "unranked") == 0
+    metrics = json.loads((tmp_path / "unranked/metrics.json").read_text())
+    assert (metrics["leaderboard"]["position"], metrics["leaderboard"]["submissions"]) == (None, 2)
+    assert metrics["undefined"]["leaderboard"]["position"] == "no-value"
+
+
+def renew_hashes(challenge: Path) -> None:
+    """Give the earlier results of a challenge its present hash."""
+    for path in (challenge / "leaderboard").glob("*.json"):
+        metrics = json.loads(path.read_text())
+        metrics["challenge"]["hash"] = Challenge.load(challenge).hash
+        path.write_text(as_json(metrics))
+
+
+@pytest.mark.parametrize("rule", ['method = "rank_then_aggregate"', "ex_aequo = true"])
+def test_a_place_that_needs_more_than_means_is_null_with_the_reason(with_earlier, made, tmp_path, rule) -> None:
+    with (with_earlier / "challenge.toml").open("a") as toml:
+        toml.write(f"[ranking]\n{rule}\n")
+    renew_hashes(with_earlier)
+    assert score(with_earlier, made.submissions["outliner"], tmp_path / "out") == 0
+    metrics = json.loads((tmp_path / "out/metrics.json").read_text())
+    assert (metrics["leaderboard"]["position"], metrics["leaderboard"]["sum_of_ranks"]) == (None, 7)
+    assert metrics["undefined"]["leaderboard"] == {"position": "needs-details"}
+
+
+# --- the settings of a phase ------------------------------------------------------------------------------------------
+
+
+def paths_of(settings: dict[str, Any]) -> list[str]:
+    return [settings["score_jsonpath"], *(column["path"] for column in settings["extra_results_columns"])]
+
+
+def test_every_path_of_the_phase_is_a_number_in_metrics_json(made, results, capsys) -> None:
+    assert cli.run(["phase", "--challenge", str(made.challenge)]) == 0
+    settings = json.loads(capsys.readouterr().out)["settings"]
+    assert [(path, order) for path, order in zip(
+        paths_of(settings),
+        [settings["score_default_sort"], *(column["order"] for column in settings["extra_results_columns"])],
+        strict=True,
+    )] == [(path, {"ascending": "asc", "descending": "desc"}[direction]) for path, direction in COLUMNS]  # fmt: skip
+    for metrics in results.values():
+        for path in paths_of(settings):
+            assert type(number_at(metrics, path)) is float, path
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_every_preset_has_settings_whose_paths_its_results_have(preset: str) -> None:
+    challenge = Challenge.from_preset(preset, name="test")
+    if challenge.ranking is None or not challenge.ranking.columns:
+        pytest.skip("this preset does not rank")
+    settings = phase_settings(challenge)["settings"]
+    known = {column.path for name in ("pooled", "group_mean", "case_mean", "stratum_mean")
+             for column in every_column(challenge, name)}  # fmt: skip
+    assert set(paths_of(settings)) <= known
+    titles = [settings["score_title"], *(column["title"] for column in settings["extra_results_columns"])]
+    assert len(set(titles)) == len(titles)
+    assert all(0 < len(title) <= 64 for title in titles)
+
+
+@pytest.mark.parametrize(
+    ("method", "choice"),
+    [("sum_of_ranks", "avg"), ("mean_of_ranks", "avg"), ("median_of_ranks", "med"), ("rank_then_aggregate", "avg")],
+)
+def test_the_scoring_method_is_the_nearest_that_the_platform_has(method: str, choice: str) -> None:
+    challenge = Challenge.from_preset("monusac2020", name="test")
+    rules = challenge.ranking.model_copy(update={"method": method})
+    document = phase_settings(challenge.model_copy(update={"ranking": rules}))
+    assert document["settings"]["scoring_method_choice"] == choice
+    told = [line for line in document["explanation"] if f"method = '{method}'" in line]
+    assert bool(told) == (method == "rank_then_aggregate")
+
+
+@pytest.mark.parametrize("change", [{"ties": "dense"}, {"missing": "worst"}, {"ex_aequo": True}])
+def test_what_the_platform_cannot_do_is_told(change: dict[str, Any]) -> None:
+    challenge = Challenge.from_preset("monusac2020", name="test")
+    rules = challenge.ranking.model_copy(update={"missing": "unranked", **change})
+    lines = phase_settings(challenge.model_copy(update={"ranking": rules}))["explanation"]
+    (line,) = [line for line in lines if line.startswith("Not on the platform: ")]
+    assert next(iter(change)) in line
+
+
+def test_titles_that_are_equal_get_their_aggregation() -> None:
+    paths = ["detection.f1.pooled", "detection.f1.case_mean"]
+    assert column_titles(paths) == ["Detection F1 pooled", "Detection F1 case mean"]
+
+
+def test_the_settings_in_the_guide_are_those_that_the_command_prints() -> None:
+    page = (ROOT / "docs/organisers.md").read_text()
+    settings = phase_settings(Challenge.from_preset("monusac2020", name="test"))["settings"]
+    (block,) = re.findall(r"```json\n(\[.*?\])\n```", page, re.DOTALL)
+    shown = [column for column in json.loads(block) if not column.get("exclude_from_ranking")]
+    assert [(c["path"], c["order"]) for c in shown] == [
+        (c["path"], c["order"]) for c in settings["extra_results_columns"]
+    ]
+    assert f"`{settings['score_jsonpath']}`" in page
+
+
+@pytest.mark.parametrize("command", ["phase", "leaderboard", "rank"])
+@pytest.mark.parametrize("columns", [None, ()])
+def test_a_challenge_that_does_not_rank_is_told(tmp_path, capsys, monkeypatch, command, columns) -> None:
+    bench = Bench(tmp_path, capsys, monkeypatch)
+    ranking = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": []}
+    bench.make("label_image by class", **({} if columns is None else {"ranking": ranking}))
+    more = {
+        "phase": (),
+        "leaderboard": ("--submissions", "submission", "--output", "out"),
+        "rank": ("--results", "submission", "--output", "out"),
+    }[command]
+    assert cli.run([command, "--challenge", "challenge", *more]) == 3
+    assert "[no-ranking] challenge.toml: ranking: no " in capsys.readouterr().err
+
+
+# --- the demo ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_demo_shows_the_leaderboard_that_the_readme_shows(tmp_path, capsys) -> None:
+    assert cli.run(["demo", "--output", str(tmp_path / "demo")]) == 0
+    printed = capsys.readouterr().out
+    start = printed.index("Demo: nuclei of four patients: leaderboard")
+    table = [line.rstrip() for line in printed[start:].splitlines()]
+    rows = [line for line in table if re.match(r"\d  ", line)]
+    assert [line.split()[1] for line in rows] == ["outliner", "finder", "namer"]
+    for page in ("README.md", "docs/leaderboards.md"):
+        assert set(rows) <= {line.rstrip() for line in (ROOT / page).read_text().splitlines()}, page
+    assert max(map(len, table[: table.index(rows[-1]) + 1])) <= 80
+    document = document_of(tmp_path / "demo")
+    assert [team["name"] for team in document["teams"]] == ["outliner", "finder", "namer"]
+    assert set(TEAMS) == {team["name"] for team in document["teams"]}
+
+
+# --- real data --------------------------------------------------------------------------------------------------------
+
+
+def test_a_real_submission_is_before_its_worsened_copies(shared_data: Path, tmp_path: Path) -> None:
+    """MoNuSAC's forms: the submission, a copy without Lymphocytes of one image, and one without a patient."""
+    challenge = monusac_challenge(shared_data, tmp_path / "challenge")
+    source = shared_data / "monusac_challenge/submission"
+    for name in ("whole", "without_lymphocytes", "without_a_patient"):
+        for path in source.rglob("*.mat"):
+            target = tmp_path / "submissions" / name / path.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+    shutil.rmtree(tmp_path / "submissions/without_lymphocytes/P2/P2_1/Lymphocyte")
+    shutil.rmtree(tmp_path / "submissions/without_a_patient/P1")
+    assert leaderboard(challenge, tmp_path / "submissions", tmp_path / "out") == 0
+    found = document_of(tmp_path / "out")
+    assert [team["name"] for team in found["teams"]][-1] == "without_a_patient"
+    by_name = {team["name"]: team for team in found["teams"]}
+    expected = json.loads((shared_data / "monusac_challenge/expected.json").read_text())["strict_iou"]
+    values = {cell["path"]: cell["value"] for cell in by_name["whole"]["columns"]}
+    assert values["segmentation.hausdorff_px.group_mean"] == pytest.approx(expected["hausdorff_px"], abs=1e-6)
+    metrics = json.loads((tmp_path / "out/results/without_a_patient/metrics.json").read_text())
+    assert by_name["without_a_patient"]["columns"][0]["value"] == metrics["detection"]["f1"]["group_mean"]
+
+
+def test_scores_of_teams_can_be_had_without_the_command(made: DemoPaths, tmp_path: Path) -> None:
+    challenge, rules = load_ranked(made.challenge)
+    shutil.copytree(made.submissions["finder"], tmp_path / "submissions/finder")
+    columns = plan_columns(challenge, rules.columns)
+    found = score_teams(made.challenge, challenge, columns, tmp_path / "submissions", tmp_path / "out")
+    result = score_submission(made.challenge, made.submissions["finder"])
+    expected = team_of_documents("finder", challenge, columns, result.metrics, result.details)
+    assert found.unranked == ()
+    assert found.scores[0].overall.tolist() == expected.overall.tolist()
+    assert found.scores[0].by_unit.tolist() == expected.by_unit.tolist()

@@ -1,0 +1,144 @@
+"""The pages of the metrics: one for each, equal to docs/metrics, and what ``evaluation explain`` prints."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+from evaluation.cli import run
+from evaluation.handbook import examples
+from evaluation.handbook.examples import EXAMPLES
+from evaluation.handbook.pages import FOLDER, documents, metrics_by_page, page_of, pages_of, terminal_index
+from evaluation.handbook.situations import SITUATIONS, WHAT_WHEN
+from evaluation.handbook.sources import OF_PAGES, SOURCES, sources_of
+from evaluation.metrics import FAMILIES
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted(metrics_by_page())
+
+
+def test_the_pages_in_docs_are_those_of_the_registry(pytestconfig: pytest.Config) -> None:
+    folder, written = ROOT / FOLDER, documents()
+    if pytestconfig.getoption("--renew-golden"):
+        folder.mkdir(exist_ok=True)
+        for path in folder.glob("*.md"):
+            path.unlink()
+        for name, text in written.items():
+            (folder / name).write_text(text)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == written
+
+
+def test_the_index_links_to_each_page_once() -> None:
+    links = re.findall(r"^- \[\S+?\]\((\S+?)\)", documents()["README.md"], re.MULTILINE)
+    assert sorted(links) == sorted(f"{page}.md" for page in PAGES)
+    assert [page for family in FAMILIES for page in pages_of(family)] == list(metrics_by_page())
+
+
+def test_the_paths_that_the_index_gives_for_published_notation_have_pages() -> None:
+    table = documents()["README.md"].partition("| in text |")[2].partition("\n\n")[0]
+    paths = re.findall(r"`([a-z]+\.[^`]+)`", table)
+    assert len(paths) == 14
+    assert [path for path in paths if page_of(path) is None] == []
+
+
+def test_every_page_has_an_example_situations_and_a_source() -> None:
+    assert set(EXAMPLES) == set(PAGES)
+    assert {page_of(path) for path in WHAT_WHEN} == set(PAGES)
+    assert [page for page in PAGES if not sources_of(page)] == []
+    assert {key for keys in OF_PAGES.values() for key in keys} == set(SOURCES)
+    assert [start for start in OF_PAGES if not any(page.startswith(start) for page in PAGES)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_example_of_a_page_is_one_of_its_paths_and_ends_in_its_number(page: str) -> None:
+    example = EXAMPLES[page]
+    assert page_of(example.path) == page
+    assert example.path.endswith(".pooled")
+    assert example.by_hand.endswith(".")
+
+
+def test_the_examples_are_doctests_of_their_module() -> None:
+    found = doctest.DocTestFinder().find(examples)
+    assert {test.name.rpartition("__test__.")[2] for test in found if "__test__" in test.name} == set(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_tells_everything(page: str) -> None:
+    text = documents()[f"{page}.md"]
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    assert headings == [page, "What it says when", "Worked example", "Sources"]
+    for row in ("range", "better", "unit", "one more missed nucleus would", "a case that was not submitted"):
+        assert f"| {row} | " in text
+    assert EXAMPLES[page].doctest() in text
+    for situation in SITUATIONS.values():
+        assert f"\n| {situation.title.partition(':')[0]} | " in text
+    assert "``" not in text.replace("```", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "page"),
+    [
+        ("panoptic.pq", "panoptic.pq"),
+        ("panoptic.pq.pooled", "panoptic.pq"),
+        ("panoptic.per_class.Lymphocyte.pq.group_mean", "panoptic.per_class.pq"),
+        ("panoptic.per_class.pq", "panoptic.per_class.pq"),
+        ("segmentation.iou_median.stratum_mean", "segmentation.iou"),
+        ("segmentation.per_class.Tumor cell.hausdorff95_um.case_mean", "segmentation.hausdorff95_um"),
+        ("classification.grouped.super.kappa", "classification.kappa"),
+        ("alternatives.best_iou_centroid_inside.detection.f1.pooled", "detection.f1"),
+        ("thresholds.f1_iou50", "thresholds.f1_at"),
+        ("thresholds.f1_iou72_5", "thresholds.f1_at"),
+        ("thresholds.f1_iou50_95.case_mean", "thresholds.f1_range"),
+        ("thresholds.f1_iou30_50_70", "thresholds.f1_range"),
+        ("thresholds.per_class.Lymphocyte.recall_iou50_75", "thresholds.per_class.recall_range"),
+        ("curves.coco_map_iou50_95", "curves.coco_map"),
+        ("curves.coco_map_iou50.pooled", "curves.coco_map_at"),
+        ("curves.sensitivity_at_0_25_per_image.pooled", "curves.sensitivity_at"),
+        ("curves.sensitivity_at_10_per_mm2", "curves.sensitivity_at"),
+        ("panoptic", None),
+        ("panoptic.per_class.Lymphocyte", None),
+        ("pq", None),
+        ("alternatives", None),
+        ("", None),
+    ],
+)
+def test_a_path_leads_to_its_page(path: str, page: str | None) -> None:
+    assert page_of(path) == page
+
+
+def explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    code = run(["explain", *arguments])
+    printed = capsys.readouterr()
+    return code, printed.out + printed.err
+
+
+def test_explain_prints_the_page_of_a_path(capsys: pytest.CaptureFixture[str]) -> None:
+    code, printed = explained(capsys, "panoptic.per_class.Lymphocyte.pq.group_mean")
+    assert code == 0
+    assert documents()["panoptic.per_class.pq.md"].partition("[All metrics]")[0].strip() in printed
+    assert f"This page: {FOLDER}/panoptic.per_class.pq.md" in printed
+
+
+def test_explain_lists_the_metrics_after_the_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    _, printed = explained(capsys)
+    codes, _, _ = printed.partition("Metrics: detection")
+    assert "  unknown-class " in codes
+    assert printed.endswith(terminal_index() + "\n")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "meant"),
+    [
+        ("panoptic.per_class.Lymphocyte.pqq.group_mean", "panoptic.per_class.pq"),
+        ("segmentation.hausdorf_px", "segmentation.hausdorff_px"),
+        ("unknown-clas", "unknown-class"),
+    ],
+)
+def test_a_misspelt_path_or_code_is_wrong_usage(wanted: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, printed = explained(capsys, wanted)
+    assert code == 2
+    assert f"[unknown-code] explain: '{wanted}'" in printed
+    assert f"Did you mean '{meant}'?" in printed

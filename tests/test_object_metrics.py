@@ -1,0 +1,318 @@
+"""Object F1, Dice and Hausdorff distance of GlaS 2015 against their definitions on dense masks, by hand, and scipy."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from literal import directed_distances, instances_of, pairs_of_images
+from scipy.ndimage import distance_transform_edt
+from scipy.sparse import csr_array
+
+from evaluation.matching.table import overlap_table
+from evaluation.metrics import objects
+from evaluation.model import CaseTable, Instances, Units
+
+SCORES = {"f1": objects.object_f1, "dice": objects.object_dice, "hausdorff": objects.object_hausdorff}
+
+
+# --- from masks to scores -------------------------------------------------------------------------------------------
+
+
+def masks_of(picture: str) -> np.ndarray:
+    """One mask for each letter, in alphabetical order; rows are separated by blanks."""
+    letters = np.array([list(row) for row in picture.split()])
+    return np.array([letters == letter for letter in sorted(set(letters.flat) - {"."})]).reshape(-1, *letters.shape)
+
+
+def count(reference: np.ndarray, prediction: np.ndarray) -> dict[str, np.ndarray]:
+    sides = [instances_of(masks, [1] * len(masks)) for masks in (reference, prediction)]
+    return {**objects.count_objects(*sides, overlap_table(*sides)), "points": np.array(0)}
+
+
+def units_of(cases: list[dict[str, np.ndarray]], units: list[list[int]]) -> Units:
+    """Units of cases, each a list of places."""
+    sums = {"cases": np.ones(len(cases), int), **{name: np.stack([case[name] for case in cases]) for name in cases[0]}}
+    table = CaseTable(sums=sums, largest={}, area_mm2=np.ones(len(cases)), pairs=None, predictions=None)
+    return Units(table, csr_array(np.array([np.bincount(unit, minlength=len(cases)) for unit in units])))
+
+
+def score(*cases: tuple[np.ndarray, np.ndarray]) -> dict[str, float | str]:
+    """The scores of some cases, pooled."""
+    units = units_of([count(*case) for case in cases], [list(range(len(cases)))])
+    found = {name: function(units).at(0) for name, function in SCORES.items()}
+    return {name: one.undefined or one.value for name, one in found.items()}
+
+
+# --- the definitions, literally -------------------------------------------------------------------------------------
+
+
+def literal_best(mask: np.ndarray, others: np.ndarray) -> int | None:
+    """The other object that shares the most pixels; ties by first pixel, then area."""
+    touching = [j for j, other in enumerate(others) if (mask & other).any()]
+    return min(
+        touching,
+        key=lambda j: (-(mask & others[j]).sum(), np.flatnonzero(others[j])[0], others[j].sum()),
+        default=None,
+    )
+
+
+def literal_f1(reference: np.ndarray, prediction: np.ndarray) -> float:
+    found = set()
+    for s in prediction:
+        best = literal_best(s, reference)
+        if best is not None and Fraction(int((s & reference[best]).sum()), int(reference[best].sum())) > Fraction(1, 2):
+            found.add(best)
+    tp, fp, fn = len(found), len(prediction) - len(found), len(reference) - len(found)
+    return 2 * tp / (2 * tp + fp + fn)
+
+
+def weighted_mean(objects: np.ndarray, values: list[float]) -> float:
+    return sum(float(mask.sum()) / float(objects.sum()) * value for mask, value in zip(objects, values, strict=True))
+
+
+def literal_dice(reference: np.ndarray, prediction: np.ndarray) -> float:
+    halves = []
+    for here, there in ((reference, prediction), (prediction, reference)):
+        best = [literal_best(mask, there) for mask in here]
+        values = [
+            0.0 if j is None else 2 * float((mask & there[j]).sum()) / float(mask.sum() + there[j].sum())
+            for mask, j in zip(here, best, strict=True)
+        ]
+        halves.append(weighted_mean(here, values))
+    return sum(halves) / 2
+
+
+def set_distance(a: np.ndarray, b: np.ndarray) -> float:
+    """Hausdorff distance of all pixels, by scipy's distance transform."""
+    return max(float(distance_transform_edt(~b)[a].max()), float(distance_transform_edt(~a)[b].max()))
+
+
+def literal_hausdorff(reference: np.ndarray, prediction: np.ndarray) -> float:
+    halves = []
+    for here, there in ((reference, prediction), (prediction, reference)):
+        best = [literal_best(mask, there) for mask in here]
+        values = [
+            min(set_distance(mask, other) for other in there) if j is None else set_distance(mask, there[j])
+            for mask, j in zip(here, best, strict=True)
+        ]
+        halves.append(weighted_mean(here, values))
+    return sum(halves) / 2
+
+
+@given(pairs_of_images(overlap=True) | pairs_of_images(overlap=False, most=9, largest=14))
+def test_scores_equal_their_definitions_on_dense_masks(pair):
+    (reference, _), (prediction, _) = pair
+    if not len(reference) or not len(prediction):
+        return
+    found = score((reference, prediction))
+    assert found["f1"] == pytest.approx(literal_f1(reference, prediction), abs=1e-12)
+    assert found["dice"] == pytest.approx(literal_dice(reference, prediction), abs=1e-12)
+    assert found["hausdorff"] == pytest.approx(literal_hausdorff(reference, prediction), abs=1e-9)
+
+
+# --- distances of larger and stranger shapes ------------------------------------------------------------------------
+
+
+def draw_shape(rng: np.random.Generator, shape_yx: tuple[int, int]) -> np.ndarray:
+    """A disc, a ring, a comb with many runs in a row, a thin slanted line, or dust that does not hang together."""
+    y, x = np.mgrid[: shape_yx[0], : shape_yx[1]]
+    centre, radius = rng.integers(0, shape_yx), rng.integers(1, 16)
+    away = np.hypot(y - centre[0], (x - centre[1]) * rng.uniform(0.5, 2))
+    disc = away <= radius
+    kinds = (
+        disc,
+        disc & (away >= radius - rng.integers(1, 4)),
+        disc & (((x + (y // 5 % 2)) % rng.integers(2, 5)) == 0),
+        disc & (np.abs(y - centre[0] - 0.7 * (x - centre[1])) < 1.2),
+        disc & (rng.random(shape_yx) < 0.15),
+    )
+    mask = kinds[rng.integers(len(kinds))]
+    return mask if mask.any() else disc | ((y == centre[0]) & (x == centre[1]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_distances_of_all_pixels_equal_a_distance_transform(seed):
+    rng = np.random.default_rng(seed)
+    masks = np.array([draw_shape(rng, (61, 83)) for _ in range(24)])
+    sides = [instances_of(part, [1] * len(part)) for part in (masks[:12], masks[12:])]
+    one, other = (index.ravel() for index in np.mgrid[:24, :24])
+    found = objects.hausdorff_squared(objects.shapes_of(*sides), one, other).reshape(24, 24)
+    transforms = [distance_transform_edt(~mask) for mask in masks]
+    directed = np.array([[transform[mask].max() for transform in transforms] for mask in masks])
+    np.testing.assert_allclose(np.sqrt(found), np.maximum(directed, directed.T), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_objects_that_touch_nothing_take_the_nearest_of_all(seed):
+    rng = np.random.default_rng(seed)
+    masks = []
+    while len(masks) < 40:
+        masks += [mask for mask in [draw_shape(rng, (130, 170))] if not any((mask & other).any() for other in masks)]
+    reference, prediction = np.array(masks[::2]), np.array(masks[1::2])
+    found = count(reference, prediction)
+    for side, (here, there) in enumerate(((reference, prediction), (prediction, reference))):
+        expected = sum(mask.sum() * min(set_distance(mask, other) for other in there) for mask in here)
+        assert found["object_hausdorff"][side] == pytest.approx(expected, rel=1e-12)
+    assert found["object_dice"].tolist() == [0, 0]
+
+
+def test_a_square_and_its_outline_are_as_far_apart_as_the_centre_is_deep():
+    """Their boundaries are the same pixels: a Hausdorff distance of boundaries is 0."""
+    square = np.zeros((1, 9, 8), bool)
+    square[0, 2:7, 1:6] = True
+    ring = square.copy()
+    ring[0, 3:6, 2:5] = False
+    assert score((square, ring))["hausdorff"] == 2
+    assert score((ring, square))["hausdorff"] == 2
+
+
+def test_distances_are_exact_in_an_image_whose_squared_distances_pass_32_bits():
+    side = 60_000
+    corners = [
+        Instances(
+            (side, side),
+            np.array([1], np.int16),
+            np.arange(1),
+            np.array([start]),
+            np.array([start + 3]),
+            np.zeros(1, np.int32),
+        )
+        for start in (0, side * side - 3)
+    ]
+    sums = objects.count_objects(*corners, overlap_table(*corners))
+    assert sums["object_hausdorff"].tolist() == pytest.approx([3 * math.hypot(side - 1, side - 3)] * 2, rel=1e-15)
+
+
+# --- worked by hand -------------------------------------------------------------------------------------------------
+
+
+def test_all_scores_of_a_small_picture():
+    """A (4 px) is found 1 px too far right, B (1 px) is missed, 4 px after the found one."""
+    found = score((masks_of("AAAA....B"), masks_of(".PPPP....")))
+    assert found["f1"] == 2 / 3
+    assert found["dice"] == pytest.approx((4 / 5 * 3 / 4 + 1 * 3 / 4) / 2, abs=1e-15)
+    assert found["hausdorff"] == pytest.approx((4 / 5 * 1 + 1 / 5 * 7 + 1) / 2, abs=1e-15)
+
+
+@pytest.mark.parametrize(("covered", "expected"), [("PP......", 0), ("PPP.....", 1), ("PPPPPPPP", 1)])
+def test_an_object_is_found_if_more_than_half_of_it_is_covered_however_large_the_prediction(covered, expected):
+    assert score((masks_of("AAAA...."), masks_of(covered)))["f1"] == expected
+
+
+def test_a_prediction_that_covers_two_objects_finds_one():
+    assert score((masks_of("AAABB"), masks_of("PPPPP")))["f1"] == 2 * 1 / (2 + 1)
+
+
+def test_an_object_that_two_overlapping_predictions_cover_is_found_once():
+    twice = np.array([masks_of("PPP.")[0], masks_of(".PPP")[0]])
+    assert score((masks_of("AAAA"), twice))["f1"] == 2 / (1 + 2)
+
+
+def test_of_two_objects_that_share_as_much_the_first_is_best():
+    """P shares 1 px with A (1 px, so covered) and with B (3 px): F1 is 2/3 if A is taken, 0 if B is."""
+    assert score((masks_of("ABBB"), masks_of("PP..")))["f1"] == 2 / 3
+    assert score((masks_of("BBBA"), masks_of("..PP")))["f1"] == 0
+    assert score((masks_of("BBBA")[::-1], masks_of("..PP")))["f1"] == 0
+
+
+# --- when there is nothing ------------------------------------------------------------------------------------------
+
+NOTHING = np.zeros((0, 4, 5), bool)
+SOMETHING = masks_of("AA... ..... ..... .....")
+ELSEWHERE = masks_of("..... ..... ..... ...AA")
+
+
+@pytest.mark.parametrize(
+    ("reference", "prediction", "f1", "dice", "hausdorff"),
+    [
+        (NOTHING, NOTHING, "no-instances", "no-instances", "no-instances"),
+        (SOMETHING, NOTHING, 0, 0, "no-prediction"),
+        (NOTHING, SOMETHING, 0, 0, "no-reference"),
+        (SOMETHING, ELSEWHERE, 0, 0, math.hypot(3, 3)),
+        (SOMETHING, SOMETHING, 1, 1, 0),
+    ],
+    ids=["both empty", "no prediction", "no reference", "nothing overlaps", "one perfect"],
+)
+def test_what_the_scores_say_of_empty_sides(reference, prediction, f1, dice, hausdorff):
+    assert score((reference, prediction)) == {"f1": f1, "dice": dice, "hausdorff": hausdorff}
+
+
+def test_objects_of_a_case_without_predictions_cost_the_diagonal_of_their_image():
+    diagonal = math.hypot(3, 4)
+    assert score((SOMETHING, SOMETHING), (SOMETHING, NOTHING))["hausdorff"] == (diagonal / 2 + 0) / 2
+    assert score((SOMETHING, SOMETHING), (NOTHING, SOMETHING))["hausdorff"] == (diagonal / 2 + 0) / 2
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_nothing_is_said_of_a_unit_in_which_a_case_has_points(name):
+    none = np.empty(0, np.int64)
+    points = Instances(
+        (4, 5), np.ones(2, np.int16), np.arange(2), none, none, none.astype(np.int32), point_yx=np.ones((2, 2))
+    )
+    outlined = instances_of(SOMETHING, [1])
+    sums = objects.count_objects(outlined, points, overlap_table(outlined, points))
+    cases = [count(SOMETHING, SOMETHING), {**sums, "points": np.array(1)}]
+    found = SCORES[name](units_of(cases, [[0], [0, 1]]))
+    assert found.at(0).value is not None
+    assert found.at(1).undefined == "points-only"
+
+
+# --- properties -----------------------------------------------------------------------------------------------------
+
+
+@given(pairs_of_images(overlap=False), st.randoms(use_true_random=False))
+def test_the_order_of_objects_changes_no_digit(pair, random):
+    (reference, _), (prediction, _) = pair
+    orders = [random.sample(range(len(masks)), len(masks)) for masks in (reference, prediction)]
+    before, after = count(reference, prediction), count(reference[orders[0]], prediction[orders[1]])
+    assert {name: sums.tolist() for name, sums in before.items()} == {
+        name: sums.tolist() for name, sums in after.items()
+    }
+
+
+@given(pairs_of_images(overlap=False))
+def test_a_perfect_prediction_is_perfect(pair):
+    (masks, _), _ = pair
+    if len(masks):
+        assert score((masks, masks)) == {"f1": 1, "dice": 1, "hausdorff": 0}
+
+
+@given(pairs_of_images(overlap=True))
+def test_swapped_sides_swap_the_sums_of_dice_and_hausdorff(pair):
+    (reference, _), (prediction, _) = pair
+    here, there = count(reference, prediction), count(prediction, reference)
+    for name in ("object_area", "object_dice", "object_hausdorff"):
+        assert here[name].tolist() == there[name].tolist()[::-1]
+    assert (here["object_dice"] <= here["object_area"]).all()
+    assert here["object_f1"][0] <= here["object_f1"][1]
+
+
+@settings(max_examples=50)
+@given(pairs_of_images(overlap=True, most=1, largest=7))
+def test_the_distance_of_two_objects_equals_its_definition_pixel_by_pixel(pair):
+    (reference, _), (prediction, _) = pair
+    if len(reference) and len(prediction):
+        masks = reference[0], prediction[0]
+        expected = max(max(directed_distances(*masks)), max(directed_distances(*masks[::-1])))
+        assert score((reference, prediction))["hausdorff"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_weights_run_over_all_objects_of_the_unit():
+    """A perfect object of 6 px and, in another image, one of 2 px of which 1 px is found."""
+    cases = [count(masks_of("AAAAAA"), masks_of("AAAAAA")), count(masks_of("AA...."), masks_of("P....."))]
+    found = objects.object_dice(units_of(cases, [[0], [1], [0, 1], [0, 1, 1]]))
+    dice = 2 / 3
+    expected = [
+        1,
+        dice,
+        ((6 + 2 * dice) / 8 + (6 + 1 * dice) / 7) / 2,
+        ((6 + 4 * dice) / 10 + (6 + 2 * dice) / 8) / 2,
+    ]
+    assert found.value.tolist() == pytest.approx(expected, abs=1e-15)
+    assert objects.object_hausdorff(units_of(cases, [[0, 1]])).value.tolist() == [(2 / 8 + 1 / 7) / 2]
+    assert objects.object_f1(units_of(cases, [[1], [0, 1]])).value.tolist() == [0, 1 / 2]

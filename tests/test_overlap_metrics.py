@@ -1,0 +1,318 @@
+"""AJI, AJI+, DICE1, DICE2, splits and merges against their definitions on dense masks and numbers worked by hand."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from literal import instances_of, pairs_of_images
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+from sklearn.metrics import f1_score
+
+from evaluation.matching.table import overlap_table
+from evaluation.metrics import overlap
+from evaluation.model import CaseTable, Matches, Units
+
+SCORES = {
+    "aji": overlap.aggregated_jaccard,
+    "aji_plus": overlap.aggregated_jaccard_plus,
+    "dice1": overlap.dice1,
+    "dice2": overlap.dice2,
+    "splits": overlap.splits,
+    "merges": overlap.merges,
+}
+FRACTIONS = ("aji", "aji_plus", "dice1", "dice2")
+
+
+# --- from masks to scores -------------------------------------------------------------------------------------------
+
+
+def masks_of(picture: str) -> np.ndarray:
+    """One mask for each letter, in alphabetical order; rows are separated by blanks."""
+    letters = np.array([list(row) for row in picture.split()])
+    return np.array([letters == letter for letter in sorted(set(letters.flat) - {"."})]).reshape(-1, *letters.shape)
+
+
+def greatest_iou_pairs(reference: np.ndarray, prediction: np.ndarray) -> Matches:
+    """One to one, the greatest total IoU, by scipy on a dense matrix."""
+    shape = len(reference), len(prediction)
+    shared = np.array([[(r & p).sum() for p in prediction] for r in reference], int).reshape(shape)
+    union = np.array([[(r | p).sum() for p in prediction] for r in reference], int).reshape(shape)
+    rows, columns = linear_sum_assignment(shared / np.maximum(union, 1), maximize=True)
+    kept = shared[rows, columns] > 0
+    rows, columns = rows[kept], columns[kept]
+    return Matches(rows.astype(np.int32), columns.astype(np.int32), shared[rows, columns], union[rows, columns])
+
+
+def swapped(pairs: Matches) -> Matches:
+    return Matches(pairs.prediction_index, pairs.reference_index, pairs.intersection_px, pairs.union_px)
+
+
+def count(reference: np.ndarray, prediction: np.ndarray, pairs: Matches | None = None) -> dict[str, np.ndarray]:
+    sides = [instances_of(masks, [1] * len(masks)) for masks in (reference, prediction)]
+    if pairs is None:
+        pairs = greatest_iou_pairs(reference, prediction)
+    sums = overlap.count_overlaps(*sides, overlap_table(*sides), pairs)
+    confusion = np.array([[0, len(prediction)], [len(reference), 0]])
+    return {**sums, "confusion": confusion, "cases": np.array(1), "missing": np.array(0), "points": np.array(0)}
+
+
+def units_of(cases: list[dict[str, np.ndarray]], units: list[list[int]]) -> Units:
+    """Units of cases, each a list of places."""
+    sums = {name: np.stack([case[name] for case in cases]) for name in cases[0]}
+    table = CaseTable(sums=sums, largest={}, area_mm2=np.ones(len(cases)), pairs=None, predictions=None)
+    weights = np.array([np.bincount(unit, minlength=len(cases)) for unit in units])
+    return Units(table, csr_array(weights))
+
+
+def score(reference: np.ndarray, prediction: np.ndarray) -> dict[str, float | str]:
+    units = units_of([count(reference, prediction)], [[0]])
+    found = {name: function(units).at(0) for name, function in SCORES.items()}
+    return {name: one.undefined or one.value for name, one in found.items()}
+
+
+# --- the definitions, literally -------------------------------------------------------------------------------------
+
+
+def place(mask: np.ndarray) -> tuple[int, int]:
+    """The tie rule: first pixel, then area."""
+    return int(np.flatnonzero(mask)[0]), int(mask.sum())
+
+
+def literal_aji(reference: np.ndarray, prediction: np.ndarray) -> Fraction | None:
+    shared = union = 0
+    used = set()
+    for r in reference:
+        touching = [j for j, p in enumerate(prediction) if (r & p).any()]
+        if not touching:
+            union += int(r.sum())
+            continue
+        iou = {j: Fraction(int((r & prediction[j]).sum()), int((r | prediction[j]).sum())) for j in touching}
+        partner = min(touching, key=lambda j: (-iou[j], place(prediction[j])))
+        shared += int((r & prediction[partner]).sum())
+        union += int((r | prediction[partner]).sum())
+        used.add(partner)
+    union += sum(int(p.sum()) for j, p in enumerate(prediction) if j not in used)
+    return Fraction(shared, union) if union else None
+
+
+def literal_aji_plus(reference: np.ndarray, prediction: np.ndarray) -> Fraction | None:
+    pairs = greatest_iou_pairs(reference, prediction)
+    shared, union = int(pairs.intersection_px.sum()), int(pairs.union_px.sum())
+    union += sum(int(r.sum()) for i, r in enumerate(reference) if i not in pairs.reference_index)
+    union += sum(int(p.sum()) for j, p in enumerate(prediction) if j not in pairs.prediction_index)
+    return Fraction(shared, union) if union else None
+
+
+def literal_dice2(reference: np.ndarray, prediction: np.ndarray) -> Fraction | None:
+    pairs = [(r, p) for r in reference for p in prediction if (r & p).any()]
+    if not pairs:
+        return Fraction(0) if len(reference) + len(prediction) else None
+    return Fraction(sum(int(2 * (r & p).sum()) for r, p in pairs), sum(int(r.sum() + p.sum()) for r, p in pairs))
+
+
+def literal_splits(nuclei: np.ndarray, pieces: np.ndarray) -> int:
+    """How many nuclei have two pieces or more that share with them the most pixels, and more than with nothing."""
+    assigned = []
+    for piece in pieces:
+        background = (piece & ~nuclei.any(axis=0)).sum()
+        shared = [(piece & nucleus).sum() for nucleus in nuclei]
+        best = min(range(len(nuclei)), key=lambda i: (-shared[i], place(nuclei[i])), default=None)
+        if best is not None and shared[best] > background:
+            assigned.append(best)
+    return sum(assigned.count(i) > 1 for i in range(len(nuclei)))
+
+
+@given(pairs_of_images(overlap=True) | pairs_of_images(overlap=False, most=9))
+def test_scores_equal_their_definitions_on_dense_masks(pair):
+    (reference, _), (prediction, _) = pair
+    found = score(reference, prediction)
+    for name, literal in (("aji", literal_aji), ("aji_plus", literal_aji_plus), ("dice2", literal_dice2)):
+        expected = literal(reference, prediction)
+        assert found[name] == ("no-instances" if expected is None else float(expected)), name
+    if len(reference) + len(prediction):
+        assert found["splits"] == literal_splits(reference, prediction)
+        assert found["merges"] == literal_splits(prediction, reference)
+
+
+@given(pairs_of_images(overlap=True) | pairs_of_images(overlap=False))
+def test_dice1_is_the_f1_of_pixels_in_scikit_learn(pair):
+    (reference, _), (prediction, _) = pair
+    if len(reference) + len(prediction):
+        foregrounds = reference.any(axis=0).ravel(), prediction.any(axis=0).ravel()
+        assert score(reference, prediction)["dice1"] == pytest.approx(f1_score(*foregrounds), abs=1e-15)
+
+
+# --- worked by hand -------------------------------------------------------------------------------------------------
+
+
+def test_all_scores_of_a_small_picture():
+    """Of A (6 px) 4 px are found, B (3 px) is cut in pieces of 2 and 1 px, C (2 px) is missed."""
+    reference = masks_of("AAA.BBB.C AAA.....C")
+    prediction = masks_of(".PP.QQR.. .PP......")
+    found = score(reference, prediction)
+    # partners: A-P (4 px shared, union 6), B-Q (2, union 3); C alone 2; R is nobody's partner: 1
+    assert found["aji"] == 6 / (6 + 3 + 2 + 1)
+    assert found["aji_plus"] == 6 / 12
+    assert found["dice1"] == 2 * 7 / (11 + 7)
+    assert found["dice2"] == 2 * (4 + 2 + 1) / ((6 + 4) + (3 + 2) + (3 + 1))
+    assert (found["splits"], found["merges"]) == (1, 0)
+
+
+def test_a_prediction_that_covers_two_nuclei_counts_in_both_unions_of_aji_and_in_one_of_aji_plus():
+    found = score(masks_of("AAABB"), masks_of("PPPPP"))
+    assert found["aji"] == (3 + 2) / (5 + 5)
+    assert found["aji_plus"] == 3 / (5 + 2)
+    assert (found["splits"], found["merges"]) == (0, 1)
+    assert found["dice1"] == 1
+
+
+def test_aji_is_not_symmetric_and_aji_plus_is():
+    whole, parts = masks_of("PPPPP"), masks_of("AAABB")
+    assert score(whole, parts)["aji"] == 3 / (5 + 2)
+    assert score(whole, parts)["aji_plus"] == score(parts, whole)["aji_plus"]
+
+
+def test_of_two_partners_with_equal_iou_aji_takes_the_one_that_comes_first():
+    """|G| = 4; one prediction of 1 px inside it (IoU 1/4), one of 6 px with 2 inside (IoU 2/8)."""
+    reference = masks_of(".....GGGG....")
+    small_last, small_first = masks_of(".QQQQQQ.P...."), masks_of(".....P.QQQQQQ")
+    assert score(reference, small_first)["aji"] == 1 / (4 + 6)
+    assert score(reference, small_last)["aji"] == 2 / (8 + 1)
+    assert score(reference, small_first[::-1])["aji"] == 1 / (4 + 6)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ("PPPQQQ....", 1),  # both inside
+        ("PPPQQQQQQ.", 0),  # as many pixels outside as inside: of the background
+        ("PPPQQQQQ..", 1),
+        ("PQRSTU....", 1),  # one nucleus in six pieces is one split
+        ("PPPPPP....", 0),
+        ("......PPQQ", 0),
+    ],
+)
+def test_a_nucleus_is_split_if_two_predictions_lie_mostly_in_it(pieces, expected):
+    nucleus = masks_of("GGGGGG....")
+    assert score(nucleus, masks_of(pieces))["splits"] == expected
+    assert score(masks_of(pieces), nucleus)["merges"] == expected
+    assert score(nucleus, masks_of(pieces))["merges"] == 0
+
+
+def test_a_prediction_that_leans_over_a_touching_neighbour_is_neither_split_nor_merge():
+    found = score(masks_of("AAAAABBBBB"), masks_of("PPPPPPPQQQ"))
+    assert (found["splits"], found["merges"]) == (0, 0)
+
+
+def test_a_pixel_under_two_nuclei_of_a_side_is_one_pixel_of_the_foreground_and_not_background():
+    reference = np.array([[[1, 1, 1, 0, 0, 0]], [[0, 1, 1, 1, 0, 0]]], bool)
+    prediction = np.array([[[0, 1, 1, 1, 1, 1]]], bool)
+    found = score(reference, prediction)
+    assert found["dice1"] == 2 * 3 / (4 + 5)
+    assert found["merges"] == 1  # both nuclei lie in it; with areas summed its background would be 5 - 5 = 0
+    assert score(prediction, reference)["merges"] == 0
+
+
+# --- when there is nothing ------------------------------------------------------------------------------------------
+
+NOTHING = np.zeros((0, 2, 3), bool)
+SOMETHING = np.array([[[1, 1, 0], [0, 0, 0]]], bool)
+ELSEWHERE = np.array([[[0, 0, 0], [0, 1, 1]]], bool)
+
+
+@pytest.mark.parametrize(
+    ("reference", "prediction", "fraction", "number"),
+    [
+        (NOTHING, NOTHING, "no-instances", "no-instances"),
+        (SOMETHING, NOTHING, 0, 0),
+        (NOTHING, SOMETHING, 0, 0),
+        (SOMETHING, ELSEWHERE, 0, 0),
+        (SOMETHING, SOMETHING, 1, 0),
+    ],
+    ids=["both empty", "no prediction", "no reference", "nothing overlaps", "one perfect"],
+)
+def test_what_the_scores_say_of_empty_sides(reference, prediction, fraction, number):
+    found = score(reference, prediction)
+    assert found == {name: fraction if name in FRACTIONS else number for name in SCORES}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_nothing_is_said_of_a_unit_in_which_a_case_has_points(name):
+    points = {**count(SOMETHING, NOTHING), "points": np.array(1)}
+    found = SCORES[name](units_of([count(SOMETHING, SOMETHING), points], [[0], [0, 1]]))
+    assert found.at(0).value is not None
+    assert found.at(1).undefined == "points-only"
+
+
+def test_dice2_does_not_see_missed_and_spurious_nuclei_and_the_others_do():
+    found = score(masks_of("A.B.C"), masks_of("P...."))
+    assert found["dice2"] == 1
+    assert found["aji"] == found["aji_plus"] == 1 / 3
+    assert found["dice1"] == 2 / 4
+
+
+# --- properties -----------------------------------------------------------------------------------------------------
+
+
+@given(pairs_of_images(overlap=False), st.randoms(use_true_random=False))
+def test_the_order_of_nuclei_changes_nothing(pair, random):
+    (reference, _), (prediction, _) = pair
+    orders = [random.sample(range(len(masks)), len(masks)) for masks in (reference, prediction)]
+    before, after = count(reference, prediction), count(reference[orders[0]], prediction[orders[1]])
+    for name in set(SCORES) - {"aji_plus"}:  # which pairs are taken there is not decided here
+        assert before[name].tolist() == after[name].tolist()
+
+
+@given(pairs_of_images(overlap=True))
+def test_a_perfect_prediction_is_perfect(pair):
+    (masks, _), _ = pair
+    if not len(masks):
+        return
+    found = score(masks, masks)
+    assert found["dice1"] == found["aji_plus"] == 1
+    if len({mask.tobytes() for mask in masks}) == len(masks):  # AJI takes one of two equal predictions twice
+        assert found["aji"] == 1
+    if masks.sum(axis=0).max() == 1:
+        assert (found["dice2"], found["splits"], found["merges"]) == (1, 0, 0)
+
+
+@given(pairs_of_images(overlap=True))
+def test_what_is_symmetric_is_symmetric_and_all_stay_in_their_range(pair):
+    (reference, _), (prediction, _) = pair
+    pairs = greatest_iou_pairs(reference, prediction)
+    here, there = count(reference, prediction, pairs), count(prediction, reference, swapped(pairs))
+    for name in ("aji_plus", "dice1", "dice2"):
+        assert here[name].tolist() == there[name].tolist()
+    assert (here["splits"], here["merges"]) == (there["merges"], there["splits"])
+    for name in FRACTIONS:
+        assert 0 <= here[name][0] <= here[name][1]
+    assert here["splits"] <= min(len(reference), len(prediction) // 2)
+    assert here["merges"] <= min(len(reference) // 2, len(prediction))
+
+
+@given(pairs_of_images(overlap=True, most=4), pairs_of_images(overlap=True, most=4))
+def test_two_cases_pooled_score_as_one_image_with_one_below_the_other(first, second):
+    cases = [[masks for masks, _ in pair] for pair in (first, second)]
+    top = cases[0][0].shape[1]
+    shape = top + cases[1][0].shape[1], max(case[0].shape[2] for case in cases)
+    joined = []
+    for above, below in zip(*cases, strict=True):
+        whole = np.zeros((len(above) + len(below), *shape), bool)
+        whole[: len(above), :top, : above.shape[2]] = above
+        whole[len(above) :, top:, : below.shape[2]] = below
+        joined.append(whole)
+    found, expected = units_of([count(*case) for case in cases], [[0, 1]]), units_of([count(*joined)], [[0]])
+    for name in set(SCORES) - {"aji_plus"}:  # which pairs are taken there is not decided here
+        assert SCORES[name](found).at(0) == SCORES[name](expected).at(0), name
+
+
+def test_sums_add_up_over_cases_with_their_weights():
+    cases = [count(masks_of("AAABB"), masks_of("PPPPP")), count(masks_of("AAA.."), masks_of(".PPP."))]
+    found = overlap.aggregated_jaccard(units_of(cases, [[0], [1], [0, 1], [0, 1, 1]]))
+    assert found.value.tolist() == [5 / 10, 2 / 4, 7 / 14, 9 / 18]
+    assert overlap.merges(units_of(cases, [[0], [1], [0, 1, 1], [0, 0]])).value.tolist() == [1, 0, 1, 2]

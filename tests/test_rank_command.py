@@ -1,0 +1,519 @@
+"""The command 'rank': from folders of results, from files of the platform, and from a table of scores as CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import shutil
+import statistics
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.stats import rankdata
+
+from evaluation import cli, score_submission
+from evaluation.challenge.rules import RankingColumn
+from evaluation.demo import DemoPaths, write_demo
+from evaluation.report.metrics_json import as_json
+from evaluation.score_csv import read_scores
+
+HEADER = "team,case,group,metric,value"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
+    return write_demo(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture(scope="module")
+def results(made: DemoPaths, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A result folder of every team of the demo, not to be changed."""
+    folder = tmp_path_factory.mktemp("results")
+    for team, path in made.submissions.items():
+        score_submission(made.challenge, path).write(folder / team)
+    return folder
+
+
+def rank(folder: Path, *arguments: object) -> tuple[int, dict[str, Any]]:
+    """The exit code of the command, and what it wrote."""
+    code = cli.run(["rank", "--output", str(folder / "board"), *map(str, arguments)])
+    path = folder / "board/leaderboard.json"
+    return code, json.loads(path.read_text(), parse_constant=pytest.fail) if path.exists() else {}
+
+
+def rank_csv(folder: Path, *rows: str, header: str = HEADER, columns: str = "pq:descending", more: Any = ()) -> Any:
+    (folder / "scores.csv").write_text("\n".join([header, *rows, ""]))
+    of_columns = [part for column in columns.split() for part in ("--column", column)]
+    return rank(folder, "--scores", folder / "scores.csv", *of_columns, *more)
+
+
+def places(document: dict[str, Any]) -> dict[str, float]:
+    return {team["name"]: team["position"] for team in document["teams"]}
+
+
+def values(document: dict[str, Any], column: int = 0) -> dict[str, float]:
+    return {team["name"]: team["columns"][column]["value"] for team in document["teams"]}
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+def test_results_are_ranked_as_the_leaderboard_of_their_submissions(made, results, tmp_path) -> None:
+    submissions = made.challenge.parent / "submissions"
+    arguments = ["--challenge", made.challenge, "--submissions", submissions, "--output", tmp_path / "scored"]
+    assert cli.run(["leaderboard", *map(str, arguments)]) == 0
+    for folder in (results, tmp_path / "scored/results", tmp_path / "scored"):
+        code, _ = rank(tmp_path, "--challenge", made.challenge, "--results", folder)
+        assert code == 0
+        for name in ("leaderboard.json", "leaderboard.csv"):
+            assert (tmp_path / "board" / name).read_bytes() == (tmp_path / "scored" / name).read_bytes()
+
+
+def test_a_rejected_team_of_an_earlier_leaderboard_is_still_told(made, tmp_path) -> None:
+    (tmp_path / "submissions/empty").mkdir(parents=True)
+    shutil.copytree(made.submissions["finder"], tmp_path / "submissions/finder")
+    arguments = ["--challenge", made.challenge, "--submissions", tmp_path / "submissions", "--output", tmp_path / "out"]
+    assert cli.run(["leaderboard", *map(str, arguments)]) == 0
+    code, found = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "out")
+    assert code == 0
+    assert [(row["name"], row["code"]) for row in found["not_ranked"]] == [("empty", "empty-submission")]
+
+
+def test_downloaded_files_at_any_depth_are_ranked_by_their_means(made, results, tmp_path) -> None:
+    downloads = tmp_path / "downloads"
+    for place in ("june/outliner/metrics.json", "finder.json", "late/namer.json"):
+        (downloads / place).parent.mkdir(parents=True, exist_ok=True)
+        team = Path(place).parent.name if place.endswith("metrics.json") else Path(place).stem
+        shutil.copyfile(results / team / "metrics.json", downloads / place)
+    code, found = rank(tmp_path, "--challenge", made.challenge, "--results", downloads)
+    assert code == 0
+    assert places(found) == {"outliner": 1, "finder": 2, "namer": 3}
+    assert found["stability"]["undefined"] == "no-units"
+    assert found["columns"][0]["significance"] is None
+    assert found["teams"][0]["rank_interval"] is None
+
+
+def test_one_team_without_details_leaves_only_means(made, results, tmp_path) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    (tmp_path / "results/namer/details.json").unlink()
+    code, found = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")
+    assert (code, found["stability"]["undefined"]) == (0, "no-units")
+
+
+def break_json(folder: Path) -> None:
+    (folder / "namer/metrics.json").write_text("{")
+
+
+def not_a_number(folder: Path) -> None:
+    path = folder / "namer/metrics.json"
+    document = json.loads(path.read_text())
+    document["detection"]["f1"]["group_mean"] = "high"
+    path.write_text(json.dumps(document))
+
+
+def literal_nan(folder: Path) -> None:
+    path = folder / "namer/metrics.json"
+    document = json.loads(path.read_text())
+    document["detection"]["f1"]["group_mean"] = float("nan")
+    path.write_text(json.dumps(document))
+
+
+def another_file(folder: Path) -> None:
+    (folder / "predictions.json").write_text("[]")
+
+
+def details_of_another_challenge(folder: Path) -> None:
+    path = folder / "namer/details.json"
+    document = json.loads(path.read_text())
+    document["challenge"]["hash"] = "0" * 64
+    path.write_text(json.dumps(document))
+
+
+def details_without_a_group(folder: Path) -> None:
+    path = folder / "namer/details.json"
+    document = json.loads(path.read_text())
+    del document["groups"]["P2"]
+    path.write_text(json.dumps(document))
+
+
+def details_cut_short(folder: Path) -> None:
+    path = folder / "namer/details.json"
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def another_challenge(folder: Path) -> None:
+    path = folder / "namer/metrics.json"
+    document = json.loads(path.read_text())
+    document["challenge"]["hash"] = "0" * 64
+    path.write_text(json.dumps(document))
+
+
+def the_same_team_twice(folder: Path) -> None:
+    shutil.copyfile(folder / "namer/metrics.json", folder / "namer.json")
+
+
+def unsafe_name(folder: Path) -> None:
+    (folder / "namer").rename(folder / "na[red]mer")
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "place"),
+    [
+        (break_json, "not-json", "'namer/metrics.json'"),
+        (literal_nan, "not-json", "'namer/metrics.json'"),
+        (not_a_number, "not-metrics", "'namer/metrics.json'"),
+        (another_file, "not-metrics", "'predictions.json'"),
+        (details_of_another_challenge, "not-metrics", "'namer/details.json'"),
+        (details_without_a_group, "not-metrics", "'namer/details.json'"),
+        (details_cut_short, "not-metrics", "'namer/details.json'"),
+        (another_challenge, "different-challenges", "000000000000… in 'namer'"),
+        (the_same_team_twice, "duplicate-team", "'namer'"),
+        (unsafe_name, "invalid-team", "'na[red]mer'"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_results_that_cannot_be_ranked_are_told(made, results, tmp_path, capsys, change, code, place) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    change(tmp_path / "results")
+    assert rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")[0] == 2
+    printed = capsys.readouterr().err
+    assert f"[{code}]" in printed
+    assert place in printed
+    assert not (tmp_path / "board").exists()
+
+
+def test_all_faults_of_all_results_come_in_one_pass(made, results, tmp_path, capsys) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    another_challenge(tmp_path / "results")
+    another_file(tmp_path / "results")
+    assert rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")[0] == 2
+    printed = capsys.readouterr().err
+    assert "[different-challenges]" in printed
+    assert "[not-metrics]" in printed
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "empty"])
+def test_no_results_are_told(made, tmp_path, capsys, folder) -> None:
+    (tmp_path / "empty").mkdir()
+    assert rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / folder)[0] == 2
+    assert {"nowhere": "[no-submission]", "empty": "[no-teams]"}[folder] in capsys.readouterr().err
+
+
+def test_another_method_can_be_tried_without_a_change_of_the_challenge(made, results, tmp_path) -> None:
+    arguments = ("--challenge", made.challenge, "--results", results)
+    ranked = {
+        method: rank(tmp_path, *arguments, "--set", f"method={method}", "--set", "samples=100")[1]
+        for method in ("median_of_ranks", "rank_then_aggregate", "test_then_rank")
+    }
+    assert {method: found["ranking"]["method"] for method, found in ranked.items()} == {name: name for name in ranked}
+    assert ranked["median_of_ranks"]["ranking"]["samples"] == 100
+
+
+def test_means_alone_cannot_be_ranked_by_groups(made, results, tmp_path, capsys) -> None:
+    (tmp_path / "files").mkdir()
+    shutil.copyfile(results / "namer/metrics.json", tmp_path / "files/namer.json")
+    arguments = ("--challenge", made.challenge, "--results", tmp_path / "files")
+    for setting in ("method=test_then_rank", "ex_aequo=true"):
+        assert rank(tmp_path, *arguments, "--set", setting)[0] == 2
+        assert "[missing-units]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((), "missing-option"),
+        (("--results", "r", "--scores", "s"), "missing-option"),
+        (("--results", "r"), "missing-option"),
+        (("--results", "r", "--challenge", "CHALLENGE", "--column", "a:ascending"), "contradictory-rules"),
+        (("--scores", "s", "--challenge", "CHALLENGE", "--column", "a:ascending"), "contradictory-rules"),
+        (("--scores", "s"), "no-submission"),
+        (("--scores", "s", "--column", "a"), "invalid-rule"),
+        (("--scores", "s", "--column", "a:up"), "invalid-rule"),
+        (("--scores", "s", "--column", ":ascending"), "invalid-rule"),
+        (("--scores", "s", "--column", "a:ascending:0"), "invalid-rule"),
+        (("--scores", "s", "--column", "a:ascending:nan"), "invalid-rule"),
+        (("--scores", "s", "--column", "a:ascending", "--column", "a:descending"), "contradictory-rules"),
+        (("--scores", "s", "--column", "a:ascending", "--set", "method"), "invalid-rule"),
+        (("--scores", "s", "--column", "a:ascending", "--set", "columns=[]"), "invalid-rule"),
+        (("--scores", "s", "--column", "a:ascending", "--set", "method=best"), "invalid-rule"),
+        (("--scores", "s", "--column", "a:ascending", "--set", "seeds=1"), "unknown-key"),
+        (("--scores", "s", "--column", "a:ascending", "--set", "samples=1"), "invalid-rule"),
+        (("--scores", "s", "--column", "a:ascending", "--column", "b:ascending", "--set", "method=absolute"),
+         "invalid-rule"),
+        (("--scores", "s", "--challenge", "nowhere"), "no-challenge"),
+    ],
+)  # fmt: skip
+def test_wrong_options_are_told(made, tmp_path, capsys, arguments, code) -> None:
+    given_arguments = [made.challenge if argument == "CHALLENGE" else argument for argument in arguments]
+    assert rank(tmp_path, *given_arguments)[0] == 2
+    assert f"[{code}]" in capsys.readouterr().err
+
+
+# --- scores as CSV ----------------------------------------------------------------------------------------------------
+
+
+def test_places_are_those_of_means_over_groups_of_means_over_cases(tmp_path) -> None:
+    """alpha: (0.9 + (0.1 + 0.3) / 2) / 2 = 0.55; beta: (0.6 + (0.4 + 0.6) / 2) / 2 = 0.55; gamma 0.5."""
+    rows = [
+        f"{team},{case},{group},pq,{value}"
+        for team, of_team in {"alpha": (0.9, 0.1, 0.3), "beta": (0.6, 0.4, 0.6), "gamma": (0.5, 0.5, 0.5)}.items()
+        for case, group, value in zip(("a", "b", "c"), ("P1", "P2", "P2"), of_team, strict=True)
+    ]
+    code, found = rank_csv(tmp_path, *rows)
+    assert code == 0
+    assert values(found) == {"alpha": 0.55, "beta": 0.55, "gamma": 0.5}
+    assert places(found) == {"alpha": 1, "beta": 1, "gamma": 3}
+    assert found["units"] == {"number": 2, "kind": "groups"}
+
+
+def test_means_over_cases_can_order_the_teams_otherwise(tmp_path) -> None:
+    """Over the three cases alpha has 1.3 / 3 and beta 1.6 / 3."""
+    rows = ["alpha,a,P1,pq,0.9", "alpha,b,P2,pq,0.1", "alpha,c,P2,pq,0.3"]
+    rows += ["beta,a,P1,pq,0.6", "beta,b,P2,pq,0.4", "beta,c,P2,pq,0.45"]
+    assert places(rank_csv(tmp_path, *rows)[1]) == {"alpha": 1, "beta": 2}
+    code, found = rank_csv(tmp_path, *rows, more=("--unit", "case"))
+    assert (code, places(found)) == (0, {"beta": 1, "alpha": 2})
+    assert values(found) == {"alpha": 0.433333, "beta": 0.483333}
+    assert found["units"] == {"number": 3, "kind": "cases"}
+
+
+@pytest.mark.parametrize(("ending", "first"), [("group_mean", "alpha"), ("case_mean", "beta")])
+def test_the_end_of_a_path_says_what_the_mean_is_over(tmp_path, ending, first) -> None:
+    rows = ["alpha,a,P1,pq,0.9", "alpha,b,P2,pq,0.1", "alpha,c,P2,pq,0.3"]
+    rows += ["beta,a,P1,pq,0.6", "beta,b,P2,pq,0.4", "beta,c,P2,pq,0.45"]
+    _, found = rank_csv(tmp_path, *rows, columns=f"pq.{ending}:descending")
+    assert found["teams"][0]["name"] == first
+    assert found["units"]["kind"] == "groups"
+
+
+def test_every_case_is_a_group_where_none_is_given(tmp_path) -> None:
+    rows = ["alpha,a,pq,0.5", "alpha,b,pq,0.7", "beta,a,pq,0.6", "beta,b,pq,0.5"]
+    _, found = rank_csv(tmp_path, *rows, header="team,case,metric,value")
+    assert values(found) == {"alpha": 0.6, "beta": 0.55}
+    assert found["units"] == {"number": 2, "kind": "cases"}
+
+
+def test_columns_have_directions_and_weights(tmp_path) -> None:
+    """pq: 1, 2, 3; hd: 3, 2, 1, with twice the weight: 7, 6, 5."""
+    rows = [
+        f"{team},a,P1,{metric},{value}"
+        for team, of_team in {"alpha": (3, 3), "beta": (2, 2), "gamma": (1, 1)}.items()
+        for metric, value in zip(("pq", "hd"), of_team, strict=True)
+    ]
+    _, found = rank_csv(tmp_path, *rows, columns="pq:descending hd:ascending:2")
+    assert {team["name"]: team["combined"] for team in found["teams"]} == {"alpha": 7, "beta": 6, "gamma": 5}
+    assert places(found) == {"gamma": 1, "beta": 2, "alpha": 3}
+
+
+def test_an_empty_value_is_left_out_and_a_missing_row_is_not(tmp_path, capsys) -> None:
+    rows = ["alpha,a,P1,pq,0.5", "alpha,b,P2,pq,", "beta,a,P1,pq,0.4", "beta,b,P2,pq,0.4"]
+    _, found = rank_csv(tmp_path, *rows)
+    assert (values(found), found["findings"]) == ({"alpha": 0.5, "beta": 0.4}, [])
+    _, found = rank_csv(tmp_path, rows[0], *rows[2:])
+    assert values(found) == {"alpha": None, "beta": 0.4}
+    assert places(found) == {"beta": 1, "alpha": 2}
+    assert found["findings"][0].startswith("[incomplete-scores] 'scores.csv', team 'alpha': no row for 1 of 2 cases")
+    assert "[incomplete-scores]" in capsys.readouterr().out
+    _, found = rank_csv(tmp_path, rows[0], *rows[2:], more=("--set", "missing=unranked"))
+    assert [(row["name"], row["code"], row["reason"]) for row in found["not_ranked"]] == [
+        ("alpha", "no-value", "no value in pq")
+    ]
+
+
+def test_metrics_without_a_column_are_left_out_with_a_warning(tmp_path) -> None:
+    _, found = rank_csv(tmp_path, "alpha,a,P1,pq,0.5", "alpha,a,P1,time,not measured")
+    assert len(found["findings"]) == 1
+    assert found["findings"][0].startswith("[unused-metric] 'scores.csv': rows of the metric 'time'")
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        (["alpha,a,P1,pq,high"], "invalid-score"),
+        (["alpha,a,P1,pq,inf"], "invalid-score"),
+        (["alpha,a,P1,pq,1e999"], "invalid-score"),
+        (["alpha,a,P1,pq,NA"], "invalid-score"),
+        (["alpha,a,P1,pq,0.5", "alpha,a,P1,pq,0.5"], "duplicate-row"),
+        (["alpha,a,P1,pq,0.5", "beta,a,P2,pq,0.5"], "wrong-group"),
+        ([",a,P1,pq,0.5"], "invalid-team"),
+        (["al\x1b[31mpha,a,P1,pq,0.5"], "invalid-team"),
+        (["x" * 201 + ",a,P1,pq,0.5"], "invalid-team"),
+        (["alpha,,P1,pq,0.5"], "unknown-case"),
+        (["alpha,a,P1,pd,0.5"], "missing-metric"),
+        ([], "missing-metric"),
+        (["alpha,a,P1,pq"], "invalid-csv"),
+    ],
+)
+def test_rows_that_cannot_be_read_are_told(tmp_path, capsys, rows, code) -> None:
+    assert rank_csv(tmp_path, *rows)[0] == 2
+    printed = capsys.readouterr().err
+    assert f"[{code}]" in printed
+    assert "\x1b" not in printed
+
+
+@pytest.mark.parametrize("column", ["team", "case", "metric", "value"])
+def test_a_column_that_is_missing_is_told(tmp_path, capsys, column) -> None:
+    header = ",".join(name if name != column else "other" for name in HEADER.split(","))
+    (tmp_path / "scores.csv").write_text(f"{header}\nalpha,a,P1,pq,0.5\n")
+    assert rank(tmp_path, "--scores", tmp_path / "scores.csv", "--column", "pq:descending")[0] == 2
+    assert f"expected a column '{column}'" in capsys.readouterr().err
+
+
+def test_pooled_columns_cannot_be_made_of_scores(tmp_path, capsys) -> None:
+    assert rank_csv(tmp_path, "alpha,a,P1,pq,0.5", columns="pq.pooled:descending")[0] == 2
+    assert "nothing can be pooled" in capsys.readouterr().err
+
+
+def test_without_columns_the_metrics_of_the_file_are_named(tmp_path, capsys) -> None:
+    assert rank_csv(tmp_path, "alpha,a,P1,pq,0.5", "alpha,a,P1,hd,3", columns="")[0] == 2
+    assert "'hd' or 'pq'" in capsys.readouterr().err
+
+
+def test_names_of_teams_can_be_anything_that_prints(tmp_path, capsys) -> None:
+    names = ["[red]alpha[/red]", "β-team/2", "=1+1", "'; DROP TABLE teams"]
+    rows = [f'"{name}",a,P1,pq,0.{place}' for place, name in enumerate(names, start=1)]
+    code, found = rank_csv(tmp_path, *rows)
+    assert code == 0
+    assert {team["name"] for team in found["teams"]} == set(names)
+    assert "[red]alpha[/red]" in capsys.readouterr().out
+    with (tmp_path / "board/leaderboard.csv").open(newline="") as file:
+        assert {row["team"] for row in csv.DictReader(file)} == set(names)
+
+
+def test_a_challenge_gives_columns_and_checks_cases(made, tmp_path, capsys) -> None:
+    columns = [("detection.f1", 0.5), ("classification.balanced_accuracy.group_mean", 0.4),
+               ("segmentation.iou_class_mean", 0.3), ("segmentation.hausdorff_px", 7)]  # fmt: skip
+    rows = [f"alpha,{case},{metric},{value}" for case in ("P1_1", "P2_1") for metric, value in columns]
+    path = tmp_path / "scores.csv"
+    path.write_text("\n".join(["team,case,metric,value", *rows, ""]))
+    code, found = rank(tmp_path, "--challenge", made.challenge, "--scores", path)
+    assert code == 0
+    assert [cell["value"] for cell in found["teams"][0]["columns"]] == [0.5, 0.4, 0.3, 7]
+    path.write_text("\n".join(["team,case,metric,value", *rows, "alpha,P9_1,detection.f1,0.5", ""]))
+    assert rank(tmp_path, "--challenge", made.challenge, "--scores", path)[0] == 2
+    assert "[unknown-case] 'scores.csv', line 10: 'P9_1' is not a case of this challenge" in capsys.readouterr().err
+    path.write_text("team,case,group,metric,value\nalpha,P1_1,P2,detection.f1,0.5\n" +
+                    "".join(f"alpha,P1_1,P2,{metric},{value}\n" for metric, value in columns[1:]))  # fmt: skip
+    assert rank(tmp_path, "--challenge", made.challenge, "--scores", path)[0] == 2
+    assert "[wrong-group] 'scores.csv', line 2: in the group 'P2'" in capsys.readouterr().err
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10_000))
+def test_the_order_of_rows_and_columns_changes_nothing(tmp_path, seed) -> None:
+    rng = random.Random(seed)
+    rows = [
+        {"team": f"t{team}", "case": f"c{case}", "group": f"P{case // 2}", "metric": "pq", "value": rng.random()}
+        for team in range(4)
+        for case in range(5)
+    ]
+    columns = [RankingColumn.model_construct(path="pq", direction="descending", weight=1.0)]
+    found = []
+    for _ in range(2):
+        names = list(rows[0])
+        rng.shuffle(rows)
+        rng.shuffle(names)
+        with (tmp_path / "scores.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, names)
+            writer.writeheader()
+            writer.writerows(rows)
+        found.append(read_scores(tmp_path / "scores.csv", columns, unit="group").table)
+    first, second = found
+    assert (first.teams, first.units) == (second.teams, second.units)
+    assert first.overall.tolist() == second.overall.tolist()
+    assert first.by_unit is not None
+    assert second.by_unit is not None
+    assert first.by_unit.tolist() == second.by_unit.tolist()
+    expected = {(row["team"], row["case"]): row["value"] for row in rows}
+    of_groups = [
+        [statistics.fmean(expected["t0", f"c{case}"] for case in range(5) if case // 2 == group) for group in range(3)]
+    ]
+    assert first.by_unit[0].tolist()[0] == pytest.approx(of_groups[0])
+    assert first.overall[0, 0] == pytest.approx(statistics.fmean(of_groups[0]), abs=1e-6)
+
+
+# --- published scores -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def monusac_scores(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The organisers' PQ of every image (the mean over its classes) of the four teams of MoNuSAC 2020."""
+    of_image = defaultdict(list)
+    with (shared_data / "monusac2020_published_pq.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            of_image[row["team"], row["image"], row["patient"]].append(float(row["pq"]))
+    path = tmp_path_factory.mktemp("monusac") / "scores.csv"
+    rows = [",".join([*key, "pq", f"{statistics.fmean(numbers):.15f}"]) for key, numbers in of_image.items()]
+    path.write_text("\n".join([HEADER, *rows, ""]))
+    return path
+
+
+def test_published_order_of_monusac_is_that_of_means_over_images(monusac_scores: Path, tmp_path: Path) -> None:
+    code, found = rank(tmp_path, "--scores", monusac_scores, "--column", "pq:descending", "--unit", "case")
+    assert code == 0
+    assert {name: round(value, 4) for name, value in values(found).items()} == {
+        "SJTU_426": 0.5793,
+        "IVG": 0.5084,
+        "Dark Brotherhood": 0.4792,
+        "Amirreza Mahbod": 0.3890,
+    }
+    assert [team["name"] for team in found["teams"]] == ["SJTU_426", "IVG", "Dark Brotherhood", "Amirreza Mahbod"]
+    assert found["units"] == {"number": 101, "kind": "cases"}
+
+
+def test_order_of_monusac_when_images_are_averaged_per_patient_first(monusac_scores: Path, tmp_path: Path) -> None:
+    code, found = rank(tmp_path, "--scores", monusac_scores, "--column", "pq:descending")
+    of_patient: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    with monusac_scores.open(newline="") as file:
+        for row in csv.DictReader(file):
+            of_patient[row["team"]][row["group"]].append(float(row["value"]))
+    expected = {
+        team: round(statistics.fmean(statistics.fmean(numbers) for numbers in of_team.values()), 6)
+        for team, of_team in of_patient.items()
+    }
+    assert (code, found["units"]) == (0, {"number": 25, "kind": "groups"})
+    assert values(found) == pytest.approx(expected, abs=1.1e-6)
+    order = sorted(expected, key=expected.__getitem__, reverse=True)
+    assert [team["name"] for team in found["teams"]] == order
+    assert order[0] == "SJTU_426"
+
+
+def test_real_leaderboards_are_reproduced(shared_data: Path, tmp_path: Path) -> None:
+    """Positions per metric and the mean position of 14 boards; the direction is told by who is first."""
+    boards = sorted((shared_data / "leaderboards").glob("*.csv"))
+    assert len(boards) == 14
+    for board in boards:
+        with board.open(newline="") as file:
+            teams = list(csv.DictReader(file))
+        metrics = [name for name in teams[0] if f"{name}_position" in teams[0]]
+        rows, columns = [], []
+        for metric in metrics:
+            numbers = [float(team[metric]) for team in teams]
+            positions = [float(team[f"{metric}_position"]) for team in teams]
+            is_lower_better = rankdata(numbers, "min").tolist() == positions
+            columns.append(f"{metric}:{'ascending' if is_lower_better else 'descending'}")
+            rows += [f"entry {place:04},all,all,{metric},{number}" for place, number in enumerate(numbers)]
+        code, found = rank_csv(tmp_path, *rows, columns=" ".join(columns), more=("--set", "method=mean_of_ranks"))
+        assert code == 0, board.name
+        by_name = {team["name"]: team for team in found["teams"]}
+        for place, team in enumerate(teams):
+            entry = by_name[f"entry {place:04}"]
+            ranks = [float(team[f"{metric}_position"]) for metric in metrics]
+            assert [cell["rank"] for cell in entry["columns"]] == ranks, (board.name, team)
+            assert entry["combined"] == pytest.approx(float(team["mean_position"]), abs=0.0051), (board.name, team)
+
+
+def test_metrics_of_the_platform_are_ranked_without_the_program_that_wrote_them(made, results, tmp_path) -> None:
+    """A metrics.json that was copied through another JSON writer is the same result."""
+    (tmp_path / "files").mkdir()
+    for team in ("finder", "namer"):
+        document = json.loads((results / team / "metrics.json").read_text())
+        (tmp_path / f"files/{team}.json").write_text(json.dumps(document, indent=None))
+        assert as_json(document) == (results / team / "metrics.json").read_text()
+    code, found = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "files")
+    assert (code, set(places(found))) == (0, {"finder", "namer"})

@@ -1,0 +1,211 @@
+"""Medians and areas under ROC curves of weighted unions of cases, against the unions written out."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn.metrics import roc_auc_score
+
+from evaluation.metrics import ranks
+from evaluation.metrics.ranks import Blocks, count_blocks, number_ties, rank, weighted_auroc, weighted_median, write_out
+
+KINDS = ("cases", "groups", "pooled", "bootstrap", "leave one out")
+
+
+def weights_of(kind: str, cases: int, random: np.random.Generator) -> np.ndarray:
+    """A row a unit: how often each case is in it."""
+    if kind == "cases":
+        return np.eye(cases, dtype=np.int64)
+    if kind == "groups":
+        return (np.arange(cases) % max(1, cases // 2) == np.arange(max(1, cases // 2))[:, None]).astype(np.int64)
+    if kind == "pooled":
+        return np.ones((1, cases), np.int64)
+    if kind == "leave one out":
+        return 1 - np.eye(cases, dtype=np.int64)
+    return random.multinomial(cases, np.full(cases, 1 / cases), size=12)
+
+
+def entries(seed: int, cases: int, number: int, levels: int):
+    """Values with many ties, sides and cases."""
+    random = np.random.default_rng(seed)
+    return (
+        random.integers(0, levels, number) / levels,
+        random.random(number) < 0.5,
+        random.integers(0, cases, number),
+        random,
+    )
+
+
+@pytest.fixture(params=["as it is", "in small pieces"])
+def pieces(request, monkeypatch):
+    """What is done at once must not matter."""
+    if request.param == "in small pieces":
+        monkeypatch.setattr(ranks, "CHUNK", 64)
+        monkeypatch.setattr(ranks, "LARGEST_TABLE", 24)
+
+
+any_entries = {
+    "seed": st.integers(0, 2**32 - 1),
+    "cases": st.integers(1, 9),
+    "number": st.integers(0, 60),
+    "levels": st.sampled_from([1, 3, 1000]),
+    "kind": st.sampled_from(KINDS),
+}
+
+
+@given(**any_entries)
+def test_a_median_is_numpy_s_of_the_union_written_out(seed, cases, number, levels, kind):
+    values, _, case, random = entries(seed, cases, number, levels)
+    weights = weights_of(kind, cases, random)
+    found = weighted_median(values, case, csr_array(weights))
+    for row, value in zip(weights, found, strict=True):
+        union = np.repeat(values, row[case])
+        np.testing.assert_array_equal(value, np.median(union) if len(union) else np.nan)
+
+
+@pytest.mark.usefixtures("pieces")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_median_of_many_values_is_numpy_s(kind):
+    values, _, case, random = entries(5, 13, 3000, 400)
+    weights = weights_of(kind, 13, random)
+    found = weighted_median(values, case, csr_array(weights))
+    expected = [np.median(np.repeat(values, row[case])) for row in weights]
+    np.testing.assert_array_equal(found, expected)
+
+
+@given(**any_entries)
+def test_an_area_under_the_roc_curve_is_scikit_learn_s_of_the_union_written_out(seed, cases, number, levels, kind):
+    score, positive, case, random = entries(seed, cases, number, levels)
+    weights = weights_of(kind, cases, random)
+    found = weighted_auroc(score, positive, case, csr_array(weights))
+    for row, value in zip(weights, found, strict=True):
+        sides, scores = np.repeat(positive, row[case]), np.repeat(score, row[case])
+        if sides.any() and not sides.all():
+            assert value == pytest.approx(roc_auc_score(sides, scores), abs=1e-13)
+        else:
+            assert np.isnan(value)
+
+
+@pytest.mark.usefixtures("pieces")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("largest_kernel", [0, 2**11])
+def test_every_way_to_count_wins_gives_the_same_fraction(kind, largest_kernel, monkeypatch):
+    monkeypatch.setattr(ranks, "LARGEST_KERNEL", largest_kernel)
+    score, positive, case, random = entries(6, 7, 300, 40)
+    weights = weights_of(kind, 7, random)
+    found = weighted_auroc(score.astype(np.float32), positive, case, csr_array(weights))
+    for row, value in zip(weights, found, strict=True):
+        n = row[case]
+        high, low = score[positive], score[~positive]
+        wins = 2 * (high[:, None] > low) + (high[:, None] == low).astype(int)
+        total = int((n[positive][:, None] * n[~positive] * wins).sum())
+        assert value == float(Fraction(total, int(2 * n[positive].sum() * n[~positive].sum())))
+
+
+def test_the_kernel_is_chosen_for_a_bootstrap_of_few_cases(monkeypatch):
+    score, positive, case, random = entries(7, 7, 300, 40)
+    weights = csr_array(weights_of("bootstrap", 7, random))
+    expected = weighted_auroc(score, positive, case, weights)
+    monkeypatch.setattr(ranks, "wins_by_steps", None)
+    np.testing.assert_array_equal(weighted_auroc(score, positive, case, weights), expected)
+
+
+def test_the_mean_over_classes_is_scikit_learn_s_one_against_the_rest():
+    random = np.random.default_rng(8)
+    of = random.integers(0, 3, 90)
+    probability = random.dirichlet(np.ones(3), 90).round(2)
+    probability[:, 2] = 1 - probability[:, :2].sum(axis=1)
+    weights = csr_array(np.array([[2, 1, 1], [0, 1, 3]]))
+    case = np.arange(90) % 3
+    ours = np.mean([weighted_auroc(probability[:, k], of == k, case, weights) for k in range(3)], axis=0)
+    for row, value in zip(weights.toarray(), ours, strict=True):
+        n = row[case]
+        theirs = roc_auc_score(np.repeat(of, n), np.repeat(probability, n, axis=0), multi_class="ovr", average="macro")
+        assert value == pytest.approx(theirs, abs=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["cases", "bootstrap"])
+def test_the_order_of_the_entries_does_not_change_a_digit(kind):
+    values, positive, case, random = entries(9, 6, 200, 30)
+    weights = csr_array(weights_of(kind, 6, random))
+    shuffled = random.permutation(200)
+    again = values[shuffled], positive[shuffled], case[shuffled]
+    np.testing.assert_array_equal(weighted_median(again[0], again[2], weights), weighted_median(values, case, weights))
+    np.testing.assert_array_equal(weighted_auroc(*again, weights), weighted_auroc(values, positive, case, weights))
+
+
+@pytest.mark.usefixtures("pieces")
+@pytest.mark.parametrize("share", [0, 10**6], ids=["running sums", "products"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_places_and_steps_are_those_of_a_loop_over_the_entries(kind, share, monkeypatch):
+    monkeypatch.setattr(ranks, "LARGEST_SHARE", share)
+    if share:
+        monkeypatch.setattr(ranks, "LARGEST_TABLE", 10**6)
+    _, right, case, random = entries(10, 6, 90, 2)
+    tie = number_ties(np.sort(random.integers(0, 30, 90) / 30))
+    weights = weights_of(kind, 6, random)
+    for ranking in (
+        write_out(case, csr_array(weights)),
+        Blocks(case, csr_array(weights), *count_blocks(case, csr_array(weights))),
+    ):
+        np.testing.assert_array_equal(ranking.number, weights[:, case].sum(axis=1))
+        for place in (0, 1, 44, 89, 90):
+            before = ranking.before(np.full(len(weights), place))
+            np.testing.assert_array_equal(before, weights[:, case[:place]].sum(axis=1))
+        for wanted in (0, 7):
+            unions = [np.repeat(np.arange(90), row[case]) for row in weights]
+            found = ranking.find(np.full(len(weights), wanted))
+            for union, place in zip(unions, found, strict=True):
+                assert len(union) <= wanted or place == union[wanted]
+        units = 0
+        for steps in ranking.steps(right, tie, every=True):
+            for unit in range(steps.first, steps.stop):
+                begin, stop = steps.start[unit - steps.first], steps.start[unit - steps.first + 1]
+                n = weights[unit][case]
+                points = {(int(n[tie <= t].sum()), int(n[(tie <= t) & right].sum())) for t in tie}
+                read = set(zip(steps.all[begin:stop].tolist(), steps.right[begin:stop].tolist(), strict=True))
+                assert read | {(0, 0)} == points | {(0, 0)}
+                units += 1
+        assert units == len(weights)
+
+
+@pytest.mark.usefixtures("pieces")
+@pytest.mark.parametrize("written", [True, False])
+@pytest.mark.parametrize("levels", [30, 1000])
+def test_steps_that_are_left_out_change_no_precision_at_any_recall(levels, written):
+    """The best precision at so many right entries or more, with every step and without those that are left out."""
+    _, right, case, random = entries(12, 6, 90, 2)
+    tie = number_ties(np.sort(random.integers(0, levels, 90) / levels))
+    weights = csr_array(weights_of("bootstrap", 6, random))
+    ranking = write_out(case, weights) if written else Blocks(case, weights, *count_blocks(case, weights))
+    found, number = [], []
+    for every in (True, False):
+        best = {}
+        for steps in ranking.steps(right, tie, every=every):
+            for unit in range(steps.first, steps.stop):
+                of = slice(*steps.start[unit - steps.first : unit - steps.first + 2])
+                hit, precision = steps.right[of], steps.right[of] / np.maximum(steps.all[of], 1)
+                for needed in range(1, 1 + weights.toarray()[unit][case[right]].sum()):
+                    best[unit, needed] = precision[hit >= needed].max()
+        found.append(best)
+        number.append(sum(len(steps.right) for steps in ranking.steps(right, tie, every=every)))
+    assert found[0] == found[1]
+    assert number[1] < number[0]
+
+
+def test_a_bootstrap_is_not_written_out():
+    case = np.repeat(np.arange(20), 10)
+    many = csr_array(np.random.default_rng(11).multinomial(20, np.full(20, 1 / 20), size=50))
+    assert isinstance(rank(case, many), Blocks)
+    assert not isinstance(rank(case, csr_array(np.eye(20, dtype=np.int64))), Blocks)
+
+
+def test_without_entries_nothing_is_defined():
+    none, weights = np.empty(0), csr_array(np.eye(3, dtype=np.int64))
+    assert np.isnan(weighted_median(none, none.astype(np.int64), weights)).all()
+    assert np.isnan(weighted_auroc(none, none.astype(bool), none.astype(np.int64), weights)).all()

@@ -1,0 +1,470 @@
+"""Kendall's tau against scipy, the bootstrap of rankings against one in plain Python, and odd tables."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from evaluation.aggregation.resampling import resample
+from evaluation.ranking import stability
+from evaluation.ranking.kendall import SMALL, count_pairs, kendall_tau, kendall_tau_matrix
+from evaluation.ranking.methods import positions_of
+from evaluation.ranking.stability import (
+    bootstrap_ranks,
+    draw_units,
+    rank_by_values,
+    rank_each,
+    rank_intervals,
+    sample_means,
+    sample_medians,
+)
+
+NAN = float("nan")
+POSITIONS = st.sampled_from([1.0, 1.5, 2.0, 3.0, 4.0, 7.0, NAN])
+
+
+def best_first(values, ties="min"):
+    """Positions (S, T) by the first column of values (S, T, K), the highest first; NaN are unranked."""
+    return scipy.stats.rankdata(-values[:, :, 0], method=ties, axis=1, nan_policy="omit")
+
+
+def found_of(by_unit, *, samples=200, seed=1, aggregate="mean", rank=best_first):
+    by_unit = np.asarray(by_unit, float)[:, None, :]
+    ranker = rank_by_values(by_unit, rank, aggregate=aggregate)
+    position = ranker(np.ones((1, by_unit.shape[2]), np.int64))[0]
+    return bootstrap_ranks(ranker, position, units=by_unit.shape[2], samples=samples, seed=seed)
+
+
+def scores(teams, units, *, seed=0, spread=0.2):
+    """Coarse scores, so that means tie now and then, of teams that differ by 1/32 from one to the next."""
+    random = np.random.default_rng(seed)
+    return np.round((random.random((teams, units)) * spread - np.arange(teams)[:, None] / 32) * 16) / 16
+
+
+# --- Kendall's tau ----------------------------------------------------------------------------------------------------
+
+
+def literal_tau(first, second):
+    kept = [(a, b) for a, b in zip(first, second, strict=True) if a == a and b == b]
+    if len(kept) < 2 or len({a for a, _ in kept}) == 1 or len({b for _, b in kept}) == 1:
+        return NAN
+    return scipy.stats.kendalltau(*zip(*kept, strict=True), variant="b").statistic
+
+
+@given(st.lists(st.tuples(POSITIONS, POSITIONS), max_size=3 * SMALL))
+def test_tau_is_that_of_scipy_for_ties_and_unranked_teams(pairs):
+    first, second = [a for a, _ in pairs], [b for _, b in pairs]
+    assert kendall_tau(first, second) == pytest.approx(literal_tau(first, second), abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("teams", [2, SMALL - 1, SMALL, 2 * SMALL - 1, 2 * SMALL, 2 * SMALL + 1, 100, 2263])
+def test_tau_is_that_of_scipy_for_any_number_of_teams(teams):
+    random = np.random.default_rng(teams)
+    first, second = random.integers(0, 2 * teams, (2, 3, teams)).astype(float)
+    expected = [scipy.stats.kendalltau(a, b).statistic for a, b in zip(first, second, strict=True)]
+    np.testing.assert_allclose(kendall_tau(first, second), expected, rtol=0, atol=1e-12)
+
+
+def test_tau_of_three_teams_by_hand():
+    # 1 2 3 and 1 3 2: two pairs stand the same way, one is turned round
+    assert kendall_tau([1, 2, 3], [1, 3, 2]) == pytest.approx(Fraction(1, 3))
+    # a tie of two of four teams leaves five of six pairs: 5 / sqrt(5 * 6)
+    assert kendall_tau([1, 2, 2, 4], [1, 2, 3, 4]) == pytest.approx(5 / 30**0.5)
+
+
+def test_tau_is_exactly_one_or_minus_one_for_the_same_and_the_reversed_order():
+    order = np.random.default_rng(0).permutation(2263).astype(float)
+    assert kendall_tau(order, order) == 1
+    assert kendall_tau(order, -order) == -1
+
+
+def test_tau_sees_only_the_order_of_values():
+    first, second = np.random.default_rng(3).random((2, 40))
+    assert kendall_tau(np.exp(first), second**3) == kendall_tau(first, second)
+
+
+def test_tau_of_values_that_are_infinite_ranks_them_as_values():
+    assert kendall_tau([1.0, 2.0, np.inf, np.inf], [1.0, 2.0, 3.0, 3.0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([], []), ([1], [1]), ([1, 1, 1], [1, 2, 3]), ([1, 2, NAN], [NAN, 1, 2]), ([NAN, NAN], [NAN, NAN])],
+)
+def test_tau_is_undefined_without_two_teams_that_differ(first, second):
+    assert np.isnan(kendall_tau(first, second))
+
+
+def test_tau_of_all_pairs_of_rankings_is_that_of_each_pair():
+    random = np.random.default_rng(7)
+    rankings = random.integers(1, 8, (6, 9)).astype(float)
+    rankings[2, 3] = rankings[4, :8] = NAN
+    found = kendall_tau_matrix(rankings)
+    for a, b in itertools.product(range(6), repeat=2):
+        assert found[a, b] == pytest.approx(literal_tau(rankings[a], rankings[b]), abs=1e-12, nan_ok=True)
+    assert kendall_tau_matrix(np.empty((0, 5))).shape == (0, 0)
+
+
+@given(arrays(np.float64, (2, 7), elements=st.sampled_from([1.0, 2.0, 3.0, 4.0])))
+def test_changed_pairs_are_those_whose_order_is_another_one(rankings):
+    first, second = rankings
+    changed = sum(
+        np.sign(first[i] - first[j]) != np.sign(second[i] - second[j]) for i, j in itertools.combinations(range(7), 2)
+    )
+    assert count_pairs(first, second).changed() == changed
+
+
+# --- the bootstrap ----------------------------------------------------------------------------------------------------
+
+
+def literal_ranks(values):
+    """Competition ranks of numbers, the highest first; None stays None."""
+    return [None if v is None else 1 + sum(w is not None and w > v for w in values) for v in values]
+
+
+def literal_mean(values):
+    known = [Fraction(float(v)) for v in values if v == v]
+    return sum(known) / len(known) if known else None
+
+
+def literal_bootstrap(by_unit, samples, seed):
+    """Rankings in all samples: means in fractions, one sample after the other, with the draws of the intervals."""
+    units = len(by_unit[0])
+    drawn = np.concatenate(
+        [part.cases().toarray() for part in resample(np.arange(units), samples=samples, seed=seed, stages="groups")]
+    )
+    return [
+        literal_ranks([literal_mean([v for v, n in zip(row, times, strict=True) for _ in range(n)]) for row in by_unit])
+        for times in drawn.tolist()
+    ]
+
+
+def test_the_bootstrap_is_that_in_plain_python_with_the_same_draws():
+    by_unit = scores(6, 7)
+    by_unit[2, 3:] = by_unit[5, 1:] = by_unit[0, 0] = NAN
+    samples = 300
+    rankings = literal_bootstrap(by_unit, samples, seed=5)
+    full = literal_ranks([literal_mean(row) for row in by_unit])
+    found = found_of(by_unit, samples=samples, seed=5)
+    assert found.samples == samples
+    assert found.reason is None
+    assert found.of_units.tolist() == full
+    assert not found.approximate
+    assert any(len(set(ranking)) < 6 for ranking in rankings)  # teams tie
+    assert any(None in ranking for ranking in rankings)  # and are not ranked, in some samples
+    for team in range(6):
+        had = sorted(ranking[team] for ranking in rankings if ranking[team] is not None)
+        tail = len(had) * 25 // 1000
+        assert (found.low[team], found.high[team]) == (had[tail], had[-1 - tail])
+        assert found.unranked[team] == pytest.approx(1 - len(had) / samples)
+        for rank, share in zip(found.ranks, found.frequency[team], strict=True):
+            assert share == had.count(rank) / samples
+        first = sum(Fraction(ranking[team] == 1, ranking.count(1)) for ranking in rankings) / samples
+        assert found.first[team] == pytest.approx(float(first), abs=1e-12)
+    taus = [literal_tau(full, [NAN if rank is None else rank for rank in ranking]) for ranking in rankings]
+    defined = sorted(tau for tau in taus if tau == tau)
+    assert found.tau.mean == pytest.approx(np.mean(defined))
+    assert found.tau.median == pytest.approx(np.median(defined))
+    assert found.tau.low == pytest.approx(defined[len(defined) * 25 // 1000])
+    assert found.tau.defined == len(defined) / samples
+    assert found.tau.same_order == sum(ranking == full for ranking in rankings) / samples
+
+
+def test_leaving_out_each_unit_is_ranking_the_others():
+    by_unit = scores(6, 7)
+    by_unit[2, 3:] = by_unit[5, 1:] = NAN
+    by_unit[5, 0] = 0.9  # first, and without the first unit not ranked
+    full = literal_ranks([literal_mean(row) for row in by_unit])
+    found = found_of(by_unit).left_out
+    for unit in range(7):
+        ranking = literal_ranks([literal_mean(np.delete(row, unit)) for row in by_unit])
+        positions = [NAN if rank is None else rank for rank in ranking]
+        np.testing.assert_array_equal(found.positions[unit], positions)
+        assert found.tau[unit] == pytest.approx(literal_tau(full, positions))
+        last = [99 if rank is None else rank for rank in ranking]
+        assert found.changed_pairs[unit] == sum(
+            np.sign(full[i] - full[j]) != np.sign(last[i] - last[j]) for i, j in itertools.combinations(range(6), 2)
+        )
+        assert found.changes_first[unit] == ([r == 1 for r in ranking] != [r == 1 for r in full])
+    assert found.most == int(np.argmax(found.changed_pairs))
+
+
+def test_one_patient_that_decides_the_first_place_is_named():
+    found = found_of([[0.5, 0.5, 0.9, 0.5], [0.55, 0.55, 0.5, 0.55], [0.1, 0.1, 0.1, 0.1]]).left_out
+    assert found.changes_first.tolist() == [False, False, True, False]
+    assert found.most == 2
+    assert found.changed_pairs.tolist() == [0, 0, 1, 0]
+    assert found_of([[0.5, 0.5], [0.4, 0.4]]).left_out.most is None
+
+
+FROZEN_DRAWS = [[1, 0, 1, 2], [1, 1, 0, 2], [0, 3, 0, 1]]
+FROZEN_INTERVALS = ([1, 1, 2, 3], [3, 3, 4, 4])
+FROZEN_FIRST = [0.400666667, 0.596166667, 0.003166667, 0.0]
+FROZEN_TAU = (0.771765235, 0.333333333, 0.343)
+
+
+def test_samples_are_frozen():
+    drawn = next(draw_units(4, samples=3, seed=7, at_once=3))
+    assert drawn.tolist() == FROZEN_DRAWS
+
+
+def test_results_are_frozen():
+    team, unit = np.mgrid[:4, :9]
+    found = found_of(((7 * team + 5) * (unit + 3) % 11 - team) / 16, samples=1000, seed=2020)
+    assert (found.low.tolist(), found.high.tolist()) == FROZEN_INTERVALS
+    assert found.first.round(9).tolist() == FROZEN_FIRST
+    assert (round(found.tau.mean, 9), round(found.tau.low, 9), found.tau.same_order) == FROZEN_TAU
+
+
+def test_another_seed_draws_other_samples():
+    by_unit = scores(4, 9, seed=2)
+    assert found_of(by_unit, seed=1).first.tolist() != found_of(by_unit, seed=2).first.tolist()
+
+
+@pytest.mark.parametrize("aggregate", ["mean", "median"])
+@pytest.mark.parametrize("entries", [1, 50])
+def test_how_much_is_held_at_once_changes_nothing(monkeypatch, aggregate, entries):
+    by_unit = scores(5, 8)
+    by_unit[1, 2:] = NAN
+    expected = found_of(by_unit, aggregate=aggregate)
+    monkeypatch.setattr(stability, "ENTRIES_AT_ONCE", entries)
+    found = found_of(by_unit, aggregate=aggregate)
+    for name in ("low", "high", "ranks", "frequency", "unranked"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    np.testing.assert_allclose(found.first, expected.first, rtol=0, atol=1e-12)
+    assert found.tau == expected.tau
+    np.testing.assert_array_equal(found.left_out.positions, expected.left_out.positions)
+
+
+def test_the_order_of_teams_changes_nothing():
+    by_unit = scores(6, 9)
+    by_unit[4] = by_unit[1]
+    by_unit[3, 2:] = NAN
+    shuffle = np.array([3, 0, 5, 1, 4, 2])
+    found, other = found_of(by_unit), found_of(by_unit[shuffle])
+    for name in ("low", "high", "frequency", "unranked", "first", "of_units"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(found, name)[shuffle])
+    assert other.tau == found.tau
+    np.testing.assert_array_equal(other.left_out.changed_pairs, found.left_out.changed_pairs)
+
+
+def test_the_order_of_units_changes_nothing_but_the_draw():
+    by_unit = scores(6, 9)
+    shuffle = np.random.default_rng(1).permutation(9)
+    found, other = found_of(by_unit), found_of(by_unit[:, shuffle])
+    np.testing.assert_array_equal(other.of_units, found.of_units)
+    np.testing.assert_array_equal(other.left_out.positions, found.left_out.positions[shuffle])
+    np.testing.assert_allclose(other.first, found.first, rtol=0, atol=0.15)
+
+
+def test_a_team_that_wins_every_unit_is_first_in_all_samples():
+    by_unit = np.array([[0.9, 0.5, 0.7], [0.8, 0.4, 0.6], [0.1, 0.1, 0.1]])
+    found = found_of(by_unit)
+    assert found.low.tolist() == found.high.tolist() == found.of_units.tolist() == [1, 2, 3]
+    assert found.first.tolist() == [1, 0, 0]
+    assert found.frequency.tolist() == np.eye(3).tolist()
+    assert (found.tau.mean, found.tau.low, found.tau.same_order) == (1, 1, 1)
+    assert not found.left_out.changes_first.any()
+
+
+def test_intervals_hold_the_position_of_teams_that_are_well_apart():
+    random = np.random.default_rng(4)
+    by_unit = random.normal(0, 0.05, (8, 30)) - np.arange(8)[:, None] / 20
+    found = found_of(by_unit, samples=1000)
+    assert (found.low <= found.of_units).all()
+    assert (found.of_units <= found.high).all()
+
+
+def test_intervals_are_mirrored_when_the_worst_is_first():
+    by_unit = np.random.default_rng(2).random((7, 9))
+    found = found_of(by_unit)
+    turned = found_of(-by_unit)
+    np.testing.assert_array_equal(turned.low, 8 - found.high)
+    np.testing.assert_array_equal(turned.high, 8 - found.low)
+
+
+@given(st.lists(st.sampled_from([1.0, 1.5, 2.0, 3.0, 6.0]), min_size=1, max_size=130))
+def test_an_interval_leaves_out_at_most_a_fortieth_at_each_end_and_no_end_could_be_nearer(had):
+    ranks = np.array([1.0, 1.5, 2.0, 3.0, 6.0])
+    (low,), (high,) = rank_intervals(ranks, np.array([[had.count(rank) for rank in ranks]]))
+    tail = Fraction(len(had), 40)
+    assert sum(rank < low for rank in had) <= tail < sum(rank <= low for rank in had)
+    assert sum(rank > high for rank in had) <= tail < sum(rank >= high for rank in had)
+
+
+def test_teams_with_the_same_scores_tie_in_every_sample_and_share_the_first_place():
+    row = np.random.default_rng(0).random(300)  # of which a BLAS product gives equal teams different means
+    found = found_of([row] * 7, samples=50)
+    assert found.first.tolist() == pytest.approx([1 / 7] * 7)
+    assert found.ranks.tolist() == [1]
+    assert found.tau.same_order == 1
+    assert not found.left_out.changed_pairs.any()
+
+
+def test_average_ranks_have_halves():
+    found = found_of([[0.5, 0.5], [0.5, 0.5], [0.1, 0.2]], rank=lambda values: best_first(values, "average"))
+    assert found.ranks.tolist() == [1.5, 3]
+    assert found.low.tolist() == found.high.tolist() == [1.5, 1.5, 3]
+    assert found.first.tolist() == [0.5, 0.5, 0]
+
+
+def test_a_ranking_by_other_values_than_means_over_units_is_told_to_be_approximate():
+    by_unit = np.array([[[0.5, 0.7]], [[0.4, 0.9]]])
+    rank = rank_by_values(by_unit, best_first)
+    assert not bootstrap_ranks(rank, np.array([2.0, 1.0]), units=2, samples=100, seed=1).approximate
+    pooled = bootstrap_ranks(rank, np.array([1.0, 2.0]), units=2, samples=100, seed=1)
+    assert pooled.approximate
+    assert pooled.of_units.tolist() == [2, 1]
+
+
+# --- odd tables -------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_drawn_from_one_unit_or_none():
+    def never(weights):
+        raise AssertionError
+
+    for units, reason in ((0, "no-units"), (1, "one-unit")):
+        found = bootstrap_ranks(never, np.array([1.0, 2.0]), units=units, samples=100, seed=1)
+        assert (found.samples, found.reason) == (0, reason)
+        assert np.isnan([found.low, found.high, found.first, found.unranked]).all()
+        assert found.frequency.shape == (2, 0)
+        assert np.isnan(found.tau.mean)
+        assert found.left_out.positions.shape == (0, 2)
+        assert found.left_out.most is None
+
+
+def test_one_team_is_first_and_has_no_tau():
+    found = found_of([[0.5, 0.6, 0.1]])
+    assert (found.low.tolist(), found.high.tolist(), found.first.tolist()) == ([1], [1], [1])
+    assert np.isnan(found.tau.mean)
+    assert (found.tau.defined, found.tau.same_order) == (0, 1)
+    assert found.left_out.most is None
+
+
+def test_teams_that_are_all_equal_share_everything():
+    found = found_of(np.full((4, 5), 0.3))
+    assert found.low.tolist() == found.high.tolist() == [1] * 4
+    assert found.first.tolist() == [0.25] * 4
+    assert np.isnan(found.tau.median)
+    assert found.tau.same_order == 1
+
+
+def test_a_team_without_a_value_is_never_ranked():
+    found = found_of([[0.5, 0.6], [NAN, NAN], [0.4, 0.5]])
+    assert found.unranked.tolist() == [0, 1, 0]
+    assert np.isnan([found.low[1], found.high[1], found.of_units[1]]).all()
+    assert found.first.tolist() == [1, 0, 0]
+    assert found.tau.same_order == 1
+
+
+def test_a_team_that_is_not_ranked_in_some_samples_is_not_the_same_ranking():
+    found = found_of([[0.5, 0.6], [0.1, NAN]], samples=1000)
+    missed = found.unranked[1]
+    assert 0.2 < missed < 0.3  # in a quarter of the samples the second unit is drawn twice
+    assert found.tau.same_order == 1 - missed
+    assert found.tau.defined == 1 - missed
+    assert (found.low[1], found.high[1]) == (2, 2)
+    np.testing.assert_allclose(found.frequency.sum(axis=1) + found.unranked, 1, rtol=0, atol=1e-12)
+
+
+def test_a_table_without_any_value_ranks_nobody():
+    found = found_of(np.full((3, 4), NAN))
+    assert found.unranked.tolist() == [1, 1, 1]
+    assert found.first.tolist() == [0, 0, 0]
+    assert np.isnan([found.low, found.high]).all()
+    assert found.tau.same_order == 1
+    assert not found.left_out.changes_first.any()
+
+
+def test_a_table_without_teams_has_no_rows():
+    found = found_of(np.empty((0, 4)))
+    assert found.low.shape == found.first.shape == (0,)
+    assert found.left_out.positions.shape == (4, 0)
+
+
+# --- values of samples ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("average", "literal"), [(sample_means, np.mean), (sample_medians, np.median)])
+def test_a_sample_is_its_units_written_out(average, literal):
+    random = np.random.default_rng(1)
+    by_unit = random.random((4, 3, 6))
+    by_unit[0, 0] = by_unit[1, :, 2:5] = by_unit[2, 1, 0] = NAN
+    weights = next(draw_units(6, samples=40, seed=1, at_once=40))
+    found = average(by_unit, weights)
+    for sample, team, column in np.ndindex(found.shape):
+        values = np.repeat(by_unit[team, column], weights[sample])
+        known = values[~np.isnan(values)]
+        expected = literal(known) if len(known) else NAN
+        assert found[sample, team, column] == pytest.approx(expected, rel=1e-14, nan_ok=True)
+
+
+def test_the_mean_and_the_median_of_units_rank_differently():
+    by_unit = [[0.1, 0.6, 0.6], [0.5, 0.5, 0.5]]
+    assert found_of(by_unit).of_units.tolist() == [2, 1]
+    assert found_of(by_unit, aggregate="median").of_units.tolist() == [1, 2]
+
+
+def test_samples_that_are_written_out_one_by_one_rank_as_samples_at_once():
+    by_unit = scores(5, 6)[:, None, :]
+    weights = next(draw_units(6, samples=50, seed=1, at_once=50))
+    one_by_one = rank_each(by_unit, lambda drawn: best_first(drawn.mean(axis=2)[None])[0])
+    np.testing.assert_array_equal(one_by_one(weights), rank_by_values(by_unit, best_first)(weights))
+
+
+def test_several_columns_are_ranked_by_the_method_of_the_challenge():
+    by_unit = np.random.default_rng(3).random((5, 2, 12))
+
+    def rank(values):
+        return positions_of(
+            values,
+            higher_is_better=np.array([True, False]),
+            weights=np.array([2.0, 1.0]),
+            method="sum_of_ranks",
+            ties="min",
+            missing="worst",
+        )
+
+    weights = next(draw_units(12, samples=30, seed=1, at_once=30))
+    found = rank_by_values(by_unit, rank)(weights)
+    for sample, times in enumerate(weights):
+        means = np.repeat(by_unit, times, axis=2).mean(axis=2)
+        ranks = 2 * scipy.stats.rankdata(-means[:, 0]) + scipy.stats.rankdata(means[:, 1])
+        assert found[sample].tolist() == scipy.stats.rankdata(ranks, method="min").tolist()
+
+
+# --- real scores ------------------------------------------------------------------------------------------------------
+
+
+def patient_means(path):
+    """PQ of each team and patient: the mean over the classes of an image, then over the images of the patient."""
+    images = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            images.setdefault((row["team"], row["patient"], row["image"]), []).append(float(row["pq"]))
+    patients = {}
+    for (team, patient, _), values in sorted(images.items()):
+        patients.setdefault(team, {}).setdefault(patient, []).append(np.mean(values))
+    return list(patients), np.array([[np.mean(of[name]) for name in sorted(of)] for of in patients.values()])
+
+
+def test_of_monusac_2020_the_ends_hold_and_the_middle_swaps_in_every_fifth_sample(shared_data):
+    teams, by_unit = patient_means(shared_data / "monusac2020_published_pq.csv")
+    assert teams == ["Amirreza Mahbod", "Dark Brotherhood", "IVG", "SJTU_426"]
+    assert by_unit.shape == (4, 25)
+    found = found_of(by_unit, samples=10_000)
+    assert found.of_units.tolist() == [4, 3, 2, 1]
+    assert (found.low.tolist(), found.high.tolist()) == ([4, 2, 2, 1], [4, 3, 3, 1])
+    ahead = by_unit[2] - by_unit[1]
+    in_theory = scipy.stats.norm.cdf(ahead.mean() / ahead.std() * 5)  # means of 25 patients are about normal
+    assert found.tau.same_order == pytest.approx(in_theory, abs=0.02)
+    assert found.left_out.most is None
