@@ -31,12 +31,9 @@ ENV PYTHONPATH=/opt/evaluation \
     PYTHONDONTWRITEBYTECODE=1 \
     HOME=/tmp
 
-ARG VERSION=unknown
-ARG REVISION=unknown
+# build.sh adds the labels of version and revision: as arguments, buildah would take them from its cache of another commit.
 LABEL org.opencontainers.image.title="nuclei-evaluation" \
-      org.opencontainers.image.description="Evaluation of nuclei instance segmentation and classification" \
-      org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
+      org.opencontainers.image.description="Evaluation of nuclei instance segmentation and classification"
 
 USER 10001:10001
 WORKDIR /opt/evaluation

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the image: ./build.sh [arguments for 'build', such as --build-arg PYTHON_IMAGE=… or --volume …]
-#   IMAGE    its name (localhost/nuclei-evaluation:latest)
+#   IMAGE       its name (localhost/nuclei-evaluation:latest)
+#   REVISION    the commit that its label names (that of this clone)
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
@@ -10,7 +11,8 @@ source "$root/setup/container.sh"
 find_engine || { echo "$no_engine" >&2; exit 75; }
 
 "$engine" build --platform linux/amd64 --tag "$image" --file "$root/Dockerfile" \
-  --build-arg VERSION="$(version_of "$root")" --build-arg REVISION="$(revision_of "$root")" \
+  --label org.opencontainers.image.version="$(version_of "$root")" \
+  --label org.opencontainers.image.revision="${REVISION:-$(revision_of "$root")}" \
   "$@" "$root"
 
 bytes=$("$engine" image inspect --format '{{.Size}}' "$image")

@@ -123,7 +123,9 @@ def test_build_takes_what_is_there(there, used, machine):
     assert done.stdout == f"Built here:tag with {used}: 480 MB.\n"
     (build,) = [call for call in machine.calls if " build " in call]
     assert build.startswith(f"{used} build --platform linux/amd64 --tag here:tag ")
-    assert f" --build-arg VERSION={__version__} --build-arg REVISION=" in build
+    assert (
+        f" --label org.opencontainers.image.version={__version__} --label org.opencontainers.image.revision=" in build
+    )
     assert build.endswith(f" --build-arg PYTHON_IMAGE=another:base {ROOT}")
 
 

@@ -43,7 +43,9 @@ if [[ -z $base ]]; then
 fi
 
 before=$("$engine" image inspect --format '{{.Id}}' "$IMAGE" 2>/dev/null) || before=
-"$root/build.sh" --build-arg PYTHON_IMAGE="$base" ${options[@]+"${options[@]}"} >"$work/build.log" 2>&1 ||
+# The first build fills the cache; the second takes all from it, but not the label of the other commit.
+build() { "$root/build.sh" --build-arg PYTHON_IMAGE="$base" ${options[@]+"${options[@]}"} >"$work/build.log" 2>&1; }
+{ REVISION=of-another-commit build && build; } ||
   { tail -n 30 "$work/build.log"; failed "it could not be built from '$base'."; }
 tail -n 1 "$work/build.log"
 # The image of the last time has lost its name; nothing else needs it.
