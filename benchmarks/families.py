@@ -12,7 +12,7 @@ from evaluation import Challenge
 from evaluation.challenge.rules import ConfidenceRules
 from evaluation.instances.prepare import PreparedReference
 from evaluation.measuring import measure_cases
-from evaluation.metrics import Metric, metrics_of
+from evaluation.metrics import FAMILIES, Metric, metrics_of
 from evaluation.metrics.measure import class_counts
 from evaluation.model import Case, CaseResult, CaseTable, Interval, LabelMaps, MetricScores, Region
 from evaluation.pairing import MatchedCase, match
@@ -20,17 +20,6 @@ from evaluation.pipeline import instances_and_overlaps
 from evaluation.summary import Result, case_table, confidence_intervals, summarise
 
 PATIENTS, SAMPLES = 25, 2000
-FAMILIES = (
-    "detection",
-    "classification",
-    "segmentation",
-    "panoptic",
-    "thresholds",
-    "curves",
-    "overlap",
-    "objects",
-    "counting",
-)
 MEASURES = (
     "iou",
     "dice",

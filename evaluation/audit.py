@@ -25,9 +25,8 @@ from evaluation.findings import Finding
 from evaluation.leaderboard import apply_method, compare_columns, load_ranked, select_teams, share_places
 from evaluation.metrics import metrics_of
 from evaluation.metrics.registry import class_aware_matching
-from evaluation.model import AGGREGATIONS, Float64, Int64, Perturbation, ScoreTable
+from evaluation.model import AGGREGATIONS, Float64, Int64, Perturbation, RankingMethod, ScoreTable
 from evaluation.pipeline import score_submission
-from evaluation.ranking.methods import Method
 from evaluation.ranking.significance import Comparison
 from evaluation.report.audit import Audit, Difference, Dimension, audit_csv, audit_json, plural
 from evaluation.report.files import write_atomically
@@ -101,7 +100,7 @@ class Plan:
     runs: tuple[Run, ...]
     matchings: tuple[Matching, ...]
     units: tuple[str, ...]
-    methods: tuple[Method, ...]
+    methods: tuple[RankingMethod, ...]
     paths: dict[tuple[str, str], tuple[str, ...]]
     notes: tuple[str, ...]
 
@@ -268,7 +267,7 @@ def columns_under(
     return tuple(paths)
 
 
-def plan_methods(challenge: Challenge, rules: RankingRules) -> tuple[Method, ...]:
+def plan_methods(challenge: Challenge, rules: RankingRules) -> tuple[RankingMethod, ...]:
     """The methods of the ranking, those that can give other places than the challenge's own."""
     listed = challenge.audit.methods
     several = len(rules.columns) > 1
@@ -277,7 +276,7 @@ def plan_methods(challenge: Challenge, rules: RankingRules) -> tuple[Method, ...
             got = f"'absolute' with {len(rules.columns)} columns"
             raise ChallengeBroken(contradiction("audit.methods", got, "methods for several columns"))
         return own_first(rules.method, listed)
-    suggested: list[Method] = [*(["median_of_ranks"] if several else []), "rank_then_aggregate"]  # type: ignore[list-item]
+    suggested: list[RankingMethod] = [*(["median_of_ranks"] if several else []), "rank_then_aggregate"]  # type: ignore[list-item]
     if rules.method in ("median_of_ranks", "rank_then_aggregate"):
         suggested.append("sum_of_ranks")
     return own_first(rules.method, suggested)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from evaluation.challenge import COUNTED, Challenge
-from evaluation.instances.bands import chosen_band_overlaps
+from evaluation.instances.bands import band_overlaps
 from evaluation.instances.boundary import (
     ChosenRuns,
     RunsByInstance,
@@ -24,8 +24,8 @@ from evaluation.matching import match_confidence_first_iou_many, match_iou_above
 from evaluation.metrics.counting import count_errors
 from evaluation.metrics.joined import JoinedCases, join_cases
 from evaluation.metrics.measure import count_matches, overlap_measures, shape_measures
-from evaluation.metrics.objects import count_joined_objects
-from evaluation.metrics.overlap import count_joined_overlaps
+from evaluation.metrics.objects import count_objects
+from evaluation.metrics.overlap import count_overlaps
 from evaluation.metrics.surfaces import surface_measures
 from evaluation.metrics.thresholds import count_threshold_nuclei, count_threshold_pairs
 from evaluation.model import (
@@ -253,7 +253,7 @@ def measure_bands(
                 image = images[place]
                 sides[0].append(choose_runs(image.reference, image.pairs.reference_index[part]))
                 sides[1].append(choose_runs(image.prediction, image.pairs.prediction_index[part]))
-            bands = chosen_band_overlaps(*map(join_runs, sides), width_px=width_px, border=border)
+            bands = band_overlaps(*map(join_runs, sides), width_px=width_px, border=border)
             empty = bands.union_px == 0
             iou = np.where(empty, 1.0, bands.intersection_px / np.where(empty, 1, bands.union_px))
             fill_in(found, "boundary_iou", batch, iou)
@@ -310,10 +310,10 @@ def count_together(
             sums["threshold_pairs"] = no_pairs if are_points else count_threshold_pairs(cases, found, classes=classes)
             sums["threshold_nuclei"] = count_threshold_nuclei(cases, classes=classes)
         if "overlap" in families:
-            sums |= count_joined_overlaps(cases, match_iou_assignment(*sides, threshold=0.0, class_aware=False))
+            sums |= count_overlaps(cases, match_iou_assignment(*sides, threshold=0.0, class_aware=False))
         if "objects" in families:
             runs = [*(image.reference for image in images), *(image.prediction for image in images)]
-            sums |= count_joined_objects(cases, runs)
+            sums |= count_objects(cases, runs)
         if "curves" in families and thresholds:
             hits = np.split(hits_by_confidence(cases, thresholds), cases.prediction_bound[1:-1])
     return [

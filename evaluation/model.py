@@ -384,6 +384,17 @@ class Boundaries:
         return self.points_yx[:, self.first[index] : self.first[index] + self.size[index]].T
 
 
+Family = Literal[
+    "detection",
+    "classification",
+    "segmentation",
+    "panoptic",
+    "thresholds",
+    "curves",
+    "overlap",
+    "objects",
+    "counting",
+]
 Measure = Literal[
     "iou",
     "dice",
@@ -415,7 +426,7 @@ class MetricChoice:
     class_present          where a class must occur in a unit to count there
     """
 
-    families: tuple[str, ...]
+    families: tuple[Family, ...]
     class_names: tuple[str, ...]
     measures: tuple[Measure, ...] = ("iou", "dice", "hausdorff_px", "hausdorff95_px")
     class_groups: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
@@ -715,6 +726,19 @@ class CaseResult:
 
 
 # --- ranking ----------------------------------------------------------------------------------------------------------
+
+RankingMethod = Literal[
+    "sum_of_ranks",
+    "mean_of_ranks",
+    "median_of_ranks",
+    "absolute",
+    "aggregate_then_rank",
+    "rank_then_aggregate",
+    "test_then_rank",
+]
+Aggregate = Literal["mean", "median"]
+Ties = Literal["min", "average", "dense"]
+Missing = Literal["worst", "unranked"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

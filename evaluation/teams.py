@@ -239,7 +239,7 @@ def staged(team: Team) -> Iterator[Path]:
 def challenge_key(folder: Path, challenge: Challenge) -> str:
     """The hash of everything but the submission that a result depends on. Raises ChallengeBroken.
 
-    [ranking] is not in it, but for its part in the hash of the challenge: it is applied to the scores. Nor is [audit].
+    [ranking] and [audit] are not in it: they are applied to the scores.
     """
     digest = hashlib.sha256()
     add_text(digest, __version__, challenge.hash, challenge.model_dump_json(exclude={"ranking", "audit"}))

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from evaluation.findings import quote
-from evaluation.model import Bool, Float64, Int64
+from evaluation.model import Bool, Float64, Int64, Ties
 from evaluation.ranking.kendall import kendall_tau
-from evaluation.ranking.ranks import ROUNDING, Ties, rank_values
+from evaluation.ranking.ranks import ROUNDING, rank_values
 from evaluation.report.audit import (
     ORDERS_UP_TO,
     Agreement,

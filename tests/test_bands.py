@@ -10,7 +10,7 @@ from literal import instances_of, pairs_of_images
 from scipy.ndimage import binary_erosion
 
 from evaluation.instances.bands import band_overlaps
-from evaluation.instances.boundary import runs_by_instance
+from evaluation.instances.boundary import choose_runs, runs_by_instance
 
 SQUARE = np.ones((3, 3), bool)
 
@@ -22,7 +22,7 @@ def band(mask: np.ndarray, width_px: int, border: str) -> np.ndarray:
 def overlaps_of(reference: np.ndarray, prediction: np.ndarray, pairs: list[tuple[int, int]], **rules):
     sides = [runs_by_instance(instances_of(masks, [1] * len(masks))) for masks in (reference, prediction)]
     index = np.array(pairs, int).reshape(-1, 2).T
-    found = band_overlaps(sides[0], index[0], sides[1], index[1], **rules)
+    found = band_overlaps(*map(choose_runs, sides, index), **rules)
     return list(zip(found.intersection_px.tolist(), found.union_px.tolist(), strict=True))
 
 

@@ -116,6 +116,12 @@ def test_missing_files_are_named(tmp_path):
         Challenge.load(tmp_path)
 
 
+def test_another_ranking_leaves_the_hash_alone_since_it_changes_no_score():
+    plain = Challenge.from_preset("monusac2020", name="x")
+    ranking = {"method": "median_of_ranks", "significance_level": 0.01, "seed": 7}
+    assert Challenge.from_preset("monusac2020", name="x", ranking=ranking).hash == plain.hash
+
+
 def test_the_hash_knows_every_rule_and_every_case_but_not_their_order():
     cases = read_cases(CASES)
     plain = Challenge.from_preset("monusac2020", name="x", cases=cases)

@@ -36,7 +36,6 @@ EVERY_COCO = (
 EVERY_POINT = (
     partial(curves.sensitivity_at, false_positives=2.0, per="image"),
     partial(curves.mean_sensitivity, false_positives=(0.5, 2.0), per="image"),
-    partial(curves.class_sensitivity_at, false_positives=2.0, per="image", class_id=1),
     partial(curves.class_mean_sensitivity, false_positives=(0.5, 2.0), per="image", class_id=1),
 )
 EVERYTHING = EVERY_AREA + EVERY_COCO + EVERY_POINT
@@ -119,8 +118,8 @@ def test_a_wrong_class_is_a_false_positive_and_leaves_its_nucleus_unfound():
     assert value(curves.mean_average_precision, mixed) == 1 / 2
     at_none = {"false_positives": 0.0, "per": "image"}
     assert value(curves.sensitivity_at, mixed, **at_none) == 1
-    assert value(curves.class_sensitivity_at, mixed, class_id=1, **at_none) == 0
-    assert value(curves.class_sensitivity_at, mixed, class_id=2, **at_none) == 1 / 2
+    assert value(curves.class_mean_sensitivity, mixed, class_id=1, false_positives=(0.0,), per="image") == 0
+    assert value(curves.class_mean_sensitivity, mixed, class_id=2, false_positives=(0.0,), per="image") == 1 / 2
     assert value(curves.class_mean_sensitivity, mixed, class_id=1, false_positives=(0, 1), per="image") == 1 / 2
 
 
@@ -287,9 +286,8 @@ def test_areas_and_points_are_those_of_the_literal_version(scene):
         prefix = "class_" if class_id else ""
         area = getattr(curves, f"{prefix}average_precision")(units, **named)
         area_101 = getattr(curves, f"{prefix}average_precision_101")(units, **named)
-        at = {
-            rate: getattr(curves, f"{prefix}sensitivity_at")(units, rate, "image", **named) for rate in (0.0, 0.3, 2.0)
-        }
+        sensitivity = curves.class_mean_sensitivity if class_id else curves.mean_sensitivity
+        at = {rate: sensitivity(units, (rate,), "image", **named) for rate in (0.0, 0.3, 2.0)}
         for place, (probability, right, references) in enumerate(unions(table, weights, class_id)):
             if references == 0:
                 assert area.at(place).undefined in ("no-reference", "no-instances")

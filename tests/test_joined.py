@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images
 
-from evaluation.instances.bands import band_overlaps, chosen_band_overlaps
+from evaluation.instances.bands import band_overlaps
 from evaluation.instances.boundary import choose_runs, join_runs, runs_by_instance
 from evaluation.matching import match_iou_above_many, match_iou_assignment
 from evaluation.matching.table import overlap_table
 from evaluation.metrics.joined import JoinedCases, join_cases
-from evaluation.metrics.objects import count_joined_objects
-from evaluation.metrics.overlap import count_joined_overlaps
+from evaluation.metrics.objects import count_objects
+from evaluation.metrics.overlap import count_overlaps
 from evaluation.metrics.thresholds import count_threshold_nuclei, count_threshold_pairs
 from evaluation.model import Instances
 
@@ -40,8 +40,8 @@ def sums_of(cases: JoinedCases, runs=()) -> dict[str, np.ndarray]:
     return {
         "pairs": count_threshold_pairs(cases, found, classes=3),
         "nuclei": count_threshold_nuclei(cases, classes=3),
-        **count_joined_overlaps(cases, match_iou_assignment(*sides, threshold=0.0, class_aware=False)),
-        **count_joined_objects(cases, runs),
+        **count_overlaps(cases, match_iou_assignment(*sides, threshold=0.0, class_aware=False)),
+        **count_objects(cases, runs),
     }
 
 
@@ -86,9 +86,9 @@ def test_bands_of_several_images_are_those_of_each(pairs, width_px, border):
     for sides in cases_of(pairs):
         runs = [runs_by_instance(side) for side in sides]
         index = [indices.ravel() for indices in np.indices([len(side) for side in sides])]
-        alone = band_overlaps(runs[0], index[0], runs[1], index[1], **rules)
+        alone = band_overlaps(*map(choose_runs, runs, index), **rules)
         expected += zip(alone.intersection_px.tolist(), alone.union_px.tolist(), strict=True)
         for parts, of_side, of_index in zip(chosen, runs, index, strict=True):
             parts.append(choose_runs(of_side, of_index))
-    together = chosen_band_overlaps(*map(join_runs, chosen), **rules)
+    together = band_overlaps(*map(join_runs, chosen), **rules)
     assert list(zip(together.intersection_px.tolist(), together.union_px.tolist(), strict=True)) == expected

@@ -167,7 +167,7 @@ def test_progress_goes_to_stderr_and_the_table_to_stdout(copied, capsys) -> None
     printed = capsys.readouterr()
     assert printed.err == "'broken': not ranked\n'finder': kept\n'late': scored\n'namer': kept\n'zipped': kept\n"
     assert "finder" in printed.out
-    assert "Not ranked: 'broken': [wrong-format] " in printed.out
+    assert "Not ranked: 'broken': [wrong-format] case " in printed.out
 
 
 # --- what is kept -----------------------------------------------------------------------------------------------------
@@ -315,6 +315,17 @@ def test_another_challenge_or_program_scores_all_again(
         monkeypatch.setattr(teams, "__version__", "99")
     assert again(copied) == 0
     assert counted == ["broken", "finder", "namer", "zipped"]
+
+
+def test_another_ranking_ranks_what_is_scored_already(copied: Path, counted: list[str]) -> None:
+    path = copied / "challenge/challenge.toml"
+    path.write_text(path.read_text().replace('method = "absolute"', 'method = "median_of_ranks"'))
+    before = document_of(copied / "out")
+    assert again(copied) == 0
+    assert counted == []
+    after = document_of(copied / "out")
+    assert after["challenge"] == before["challenge"]
+    assert (before["ranking"]["method"], after["ranking"]["method"]) == ("absolute", "median_of_ranks")
 
 
 def test_images_beside_the_reference_change_no_key(copied: Path, counted: list[str]) -> None:

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from evaluation.matching.table import overlap_table
 from evaluation.metrics import objects
+from evaluation.metrics.joined import join_cases
 from evaluation.model import CaseTable, Instances, Units
 
 SCORES = {"f1": objects.object_f1, "dice": objects.object_dice, "hausdorff": objects.object_hausdorff}
@@ -29,9 +30,15 @@ def masks_of(picture: str) -> np.ndarray:
     return np.array([letters == letter for letter in sorted(set(letters.flat) - {"."})]).reshape(-1, *letters.shape)
 
 
+def sums_of(reference: Instances, prediction: Instances) -> dict[str, np.ndarray]:
+    """The sums of one case."""
+    found = objects.count_objects(join_cases([(reference, prediction, overlap_table(reference, prediction))]))
+    return {name: sums[0] for name, sums in found.items()}
+
+
 def count(reference: np.ndarray, prediction: np.ndarray) -> dict[str, np.ndarray]:
     sides = [instances_of(masks, [1] * len(masks)) for masks in (reference, prediction)]
-    return {**objects.count_objects(*sides, overlap_table(*sides)), "points": np.array(0)}
+    return {**sums_of(*sides), "points": np.array(0)}
 
 
 def units_of(cases: list[dict[str, np.ndarray]], units: list[list[int]]) -> Units:
@@ -184,7 +191,7 @@ def test_distances_are_exact_in_an_image_whose_squared_distances_pass_32_bits():
         )
         for start in (0, side * side - 3)
     ]
-    sums = objects.count_objects(*corners, overlap_table(*corners))
+    sums = sums_of(*corners)
     assert sums["object_hausdorff"].tolist() == pytest.approx([3 * math.hypot(side - 1, side - 3)] * 2, rel=1e-15)
 
 
@@ -255,7 +262,7 @@ def test_nothing_is_said_of_a_unit_in_which_a_case_has_points(name):
         (4, 5), np.ones(2, np.int16), np.arange(2), none, none, none.astype(np.int32), point_yx=np.ones((2, 2))
     )
     outlined = instances_of(SOMETHING, [1])
-    sums = objects.count_objects(outlined, points, overlap_table(outlined, points))
+    sums = sums_of(outlined, points)
     cases = [count(SOMETHING, SOMETHING), {**sums, "points": np.array(1)}]
     found = SCORES[name](units_of(cases, [[0], [0, 1]]))
     assert found.at(0).value is not None

@@ -15,6 +15,7 @@ from sklearn.metrics import f1_score
 
 from evaluation.matching.table import overlap_table
 from evaluation.metrics import overlap
+from evaluation.metrics.joined import join_cases
 from evaluation.model import CaseTable, Matches, Units
 
 SCORES = {
@@ -56,7 +57,8 @@ def count(reference: np.ndarray, prediction: np.ndarray, pairs: Matches | None =
     sides = [instances_of(masks, [1] * len(masks)) for masks in (reference, prediction)]
     if pairs is None:
         pairs = greatest_iou_pairs(reference, prediction)
-    sums = overlap.count_overlaps(*sides, overlap_table(*sides), pairs)
+    found = overlap.count_overlaps(join_cases([(*sides, overlap_table(*sides))]), pairs)
+    sums = {name: of_cases[0] for name, of_cases in found.items()}
     confusion = np.array([[0, len(prediction)], [len(reference), 0]])
     return {**sums, "confusion": confusion, "cases": np.array(1), "missing": np.array(0), "points": np.array(0)}
 

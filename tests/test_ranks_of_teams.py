@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from evaluation.challenge.rules import RankingRules
-from evaluation.ranking.ranks import ROUNDING, Missing, Ties, rank_values, weighted_median
+from evaluation.model import Missing, Ties
+from evaluation.ranking.ranks import ROUNDING, rank_values, weighted_median
 
 TIES = get_args(Ties)
 NAN = math.nan

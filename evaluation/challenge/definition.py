@@ -261,11 +261,11 @@ class Challenge(Rules):
     def hash(self) -> str:
         """SHA-256 over the canonical JSON of resolved rules and cases: equal hashes, equal scoring.
 
-        Limits, audits, colours of classes and who may read the names of cases are left out; they change no number. So
-        are keys with the value that they have when they are not written, so that a new key leaves old hashes as they
-        are; such a value must never change.
+        Limits, rankings, audits, colours of classes and who may read the names of cases are left out; they change no
+        score. So are keys with the value that they have when they are not written, so that a new key leaves old hashes
+        as they are; such a value must never change.
         """
-        left_out: Any = {"limits": True, "audit": True, "submission": {"case_names"}}
+        left_out: Any = {"limits": True, "ranking": True, "audit": True, "submission": {"case_names"}}
         left_out["classes"] = {"__all__": {"colour"}}
         rules = self.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
         document = json.dumps(rules, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -11,29 +11,23 @@ from evaluation.challenge.format_rules import A_VALUE, FormatRules
 from evaluation.challenge.matching_rules import AnyMatchingRule, check_decimals
 from evaluation.findings import listed
 from evaluation.model import (
+    Aggregate,
     AggregationUnit,
     BorderRule,
     ClassPresence,
+    Family,
     IgnorePolicy,
     Measure,
+    Missing,
     OverlapRule,
     OverlapScope,
     Perturbation,
+    RankingMethod,
+    Ties,
     UndefinedRule,
 )
 
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9 _+-]*$")]
-Family = Literal[
-    "detection",
-    "classification",
-    "segmentation",
-    "panoptic",
-    "thresholds",
-    "curves",
-    "overlap",
-    "objects",
-    "counting",
-]
 
 
 class ClassRules(Rules):
@@ -227,17 +221,6 @@ class RankingColumn(Rules):
     weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
 
 
-RankingMethod = Literal[
-    "sum_of_ranks",
-    "mean_of_ranks",
-    "median_of_ranks",
-    "absolute",
-    "aggregate_then_rank",
-    "rank_then_aggregate",
-    "test_then_rank",
-]
-
-
 class RankingRules(Rules):
     """How teams are ranked. It changes no score.
 
@@ -252,11 +235,11 @@ class RankingRules(Rules):
     """
 
     method: RankingMethod
-    ties: Literal["min", "average", "dense"]
+    ties: Ties
     significance_level: Annotated[float, Field(gt=0, lt=1)]
     columns: tuple[RankingColumn, ...]
-    aggregate: Literal["mean", "median"] = "mean"
-    missing: Literal["worst", "unranked"] = "worst"
+    aggregate: Aggregate = "mean"
+    missing: Missing = "worst"
     test: Literal["friedman_nemenyi", "wilcoxon_holm"] = "friedman_nemenyi"
     ex_aequo: bool = False
     samples: Annotated[int, Field(ge=100, le=100_000)] = 1000

@@ -12,10 +12,8 @@ import numpy.typing as npt
 
 from evaluation.instances.boundary import (
     ChosenRuns,
-    RunsByInstance,
     between_neighbours,
     between_rows,
-    choose_runs,
     covered_by_all,
     crowded_entries,
     select_runs,
@@ -34,21 +32,13 @@ class BandOverlaps:
     union_px: Int64
 
 
-def band_overlaps(
-    reference: RunsByInstance,
-    reference_index: npt.NDArray[np.integer[Any]],
-    prediction: RunsByInstance,
-    prediction_index: npt.NDArray[np.integer[Any]],
-    *,
-    width_px: int,
-    border: BorderRule,
-) -> BandOverlaps:
+def band_overlaps(left: ChosenRuns, right: ChosenRuns, *, width_px: int, border: BorderRule) -> BandOverlaps:
     """Intersection and union of the inner bands of pairs of nuclei; their quotient is the boundary IoU.
 
     The band of a nucleus: its pixels with a pixel outside it that is at most ``width_px`` rows and columns away. That
     is the nucleus without what ``width_px`` erosions with the 3 x 3 square leave of it. A nucleus in which no square of
     ``2 width_px + 1`` pixels a side has room is band all over; the boundary IoU of two such is their IoU.
-    Pair t compares ``reference_index[t]`` with ``prediction_index[t]``, (T,) each, of two sides of the same image.
+    Entry t of both sides is pair t; entries may lie in several images.
 
     width_px  at least 1, else ValueError
     border    whether what lies beyond the image border is outside: ``closed`` if it is, ``open`` if not. Under
@@ -57,23 +47,18 @@ def band_overlaps(
     Cheng et al., Boundary IoU, CVPR 2021. Their program is ``closed``, and its width is 2 % of the image diagonal,
     rounded, at least 1.
 
-    >>> from evaluation.instances.boundary import runs_by_instance
+    >>> from evaluation.instances.boundary import choose_runs, runs_by_instance
     >>> from evaluation.instances.labels import instances_from_labels
     >>> labels = np.zeros((7, 9), int)
     >>> labels[1:6, 1:7] = 1
     >>> sides = [runs_by_instance(instances_from_labels(side)) for side in (labels, np.roll(labels, 1, axis=1))]
-    >>> found = band_overlaps(sides[0], np.array([0]), sides[1], np.array([0]), width_px=1, border="closed")
+    >>> chosen = [choose_runs(side, np.array([0])) for side in sides]
+    >>> found = band_overlaps(*chosen, width_px=1, border="closed")
     >>> found.intersection_px.tolist(), found.union_px.tolist()
     ([10], [26])
 
     Both bands have 18 pixels; they share five in the first row and five in the last.
     """
-    left, right = choose_runs(reference, reference_index), choose_runs(prediction, prediction_index)
-    return chosen_band_overlaps(left, right, width_px=width_px, border=border)
-
-
-def chosen_band_overlaps(left: ChosenRuns, right: ChosenRuns, *, width_px: int, border: BorderRule) -> BandOverlaps:
-    """``band_overlaps`` of runs that were chosen already, perhaps in several images: entry t of both is pair t."""
     if width_px < 1:
         raise ValueError(f"a band of {width_px} px; at least 1 is expected")
     entries = len(left.images_yx)

@@ -137,15 +137,6 @@ def mean_sensitivity(units: Units, false_positives: Sequence[float], per: Per) -
     return mean_of_points(sensitivities(units, 0, false_positives, per))
 
 
-def class_sensitivity_at(units: Units, false_positives: float, per: Per, class_id: int) -> Scores:
-    """Sensitivity for a class at a number of its false positives per image, or per mm2, in [0, 1].
-
-    Undefined without reference nuclei of the class, without probabilities, and "no-spacing" if the area of a case is
-    not known.
-    """
-    return sensitivities(units, class_id, (false_positives,), per)[0]
-
-
 def class_mean_sensitivity(units: Units, false_positives: Sequence[float], per: Per, class_id: int) -> Scores:
     """FROC score of a class: mean of its sensitivities at several numbers of false positives, in [0, 1].
 

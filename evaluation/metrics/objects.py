@@ -24,10 +24,10 @@ from scipy.spatial import cKDTree
 
 from evaluation.intervals import expand
 from evaluation.metrics.counts import without_points
-from evaluation.metrics.joined import JoinedCases, join_cases, sum_cases
+from evaluation.metrics.joined import JoinedCases, sum_cases
 from evaluation.metrics.overlap import best_rows
 from evaluation.metrics.undefined import code, ratio, scores, why_undefined
-from evaluation.model import Float64, Instances, Int32, Int64, OverlapTable, Scores, Units
+from evaluation.model import Float64, Instances, Int32, Int64, Scores, Units
 
 DISTANCES_AT_ONCE = 1 << 20  # bounds the memory
 PAIRS_AT_ONCE = 1 << 10  # with their intermediate results they stay in the cache
@@ -83,25 +83,21 @@ def object_hausdorff(units: Units) -> Scores:
     return without_points(units, scores(value, areas.min(axis=1) > 0, reason))
 
 
-def count_objects(reference: Instances, prediction: Instances, table: OverlapTable) -> dict[str, npt.NDArray[Any]]:
-    """The sums of one case; every object has a pixel, unless a side is points.
+def count_objects(cases: JoinedCases, runs: Sequence[SortedRuns] = ()) -> dict[str, npt.NDArray[Any]]:
+    """The sums of each of K cases, (K, 2); every object has a pixel, unless a side is points.
 
+    runs  of the reference of each case, then of the prediction of each, if they are sorted already
+
+    >>> from evaluation.metrics.joined import join_cases
+    >>> from evaluation.model import Instances, OverlapTable
     >>> two = Instances((1, 9), np.array([1, 1]), np.arange(2), np.array([0, 8]), np.array([4, 9]), np.array([0, 1]))
     >>> found = Instances((1, 9), np.array([1]), np.arange(1), np.array([1]), np.array([5]), np.array([0]))
     >>> table = OverlapTable(np.array([0]), np.array([0]), np.array([3]), np.array([4, 1]), np.array([4]))
-    >>> {name: sums.tolist() for name, sums in count_objects(two, found, table).items()}
-    {'object_f1': [2, 3], 'object_area': [5, 4], 'object_dice': [3.0, 3.0], 'object_hausdorff': [11.0, 4.0]}
+    >>> sums = count_objects(join_cases([(two, found, table)]))
+    >>> [sums[name].tolist() for name in ("object_f1", "object_area", "object_dice", "object_hausdorff")]
+    [[[2, 3]], [[5, 4]], [[3.0, 3.0]], [[11.0, 4.0]]]
 
     The first object is 1 px from the one that was found, with a Dice of 3/4; the second one 7 px.
-    """
-    found = count_joined_objects(join_cases([(reference, prediction, table)]))
-    return {name: sums[0] for name, sums in found.items()}
-
-
-def count_joined_objects(cases: JoinedCases, runs: Sequence[SortedRuns] = ()) -> dict[str, npt.NDArray[Any]]:
-    """The sums of each of K cases, (K, 2).
-
-    runs  of the reference of each case, then of the prediction of each, if they are sorted already
     """
     table, bounds = cases.table, (cases.reference_bound, cases.prediction_bound)
     left, right, shared = table.reference_index, table.prediction_index, table.intersection_px

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from evaluation.intervals import merge_runs, overlaps
 from evaluation.metrics.counts import hits, without_points
-from evaluation.metrics.joined import JoinedCases, join_cases, sum_cases
+from evaluation.metrics.joined import JoinedCases, sum_cases
 from evaluation.metrics.undefined import code, ratio, scores
-from evaluation.model import Bool, Instances, Int32, Int64, Matches, OverlapTable, Region, Scores, Units
+from evaluation.model import Bool, Instances, Int32, Int64, Matches, Region, Scores, Units
 
 
 def aggregated_jaccard(units: Units) -> Scores:
@@ -104,27 +104,22 @@ def merges(units: Units) -> Scores:
     return total(units, "merges")
 
 
-def count_overlaps(
-    reference: Instances, prediction: Instances, table: OverlapTable, assignment: Matches
-) -> dict[str, Int64]:
-    """The sums of one case.
+def count_overlaps(cases: JoinedCases, assignment: Matches) -> dict[str, Int64]:
+    """The sums of each of K cases, (K, ...).
 
     assignment  the pairs with the greatest total IoU, whatever their class: ``iou_assignment`` with threshold 0
 
-    >>> none = np.zeros(0, np.int32)
+    >>> from evaluation.metrics.joined import join_cases
+    >>> from evaluation.model import Instances, OverlapTable
     >>> row = Instances((1, 6), np.array([1, 1]), np.arange(2), np.array([0, 3]), np.array([3, 5]), np.array([0, 1]))
     >>> one = Instances((1, 6), np.array([1]), np.arange(1), np.array([1]), np.array([6]), np.array([0]))
     >>> table = OverlapTable(np.array([0, 1]), np.array([0, 0]), np.array([2, 2]), np.array([3, 2]), np.array([5]))
+    >>> from evaluation.model import Matches
     >>> pair = Matches(np.array([1]), np.array([0]), np.array([2]), np.array([5]))
-    >>> {name: sums.tolist() for name, sums in count_overlaps(row, one, table, pair).items()}
-    {'aji': [4, 11], 'aji_plus': [2, 8], 'dice1': [8, 10], 'dice2': [8, 15], 'splits': 0, 'merges': 1}
+    >>> found = count_overlaps(join_cases([(row, one, table)]), pair)
+    >>> {name: sums.tolist() for name, sums in found.items() if name != "dice1"}
+    {'aji': [[4, 11]], 'aji_plus': [[2, 8]], 'dice2': [[8, 15]], 'splits': [0], 'merges': [1]}
     """
-    found = count_joined_overlaps(join_cases([(reference, prediction, table)]), assignment)
-    return {name: sums[0] for name, sums in found.items()}
-
-
-def count_joined_overlaps(cases: JoinedCases, assignment: Matches) -> dict[str, Int64]:
-    """The sums of each of K cases, (K, ...), from the assignment of all."""
     table, bounds, pairs = cases.table, (cases.reference_bound, cases.prediction_bound), cases.pair_bound()
     areas = table.reference_area_px, table.prediction_area_px
     foreground = compare_foregrounds(cases)

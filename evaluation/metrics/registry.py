@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import cleandoc
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -15,23 +15,15 @@ from evaluation.metrics import classification, counting, curves, detection, obje
 from evaluation.metrics import thresholds as at_thresholds
 from evaluation.metrics.counts import without_points
 from evaluation.metrics.undefined import undefined
-from evaluation.model import Better, Float64, MetricChoice, Scores, Units
+from evaluation.model import Better, Family, Float64, MetricChoice, Scores, Units
 
 Evaluate = Callable[[Units], Scores]
 Worst = float | Literal["diagonal_px", "diagonal_um"]
 Effect = Literal["worse", "none", "either"]
-FAMILIES = (
-    "detection",
-    "classification",
-    "segmentation",
-    "panoptic",
-    "thresholds",
-    "curves",
-    "overlap",
-    "objects",
-    "counting",
-)
-SHARED_FAMILIES = frozenset({"thresholds", "overlap", "objects", "counting"})  # the same under every matching rule
+FAMILIES: tuple[Family, ...] = get_args(Family)
+SHARED_FAMILIES: frozenset[Family] = frozenset(
+    {"thresholds", "overlap", "objects", "counting"}
+)  # the same under every matching rule
 STANDARD_RANGE = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 
 
@@ -405,7 +397,7 @@ def counting_metrics(choice: MetricChoice) -> Iterable[Metric]:
         )
 
 
-MAKERS: dict[str, Callable[[MetricChoice], Iterable[Metric]]] = {
+MAKERS: dict[Family, Callable[[MetricChoice], Iterable[Metric]]] = {
     "detection": detection_metrics,
     "classification": classification_metrics,
     "segmentation": segmentation_metrics,

@@ -6,24 +6,12 @@ All methods share the last three steps (``positions_of``) and differ in the valu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.model import Bool, Float64, Int64, ScoreTable
-from evaluation.ranking.ranks import ROUNDING, Missing, Ties, rank_values, weighted_median
-
-Method = Literal[
-    "sum_of_ranks",
-    "mean_of_ranks",
-    "median_of_ranks",
-    "absolute",
-    "aggregate_then_rank",
-    "rank_then_aggregate",
-    "test_then_rank",
-]
-Aggregate = Literal["mean", "median"]
+from evaluation.model import Aggregate, Bool, Float64, Int64, Missing, RankingMethod, ScoreTable, Ties
+from evaluation.ranking.ranks import ROUNDING, rank_values, weighted_median
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +39,7 @@ class Ranking:
     left_out: Int64
 
 
-def needs_units(method: Method) -> bool:
+def needs_units(method: RankingMethod) -> bool:
     """Whether a method wants the values of units (groups), not only those of the data set."""
     return method in ("aggregate_then_rank", "rank_then_aggregate", "test_then_rank")
 
@@ -59,7 +47,7 @@ def needs_units(method: Method) -> bool:
 def rank_teams(
     table: ScoreTable,
     *,
-    method: Method,
+    method: RankingMethod,
     ties: Ties,
     missing: Missing,
     aggregate: Aggregate = "mean",
@@ -132,7 +120,7 @@ def positions_of(
     *,
     higher_is_better: Bool,
     weights: Float64,
-    method: Method,
+    method: RankingMethod,
     ties: Ties,
     missing: Missing,
     tolerance: float = ROUNDING,
@@ -159,7 +147,7 @@ class UnitValues:
     higher_is_better: Bool
 
 
-def unit_values(table: ScoreTable, *, method: Method, ties: Ties, missing: Missing) -> UnitValues:
+def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing: Missing) -> UnitValues:
     """The values of units that a method aggregates: those of the table, or the ranks in each unit.
 
     Ranks are those of rank_then_aggregate: NaN where no team has a value; and everywhere for a team that lacks a value
@@ -228,7 +216,7 @@ def rank_columns(values: Float64, *, higher_is_better: Bool, ties: Ties, missing
     return ranks
 
 
-def combine_ranks(ranks: Float64, *, method: Method, weights: Float64) -> Float64:
+def combine_ranks(ranks: Float64, *, method: RankingMethod, weights: Float64) -> Float64:
     """One number for each team, float64 (...), from its ranks in columns (..., K); NaN from NaN. Lower is better."""
     if method == "absolute":
         return ranks[..., 0].copy()

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
-from evaluation.model import Bool, Float64
-
-Ties = Literal["min", "average", "dense"]
-Missing = Literal["worst", "unranked"]
+from evaluation.model import Bool, Float64, Missing, Ties
 
 ROUNDING = 1e-9  # what may lie between two numbers that were added up in another order, and are equal
 

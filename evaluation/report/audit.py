@@ -14,7 +14,7 @@ from rich.table import Table
 
 from evaluation.findings import quote
 from evaluation.model import Float64, Int64
-from evaluation.report.leaderboard import UnrankedRow, interval, number, percent, safe, shown
+from evaluation.report.leaderboard import UnrankedRow, interval, number, percent, safe, shown, unranked_lines
 from evaluation.report.metrics_json import as_json
 
 ORDERS_UP_TO = 100  # of which Kendall's tau between all is written
@@ -361,7 +361,7 @@ def audit_lines(audit: Audit) -> list[str]:
             f"and {len(audit.swaps) - LINES_UP_TO:,} more pairs of teams that swap; audit.json has all of them."
         )
     lines += difference_lines(audit)
-    lines += [f"Not ranked: {quote(row.name)}: [{row.code}] {row.reason}" for row in audit.unranked[:20]]
+    lines += unranked_lines(audit.unranked)
     if len(audit.unranked) > 20:
         lines.append(f"and {len(audit.unranked) - 20:,} more that are not ranked; audit.json has all of them.")
     return [*lines, *audit.notes]

@@ -324,6 +324,14 @@ def leaderboard_table(board: Board) -> Table:
     return table
 
 
+def unranked_lines(rows: Sequence[UnrankedRow]) -> list[str]:
+    """Why teams have no place, a line each; the reason of a rejected submission has its codes in it."""
+    return [
+        f"Not ranked: {quote(row.name)}: " + ("" if row.reason.startswith("[") else f"[{row.code}] ") + row.reason
+        for row in rows[:20]
+    ]
+
+
 COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank"}
 
 
@@ -332,7 +340,7 @@ def leaderboard_lines(board: Board) -> list[str]:
     lines = [board.words]
     lines += [line for column in board.columns if (line := significance_line(column))]
     lines += stability_lines(board)
-    lines += [f"Not ranked: {quote(row.name)}: [{row.code}] {row.reason}" for row in board.unranked[:20]]
+    lines += unranked_lines(board.unranked)
     if len(board.unranked) > 20:
         lines.append(f"and {len(board.unranked) - 20:,} more that are not ranked; leaderboard.csv has all of them.")
     return lines
