@@ -4,7 +4,7 @@
 #   ./test.sh             everything
 #   ./test.sh -k name     only pytest, with these arguments (paths as seen from the repository)
 #
-# REQUIRE_CONTAINER=1 makes it a failure if the image cannot be tested.
+# REQUIRE_CONTAINER=1 makes it a failure if the image cannot be tested, REQUIRE_BROWSER=1 if pages cannot be.
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
@@ -34,6 +34,11 @@ echo "--- pytest"
 tests=0
 # --verbose takes back the --quiet of pyproject.toml: the closing line then names itself.
 "$python" -m pytest -n "${TEST_WORKERS:-2}" --verbose || tests=$?
+
+browser=${CHROMIUM:-/usr/bin/chromium}
+if [[ ! -x $browser ]]; then
+  echo "Pages were NOT tested in a browser: there is no $browser (REQUIRE_BROWSER=1 makes this a failure)."
+fi
 
 image=0
 tests/container/test_image.sh || image=$?

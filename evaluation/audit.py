@@ -8,8 +8,11 @@ same scores. The numbers of each run are kept, so that a second audit scores not
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -20,19 +23,21 @@ import orjson
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouAbove, IouAssignment
 from evaluation.challenge.format_rules import FORMATS
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.errors import ChallengeBroken, EvaluationError, SubmissionRejected
+from evaluation.crews import work_through
+from evaluation.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WorkersLost
 from evaluation.findings import Finding
 from evaluation.leaderboard import apply_method, compare_columns, load_ranked, select_teams, share_places
 from evaluation.metrics import metrics_of
 from evaluation.metrics.registry import class_aware_matching
 from evaluation.model import AGGREGATIONS, Float64, Int64, Perturbation, RankingMethod, ScoreTable
-from evaluation.pipeline import score_submission
+from evaluation.pipeline import score_then
 from evaluation.ranking.significance import Comparison
 from evaluation.report.audit import Audit, Difference, Dimension, audit_csv, audit_json, plural
 from evaluation.report.files import write_atomically
 from evaluation.report.leaderboard import UnrankedRow
 from evaluation.report.metrics_json import as_json
-from evaluation.summary import MEANS, UNIT_OF_MEAN
+from evaluation.storage import FETCHED
+from evaluation.summary import MEANS, UNIT_OF_MEAN, Result
 from evaluation.team_scores import TeamScores, groups_of, plan_columns, score_table, team_of_documents
 from evaluation.teams import (
     Team,
@@ -47,7 +52,7 @@ from evaluation.teams import (
     why_unranked,
 )
 from evaluation.variants import audit_positions, find_differences
-from evaluation.workers import Progress
+from evaluation.workers import Crew, Progress, Workers
 
 COMBINATIONS_UP_TO = 10_000
 DIMENSIONS = ("matching", "threshold", "unit", "overlap", "ignore", "predictions", "method")
@@ -359,41 +364,54 @@ class TeamRuns:
 
 def audit_challenge(
     challenge_folder: Path,
-    submissions: Path,
+    submissions: Path | str,
     output: Path,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
     told: Told | None = None,
+    executor: Executor | None = None,
 ) -> Audit:
     """Score all teams of a folder under all rules that are varied, and audit their ranking.
 
+    workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
     progress  is called with the number of runs that are done, and of all
     told      is called with the name of each team and what became of it
 
-    Raises WrongUsage and ChallengeBroken.
+    Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
     challenge, rules = load_ranked(challenge_folder)
     plan = plan_audit(challenge, rules)
     teams, findings = find_teams(submissions, output=output)
     key = challenge_key(challenge_folder, challenge)
-    scored: list[TeamRuns] = []
-    unranked: list[Unranked] = []
-    for done, team in enumerate(teams):
+    done = dict.fromkeys((team.name for team in teams), 0)
+    counting = threading.Lock()  # teams are in threads of their own; progress never goes back
 
-        def advance(run: int, before: int = done * len(plan.runs)) -> None:
+    def advance(name: str, runs: int) -> None:
+        with counting:
+            done[name] = max(done[name], runs)  # a team may be scored once more, by itself
             if progress:
-                progress(before + run, len(teams) * len(plan.runs))
+                progress(sum(done.values()), len(teams) * len(plan.runs))
 
-        found, is_kept = score_runs(plan, challenge_folder, key, team, output / KEPT / team.name, workers, advance)
-        if isinstance(found, Unranked):
-            unranked.append(found)
-        else:
-            scored.append(found)
+    def work(team: Team, workers: Workers) -> tuple[TeamRuns | Unranked, bool]:
+        folder = output / KEPT / team.name
+        try:
+            return score_runs(plan, challenge_folder, key, team, folder, workers, partial(advance, team.name))
+        except SubmissionRejected as error:  # by its names or sizes, before it was fetched
+            return why_unranked(team.name, error), False
+
+    found: dict[int, TeamRuns | Unranked] = {}
+    for place, (of_team, is_kept) in work_through(
+        teams, work, challenge=challenge, folder=challenge_folder, workers=workers, executor=executor
+    ):
+        found[place] = of_team
+        name = teams[place].name
+        advance(name, len(plan.runs))
         if told:
-            told(team.name, "not ranked" if isinstance(found, Unranked) else "kept" if is_kept else "scored")
-    if progress:
-        progress(len(teams) * len(plan.runs), len(teams) * len(plan.runs))
+            told(name, "not ranked" if isinstance(of_team, Unranked) else "kept" if is_kept else "scored")
+    ordered = [found[place] for place in range(len(teams))]
+    scored = [of_team for of_team in ordered if isinstance(of_team, TeamRuns)]
+    unranked = [of_team for of_team in ordered if isinstance(of_team, Unranked)]
     notes = [f"{finding.where}: {finding.got}." for finding in findings]
     return audit_runs(plan, scored, unranked, notes)
 
@@ -404,12 +422,13 @@ def score_runs(
     of_challenge: str,
     team: Team,
     folder: Path,
-    workers: int | None,
+    workers: Workers,
     advance: Callable[[int], None],
 ) -> tuple[TeamRuns | Unranked, bool]:
     """All runs of a team, and whether nothing had to be scored. A rejected submission is looked at once."""
     scores, is_kept = [], True
-    with staged(team) as path:
+    below = folder.parents[1] / FETCHED if isinstance(workers, Crew) else None
+    with staged(team, plan.challenge.limits, below) as path:
         files = submission_key(of_challenge, plan.challenge, path)
         for place, run in enumerate(plan.runs):
             advance(place)
@@ -427,19 +446,25 @@ def score_runs(
 
 
 def score_run(
-    plan: Plan, run: Run, challenge_folder: Path, name: str, path: Path, workers: int | None
+    plan: Plan, run: Run, challenge_folder: Path, name: str, path: Path, workers: Workers
 ) -> tuple[TeamScores | Unranked, bool]:
-    """One submission under the rules of one run, and whether this can be kept. Raises ChallengeBroken."""
+    """One submission under the rules of one run, and whether this can be kept. Raises ChallengeBroken, WorkersLost."""
+    finish = partial(scores_in, name=name, paths=plan.all_paths)
     try:
-        result = score_submission(
-            challenge_folder, path, workers=workers, challenge=run.challenge, perturbation=run.predictions
+        scores = score_then(
+            finish, challenge_folder, path, workers=workers, challenge=run.challenge, perturbation=run.predictions
         )
-    except ChallengeBroken:
+    except (ChallengeBroken, WorkersLost):
         raise
     except EvaluationError as error:
         return why_unranked(name, error), isinstance(error, SubmissionRejected)  # others may be gone the next time
-    columns = plan_columns(run.challenge, as_columns(plan.all_paths))
-    return team_of_documents(name, run.challenge, columns, result.metrics, result.details), True
+    return scores, True
+
+
+def scores_in(result: Result, *, name: str, paths: Sequence[str]) -> TeamScores:
+    """The numbers at some paths of a result."""
+    columns = plan_columns(result.challenge, as_columns(paths))
+    return team_of_documents(name, result.challenge, columns, result.metrics, result.details)
 
 
 def as_columns(paths: Sequence[str]) -> list[RankingColumn]:

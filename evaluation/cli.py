@@ -30,6 +30,15 @@ PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
 OWN_GROUND_TRUTH = Path(__file__).resolve().parent.parent / "ground_truth"
 
 FolderPath = click.Path(path_type=Path)
+
+
+def place(text: str) -> Path | str:
+    """A local path, or an address of storage (fsspec), which is fetched when it is read."""
+    return text if "://" in text else Path(text)
+
+
+BoardReport = click.option("--report", is_flag=True, help="Write leaderboard.html as well, to be opened in a browser.")
+Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that works on the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
 
 
@@ -40,30 +49,57 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option("--challenge", type=FolderPath, help="Folder with challenge.toml, cases.csv and the reference.")
-@click.option("--submission", type=FolderPath, help="Folder or ZIP of the submission. [default: /input]")
+@click.option("--challenge", type=place, help="Folder with challenge.toml, cases.csv and the reference.")
+@click.option("--submission", type=place, help="Folder or ZIP of the submission. [default: /input]")
 @click.option("--output", type=FolderPath, help="Folder for metrics.json and details. [default: /output]")
+@click.option("--report", is_flag=True, help="Write report.html as well, a page to look at; it shows the reference.")
+@click.option("--images", type=FolderPath, help="Folder with the images, for --report. [default: images/]")
+@Cluster
 @Workers
-def score(challenge: Path | None, submission: Path | None, output: Path | None, workers: int | None) -> None:
-    """Score a submission: writes metrics.json, details.json and objects.csv.
+def score(
+    challenge: Path | str | None,
+    submission: Path | str | None,
+    output: Path | None,
+    report: bool,
+    images: Path | None,
+    workers: int | None,
+    cluster: str | None,
+) -> None:
+    """Score a submission: writes metrics.json, details.json and objects.csv; with --report a page to look at.
 
     Without arguments the platform's paths are used: /input, /output, and the ground truth that was uploaded, else
     the one of the image.
     """
+    from evaluation.cluster import connect
     from evaluation.pipeline import score_submission
 
-    challenge = challenge_folder(challenge) if challenge else platform_ground_truth()
+    if images is not None and not report:
+        raise WrongUsage(Finding("missing-option", "--report", "not given, but --images is", "both", "Add --report."))
+    if report:
+        check_report()
+    challenge = challenge_folder(challenge, cluster, output) if challenge else platform_ground_truth()
     submission = submission or existing(PLATFORM_INPUT, "--submission")
+    submission = local(submission, cluster, output, challenge=challenge)
     output = output or existing(PLATFORM_OUTPUT, "--output")
     output_folder(output)
-    with progress_bar("Scoring") as progress:
-        result = score_submission(challenge, submission, workers=workers, progress=progress)
+    if images is not None:
+        from evaluation.challenge import Challenge
+        from evaluation.report_command import check_images
+
+        check_images(Challenge.load(challenge), challenge, images)
+    with connect(cluster) as executor, progress_bar("Scoring") as progress:
+        result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)
     if has_earlier_results(challenge):
         from evaluation.leaderboard import rank_result
 
         result = rank_result(challenge, result)
     with writing_to(output):
         result.write(output)
+    if report:
+        from evaluation.report_command import Sources, report_result
+
+        with progress_bar("Drawing") as progress, writing_to(output):
+            report_result(output, Sources(challenge, submission, images), workers=workers, progress=progress)
     if sys.stdout.isatty():
         from evaluation.report.tables import score_table
 
@@ -76,20 +112,22 @@ def score(challenge: Path | None, submission: Path | None, output: Path | None, 
         ranks = result.metrics.get("leaderboard")
         if ranks and ranks["position"] is not None:
             click.echo(f"Place {ranks['position']:g} of {ranks['submissions']} among the results of the challenge")
-        click.echo(f"Written to {output}: metrics.json, details.json, objects.csv")
+        click.echo(f"Written to {output}: metrics.json, details.json, objects.csv{', report.html' if report else ''}")
 
 
 @cli.command()
-@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
-@click.option("--submission", type=FolderPath, required=True, help="Folder or ZIP of the submission.")
+@click.option("--challenge", type=place, required=True, help="Folder with challenge.toml and cases.csv.")
+@click.option("--submission", type=place, required=True, help="Folder or ZIP of the submission.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @Workers
-def validate(challenge: Path, submission: Path, as_json: bool, workers: int | None) -> None:
+def validate(challenge: Path | str, submission: Path | str, as_json: bool, workers: int | None) -> None:
     """Check a submission without the reference: everything that would be rejected, in one pass."""
     from evaluation.pipeline import check_submission
 
+    challenge = challenge_folder(challenge)
+    submission = local(submission, challenge=challenge)
     with progress_bar("Checking") as progress:
-        rules, findings = check_submission(challenge_folder(challenge), submission, workers=workers, progress=progress)
+        rules, findings = check_submission(challenge, submission, workers=workers, progress=progress)
     errors = [finding for finding in findings if finding.severity == "error"]
     if as_json:
         document = {"valid": not errors, "findings": [finding_document(finding) for finding in sorted(set(findings))]}
@@ -102,37 +140,59 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
 
 
 @cli.command()
-@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml, cases.csv, reference.")
-@click.option("--submissions", type=FolderPath, required=True, help="Folder with a folder, ZIP or CSV for each team.")
+@click.option("--challenge", type=place, required=True, help="Folder with challenge.toml, cases.csv, reference.")
+@click.option("--submissions", type=place, required=True, help="Folder with a folder, ZIP or CSV for each team.")
 @click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard, and results that are kept.")
+@BoardReport
+@Cluster
 @Workers
-def leaderboard(challenge: Path, submissions: Path, output: Path, workers: int | None) -> None:
-    """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table.
+def leaderboard(
+    challenge: Path | str,
+    submissions: Path | str,
+    output: Path,
+    workers: int | None,
+    cluster: str | None,
+    report: bool,
+) -> None:
+    """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table; with --report leaderboard.html.
 
     Results are kept in OUTPUT/results: a second call scores what is new or has changed, an interrupted one goes on.
     A team whose submission is rejected stays in the table, with the reason.
     """
+    from evaluation.cluster import connect
     from evaluation.leaderboard import score_and_rank
 
     output_folder(output)
-    with progress_bar("Scoring teams") as progress, writing_to(output):
+    if report:
+        check_report()
+    with connect(cluster) as executor, progress_bar("Scoring teams") as progress, writing_to(output):
         board = score_and_rank(
-            challenge_folder(challenge),
+            challenge_folder(challenge, cluster, output),
             submissions,
             output,
             workers=workers,
             progress=progress,
             told=None if progress else tell_team,
+            executor=executor,
         )
-    show_board(board, output)
+    show_board(board, output, report=report)
 
 
 @cli.command()
-@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml, cases.csv, reference.")
-@click.option("--submissions", type=FolderPath, required=True, help="Folder with a folder, ZIP or CSV for each team.")
+@click.option("--challenge", type=place, required=True, help="Folder with challenge.toml, cases.csv, reference.")
+@click.option("--submissions", type=place, required=True, help="Folder with a folder, ZIP or CSV for each team.")
 @click.option("--output", type=FolderPath, required=True, help="Folder for the audit, and scores that are kept.")
+@click.option("--report", is_flag=True, help="Write audit.html as well, to be opened in a browser.")
+@Cluster
 @Workers
-def audit(challenge: Path, submissions: Path, output: Path, workers: int | None) -> None:
+def audit(
+    challenge: Path | str,
+    submissions: Path | str,
+    output: Path,
+    workers: int | None,
+    cluster: str | None,
+    report: bool,
+) -> None:
     """Can the first place be defended? Rank all teams under other rules: audit.json, audit.csv and tables.
 
     Varied are the matching rule, its threshold, the unit of averages, how the reference is drawn, what is ignored,
@@ -140,31 +200,41 @@ def audit(challenge: Path, submissions: Path, output: Path, workers: int | None)
     OUTPUT/scores: a second call scores what is new or has changed, an interrupted one goes on.
     """
     from evaluation.audit import audit_challenge, write_audit
+    from evaluation.cluster import connect
     from evaluation.report.audit import audit_lines, effect_table, team_table
 
     output_folder(output)
-    with progress_bar("Scoring teams") as progress, writing_to(output):
+    if report:
+        check_report()
+    with connect(cluster) as executor, progress_bar("Scoring teams") as progress, writing_to(output):
         found = audit_challenge(
-            challenge_folder(challenge),
+            challenge_folder(challenge, cluster, output),
             submissions,
             output,
             workers=workers,
             progress=progress,
             told=None if progress else tell_team,
+            executor=executor,
         )
         write_audit(output, found)
+        if report:
+            from evaluation.report.audit import audit_document
+            from evaluation.report.pages.audit import audit_page
+            from evaluation.report_command import write_page
+
+            write_page(audit_page(audit_document(found)), output / "audit.html")
     for line in found.answer:
         click.echo(line)
     show(team_table(found))
     show(effect_table(found))
     for line in audit_lines(found):
         click.echo(line)
-    click.echo(f"Written to {output}: audit.json, audit.csv")
+    click.echo(f"Written to {output}: audit.json, audit.csv{', audit.html' if report else ''}")
 
 
 @cli.command()
-@click.option("--challenge", type=FolderPath, help="Folder with challenge.toml and cases.csv; needed for --results.")
-@click.option("--results", type=FolderPath, help="Folder with metrics.json (and details.json) of every team.")
+@click.option("--challenge", type=place, help="Folder with challenge.toml and cases.csv; needed for --results.")
+@click.option("--results", type=place, help="Folder with metrics.json (and details.json) of every team.")
 @click.option("--scores", type=FolderPath, help="CSV with the columns team, case, group, metric, value.")
 @click.option("--column", "columns", multiple=True, metavar="METRIC:DIRECTION[:WEIGHT]",
               help="A column to rank by, ascending or descending; for --scores without a challenge.")  # fmt: skip
@@ -172,27 +242,87 @@ def audit(challenge: Path, submissions: Path, output: Path, workers: int | None)
 @click.option("--unit", type=click.Choice(["group", "case"]), default="group", show_default=True,
               help="What means of --scores are taken over, and what is tested and drawn.")  # fmt: skip
 @click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard.")
+@BoardReport
 def rank(
-    challenge: Path | None,
-    results: Path | None,
+    challenge: Path | str | None,
+    results: Path | str | None,
     scores: Path | None,
     columns: tuple[str, ...],
     settings: tuple[str, ...],
     unit: Literal["group", "case"],
     output: Path,
+    report: bool,
 ) -> None:
     """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
     from evaluation.rank_command import rank_given
 
     output_folder(output)
+    if report:
+        check_report()
     folder = challenge_folder(challenge) if challenge else None
-    board = rank_given(folder, results=results, scores=scores, columns=columns, settings=settings, unit=unit)
-    show_board(board, output)
+    found = local(results) if results else None
+    board = rank_given(folder, results=found, scores=scores, columns=columns, settings=settings, unit=unit)
+    show_board(board, output, report=report)
 
 
 @cli.command()
-@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
-def phase(challenge: Path) -> None:
+@click.option("--results", type=FolderPath, required=True,
+              help="Folder with metrics.json, leaderboard.json, audit.json or sensitivity.json.")  # fmt: skip
+@click.option("--output", type=FolderPath, help="HTML file to write. [default: a summary on the terminal]")
+@click.option("--challenge", type=place, help="Folder of the challenge, for pictures and the cost of each error.")
+@click.option("--submission", type=place, help="Folder or ZIP of the submission that was scored, for the same.")
+@click.option("--images", type=FolderPath, help="Folder with the images of the cases. [default: images/]")
+@click.option("--overlays", type=FolderPath, help="Folder for overlays of all cases: PNG, and GeoJSON for QuPath.")
+@click.option("--public", is_flag=True, help="Only what metrics.json tells: nothing of single cases or patients.")
+@Workers
+def report(
+    results: Path,
+    output: Path | None,
+    challenge: Path | str | None,
+    submission: Path | str | None,
+    images: Path | None,
+    overlays: Path | None,
+    public: bool,
+    workers: int | None,
+) -> None:
+    """Make a page of results, one HTML file that opens anywhere: of a submission, a leaderboard, an audit or a study.
+
+    With --challenge and --submission the page of a submission shows its worst nuclei and cases, and what each kind of
+    error costs. Without --output a summary is printed.
+    """
+    from evaluation.report_command import Sources, page_of_results, write_page
+
+    given = {"--submission": submission, "--challenge": challenge, "--images": images, "--overlays": overlays}
+    named = [option for option, path in given.items() if path is not None]
+    for option in ("--challenge", "--submission"):
+        if named and given[option] is None:
+            got = f"not given, but {named[0]} is"
+            raise WrongUsage(Finding("missing-option", option, got, "--challenge and --submission", f"Add {option}."))
+    sources = None
+    if challenge is not None and submission is not None:
+        challenge = challenge_folder(challenge)
+        sources = Sources(challenge, local(submission, challenge=challenge), images, overlays)
+    if output is not None:
+        check_report()
+    with progress_bar("Drawing") as progress, writing_to(overlays or results):
+        page = page_of_results(results, sources=sources, public=public, workers=workers, progress=progress)
+    if output is not None:
+        with writing_to(output):
+            write_page(page, output)
+        click.echo(f"Written to {output}")
+        return
+    from rich.console import Console
+
+    from evaluation.report.pages.terminal import page_renderables
+
+    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    for part in page_renderables(page):
+        console.print(part)
+
+
+@cli.command()
+@click.option("--challenge", type=place, required=True, help="Folder with challenge.toml and cases.csv.")
+def phase(challenge: Path | str) -> None:
     """Print the settings of the platform's phase that belong to [ranking], as JSON, and what they mean."""
     from evaluation.leaderboard import load_ranked
     from evaluation.phase import phase_settings
@@ -202,10 +332,10 @@ def phase(challenge: Path) -> None:
 
 
 @cli.command()
-@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml, cases.csv, reference.")
+@click.option("--challenge", type=place, required=True, help="Folder with challenge.toml, cases.csv, reference.")
 @click.option("--output", type=FolderPath, required=True, help="Folder for label maps and the report.")
 @Workers
-def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
+def rasterise(challenge: Path | str, output: Path, workers: int | None) -> None:
     """Turn the reference into label maps and tell what happened to overlapping, vanished and broken outlines."""
     from evaluation.pipeline import rasterise_reference
     from evaluation.report.rasterisation import write_rasterisation
@@ -229,6 +359,45 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
 
 
 @cli.command()
+@click.option("--challenge", type=place, required=True, help="Folder with challenge.toml, cases.csv, reference.")
+@click.option("--output", type=FolderPath, help="Folder for sensitivity.json and sensitivity.csv.")
+@click.option("--report", is_flag=True, help="Write sensitivity.html as well, to be opened in a browser.")
+@Workers
+def sensitivity(challenge: Path | str, output: Path | None, workers: int | None, report: bool) -> None:
+    """What does a pixel cost? Compare the reference with itself, a pixel or two larger, smaller, lower, or coarser.
+
+    Tells how to match nuclei of this size and how to score their outlines, before anybody takes part: medians of IoU,
+    Dice, Hausdorff distance and surface Dice by class and size, and the share of nuclei that each matching rule loses.
+    """
+    from evaluation.report.sensitivity import sensitivity_document, sensitivity_lines
+    from evaluation.sensitivity import study_sensitivity, write_sensitivity
+
+    if report and output is None:
+        expected = "a folder for the page"
+        raise WrongUsage(Finding("missing-option", "--output", "not given", expected, "Add --output DIR."))
+    if output:
+        output_folder(output)
+    if report:
+        check_report()
+    with progress_bar("Comparing") as progress:
+        found = study_sensitivity(challenge_folder(challenge), workers=workers, progress=progress)
+    document = sensitivity_document(found)
+    if output:
+        with writing_to(output):
+            write_sensitivity(output, found)
+            if report:
+                from evaluation.report.pages.sensitivity import sensitivity_page
+                from evaluation.report_command import write_page
+
+                write_page(sensitivity_page(document), output / "sensitivity.html")
+    for line in sensitivity_lines(document):
+        click.echo(line)
+    if output:
+        page = ", sensitivity.html" if report else ""
+        click.echo(f"Written to {output}: sensitivity.json, sensitivity.csv{page}")
+
+
+@cli.command()
 @click.option("--preset", required=True, help="Name of a published challenge; see 'evaluation presets'.")
 @click.option("--name", help="Name of the new challenge. [default: the folder's]")
 @click.argument("folder", type=FolderPath)
@@ -246,9 +415,9 @@ def init(preset: str, name: str | None, folder: Path) -> None:
 
 
 @cli.command()
-@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+@click.option("--challenge", type=place, required=True, help="Folder with challenge.toml and cases.csv.")
 @click.option("--output", type=FolderPath, required=True, help="New folder for what participants get.")
-def kit(challenge: Path, output: Path) -> None:
+def kit(challenge: Path | str, output: Path) -> None:
     """Write what participants get: the rules, the cases, an example submission that validates, and a guide."""
     from evaluation.kit import write_kit
 
@@ -266,7 +435,7 @@ def kit(challenge: Path, output: Path) -> None:
 @click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
 @click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not tell it.")
 @click.option("--spacing", type=float, help="Size of a pixel in um, for files in mm or um.")
-@click.option("--challenge", type=FolderPath, help="Take all rules from here; SOURCE is a submission, or 'reference'.")
+@click.option("--challenge", type=place, help="Take all rules from here; SOURCE is a submission, or 'reference'.")
 @click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
               help="Where whole coordinates lie in what is written.", show_default=True)  # fmt: skip
 @click.option("--overlap", type=click.Choice(["last", "first", "smallest", "class_order"]),
@@ -281,7 +450,7 @@ def convert(
     classes: str | None,
     size: str | None,
     spacing: float | None,
-    challenge: Path | None,
+    challenge: Path | str | None,
     origin: OriginRule,
     overlap: OverlapRule | None,
     trust_pickle: bool,
@@ -363,11 +532,17 @@ def explain(code: str | None) -> None:
 
 @cli.command()
 @click.option("--output", type=FolderPath, help="Folder to keep the made challenge and the results in.")
+@click.option("--report", is_flag=True, help="Write pages as well: leaderboard.html, results/<team>/report.html.")
 @Workers
-def demo(output: Path | None, workers: int | None) -> None:
+def demo(output: Path | None, report: bool, workers: int | None) -> None:
     """Make a challenge with three teams, score them, and see why one number is not enough."""
     from evaluation.demo import run_demo
 
+    if report:
+        if output is None:
+            fix = "Add --output DIR."
+            raise WrongUsage(Finding("missing-option", "--output", "not given", "a folder that pages are kept in", fix))
+        check_report()
     with progress_bar("Scoring three teams") as progress:
         outcome = run_demo(output_folder(output) if output else None, workers=workers, progress=progress)
     from evaluation.report.leaderboard import leaderboard_table
@@ -381,6 +556,12 @@ def demo(output: Path | None, workers: int | None) -> None:
     click.echo()
     for line in outcome.closing_lines():
         click.echo(line)
+    if report and outcome.folder is not None:
+        from evaluation.report_command import report_demo
+
+        with progress_bar("Drawing") as progress, writing_to(outcome.folder):
+            written = report_demo(outcome.folder, outcome.board, workers=workers, progress=progress)
+        click.echo(f"Pages to open in a browser: {', '.join(written)}")
 
 
 # --- paths of the platform ------------------------------------------------------------------------------------------
@@ -416,7 +597,29 @@ def writing_to(folder: Path) -> Iterator[None]:
         raise WrongUsage(Finding("cannot-write", quote(folder, 120), got, "a folder to write to", fix)) from None
 
 
-def challenge_folder(path: Path) -> Path:
+def local(
+    path: Path | str, cluster: str | None = None, output: Path | None = None, *, challenge: Path | None = None
+) -> Path:
+    """A path, or what lies at an address until the command ends: with a cluster below the output, which it can see.
+
+    challenge   whose limits hold; None: what is fetched is the organisers' own, whatever its size
+    """
+    if isinstance(path, Path):
+        return path
+    from evaluation.challenge import Challenge, LimitRules
+    from evaluation.storage import FETCHED, fetched
+
+    own = LimitRules(bytes_per_file=sys.maxsize, files_per_submission=sys.maxsize)
+    limits = own if challenge is None else Challenge.load(challenge).limits
+    below = output / FETCHED if cluster and output else None
+    return click.get_current_context().with_resource(fetched(path, limits, below=below))
+
+
+def challenge_folder(path: Path | str, cluster: str | None = None, output: Path | None = None) -> Path:
+    try:
+        path = local(path, cluster, output)
+    except SubmissionRejected as error:  # for the names of its files
+        raise ChallengeBroken(*error.findings) from None
     if not path.is_dir():
         raise WrongUsage(Finding("no-challenge", quote(path, 120), "no such folder", "the folder of a challenge"))
     return path
@@ -457,18 +660,30 @@ def show(table: Table) -> None:
     Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(table)
 
 
-def show_board(board: Board, output: Path) -> None:
+def check_report() -> None:
+    """Tell before anything is scored that no report can be written."""
+    from evaluation.report.pages.html import require_extra
+
+    require_extra()
+
+
+def show_board(board: Board, output: Path, *, report: bool) -> None:
     """Write a leaderboard and print it."""
     from evaluation.leaderboard import write_board
-    from evaluation.report.leaderboard import leaderboard_lines, leaderboard_table
+    from evaluation.report.leaderboard import leaderboard_document, leaderboard_lines, leaderboard_table
 
     with writing_to(output):
         write_board(output, board)
+        if report:
+            from evaluation.report.pages.leaderboard import leaderboard_page
+            from evaluation.report_command import write_page
+
+            write_page(leaderboard_page(leaderboard_document(board)), output / "leaderboard.html")
     show(leaderboard_table(board))
     click.echo()
     for line in [*leaderboard_lines(board), *board.findings]:
         click.echo(line)
-    click.echo(f"Written to {output}: leaderboard.json, leaderboard.csv")
+    click.echo(f"Written to {output}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
 
 
 def tell_team(name: str, outcome: str) -> None:

@@ -71,3 +71,7 @@ class ChallengeBroken(EvaluationError):
 
 class WorkerDied(EvaluationError):
     """A worker process ended without an answer (killed, out of memory). No result is written."""
+
+
+class WorkersLost(EvaluationError):
+    """An executor or a cluster cannot go on. Results that are complete are kept."""

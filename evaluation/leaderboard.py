@@ -7,11 +7,12 @@ a CSV file; and of the result of one submission beside earlier ones (``rank_resu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -19,8 +20,9 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
 from evaluation.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.findings import Finding, listed, quote, render_findings
-from evaluation.model import Bool, Float64, ScoreTable
+from evaluation.model import Bool, Float64, RankingMethod, ScoreTable
 from evaluation.pipeline import check_columns
+from evaluation.ranking.kendall import kendall_tau
 from evaluation.ranking.methods import (
     Ranking,
     needs_units,
@@ -32,10 +34,13 @@ from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_
 from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values, rank_each
 from evaluation.report.files import write_atomically
 from evaluation.report.leaderboard import (
+    PAIRS_UP_TO,
+    VALUES_UP_TO,
     Board,
     BoardColumn,
     BoardStability,
     ColumnTest,
+    MethodPlaces,
     TeamRow,
     UnrankedRow,
     leaderboard_csv,
@@ -76,14 +81,20 @@ def load_ranked(folder: Path) -> tuple[Challenge, RankingRules]:
 
 def score_and_rank(
     challenge_folder: Path,
-    submissions: Path,
+    submissions: Path | str,
     output: Path,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
     told: Told | None = None,
+    executor: Executor | None = None,
 ) -> Board:
-    """Score all teams of a folder, as far as it is not done, and rank them. Raises WrongUsage, ChallengeBroken."""
+    """Score all teams of a folder, as far as it is not done, and rank them.
+
+    executor  works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
+
+    Raises WrongUsage, ChallengeBroken and WorkersLost.
+    """
     challenge, rules = load_ranked(challenge_folder)
     columns = plan_columns(challenge, rules.columns)
     found = score_teams(
@@ -95,6 +106,7 @@ def score_and_rank(
         workers=workers,
         progress=progress,
         told=told,
+        executor=executor,
     )
     return board_of_challenge(challenge, rules, found.scores, found.unranked, found.findings)
 
@@ -111,7 +123,7 @@ def rank_scores(found: ScoresInFile, rules: RankingRules, challenge: Challenge |
     """Rank the teams of a CSV file. Raises WrongUsage."""
     title = f"{challenge.name}: leaderboard" if challenge else "Leaderboard"
     return build_board(
-        found.table,
+        replace(found.table, units=public_names(challenge, found.table.units, found.unit_name)),
         rules,
         title=title,
         identity=identity_of(challenge),
@@ -174,11 +186,8 @@ def board_of_challenge(
         fix = "Score all of them with the same image; docs/leaderboards.md tells how."
         findings = [*findings, Finding("several-versions", "results", got, expected, fix)]
     unit_name = "groups" if any(case.name != case.group for case in challenge.cases) else "cases"
-    units = groups_of(challenge)
-    if challenge.submission.case_names == "hidden":  # a leaderboard is made to be published
-        units = tuple(f"{unit_name[:-1]} {place}" for place in range(1, len(units) + 1))
     return build_board(
-        score_table(scores, rules.columns, units),
+        score_table(scores, rules.columns, public_names(challenge, groups_of(challenge), unit_name)),
         rules,
         title=f"{challenge.name}: leaderboard",
         identity=identity_of(challenge),
@@ -187,6 +196,13 @@ def board_of_challenge(
         unit_name=unit_name,
         findings=findings,
     )
+
+
+def public_names(challenge: Challenge | None, units: tuple[str, ...], unit_name: str) -> tuple[str, ...]:
+    """The names of units as a leaderboard, which is made to be published, may tell them: numbers if they are hidden."""
+    if challenge is None or challenge.submission.case_names != "hidden":
+        return units
+    return tuple(f"{unit_name.removesuffix('s')} {place}" for place in range(1, len(units) + 1))
 
 
 def identity_of(challenge: Challenge | None) -> dict[str, str]:
@@ -220,12 +236,14 @@ def build_board(
     kept = select_teams(table, is_ranked)
     tests = compare_columns(kept, rules)
     rows: tuple[TeamRow, ...] = ()
+    methods: tuple[MethodPlaces, ...] = ()
     stability = BoardStability(0, rules.seed, "no-teams")
     if kept.teams:
         plain = apply_method(kept, rules)
         drawn = draw_samples(kept, rules, plain)
         rows = team_rows(kept, rules, share_places(kept, rules, tests) if rules.ex_aequo else plain, drawn)
         stability = stability_of(drawn, rules, table.units)
+        methods = places_by_methods(kept, rules, tests, [row.name for row in rows])
     without = [
         UnrankedRow(name, "no-value", full.why[name], optional(values))
         for name, values, ranked in zip(table.teams, table.overall, is_ranked, strict=True)
@@ -253,6 +271,8 @@ def build_board(
         unit_name=unit_name,
         stability=stability,
         findings=tuple(render_findings(findings)),
+        unit_names=table.units if rows and rows[0].by_unit else (),
+        methods=methods,
     )
 
 
@@ -307,6 +327,44 @@ def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Compari
     shared = replace(table, overall=places, higher_is_better=np.zeros(len(table.columns), np.bool_), by_unit=None)
     method = "mean_of_ranks" if needs_units(rules.method) else rules.method
     return rank_teams(shared, method=method, ties=rules.ties, missing=rules.missing)
+
+
+def places_by_methods(
+    table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None], order: Sequence[str]
+) -> tuple[MethodPlaces, ...]:
+    """The places of the teams, in this order, under every method that their values allow; none for many teams.
+
+    All other rules stay as they are. "absolute" is for one column only.
+    """
+    if len(order) > PAIRS_UP_TO:
+        return ()
+    at = [table.teams.index(name) for name in order]
+    found: dict[str, Float64] = {}
+    for method in get_args(RankingMethod):
+        if (table.by_unit is not None or not needs_units(method)) and (method != "absolute" or len(table.columns) == 1):
+            changed = rules.model_copy(update={"method": method})
+            ranking = share_places(table, changed, tests) if rules.ex_aequo else apply_method(table, changed)
+            found[method] = ranking.position[at]
+    places = np.stack(list(found.values()))
+    return tuple(
+        MethodPlaces(method, optional(of), optional(kendall_tau(of, places))) for method, of in found.items()
+    )
+
+
+def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
+    """The places of the teams by the values of each unit alone, float64 (T, G).
+
+    In a unit there is one value in a column, so that methods that go by many units are the mean of ranks there.
+    """
+    assert table.by_unit is not None
+    return positions_of(
+        np.moveaxis(table.by_unit, -1, 0),
+        higher_is_better=table.higher_is_better,
+        weights=table.weights,
+        method=rules.method,
+        ties=rules.ties,
+        missing=rules.missing,
+    ).T
 
 
 def draw_samples(table: ScoreTable, rules: RankingRules, plain: Ranking) -> Stability:
@@ -366,6 +424,8 @@ def team_rows(table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: S
         for team in members:
             equal[team] = tuple(table.teams[other] for other in members if other != team)
     has_samples = drawn.reason is None
+    by_unit = table.by_unit if table.by_unit is not None and table.by_unit.size <= VALUES_UP_TO else None
+    places = places_in_units(table, rules) if by_unit is not None else None
     return tuple(
         TeamRow(
             name=table.teams[team],
@@ -383,6 +443,8 @@ def team_rows(table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: S
                 for place, share in zip(drawn.ranks, drawn.frequency[team], strict=True)
                 if share > 0
             ),
+            by_unit=() if by_unit is None else tuple(optional(values) for values in by_unit[team]),
+            unit_places=() if places is None else optional(places[team]),
         )
         for team in order
     )

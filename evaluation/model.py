@@ -8,7 +8,7 @@ crosses the end of a row. Instances are tables of runs, so that two nuclei may l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -36,6 +36,7 @@ ClassPresence = Literal["either", "reference"]
 Perturbation = Literal["none", "eroded", "dilated", "shifted"]  # of predictions, by a pixel
 
 AGGREGATIONS = ("pooled", "group_mean", "case_mean")
+RUNS_SUMMED_AT_ONCE = 1 << 18
 STRATUM_MEAN = "stratum_mean"  # beside them if cases.csv names strata
 
 
@@ -148,19 +149,34 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LabelRuns:
+    """A plane of whole numbers as runs of equal values; where there is no run, it is 0.
+
+    shape_yx      (H, W) px
+    start, stop   int64 (R,), half-open intervals of the row-major flat index, ascending, disjoint, each in one row
+    value         integer (R,), not 0
+    """
+
+    shape_yx: tuple[int, int]
+    start: Int64
+    stop: Int64
+    value: npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LabelImage:
     """One decoded label image: every positive value is one instance.
 
-    labels     integer (H, W), 0 background
+    labels     of the pixels, none of them negative
     class_id   the class of all its instances (one file per class), 0 if ``class_map`` tells it
-    class_map  integer (H, W) with the class id (1…C) of every pixel, 0 not given, or None
+    class_map  the class id (1…C) of every pixel, 0 not given, below 0 for ignore classes, or None
     source     name of the file, for messages; goes before the ids in the object table when a case has several files
     class_of_instance  int16 (N,), the class id of each label in ascending order of the labels, or None
     """
 
-    labels: npt.NDArray[np.integer[Any]]
+    labels: LabelRuns
     class_id: int = 0
-    class_map: npt.NDArray[np.integer[Any]] | None = None
+    class_map: LabelRuns | None = None
     source: str = ""
     class_of_instance: Int16 | None = None
 
@@ -209,6 +225,15 @@ class Instances:
     def __len__(self) -> int:
         return len(self.class_id)
 
+    def part(self, runs: slice) -> Instances:
+        """All instances, with some of the runs."""
+        return replace(
+            self,
+            run_start=self.run_start[runs],
+            run_stop=self.run_stop[runs],
+            run_instance=self.run_instance[runs],
+        )
+
     def areas_px(self) -> Int64:
         """Number of pixels of each instance, int64 (N,). Summed as integers, so exact."""
         totals = np.zeros(len(self) + 1, np.int64)
@@ -250,12 +275,14 @@ class Instances:
     def coordinate_sums_twice_yx(self) -> tuple[Int64, Int64]:
         """Twice the sums of rows and of columns of the pixels of each instance, int64 (2, N), and its area, (N,)."""
         width = self.shape_yx[1]
-        length = self.run_stop - self.run_start
-        row = self.run_start // width
-        column_twice = 2 * (self.run_start - row * width) + length - 1
         sums_twice = np.zeros((2, len(self)), np.int64)
-        np.add.at(sums_twice[0], self.run_instance, 2 * row * length)
-        np.add.at(sums_twice[1], self.run_instance, column_twice * length)
+        for first in range(0, len(self.run_start), RUNS_SUMMED_AT_ONCE):
+            runs = slice(first, first + RUNS_SUMMED_AT_ONCE)
+            start, length = self.run_start[runs], self.run_stop[runs] - self.run_start[runs]
+            row = start // width
+            column_twice = 2 * (start - row * width) + length - 1
+            np.add.at(sums_twice[0], self.run_instance[runs], 2 * row * length)
+            np.add.at(sums_twice[1], self.run_instance[runs], column_twice * length)
         return sums_twice, self.areas_px()
 
 

@@ -5,16 +5,18 @@ files -> outlines or label images -> instances -> overlap table -> matches -> co
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge import Challenge, RuleFault, is_safe_name
+from evaluation.crews import ExecutorCrew
 from evaluation.errors import ChallengeBroken, InputFault, SubmissionRejected
 from evaluation.findings import Finding, did_you_mean, quote
 from evaluation.formats.bounded_json import read_json
@@ -51,7 +53,9 @@ from evaluation.reading import (
 )
 from evaluation.submission import CaseFile, SubmissionFiles, collection_findings, find_case_files, open_submission
 from evaluation.summary import Result, aggregations_of, summarise
-from evaluation.workers import Progress, batches, memory_needs, plan_workers, run_tasks
+from evaluation.workers import Plan, Progress, Workers, batches, memory_needs, plan_workers, run_tasks
+
+Finished = TypeVar("Finished")
 
 # --- from files -----------------------------------------------------------------------------------------------------
 
@@ -64,19 +68,87 @@ def score_submission(
     progress: Progress | None = None,
     challenge: Challenge | None = None,
     perturbation: Perturbation = "none",
+    executor: Executor | None = None,
 ) -> Result:
     """Score a submission (a folder or a ZIP) against the reference of a challenge folder.
 
     challenge     other rules for the same cases and files than those of challenge.toml
     perturbation  of the predictions, after they are read
+    executor      works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
 
     Raises SubmissionRejected or ChallengeBroken with all that is wrong; nothing is scored then. ``workers`` None
     chooses from the processors, the memory and the size of the challenge; it never changes the result.
     """
-    folder = Path(challenge_folder)
+    crew = workers if executor is None else ExecutorCrew(executor, workers)
+    return summarise(*count_submission(challenge_folder, submission, crew, progress, challenge, perturbation).counted)
+
+
+def score_then(
+    finish: Callable[[Result], Finished],
+    challenge_folder: Path | str,
+    submission: Path | str,
+    *,
+    workers: Workers = None,
+    challenge: Challenge | None = None,
+    perturbation: Perturbation = "none",
+) -> Finished:
+    """What is made of the result. A crew does that too: small cases are counted in the time that it takes."""
+    found = count_submission(challenge_folder, submission, workers, None, challenge, perturbation)
+    task = (finish, *found.counted)
+    return next(run_tasks(finish_submission, [task], found.plan, None)) if found.plan.crew else finish_submission(*task)
+
+
+def finish_submission(
+    finish: Callable[[Result], Finished],
+    challenge: Challenge,
+    results: Sequence[CaseResult],
+    findings: Sequence[Finding],
+) -> Finished:
+    return finish(summarise(challenge, results, findings))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedSubmission:
+    """All cases of a submission, with the rules and the findings, and how they were worked on."""
+
+    counted: tuple[Challenge, list[CaseResult], list[Finding]]
+    plan: Plan
+
+
+def count_submission(
+    challenge_folder: Path | str,
+    submission: Path | str,
+    workers: Workers,
+    progress: Progress | None,
+    challenge: Challenge | None,
+    perturbation: Perturbation,
+) -> CountedSubmission:
+    """Everything that comes before the scores. Raises SubmissionRejected, ChallengeBroken."""
+    folder = Path(challenge_folder).absolute()  # workers may be elsewhere
     challenge = Challenge.load(folder) if challenge is None else challenge
     check_columns(challenge)
     received = receive_submission(challenge, Path(submission))
+    planned = plan_cases(challenge, folder, received, workers, progress)
+    tasks = [(challenge, folder, received.files, part, perturbation) for part in planned.parts]
+    outcomes = [outcome for part in run_tasks(score_cases, tasks, planned.plan, progress) for outcome in part]
+    raise_faults(challenge, received, outcomes)
+    results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    warnings = [finding for outcome in outcomes for finding in outcome.warnings]
+    return CountedSubmission((challenge, results, [*received.findings, *warnings]), planned.plan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedCases:
+    """All cases of a challenge in parts for the workers; each part is worked on at a time."""
+
+    parts: list[list[CaseInput]]
+    plan: Plan
+
+
+def plan_cases(
+    challenge: Challenge, folder: Path, received: ReceivedSubmission, workers: Workers, progress: Progress | None
+) -> PlannedCases:
+    """What belongs to each case, and how the cases are worked on. Raises SubmissionRejected, ChallengeBroken."""
     if received.has_errors:
         raise rejection(challenge, all_findings(challenge, received, workers, progress))
     try:
@@ -91,9 +163,11 @@ def score_submission(
         challenge, challenge.cases, folder=folder, shared=shared, files=received.files, contents=received.contents
     )
     plan = plan_workers(workers, challenge.cases, needs)
-    parts = batches(inputs, needs, plan.workers)
-    tasks = [(challenge, folder, received.files, part, perturbation) for part in parts]
-    outcomes = [outcome for part in run_tasks(score_cases, tasks, plan, progress) for outcome in part]
+    return PlannedCases(batches(inputs, needs, plan.workers), plan)
+
+
+def raise_faults(challenge: Challenge, received: ReceivedSubmission, outcomes: Sequence[CaseOutcome]) -> None:
+    """Raise ChallengeBroken or SubmissionRejected if any case is at fault, with all that is wrong."""
     reference_faults = [f for outcome in outcomes for f in outcome.reference_faults]
     if reference_faults:
         raise ChallengeBroken(*reference_faults)
@@ -102,9 +176,6 @@ def score_submission(
         raise rejection(challenge, [*prediction_faults, *received.findings])
     if lost := everything_outside([outcome.placed for outcome in outcomes]):
         raise rejection(challenge, [*lost, *received.findings])
-    results = [outcome.result for outcome in outcomes if outcome.result is not None]
-    warnings = [finding for outcome in outcomes for finding in outcome.warnings]
-    return summarise(challenge, results, [*received.findings, *warnings])
 
 
 def rejection(challenge: Challenge, findings: Iterable[Finding]) -> SubmissionRejected:
@@ -179,39 +250,51 @@ def score_cases(
     perturbation: Perturbation = "none",
 ) -> list[CaseOutcome]:
     """Read, match and measure some cases. Faults come back as data, so that one pass finds all of them."""
-    matched: list[MatchedCase] = []
-    warnings: list[tuple[Finding, ...]] = []
-    placed: list[tuple[int, int]] = []
-    faulty: list[CaseOutcome] = []
-    for given in inputs:
-        try:
-            reference = read_reference(challenge, folder, given.case, given.reference)
-        except InputFault as fault:
-            faulty.append(CaseOutcome(reference_faults=fault.findings))
-            continue
-        prediction: ReadPrediction | None = None
-        try:
-            if given.prediction is not None:
-                prediction = read_prediction(challenge, files, given.case, given.prediction)
-        except InputFault as fault:
-            faulty.append(CaseOutcome(prediction_faults=fault.findings))
-            continue
-        instances = perturb_instances(prediction.instances, perturbation) if prediction else None
-        counts = prediction.class_counts if prediction else None
-        try:
-            matched.append(match_case(challenge, given.case, reference, instances, counts))
-        except InputFault as fault:
-            faulty.append(CaseOutcome(prediction_faults=fault.findings))
-            continue
-        warnings.append((*reference.findings, *(prediction.findings if prediction else ())))
-        placed.append((prediction.nuclei, prediction.outside) if prediction else (0, 0))
+    outcomes = [read_and_match(challenge, folder, files, given, perturbation) for given in inputs]
+    faulty = [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)]
     if faulty:
         return faulty
-    results = measure_cases(challenge, matched)
+    found = [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
+    results = measure_cases(challenge, [read.matched for read in found])
     return [
-        CaseOutcome(result, warnings=told, placed=numbers)
-        for result, told, numbers in zip(results, warnings, placed, strict=True)
+        CaseOutcome(result, warnings=read.warnings, placed=read.placed)
+        for result, read in zip(results, found, strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadCase:
+    """A case that is read and matched. ``prediction`` is what was read, before an ignore region acts on it."""
+
+    matched: MatchedCase
+    prediction: Instances | None
+    warnings: tuple[Finding, ...]
+    placed: tuple[int, int]
+
+
+def read_and_match(
+    challenge: Challenge,
+    folder: Path,
+    files: SubmissionFiles,
+    given: CaseInput,
+    perturbation: Perturbation = "none",
+) -> ReadCase | CaseOutcome:
+    """Read and match one case, or say what is at fault."""
+    try:
+        reference = read_reference(challenge, folder, given.case, given.reference)
+    except InputFault as fault:
+        return CaseOutcome(reference_faults=fault.findings)
+    prediction: ReadPrediction | None = None
+    try:
+        if given.prediction is not None:
+            prediction = read_prediction(challenge, files, given.case, given.prediction)
+        instances = perturb_instances(prediction.instances, perturbation) if prediction else None
+        counts = prediction.class_counts if prediction else None
+        matched = match_case(challenge, given.case, reference, instances, counts)
+    except InputFault as fault:
+        return CaseOutcome(prediction_faults=fault.findings)
+    warnings = (*reference.findings, *(prediction.findings if prediction else ()))
+    return ReadCase(matched, instances, warnings, (prediction.nuclei, prediction.outside) if prediction else (0, 0))
 
 
 def check_submission(
@@ -228,7 +311,7 @@ def check_submission(
 
 
 def all_findings(
-    challenge: Challenge, received: ReceivedSubmission, workers: int | None, progress: Progress | None
+    challenge: Challenge, received: ReceivedSubmission, workers: Workers, progress: Progress | None
 ) -> tuple[Finding, ...]:
     """Findings of the layout and of everything that could be assigned to a case."""
     tasks = [

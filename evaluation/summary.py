@@ -78,13 +78,24 @@ class Result:
             node = node[key]
         return None if node is None else float(node)
 
+    def texts(self) -> dict[str, str]:
+        """The contents of the files by their names, in the order in which they are written."""
+        return {
+            "details.json": as_json(self.details),
+            "objects.csv": self.objects,
+            "metrics.json": as_json(self.metrics),
+        }
+
     def write(self, folder: Path | str) -> None:
         """Write details.json, objects.csv and, last, metrics.json: where it is, all are."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "details.json", as_json(self.details))
-        write_atomically(folder / "objects.csv", self.objects)
-        write_atomically(folder / "metrics.json", as_json(self.metrics))
+        write_texts(Path(folder), self.texts())
+
+
+def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files into a folder in order, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        write_atomically(folder / name, text)
 
 
 def summarise(challenge: Challenge, cases: Iterable[CaseResult], findings: Sequence[Finding] = ()) -> Result:

@@ -21,7 +21,7 @@ from evaluation.challenge import Challenge, LimitRules
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.errors import ChallengeBroken, InputFault
 from evaluation.findings import Finding, quote
-from evaluation.formats.bounded_json import check_depth, find_brackets, read_json, read_text, resting_collector
+from evaluation.formats.bounded_json import check_depth, deepest_of, read_json, read_text, resting_collector
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import (
     STRATUM_MEAN,
@@ -247,7 +247,7 @@ def read_details(path: Path, *, where: str) -> dict[str, Any]:
 
 def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, Any]:
     data = read_text(stream, where, limits)
-    check_depth(max((int(depth.max()) for _, depth in find_brackets(data)), default=0), where, limits)
+    check_depth(deepest_of(data), where, limits)
     try:
         with resting_collector():
             document = orjson.loads(data)

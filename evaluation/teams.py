@@ -12,26 +12,37 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal
 
 import orjson
 
-from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
-from evaluation.errors import ChallengeBroken, EvaluationError, InputFault, SubmissionRejected, WrongUsage
+from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRules, is_safe_name
+from evaluation.crews import work_through
+from evaluation.errors import (
+    ChallengeBroken,
+    EvaluationError,
+    InputFault,
+    SubmissionRejected,
+    WorkersLost,
+    WrongUsage,
+)
 from evaluation.findings import Finding, listed, quote, render_summary
-from evaluation.pipeline import score_submission
+from evaluation.pipeline import score_then
 from evaluation.reading import reference_files
 from evaluation.report.files import write_atomically
 from evaluation.report.metrics_json import as_json
+from evaluation.storage import FETCHED, entries_at, fetched, is_address
 from evaluation.submission import open_submission
 from evaluation.submission.names import is_litter
 from evaluation.submission.redact import redact_findings
+from evaluation.summary import Result, write_texts
 from evaluation.team_scores import PlannedColumn, TeamScores, read_details, read_metrics, team_of_documents
 from evaluation.version import __version__
-from evaluation.workers import Progress, names_of
+from evaluation.workers import Progress, Workers, names_of
 
 KEY_FILE = "key.json"
 RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
@@ -46,10 +57,10 @@ Told = Callable[[str, Outcome], None]
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """A team and its submission: a folder, a ZIP, or a CSV file of all cases."""
+    """A team and its submission, a folder, a ZIP, or a CSV file of all cases; ``path`` may be an address of storage."""
 
     name: str
-    path: Path
+    path: Path | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +84,25 @@ class ScoredTeams:
 # --- which teams there are --------------------------------------------------------------------------------------------
 
 
-def find_teams(folder: Path, *, output: Path | None = None) -> tuple[list[Team], list[Finding]]:
+def find_teams(folder: Path | str, *, output: Path | None = None) -> tuple[list[Team], list[Finding]]:
     """The teams of a folder in ascending order of their names, and findings about files that are no submission.
 
     Every sub-folder is a team, and every ZIP and CSV file; its name is that of the folder, or of the file without its
     suffix. Hidden files, litter and ``output`` do not count. Raises WrongUsage: no-submission, no-teams, invalid-team,
     duplicate-team.
     """
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError as error:
-        got = "no such folder" if isinstance(error, FileNotFoundError) else (error.strerror or "not readable").lower()
-        expected = "a folder with the submission of every team"
-        raise WrongUsage(Finding("no-submission", quote(folder, 200), got, expected)) from None
-    teams, unused = [], []
-    for path in entries:
-        if path.name.startswith(".") or is_litter(path.name) or (output and path.resolve() == output.resolve()):
-            continue
-        if path.is_dir():
-            teams.append(Team(path.name, path))
-        elif path.suffix.casefold() in SUFFIXES:
-            teams.append(Team(path.stem, path))
+    teams, unused, sources = [], [], []
+    for name, path, is_folder in entries_of(folder, output):
+        suffix = PurePosixPath(name).suffix
+        if is_folder:
+            teams.append(Team(name, path))
+        elif suffix.casefold() in SUFFIXES:
+            teams.append(Team(name.removesuffix(suffix), path))
         else:
-            unused.append(path.name)
-    check_names([(team.name, team.path.name) for team in teams])
+            unused.append(name)
+            continue
+        sources.append((teams[-1].name, name))
+    check_names(sources)
     if not teams:
         fix = "Name the folder that holds the submissions, not one of them."
         expected = "a folder or a ZIP file for each team"
@@ -105,6 +111,23 @@ def find_teams(folder: Path, *, output: Path | None = None) -> tuple[list[Team],
     expected = "a folder, a ZIP or a CSV file for each team"
     findings = [Finding("unused-file", quote(name), "not used", expected, fix) for name in unused]
     return sorted(teams, key=lambda team: team.name), findings
+
+
+def entries_of(folder: Path | str, output: Path | None) -> list[tuple[str, Path | str, bool]]:
+    """The name, the place and the kind (whether it is a folder) of everything that may be a submission."""
+    found: list[tuple[str, Path | str, bool]]
+    if is_address(folder):
+        found = [(entry.name, entry.address, entry.is_folder) for entry in entries_at(str(folder))]
+    else:
+        try:
+            paths = sorted(Path(folder).iterdir())
+        except OSError as error:
+            got = (error.strerror or "not readable").lower()
+            got = "no such folder" if isinstance(error, FileNotFoundError) else got
+            expected = "a folder with the submission of every team"
+            raise WrongUsage(Finding("no-submission", quote(folder, 200), got, expected)) from None
+        found = [(p.name, p, p.is_dir()) for p in paths if not (output and p.resolve() == output.resolve())]
+    return [entry for entry in found if not entry[0].startswith(".") and not is_litter(entry[0])]
 
 
 def check_names(teams: Iterable[tuple[str, str]]) -> None:
@@ -142,47 +165,60 @@ def score_teams(
     challenge_folder: Path,
     challenge: Challenge,
     columns: list[PlannedColumn],
-    submissions: Path,
+    submissions: Path | str,
     output: Path,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
     told: Told | None = None,
+    executor: Executor | None = None,
 ) -> ScoredTeams:
     """Score every team of a folder into ``output/results/<team>``, those that are there already excepted.
 
+    workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
     progress  is called with the number of teams that are done, and of all
     told      is called with the name of each team and what became of it
 
-    A team never stops the others: what is wrong with its submission comes back with its name. Raises WrongUsage and
-    ChallengeBroken.
+    A team never stops the others: what is wrong with its submission comes back with its name. Raises WrongUsage,
+    ChallengeBroken and WorkersLost.
     """
     teams, findings = find_teams(submissions, output=output)
     of_challenge = challenge_key(challenge_folder, challenge)
-    scores: list[TeamScores] = []
-    unranked: list[Unranked] = []
-    for done, team in enumerate(teams):
-        if progress:
-            progress(done, len(teams))
+
+    below = output / FETCHED if executor else None
+
+    def work(team: Team, workers: Workers) -> tuple[TeamScores | Unranked, Outcome]:
         folder = output / "results" / team.name
-        with staged(team) as path:
-            key = submission_key(of_challenge, challenge, path)
-            is_kept = holds_result(folder, key)
-            unranked_team = (
-                rejection_in(read_key(folder), team.name)
-                if is_kept
-                else score_team(challenge_folder, team.name, path, folder, key, workers)
-            )
-        if unranked_team:
-            unranked.append(unranked_team)
-        else:
-            scores.append(read_team(folder, team.name, challenge, columns))
-        outcome: Outcome = "not ranked" if unranked_team else "kept" if is_kept else "scored"
-        if told:
-            told(team.name, outcome)
+        try:
+            with staged(team, challenge.limits, below) as path:
+                key = submission_key(of_challenge, challenge, path)
+                is_kept = holds_result(folder, key)
+                unranked = (
+                    rejection_in(read_key(folder), team.name)
+                    if is_kept
+                    else score_team(challenge_folder, challenge, team.name, path, folder, key, workers)
+                )
+        except SubmissionRejected as error:  # by its names or sizes, before it was fetched
+            return why_unranked(team.name, error), "not ranked"
+        if unranked:
+            return unranked, "not ranked"
+        return read_team(folder, team.name, challenge, columns), "kept" if is_kept else "scored"
+
+    found: dict[int, TeamScores | Unranked] = {}
     if progress:
-        progress(len(teams), len(teams))
-    return ScoredTeams(tuple(scores), tuple(unranked), tuple(findings))
+        progress(0, len(teams))
+    for place, (of_team, outcome) in work_through(
+        teams, work, challenge=challenge, folder=challenge_folder, workers=workers, executor=executor
+    ):
+        found[place] = of_team
+        if progress:
+            progress(len(found), len(teams))
+        if told:
+            told(teams[place].name, outcome)
+    ordered = [found[place] for place in range(len(teams))]
+    scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
+    unranked = tuple(of_team for of_team in ordered if isinstance(of_team, Unranked))
+    return ScoredTeams(scores, unranked, tuple(findings))
 
 
 def read_team(folder: Path, name: str, challenge: Challenge, columns: list[PlannedColumn]) -> TeamScores:
@@ -195,13 +231,13 @@ def read_team(folder: Path, name: str, challenge: Challenge, columns: list[Plann
 
 
 def score_team(
-    challenge_folder: Path, name: str, path: Path, folder: Path, key: str, workers: int | None
+    challenge_folder: Path, challenge: Challenge, name: str, path: Path, folder: Path, key: str, workers: Workers
 ) -> Unranked | None:
-    """Score one submission and keep the result, or why there is none. Raises ChallengeBroken."""
+    """Score one submission and keep the result, or why there is none. Raises ChallengeBroken, WorkersLost."""
     forget(folder)
     try:
-        result = score_submission(challenge_folder, path, workers=workers)
-    except ChallengeBroken:
+        texts = score_then(Result.texts, challenge_folder, path, workers=workers, challenge=challenge)
+    except (ChallengeBroken, WorkersLost):
         raise
     except EvaluationError as error:
         unranked = why_unranked(name, error)
@@ -209,7 +245,7 @@ def score_team(
         folder.mkdir(parents=True, exist_ok=True)
         write_key(folder, {"key": key if lasts else "", "code": unranked.code, "reason": unranked.reason})
         return unranked
-    result.write(folder)
+    write_texts(folder, texts)
     write_key(folder, {"key": key, "files": {name: file_hash(folder / name) for name in RESULT_FILES}})
     return None
 
@@ -223,14 +259,17 @@ def why_unranked(name: str, error: EvaluationError) -> Unranked:
 
 
 @contextmanager
-def staged(team: Team) -> Iterator[Path]:
-    """Where a submission is read: a CSV file lies in a folder of its own, under the name that the platform gives it."""
-    if team.path.is_dir() or team.path.suffix.casefold() != ".csv":
-        yield team.path
-        return
-    with tempfile.TemporaryDirectory(prefix="evaluation-") as temporary:
-        shutil.copyfile(team.path, Path(temporary) / "predictions.csv")
-        yield Path(temporary)
+def staged(team: Team, limits: LimitRules, below: Path | None = None) -> Iterator[Path]:
+    """Where a submission is read: a CSV file lies in a folder of its own, under the name that the platform gives it.
+
+    below   a folder that all workers share, for what comes from storage
+    """
+    with fetched(team.path, limits, below=below) as path, ExitStack() as stack:
+        if not path.is_dir() and path.suffix.casefold() == ".csv":
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-")))
+            shutil.copyfile(path, folder / "predictions.csv")
+            path = folder
+        yield path
 
 
 # --- what is kept -----------------------------------------------------------------------------------------------------
@@ -343,9 +382,14 @@ def rejection_in(content: dict[str, Any], name: str) -> Unranked | None:
 
 
 def forget(folder: Path) -> None:
-    """Remove a result that is not valid any more, its key first; other files in the folder stay."""
+    """Remove a result that is not valid any more, its key first, and what a killed call left half written.
+
+    Other files in the folder stay.
+    """
     for name in (KEY_FILE, *RESULT_FILES):
         (folder / name).unlink(missing_ok=True)
+        for unfinished in folder.glob(f".{name}.????????"):
+            unfinished.unlink()
 
 
 # --- results that are there -------------------------------------------------------------------------------------------

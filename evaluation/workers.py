@@ -9,6 +9,8 @@ What a case needs is estimated from its size and from its files, by constants th
 
 An estimate may be wrong. So a case that may not fit is worked on in a process of its own, whose end the main process
 survives to tell; and where a worker is lost, one worker alone goes on. Results never depend on any of this.
+
+That is one submission by itself. Workers that many submissions share are a ``Crew`` (crews.py).
 """
 
 from __future__ import annotations
@@ -17,9 +19,13 @@ import os
 import resource
 import signal
 import sys
+import threading
+import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import BrokenExecutor, Executor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,7 +43,8 @@ Outcome = TypeVar("Outcome")
 Item = TypeVar("Item")
 
 BYTES_PER_PIXEL = 16
-BYTES_PER_TEXT_BYTE = 10
+BYTES_PER_TEXT_BYTE = 10  # and of a compressed label image, for its runs
+ROWS_AT_ONCE = 2048  # of a TIFF of labels; its tiles are seldom higher
 GZIP_RATIO = 12  # of annotations as text
 CASE_BYTES = 32_000_000
 WORKER_BYTES = 100_000_000
@@ -45,6 +52,7 @@ MAIN_BYTES = 256_000_000  # kept for the main process, which collects the result
 CASES_AT_ONCE = 8  # that a worker takes at a time
 BYTES_AT_ONCE = 256_000_000  # that the cases which a worker takes at a time may need together, if they are several
 POOL_FROM_PX = 20_000_000  # fewer pixels are scored sooner than worker processes have started
+PARENT_SECONDS = 2  # after which a worker notices that the main process is gone
 UNLIMITED = sys.maxsize
 
 
@@ -92,6 +100,9 @@ def side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
     (2000000, 16200000)
     """
     if FORMATS[rules.format].dense:
+        if rules.files.endswith((".tif", ".tiff")) and rules.class_channel is None:  # decoded in bands
+            rows = min(case.height, ROWS_AT_ONCE)
+            return BYTES_PER_PIXEL * rows * case.width + BYTES_PER_TEXT_BYTE * file_bytes
         return BYTES_PER_PIXEL * case.height * case.width + file_bytes
     return BYTES_PER_TEXT_BYTE * file_bytes
 
@@ -230,6 +241,7 @@ class Plan:
     may_shrink      whether one worker alone goes on if one of several is lost
     case_bytes      what the largest case needs, by our estimate
     left_bytes      what all processes can still take together
+    crew            who works in the place of processes of its own; ``workers`` then is the number of parts to make
     """
 
     workers: int
@@ -237,10 +249,28 @@ class Plan:
     may_shrink: bool
     case_bytes: int = 0
     left_bytes: int = UNLIMITED
+    crew: Crew | None = None
+
+
+class Crew(ABC):
+    """Workers that several submissions share."""
+
+    @abstractmethod
+    def plan(self, cases: Sequence[Case], needs: Sequence[int]) -> Plan:
+        """How the cases of one submission are worked on."""
+
+    @abstractmethod
+    def outcomes(
+        self, function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
+    ) -> Iterator[Outcome]:
+        """Apply a function to all tasks; outcomes in the order of the tasks. Raises WorkerDied."""
+
+
+Workers = int | Crew | None  # who works: so many processes, a crew, or as many as there is room for
 
 
 def plan_workers(
-    asked: int | None,
+    asked: Workers,
     cases: Sequence[Case],
     needs: Sequence[int],
     memory: MemoryLeft | None = None,
@@ -252,16 +282,26 @@ def plan_workers(
     memory       None: what is left now
     processors   None: those this process may use (affinity, limits of containers)
     """
+    if isinstance(asked, Crew):
+        return asked.plan(cases, needs)
     memory = memory_left() if memory is None else memory
     largest = max(needs, default=0)
-    pixels = sum(case.height * case.width for case in cases)
+    pixels = pixels_of(cases)
     workers = asked or 1
     if asked is None and len(cases) > 1 and pixels >= POOL_FROM_PX:
-        at_once = min(max(largest, BYTES_AT_ONCE), sum(needs))
-        fitting = (memory.together - MAIN_BYTES) // (WORKER_BYTES + at_once)
+        fitting = (memory.together - MAIN_BYTES) // (WORKER_BYTES + bytes_at_once(needs))
         workers = max(1, min(processors or usable_processors(), fitting))
     fits_easily = 2 * largest <= min(memory.together, memory.each)
     return Plan(workers, workers == 1 and fits_easily, asked is None, largest, memory.together)
+
+
+def pixels_of(cases: Sequence[Case]) -> int:
+    return sum(case.height * case.width for case in cases)
+
+
+def bytes_at_once(needs: Sequence[int]) -> int:
+    """Memory that the cases which a worker takes at a time may need together."""
+    return min(max(BYTES_AT_ONCE, *needs, 0), sum(needs))
 
 
 def usable_processors() -> int:
@@ -320,7 +360,10 @@ def run_tasks(
 def outcomes_of(
     function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int, plan: Plan
 ) -> Iterator[Outcome]:
-    """Outcomes in order, from the main process or from a pool."""
+    """Outcomes in order, from a crew, the main process or a pool."""
+    if plan.crew is not None:
+        yield from plan.crew.outcomes(function, tasks, plan)
+        return
     if workers > 1 or not plan.is_in_process:
         yield from in_pool(function, tasks, workers, plan)
         return
@@ -336,8 +379,21 @@ def in_pool(
     function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int, plan: Plan
 ) -> Iterator[Outcome]:
     """Outcomes in order, from worker processes, which are gone when this ends, however it ends."""
+    try:
+        with worker_processes(workers, plan) as pool:
+            waiting = deque(pool.submit(function, *task) for task in tasks)
+            while waiting:
+                yield waiting.popleft().result()
+    except BrokenExecutor as error:
+        raise WorkerDied(lost_worker(workers, plan)) from error
+    except MemoryError as error:
+        raise out_of_memory(f"one of {workers} workers" if workers > 1 else "the only worker", plan) from error
+
+
+@contextmanager
+def worker_processes(workers: int, plan: Plan) -> Iterator[Executor]:
+    """A pool of worker processes. They end with their work done, or, after any exception, at once."""
     from joblib.externals.loky import ProcessPoolExecutor, process_executor
-    from joblib.externals.loky.process_executor import BrokenProcessPool
 
     process_executor.kill_process_tree = kill_worker
     if memory_left().each < CASE_BYTES:  # no room for the threads of a pool, which would never end
@@ -346,19 +402,13 @@ def in_pool(
     threads = str(max(1, usable_processors() // workers))
     pool = ProcessPoolExecutor(
         workers,
-        initializer=stand_in_front,
+        initializer=begin_worker,
         env={"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
     )
     finished = False
     try:
-        waiting = deque(pool.submit(function, *task) for task in tasks)
-        while waiting:
-            yield waiting.popleft().result()
+        yield pool
         finished = True
-    except BrokenProcessPool as error:
-        raise WorkerDied(lost_worker(workers, plan)) from error
-    except MemoryError as error:
-        raise out_of_memory(f"one of {workers} workers" if workers > 1 else "the only worker", plan) from error
     finally:
         if not finished:
             for process in list((pool._processes or {}).values()):
@@ -394,10 +444,22 @@ def start_trackers() -> None:
         os.close(nowhere)
 
 
-def stand_in_front() -> None:
-    """Where memory runs out, the kernel shall end this process, not the main one, which has to tell about it."""
+def begin_worker() -> None:
+    """Where memory runs out, the kernel shall end this process, not the main one, which has to tell about it.
+
+    And where the main process is killed, this one shall not wait for tasks for ever.
+    """
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
+    with suppress(RuntimeError):  # no memory for a thread
+        threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def end_with(parent: int) -> None:
+    """End this process soon after its parent."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    os._exit(1)
 
 
 def lost_worker(workers: int, plan: Plan) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from browser import browser, chromium  # noqa: F401, fixtures
 from hypothesis import settings
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

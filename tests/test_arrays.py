@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from label_pictures import picture
 
 from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import FormatRules, LimitRules
@@ -88,7 +89,7 @@ def test_cases_are_found_by_their_index_and_named_by_their_name() -> None:
     assert (len(collection.cases), collection.unknown, collection.findings) == (3, {}, ())
     for index, name in enumerate("abc"):
         image = image_of(collection.cases[name])
-        np.testing.assert_array_equal(image.labels, array[index, ..., 0])
+        np.testing.assert_array_equal(picture(image.labels), array[index, ..., 0])
     with pytest.raises(KeyError):
         collection.cases["d"]
 
@@ -111,8 +112,10 @@ def test_any_array_gives_its_planes_in_every_order_of_its_axes(array: Any) -> No
         cases = conic(ordered).cases
         for index, name in enumerate("abc"):
             image = image_of(cases[name])
-            np.testing.assert_array_equal(image.labels, array[index, ..., 0])
-            np.testing.assert_array_equal(image.class_map, np.array([0, 1, 0, 0, 2])[array[index, ..., 1].astype(int)])
+            np.testing.assert_array_equal(picture(image.labels), array[index, ..., 0])
+            np.testing.assert_array_equal(
+                picture(image.class_map), np.array([0, 1, 0, 0, 2])[array[index, ..., 1].astype(int)]
+            )
 
 
 def test_ids_alone_are_enough_where_the_class_is_known() -> None:
@@ -152,7 +155,7 @@ def test_faults_are_those_of_a_case() -> None:
     array[1, 0, 3] = [-1, 0]
     array[2, 0, 0] = [1, 3]
     cases = conic(array).cases
-    assert image_of(cases["a"]).labels.any()
+    assert picture(image_of(cases["a"]).labels).any()
     (line,) = refusals(lambda: cases["b"])
     assert line.startswith("[negative-label] 'all.npy', case 'b': 1 of 35 pixels is below 0 (lowest -1, first at row 0")
     (line,) = refusals(lambda: cases["c"])
@@ -188,7 +191,7 @@ def test_memory_is_that_of_one_case() -> None:
     stream = npy(np.ones((100, 256, 256, 2), np.int32))
     tracemalloc.start()
     collection = read_conic_array_collection(stream, request("conic_array", CONIC, limit=10**8), cases)
-    pixels = sum(int(image_of(collection.cases[name]).labels.sum()) for name in collection.cases)
+    pixels = sum(int(picture(image_of(collection.cases[name]).labels).sum()) for name in collection.cases)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert pixels == 100 * 256 * 256
@@ -225,7 +228,7 @@ def test_each_channel_of_a_class_is_a_label_image() -> None:
     assert [part.source for part in parts if isinstance(part, LabelImage)] == ["channel 0", "channel 2"]
     for part, channel in zip(parts, (0, 2), strict=True):
         assert isinstance(part, LabelImage)
-        np.testing.assert_array_equal(part.labels, array[..., channel])
+        np.testing.assert_array_equal(picture(part.labels), array[..., channel])
     first, second = (instances_from_label_image(part) for part in parts if isinstance(part, LabelImage))
     assert (first.source_id.tolist(), second.source_id.tolist()) == ([2, 9], [2])
     assert (first.areas_px().tolist(), second.areas_px().tolist()) == ([3, 1], [2])
@@ -274,7 +277,7 @@ def test_one_file_may_hold_all_images(order: Any) -> None:
         assert list(cases) == ["a", "b", "c"]
         for part, expected in zip(cases[name].parts, alone.parts, strict=True):
             assert isinstance(part, LabelImage) and isinstance(expected, LabelImage)
-            np.testing.assert_array_equal(part.labels, expected.labels)
+            np.testing.assert_array_equal(picture(part.labels), picture(expected.labels))
             assert part.class_id == expected.class_id
 
 

@@ -27,6 +27,7 @@ from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.perturb import perturb_instances
 from evaluation.leaderboard import build_board, load_ranked, score_and_rank
 from evaluation.model import Instances
+from evaluation.pipeline import score_then
 from evaluation.ranking.stability import bootstrap_ranks
 from evaluation.report.audit import (
     Audit,
@@ -456,11 +457,11 @@ class Counter:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.runs = 0
-        monkeypatch.setattr(audit_module, "score_submission", self.score)
+        monkeypatch.setattr(audit_module, "score_then", self.score)
 
     def score(self, *arguments: Any, **options: Any) -> Any:
         self.runs += 1
-        return score_submission(*arguments, **options)
+        return score_then(*arguments, **options)
 
 
 def test_a_second_audit_scores_nothing_and_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,7 @@ from evaluation.instances.parts import convert_parts, join_instances
 from evaluation.instances.prepare import prepare_reference
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.instances.trace import trace_outlines
+from evaluation.label_runs import runs_of
 from evaluation.model import (
     Annotations,
     Case,
@@ -655,7 +656,7 @@ def test_rows_of_a_submitted_csv_file_without_a_class_column_are_scored_classes(
 def test_label_images_have_none():
     labels = np.zeros(CASES[0].shape_yx, np.uint8)
     labels[2:5, 2:5] = 1
-    said = Annotations((LabelImage(labels, 1), LabelImage(labels, 2)))
+    said = Annotations((LabelImage(runs_of(labels), 1), LabelImage(runs_of(labels), 2)))
     challenge = challenge_of("label_image by class")
     assert read_prediction(challenge, mock.Mock(), CASES[0], said).instances.class_probability is None
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from label_pictures import picture
 from pycocotools import mask as coco_mask
 
 from evaluation.catalogue import CATALOGUE
@@ -500,14 +501,14 @@ def panoptic_faults(document=None, **options) -> str:
 
 def test_ids_of_a_panoptic_png_are_labels_with_the_classes_of_their_segments():
     (part,) = read_panoptic().parts
-    assert part.labels.tolist() == IDS.tolist()
+    assert picture(part.labels).tolist() == IDS.tolist()
     assert part.class_of_instance.tolist() == [1, -1, 2]  # of 3, 300 and 70,000
 
 
 def test_skipped_segments_and_crowds_become_background():
     segments = [SEGMENTS[0] | {"category_id": 6}, SEGMENTS[1] | {"iscrowd": 1}, SEGMENTS[2] | {"iscrowd": 1}]
     found = read_panoptic(panoptic_json(segments))
-    assert found.parts[0].labels.tolist() == np.where(IDS == 300, IDS, 0).tolist()
+    assert picture(found.parts[0].labels).tolist() == np.where(IDS == 300, IDS, 0).tolist()
     assert found.parts[0].class_of_instance.tolist() == [-1]
     assert [finding.where for finding in found.findings] == ["'panoptic.json', annotations[0].segments_info[1]"]
 
@@ -540,7 +541,7 @@ def test_ids_and_segments_must_be_the_same():
 
 def test_an_image_without_segments_has_no_nuclei():
     (part,) = read_panoptic(panoptic_json([]), png=as_png(IDS * 0)).parts
-    assert not part.labels.any()
+    assert not picture(part.labels).any()
     assert len(part.class_of_instance) == 0
 
 
@@ -622,7 +623,7 @@ def test_panopticapi_says_the_same_as_png_and_as_codes(shared_data, name, crowds
     (part,) = found.parts
     assert sum(finding.count for finding in found.findings) == crowds
     assert len(listed["segments_info"]) == segments
-    ids, areas = np.unique(part.labels[part.labels > 0], return_counts=True)
+    ids, areas = np.unique(picture(part.labels)[picture(part.labels) > 0], return_counts=True)
     singles = {segment["id"]: segment for segment in listed["segments_info"] if not segment["iscrowd"]}
     assert dict(zip(ids.tolist(), areas.tolist(), strict=True)) == {id: of["area"] for id, of in singles.items()}
     with (folder / "panoptic_coco_detection_format.json").open("rb") as stream:
@@ -634,7 +635,7 @@ def test_panopticapi_says_the_same_as_png_and_as_codes(shared_data, name, crowds
         canvas[start:stop] = coded.class_id[instance]
     class_of_pixel = np.zeros(1 << 24, int)
     class_of_pixel[list(label_of)] = list(label_of.values())
-    assert (class_of_pixel[part.labels].ravel() == canvas).all()
+    assert (class_of_pixel[picture(part.labels)].ravel() == canvas).all()
 
 
 # --- fuzz -------------------------------------------------------------------------------------------------------------

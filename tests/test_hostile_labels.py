@@ -22,6 +22,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 import SimpleITK
+from label_pictures import picture
 from test_label_formats import (
     LABELS,
     SHAPE,
@@ -50,7 +51,7 @@ WHOLE = "expected 0 for background and 1, 2, 3, … for nuclei."
 def read(stream: Any, suffix: str, shape_yx: tuple[int, int] = SHAPE, limit: int = LIMIT) -> Any:
     stream = io.BytesIO(stream) if isinstance(stream, bytes) else stream
     asked = request(suffix, format="nary_mat" if suffix == ".mat" else "label_image", limit=limit)
-    return image_of(read_annotations(stream, asked, case_of(shape_yx))).labels
+    return picture(image_of(read_annotations(stream, asked, case_of(shape_yx))).labels)
 
 
 def refusals(stream: Any, suffix: str, shape_yx: tuple[int, int] = SHAPE, limit: int = LIMIT) -> list[str]:
@@ -291,7 +292,8 @@ def test_a_header_of_a_huge_image_takes_no_memory_where_the_case_is_huge(
     make: Callable[[], bytes], suffix: str
 ) -> None:
     (line,) = refusals(make(), suffix, (HUGE, HUGE))
-    assert line.startswith(("[too-large]", "[wrong-format]"))
+    read_in_bands = ("[unreadable-file] the data stop before their end",) if suffix == ".tif" else ()
+    assert line.startswith(("[too-large]", "[wrong-format]", *read_in_bands))
 
 
 @pytest.mark.parametrize("suffix", [".mat", ".npy", ".tif", ".mha"])
@@ -816,7 +818,9 @@ def test_names_inside_a_file_cannot_write_a_line_of_their_own() -> None:
 
 def test_a_suffix_is_that_of_the_name_not_of_the_place() -> None:
     asked = replace(request(".npy"), where="case 'a', 'a_very_long_name….tif'")
-    np.testing.assert_array_equal(image_of(read_label_image(npy_file(LABELS), asked, case_of(SHAPE))).labels, LABELS)
+    np.testing.assert_array_equal(
+        picture(image_of(read_label_image(npy_file(LABELS), asked, case_of(SHAPE))).labels), LABELS
+    )
 
 
 def test_a_fault_without_a_finding_cannot_be_raised() -> None:

@@ -339,10 +339,20 @@ def test_the_last_line_says_whether_the_image_passed(code, last, machine, clone)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (code, last)
 
 
-def test_ci_demands_the_image_and_installs_what_it_takes():
+@pytest.mark.parametrize("there", [False, True])
+def test_without_a_browser_a_line_says_that_pages_were_not_tested(there, machine, clone):
+    browser = machine.bin / "chromium"
+    if there:
+        machine.install("chromium")
+    done = machine.run(clone / "test.sh", CHROMIUM=str(browser))
+    line = f"Pages were NOT tested in a browser: there is no {browser} (REQUIRE_BROWSER=1 makes this a failure)."
+    assert (done.returncode, line in done.stdout.splitlines()) == (0, not there)
+
+
+def test_ci_demands_the_image_and_a_browser_and_installs_what_they_take():
     text = (ROOT / ".ci" / "run").read_text()
-    assert "\nREQUIRE_CONTAINER=1 " in text
-    assert "for program in podman buildah runc debootstrap; do" in text
+    assert "\nREQUIRE_CONTAINER=1 REQUIRE_BROWSER=1 " in text
+    assert "for program in podman buildah runc debootstrap chromium; do" in text
     setup = (ROOT / "setup" / "venv.sh").read_text()
     assert setup.index("apt-get update") < setup.index("apt-get install -y")
 

@@ -17,6 +17,7 @@ import tifffile
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from label_pictures import picture
 from PIL import Image
 
 from evaluation.catalogue import CATALOGUE
@@ -26,6 +27,7 @@ from evaluation.formats import Request, read_annotations
 from evaluation.formats.label_array import check_labels, check_shape, find_binary_mask
 from evaluation.formats.label_image import read_class_map, read_label_image
 from evaluation.instances.labels import instances_from_label_image
+from evaluation.label_runs import runs_of
 from evaluation.model import Annotations, Case, ClassTable, LabelImage
 
 SHAPE = (20, 31)
@@ -107,12 +109,12 @@ def image_of(annotations: Annotations) -> LabelImage:
 
 
 def read(stream: Any, suffix: str, shape_yx: tuple[int, int] = SHAPE, limit: int = LIMIT) -> Any:
-    return image_of(read_label_image(stream, request(suffix, limit=limit), case_of(shape_yx))).labels
+    return picture(image_of(read_label_image(stream, request(suffix, limit=limit), case_of(shape_yx))).labels)
 
 
 def read_mat(stream: Any, shape_yx: tuple[int, int] = SHAPE, limit: int = LIMIT) -> Any:
     asked = request(".mat", format="nary_mat", limit=limit)
-    return image_of(read_annotations(stream, asked, case_of(shape_yx))).labels
+    return picture(image_of(read_annotations(stream, asked, case_of(shape_yx))).labels)
 
 
 # --- real files -------------------------------------------------------------------------------------------------------
@@ -155,8 +157,8 @@ def test_a_real_npz_holds_ids_and_classes(shared_data: Path) -> None:
     asked = request(".npz", table, class_map="{case}.npz", class_values={"a": 1}, limit=10_000_000)
     with path.open("rb") as stream, path.open("rb") as again:
         annotations = read_label_image(stream, asked, case_of((1000, 1000)), class_map=(again, "'a.npz'"))
-    np.testing.assert_array_equal(image_of(annotations).labels, ids)
-    np.testing.assert_array_equal(image_of(annotations).class_map, classes > 0)
+    np.testing.assert_array_equal(picture(image_of(annotations).labels), ids)
+    np.testing.assert_array_equal(picture(image_of(annotations).class_map), classes > 0)
 
 
 def test_a_real_png_is_a_binary_mask(shared_data: Path) -> None:
@@ -164,7 +166,7 @@ def test_a_real_png_is_a_binary_mask(shared_data: Path) -> None:
     with path.open("rb") as stream:
         annotations = read_label_image(stream, request(".png", limit=10_000_000), case_of((1000, 1000)))
     expected = scipy.ndimage.label(pixels_of(path), np.ones((3, 3)))[1]
-    np.testing.assert_array_equal(image_of(annotations).labels, pixels_of(path))
+    np.testing.assert_array_equal(picture(image_of(annotations).labels), pixels_of(path))
     (finding,) = annotations.findings
     assert finding.got == f"{expected:,} separate regions that all have the label 1"
 
@@ -355,7 +357,7 @@ def test_input_is_never_changed() -> None:
 
 
 def test_regions_that_share_the_label_one_are_a_warning() -> None:
-    (finding,) = find_binary_mask((LABELS > 0).astype(np.uint8), where="case 'a', 'a.npy'")
+    (finding,) = find_binary_mask(runs_of((LABELS > 0).astype(np.uint8)), where="case 'a', 'a.npy'")
     assert finding.severity == "warning"
     assert str(finding) == (
         "[binary-mask] case 'a', 'a.npy': 3 separate regions that all have the label 1; expected a label of its own "
@@ -364,13 +366,13 @@ def test_regions_that_share_the_label_one_are_a_warning() -> None:
 
 
 def test_masks_of_255_are_binary_too() -> None:
-    assert find_binary_mask(np.array([[255, 0, 255]], np.uint8), where="'a'")[0].code == "binary-mask"
+    assert find_binary_mask(runs_of(np.array([[255, 0, 255]], np.uint8)), where="'a'")[0].code == "binary-mask"
 
 
 def test_one_region_or_another_label_or_none_is_no_warning() -> None:
     one_diagonal = np.eye(3, dtype=int)
     for labels in (one_diagonal, np.zeros((2, 2), int), np.array([[2, 0, 1]]), LABELS):
-        assert find_binary_mask(labels, where="'a'") == ()
+        assert find_binary_mask(runs_of(labels), where="'a'") == ()
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------
@@ -393,7 +395,7 @@ def test_a_binary_mask_is_told_with_what_was_read() -> None:
 def read_map(array: Any, suffix: str = ".npy", classes: ClassTable = TWO_CLASSES) -> Any:
     stream = {".npy": npy_file, ".mat": lambda array: mat_file({"n_ary_mask": array}), ".png": png_file}[suffix](array)
     asked = request(".npy", classes, class_map=f"{{case}}_class{suffix}")
-    return read_class_map(stream, asked, case_of(np.shape(array)), where=f"case 'a', 'a_class{suffix}'")
+    return picture(read_class_map(stream, asked, case_of(np.shape(array)), where=f"case 'a', 'a_class{suffix}'"))
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".mat"])
@@ -414,7 +416,7 @@ def test_a_class_map_goes_with_its_label_image() -> None:
     )
     image = image_of(annotations)
     assert image.class_id == 0
-    np.testing.assert_array_equal(image.class_map, np.where(LABELS > 5, 2, 1))
+    np.testing.assert_array_equal(picture(image.class_map), np.where(LABELS > 5, 2, 1))
 
 
 def test_faults_of_a_label_image_and_of_its_class_map_come_together() -> None:
@@ -432,8 +434,8 @@ def test_a_class_map_of_an_npz_is_told_from_its_ids_by_the_name() -> None:
     image = image_of(
         read_label_image(io.BytesIO(content), asked, case_of(SHAPE), class_map=(io.BytesIO(content), "'a.npz'"))
     )
-    np.testing.assert_array_equal(image.labels, LABELS)
-    np.testing.assert_array_equal(image.class_map, np.where(LABELS > 5, 2, 1))
+    np.testing.assert_array_equal(picture(image.labels), LABELS)
+    np.testing.assert_array_equal(picture(image.class_map), np.where(LABELS > 5, 2, 1))
 
 
 @pytest.mark.parametrize("value", [-1, 3, 32768, 2**40])
@@ -493,17 +495,16 @@ def test_one_channel_has_the_ids_and_the_other_the_classes(
         stream = npy_file(array) if suffix == ".npy" else npz_file(arr_0=array)
     asked = request(suffix, TWO_CLASSES, class_channel=class_channel)
     image = image_of(read_label_image(stream, asked, case_of(SHAPE)))
-    np.testing.assert_array_equal(image.labels, LABELS)
-    np.testing.assert_array_equal(image.class_map, np.where(LABELS > 5, 2, 1))
+    np.testing.assert_array_equal(picture(image.labels), LABELS)
+    np.testing.assert_array_equal(picture(image.class_map), np.where(LABELS > 5, 2, 1))
     assert image.class_id == 0
-    assert image.labels.flags.c_contiguous
 
 
 def test_the_two_channels_of_a_tiff_may_be_two_pages() -> None:
     stream = tiff_file(np.stack([LABELS, CLASS_NUMBERS]), photometric="minisblack")
     image = image_of(read_label_image(stream, request(".tif", TWO_CLASSES, class_channel=1), case_of(SHAPE)))
-    np.testing.assert_array_equal(image.labels, LABELS)
-    np.testing.assert_array_equal(image.class_map, np.where(LABELS > 5, 2, 1))
+    np.testing.assert_array_equal(picture(image.labels), LABELS)
+    np.testing.assert_array_equal(picture(image.class_map), np.where(LABELS > 5, 2, 1))
 
 
 def test_an_image_without_the_second_channel_is_told() -> None:
@@ -542,7 +543,7 @@ def test_a_table_gives_each_id_its_class(factor: int) -> None:
 def test_labels_of_a_skipped_class_in_the_table_become_background() -> None:
     found = read_label_image(npy_file(LABELS), request(".npy"), case_of(SHAPE), class_table={7: 0, 300: 1, 2: 1})
     image = image_of(found)
-    assert np.array_equal(image.labels, np.where(LABELS == 7, 0, LABELS))
+    assert np.array_equal(picture(image.labels), np.where(LABELS == 7, 0, LABELS))
     assert image.class_of_instance is not None
     assert image.class_of_instance.tolist() == [1, 1]
 
@@ -561,7 +562,7 @@ def test_ids_without_a_class_in_the_table_are_told() -> None:
 )
 def test_a_nucleus_has_the_class_of_most_of_its_pixels(labels, class_map) -> None:
     """Pixels without a class do not vote; of equal numbers the smaller class wins, ignore classes after all others."""
-    found = instances_from_label_image(LabelImage(labels, class_map=class_map))
+    found = instances_from_label_image(LabelImage(runs_of(labels), class_map=runs_of(class_map)))
     for label, class_id in zip(found.source_id, found.class_id, strict=True):
         votes = Counter(class_map[(labels == label) & (class_map != 0)].tolist())
         best = sorted(votes, key=lambda c: (-votes[c], c < 0, abs(c)))

@@ -26,6 +26,7 @@ from evaluation.leaderboard import board_of_challenge, build_board, load_ranked,
 from evaluation.metrics import metrics_of
 from evaluation.model import ScoreTable
 from evaluation.phase import column_titles, phase_settings
+from evaluation.pipeline import score_then
 from evaluation.report.leaderboard import Board, leaderboard_document, leaderboard_json, leaderboard_table
 from evaluation.report.metrics_json import as_json
 from evaluation.schemas.metrics import MetricsFile
@@ -178,11 +179,11 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the submissions that are scored from now on."""
     scored: list[str] = []
 
-    def counting(folder: Path, path: Path, **options: Any) -> Any:
+    def counting(finish: Any, folder: Path, path: Path, **options: Any) -> Any:
         scored.append(path.stem)
-        return score_submission(folder, path, **options)
+        return score_then(finish, folder, path, **options)
 
-    monkeypatch.setattr(teams, "score_submission", counting)
+    monkeypatch.setattr(teams, "score_then", counting)
     return scored
 
 
@@ -339,17 +340,17 @@ def test_an_interrupted_call_goes_on_where_it_stopped(
     copied: Path, counted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree(copied / "out")
-    counting = teams.score_submission
+    counting = teams.score_then
 
-    def interrupted(folder: Path, path: Path, **options: Any) -> Any:
+    def interrupted(finish: Any, folder: Path, path: Path, **options: Any) -> Any:
         if path.name == "namer":
             raise KeyboardInterrupt
-        return counting(folder, path, **options)
+        return counting(finish, folder, path, **options)
 
-    monkeypatch.setattr(teams, "score_submission", interrupted)
+    monkeypatch.setattr(teams, "score_then", interrupted)
     assert again(copied) == 130
     assert counted == ["broken", "finder"]
-    monkeypatch.setattr(teams, "score_submission", counting)
+    monkeypatch.setattr(teams, "score_then", counting)
     assert again(copied) == 0
     assert counted == ["broken", "finder", "namer", "zipped"]
 
@@ -358,18 +359,18 @@ def test_a_worker_that_died_is_tried_again_the_next_time(copied: Path, counted: 
     from evaluation.errors import WorkerDied
     from evaluation.findings import Finding
 
-    counting = teams.score_submission
+    counting = teams.score_then
 
-    def dying(folder: Path, path: Path, **options: Any) -> Any:
+    def dying(finish: Any, folder: Path, path: Path, **options: Any) -> Any:
         if path.name == "newcomer":
             raise WorkerDied(Finding("worker-died", "one of 2 workers", "ended", "enough memory"))
-        return counting(folder, path, **options)
+        return counting(finish, folder, path, **options)
 
-    monkeypatch.setattr(teams, "score_submission", dying)
+    monkeypatch.setattr(teams, "score_then", dying)
     shutil.copytree(copied / "submissions/namer", copied / "submissions/newcomer")
     assert again(copied) == 0
     assert [row["code"] for row in document_of(copied / "out")["not_ranked"]][1:] == ["worker-died"]
-    monkeypatch.setattr(teams, "score_submission", counting)
+    monkeypatch.setattr(teams, "score_then", counting)
     assert again(copied) == 0
     assert counted == ["newcomer"]
     assert "newcomer" in {team["name"] for team in document_of(copied / "out")["teams"]}
@@ -1001,3 +1002,11 @@ def test_scores_of_teams_can_be_had_without_the_command(made: DemoPaths, tmp_pat
     assert found.unranked == ()
     assert found.scores[0].overall.tolist() == expected.overall.tolist()
     assert found.scores[0].by_unit.tolist() == expected.by_unit.tolist()
+
+
+def test_what_a_killed_call_left_half_written_leaves_with_the_result(tmp_path: Path) -> None:
+    unfinished = [".key.json.a1b2c3d4", ".details.json.zzzzzzzz"]
+    for name in ("metrics.json", "key.json", *unfinished, "notes.txt", ".key.json.mine"):
+        (tmp_path / name).write_text("{}")
+    teams.forget(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".key.json.mine", "notes.txt"]

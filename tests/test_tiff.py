@@ -6,7 +6,9 @@ import io
 import math
 import random
 import struct
+import tracemalloc
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,10 @@ import tifffile
 from hypothesis import given
 from hypothesis import strategies as st
 from test_hostile_labels import CUT_OFF, little_memory, read, refusal
-from test_label_formats import INTEGERS, LABELS, SHAPE, tiff_file
+from test_label_formats import INTEGERS, LABELS, SHAPE, case_of, image_of, request, tiff_file
 
 from evaluation.errors import InputFault
+from evaluation.formats import read_annotations, tiff
 from evaluation.formats.bounded import CutOff
 from evaluation.formats.image_size import read_image_size
 from evaluation.formats.lzw import decode_lzw
@@ -29,6 +32,12 @@ __all__ = ["little_memory"]  # a fixture
 ENTRY = {3: "<HHIHxx", 4: "<HHII", 9: "<HHIi", 8: "<HHIhxx", 1: "<HHIBxxx"}
 
 # --- good files -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[tiff.BAND_PX, 50], ids=["whole", "in bands"])
+def bands(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The image is decoded at once, or in bands of few rows."""
+    monkeypatch.setattr(tiff, "BAND_PX", request.param)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +61,7 @@ ENTRY = {3: "<HHIHxx", 4: "<HHII", 9: "<HHIi", 8: "<HHIhxx", 1: "<HHIBxxx"}
     ids=str,
 )
 @pytest.mark.parametrize("dtype", [*INTEGERS, "f2", "f4", "f8"])
+@pytest.mark.usefixtures("bands")
 def test_tiff_equals_what_tifffile_reads(dtype: str, options: dict[str, Any]) -> None:
     stream = tiff_file((LABELS % 100).astype(dtype), **options)
     np.testing.assert_array_equal(read(stream, ".tif"), tifffile.imread(io.BytesIO(stream.getvalue())))
@@ -60,6 +70,7 @@ def test_tiff_equals_what_tifffile_reads(dtype: str, options: dict[str, Any]) ->
 @pytest.mark.parametrize("options", [{}, {"byteorder": ">"}, {"tile": (16, 32)}, {"rowsperstrip": 3}], ids=str)
 @pytest.mark.parametrize("compression", ["zlib", "lzw"])
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "f2", "f4", "f8"])
+@pytest.mark.usefixtures("bands")
 def test_tiff_with_a_predictor_equals_what_tifffile_reads(
     dtype: str, compression: str, options: dict[str, Any]
 ) -> None:
@@ -71,6 +82,54 @@ def test_tiff_of_imagej_is_read() -> None:
     np.testing.assert_array_equal(read(tiff_file(LABELS.astype(np.uint16), imagej=True), ".tif"), LABELS)
 
 
+def test_a_fault_in_a_band_is_told_with_its_row_in_the_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiff, "BAND_PX", 1)
+    labels = LABELS.astype(np.int32)
+    labels[9, 4] = -3
+    told = refusal(tiff_file(labels, rowsperstrip=4).getvalue(), ".tif")
+    assert told.startswith(
+        f"[negative-label] 1 of {4 * SHAPE[1]} pixels is below 0 (lowest -3, first at row 9, column 4)"
+    )
+
+
+def test_a_slide_larger_than_the_limit_is_read_if_its_bands_and_its_runs_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tiff, "BAND_PX", 1)
+    labels = np.zeros((200, 300), np.uint32)
+    labels[50:60, 20:290] = 7
+    content = tiff_file(labels, compression="zlib", rowsperstrip=8).getvalue()
+    assert labels.nbytes > 20_000 > len(content)
+    np.testing.assert_array_equal(read(content, ".tif", limit=20_000, shape_yx=labels.shape), labels)
+    chequered = (np.indices(labels.shape).sum(axis=0) % 2).astype(np.uint32)
+    content = tiff_file(chequered, compression="zlib", rowsperstrip=8).getvalue()
+    told = refusal(content, ".tif", limit=20_000, shape_yx=labels.shape)
+    assert told.startswith("[too-large] runs of equal labels")
+
+
+def test_a_slide_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
+    side, tile = 10_000, np.zeros((512, 512), np.uint32)
+    tile[100:120, 200:230] = 1
+
+    def tiles() -> Iterator[np.ndarray]:
+        for number in range(20 * 20):
+            yield tile * np.uint32(number + 1)
+
+    options: dict[str, Any] = {"tile": tile.shape, "compression": "zlib", "metadata": None, "bigtiff": True}
+    tifffile.imwrite(tmp_path / "slide.tif", tiles(), shape=(side, side), dtype=np.uint32, **options)
+    asked = request(".tif", limit=100_000_000)
+    tracemalloc.start()
+    try:
+        with (tmp_path / "slide.tif").open("rb") as stream:
+            labels = image_of(read_annotations(stream, asked, case_of((side, side)))).labels
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * side**2 / 4  # the picture has 4 bytes a pixel
+    assert len(labels.start) == 20 * 20 * 20
+    assert int((labels.stop - labels.start).sum()) == 20 * 20 * 20 * 30
+
+
 def test_smaller_copies_behind_the_first_page_of_a_tiff_are_left_alone() -> None:
     stream = io.BytesIO()
     with tifffile.TiffWriter(stream) as writer:
@@ -79,6 +138,7 @@ def test_smaller_copies_behind_the_first_page_of_a_tiff_are_left_alone() -> None
     np.testing.assert_array_equal(read(stream, ".tiff"), LABELS)
 
 
+@pytest.mark.usefixtures("bands")
 def test_smaller_copies_inside_the_first_page_of_a_tiff_are_left_alone() -> None:
     stream = io.BytesIO()
     with tifffile.TiffWriter(stream) as writer:
@@ -101,6 +161,7 @@ def test_tiff_of_packed_bits_keeps_its_values(bits: int) -> None:
     np.testing.assert_array_equal(read(bytes(content), ".tif"), stored)
 
 
+@pytest.mark.usefixtures("bands")
 def test_what_lies_behind_the_last_row_of_a_strip_is_left_alone() -> None:
     padded = np.zeros((21, 31), np.int32)
     padded[:20] = LABELS
@@ -196,6 +257,7 @@ def segment_tags(content: bytearray) -> dict[int, tuple[int, int, int]]:
 
 @pytest.mark.parametrize("compression", [None, "zlib", "lzw", "packbits", "zstd", "lzma"])
 @pytest.mark.parametrize(("tag", "value"), [(279, 0), (279, 5), (273, 0), (273, 60_000)])
+@pytest.mark.usefixtures("bands")
 def test_a_strip_that_is_missing_is_never_filled_with_zeros(compression: str | None, tag: int, value: int) -> None:
     options: dict[str, Any] = {"compression": compression, "rowsperstrip": 5, "metadata": None}
     content = bytearray(tiff_file(LABELS, **options).getvalue())
@@ -206,6 +268,7 @@ def test_a_strip_that_is_missing_is_never_filled_with_zeros(compression: str | N
 
 
 @pytest.mark.parametrize("tag", [273, 279])
+@pytest.mark.usefixtures("bands")
 def test_too_few_strips_or_sizes_of_them_are_told(tag: int) -> None:
     content = bytearray(tiff_file(LABELS, rowsperstrip=5, metadata=None).getvalue())
     struct.pack_into("<I", content, entry_place(content, tag) + 4, 3)
@@ -216,6 +279,7 @@ def test_too_few_strips_or_sizes_of_them_are_told(tag: int) -> None:
 
 @pytest.mark.parametrize("rows", [19, 21])
 @pytest.mark.parametrize("compression", ["zlib", "lzw", "packbits", "zstd", "lzma"])
+@pytest.mark.usefixtures("bands")
 def test_a_strip_with_fewer_or_more_rows_than_the_image_is_told(compression: str, rows: int) -> None:
     array = np.zeros((rows, 31), np.int32)
     content = bytearray(tiff_file(array, compression=compression, rowsperstrip=rows, metadata=None).getvalue())
@@ -304,6 +368,14 @@ def test_tiff_with_huge_tiles_is_refused() -> None:
     assert refusal(bytes(content), ".tif").startswith(expected)
 
 
+def test_a_tile_larger_than_the_limit_is_refused_although_the_image_is_not() -> None:
+    content = tiff_file(LABELS, tile=(1024, 1024), compression="zlib").getvalue()
+    assert len(content) < 20_000 < 1024**2 * LABELS.itemsize
+    told = refusal(content, ".tif", limit=20_000)
+    assert told.startswith("[too-large]")
+    assert f"a tile of {1024**2 * LABELS.itemsize:,} bytes" in told
+
+
 def test_tiff_whose_strip_decompresses_to_far_more_than_the_image_gives_no_more() -> None:
     stream = tiff_file(LABELS, compression="zlib", rowsperstrip=20, metadata=None)
     content = bytearray(stream.getvalue())
@@ -322,7 +394,9 @@ def test_tiff_with_a_page_that_follows_itself_is_refused() -> None:
     (first,) = struct.unpack_from("<I", content, 4)
     (tags,) = struct.unpack_from("<H", content, first)
     struct.pack_into("<I", content, first + 2 + 12 * tags, first)
-    assert refusal(bytes(content), ".tif").startswith("[wrong-format] a damaged header (a page that follows itself)")
+    assert refusal(bytes(content), ".tif").startswith(
+        "[wrong-format] a damaged header (a page that follows itself); expected a TIFF file."
+    )
 
 
 def test_tiff_with_several_pages_is_refused() -> None:

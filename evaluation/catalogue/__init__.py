@@ -26,7 +26,7 @@ PARTS: dict[str, dict[str, Explanation]] = {
     "CSV files, and tables of classes": CSV_FILES,
     "Label images": LABELS,
     "MATLAB files of HoVer-Net, arrays of all cases, and colour-coded maps": MAT_FILES,
-    "What a file that is written cannot hold": WRITERS,
+    "What a file that is written cannot hold, and a picture cannot show": WRITERS,
     "Teams, rankings and leaderboards": RANKINGS,
 }
 CATALOGUE: dict[str, Explanation] = {code: page for part in PARTS.values() for code, page in part.items()}

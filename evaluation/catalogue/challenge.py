@@ -73,6 +73,14 @@ CHALLENGE: dict[str, Explanation] = {
         fix="Correct the row that is named.",
         example="[invalid-cases] cases.csv, line 3: height '0'; expected a whole number of pixels, at least 1.",
     ),
+    "no-outlines": Explanation(
+        title="The reference has no outlines",
+        why="'sensitivity' draws every nucleus a pixel larger, smaller or lower. Points and numbers of nuclei have no "
+        "border that could lie elsewhere.",
+        fix="Nothing to do: for points, the radius of the matching rule says how far they may lie apart.",
+        example="[no-outlines] challenge.toml: reference.format: 'points_json', which has no outlines; expected "
+        "outlines or label images. Points have no border: how far they may lie apart is the radius of the rule.",
+    ),
     "file-exists": Explanation(
         title="A command would overwrite what is there",
         why="A challenge.toml that was edited by hand, or an earlier kit, is never replaced.",
@@ -103,6 +111,14 @@ CHALLENGE: dict[str, Explanation] = {
         example="[missing-option] --submission: not given, and there is no /input; expected a path. "
         "Add --submission PATH.",
     ),
+    "missing-extra": Explanation(
+        title="A part of the program is not installed",
+        why="What pages, clusters and addresses of storage need is installed only where it is wanted; scoring needs "
+        "none of it, and the image has none.",
+        fix="Install the extra that the line names; './evaluate.sh' has that of reports.",
+        example="[missing-extra] HTML report: 'jinja2' is not installed; expected the packages of the extra 'report'. "
+        "Install them: pip install '.[report]' in the folder of this program.",
+    ),
     "unknown-format": Explanation(
         title="There is no such format",
         why="Formats are named as in challenge.toml; several of them have the same suffix.",
@@ -124,5 +140,21 @@ CHALLENGE: dict[str, Explanation] = {
         fix="Run again with '--workers 1', or with more memory.",
         example="[worker-died] one of 2 workers: ended without an answer, most often killed for memory; expected "
         "enough memory for all workers at once. Run again with '--workers 1' or with more memory.",
+    ),
+    "no-cluster": Explanation(
+        title="A cluster or an executor does not work",
+        why="Nobody answers at the address, its workers have another version of the program, which may come to other "
+        "numbers, or it stopped before the work was done.",
+        fix="Start the scheduler and its workers with the same version, or the same image, on every machine; "
+        "docs/cluster.md shows how. What was complete is kept: the same command goes on.",
+        example="[no-cluster] --cluster 'login1': no address of a scheduler; expected the address of a running Dask "
+        "scheduler, such as tcp://login1:8786. docs/cluster.md shows how to start one.",
+    ),
+    "not-fetched": Explanation(
+        title="What lies at an address of storage cannot be fetched",
+        why="There is nothing at the address, it may not be read with these credentials, or the connection failed.",
+        fix="Try the address with the tools of the storage; docs/cluster.md tells where credentials and options of "
+        "fsspec come from.",
+        example="[not-fetched] 'memory://submissions/alpha': nothing there; expected a folder or a file.",
     ),
 }

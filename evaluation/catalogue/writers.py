@@ -1,4 +1,4 @@
-"""What a file that is written cannot hold."""
+"""What a file that is written cannot hold, and a picture cannot show."""
 
 from evaluation.catalogue.explanation import Explanation
 
@@ -11,5 +11,14 @@ WRITERS: dict[str, Explanation] = {
         example="[overlap-in-label-map] case 'P1_1': 1 pixel belongs to two nuclei or more; expected nuclei that do "
         "not overlap, since a label image has one number for each pixel. Write GeoJSON, or resolve the "
         "overlaps by a rule such as 'last' or 'smallest'. The option is --overlap.",
+    ),
+    "image-left-out": Explanation(
+        title="The image of a case is not shown",
+        why="It cannot be read, or has another size than cases.csv says, so that outlines would lie in wrong places. "
+        "Scores do not depend on it.",
+        fix="Check that the file is the image of this case, at full resolution.",
+        example="[image-left-out] case 'case_017', 'case_017.png': 10 rows x 15 columns; expected an SVS, TIFF or "
+        "PNG image of 20 rows x 30 columns, as in cases.csv. The nuclei are drawn on a plain background.",
+        severity="warning",
     ),
 }

@@ -286,12 +286,15 @@ class AuditRules(Rules):
 
 
 class LimitRules(Rules):
-    """Bounds on what is read from strangers. They refuse inputs; they never change a score."""
+    """Bounds on what is read from strangers. They refuse inputs; they never change a score.
+
+    Nuclei times pixels stay below 2^63, so that every pixel of every nucleus has a number of its own.
+    """
 
     bytes_per_file: Annotated[int, Field(ge=1)] = 2_000_000_000
     files_per_submission: Annotated[int, Field(ge=1)] = 100_000
     archive_ratio: Annotated[int, Field(ge=1)] = 1100  # deflate reaches 1,032 on zeros
-    pixels_per_image: Annotated[int, Field(ge=1)] = 4_000_000_000
-    instances_per_case: Annotated[int, Field(ge=1)] = 2_000_000
+    pixels_per_image: Annotated[int, Field(ge=1, le=10**12)] = 4_000_000_000
+    instances_per_case: Annotated[int, Field(ge=1, le=8_000_000)] = 2_000_000
     vertices_per_file: Annotated[int, Field(ge=3)] = 50_000_000
     json_depth: Annotated[int, Field(ge=1, le=500)] = 32

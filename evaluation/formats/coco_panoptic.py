@@ -25,6 +25,7 @@ from evaluation.formats.bounded_xml import too_many
 from evaluation.formats.coco_document import CategoryClasses, Document, not_coco, read_document
 from evaluation.formats.png import read_png
 from evaluation.formats.request import Request
+from evaluation.label_runs import runs_of
 from evaluation.model import Annotations, Case, Int32, Int64, LabelImage
 
 IDS = 1 << 24
@@ -63,7 +64,7 @@ def read_coco_panoptic(
         is_present[present[~is_nucleus]] = False
         ids[~is_present[ids]] = 0
     class_id = listed[is_nucleus].astype(np.int16)
-    return Annotations((LabelImage(ids, class_of_instance=class_id, source=request.name),), tuple(warnings))
+    return Annotations((LabelImage(runs_of(ids), class_of_instance=class_id, source=request.name),), tuple(warnings))
 
 
 def read_ids(stream: BinaryIO, request: Request, case: Case) -> Int32:

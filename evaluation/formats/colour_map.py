@@ -23,10 +23,11 @@ from evaluation.findings import Finding, listed, quote
 from evaluation.formats.bounded import damage_told, stream_size
 from evaluation.formats.content import TIFF_MAGICS, check_content
 from evaluation.formats.label_array import check_shape
-from evaluation.formats.label_image import VALUES_NAMED, present_labels, read_image, suffix_of
+from evaluation.formats.label_image import VALUES_NAMED, read_image, suffix_of
 from evaluation.formats.png import read_png
 from evaluation.formats.request import Request
 from evaluation.formats.tiff_header import TiffFile
+from evaluation.label_runs import runs_of
 from evaluation.model import Annotations, Bool, Case, Int16, Int32, LabelImage
 
 UInt32 = npt.NDArray[np.uint32]
@@ -60,7 +61,7 @@ def read_colour_map(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     )
     if request.file_class:
         class_of_instance[:] = request.file_class
-    return Annotations((LabelImage(labels, source=request.name, class_of_instance=class_of_instance),))
+    return Annotations((LabelImage(runs_of(labels), source=request.name, class_of_instance=class_of_instance),))
 
 
 def restore_nuclei(pixels: UInt32, codes: dict[int, int], *, dilate: bool) -> tuple[Int32, Int16]:
@@ -82,7 +83,7 @@ def restore_nuclei(pixels: UInt32, codes: dict[int, int], *, dilate: bool) -> tu
             nuclei = dilate_labels(nuclei)
         np.add(nuclei, len(class_of_label), out=labels, where=nuclei > 0)
         class_of_label = np.append(class_of_label, np.full(count, class_id, np.int16))
-    present = np.array(present_labels(labels), np.int64)
+    present = np.flatnonzero(np.bincount(labels.ravel())[1:]) + 1
     return labels, class_of_label[present - 1]
 
 

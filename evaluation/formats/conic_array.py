@@ -17,6 +17,7 @@ from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, c
 from evaluation.formats.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.formats.label_image import classes_of_values, describe_class_values
 from evaluation.formats.request import Request
+from evaluation.label_runs import runs_of
 from evaluation.model import Annotations, Case, Collection, LabelImage
 
 IDS, CLASSES = 0, 1
@@ -47,12 +48,12 @@ def decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
     planes = array.of_case(case_index(case))
     has_classes = planes.ndim == 3
     ids = np.ascontiguousarray(planes[..., IDS]) if has_classes else planes
-    labels = check_labels(ids, where=where, shape_yx=case.shape_yx)
+    labels = runs_of(check_labels(ids, where=where, shape_yx=case.shape_yx))
     class_map = None
     if has_classes and not request.file_class:
         expected = describe_class_values(request.classes)
         values = check_integers(planes[..., CLASSES], where=where, shape_yx=case.shape_yx, expected=expected)
-        class_map = classes_of_values(values, request.classes, where=where)
+        class_map = runs_of(classes_of_values(values, request.classes, where=where))
     class_id = request.file_class or (0 if has_classes else request.classes.of_nameless)
     image = LabelImage(labels, class_id, class_map, source=request.name)
     return Annotations((image,), find_binary_mask(labels, where=where))

@@ -31,7 +31,7 @@ from evaluation.formats.annotation_lists import (
     probabilities_of,
     shown,
 )
-from evaluation.formats.bounded_json import read_records
+from evaluation.formats.bounded_json import read_records, resting_collector
 from evaluation.formats.bounded_xml import memory_told
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Float64, Int64, Outlines
@@ -81,7 +81,7 @@ def read_geojson(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     invalid-annotation, unsupported-shape, empty-polygon, invalid-coordinate, unknown-class, invalid-probability,
     missing-probability.
     """
-    with memory_told(request.where):
+    with memory_told(request.where), resting_collector():
         records = read_records(stream, key=FEATURES, where=request.where, limits=request.limits, nan_is_null=True)
         features = FeatureReader(request, case)
         if records.pieces is not None:

@@ -25,11 +25,11 @@ from evaluation.formats.label_image import (
     VALUES_NAMED,
     classes_of_values,
     describe_class_values,
-    present_labels,
 )
 from evaluation.formats.mat_file import MatFile, Variable
 from evaluation.formats.request import Request
-from evaluation.model import Annotations, Case, Int16, Int64, LabelImage
+from evaluation.label_runs import present_labels, runs_of
+from evaluation.model import Annotations, Case, Int16, Int64, LabelImage, LabelRuns
 
 IDS, TYPES, TYPE_IDS, TYPE_MAP = "inst_map", "inst_type", "inst_uid", "type_map"
 FIX_LENGTH = f"Write '{TYPES}' in the order of numpy.unique({IDS})[1:], or write their ids as '{TYPE_IDS}'."
@@ -54,15 +54,15 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
         fix = f"Save the label image as '{IDS}'."
         raise InputFault(Finding("no-mask-variable", where, got, f"a variable {quote(IDS)}", fix))
     check_shape(ids.shape, where=where, shape_yx=case.shape_yx)
-    labels = check_labels(mat.read(ids), where=where, shape_yx=case.shape_yx)
+    labels = runs_of(check_labels(mat.read(ids), where=where, shape_yx=case.shape_yx))
     class_of_instance: Int16 | None = None
-    class_map: Int16 | None = None
+    class_map: LabelRuns | None = None
     if not request.file_class and classes.values:
         types, type_map = variable_of(mat, TYPES), variable_of(mat, TYPE_MAP)
         if types is not None:
             class_of_instance = classes_of_instances(mat, types, np.array(present_labels(labels), np.int64), request)
         elif type_map is not None:
-            class_map = read_type_map(mat, type_map, request, case)
+            class_map = runs_of(read_type_map(mat, type_map, request, case))
     is_told = class_of_instance is not None or class_map is not None
     image = LabelImage(
         labels,

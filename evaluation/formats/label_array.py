@@ -10,6 +10,8 @@ import numpy.typing as npt
 from evaluation.errors import InputFault
 from evaluation.findings import Finding
 from evaluation.formats.content import pickled
+from evaluation.label_runs import count_regions
+from evaluation.model import LabelRuns
 
 Integers = npt.NDArray[np.integer[Any]]
 
@@ -18,12 +20,13 @@ EXPECTED_LABELS = "0 for background and 1, 2, 3, … for nuclei"
 EXPECTED_SHAPE = "the height and width of the image"
 
 
-def check_labels(array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int]) -> Integers:
+def check_labels(array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], first_row: int = 0) -> Integers:
     """The array as labels, integer (H, W): 0 is background, every other value one instance.
 
     array     (H, W), or with axes of length 1 before or after; integers, booleans (one instance), or floats that hold
               whole numbers. It is not changed, and copied only if its values or bytes must be converted.
     shape_yx  (H, W) px of the case
+    first_row of the array in the image, for messages, if it is a band of it
 
     Integers keep their type. Labels may have gaps and may be as large as 2^63 - 1.
 
@@ -33,13 +36,16 @@ def check_labels(array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, in
     >>> check_labels(np.array([[[0.0, 7.0, 7.0]]]), where="'a.npy'", shape_yx=(1, 3))
     array([[0, 7, 7]], dtype=int32)
     """
-    labels = check_integers(array, where=where, shape_yx=shape_yx, expected=EXPECTED_LABELS)
+    expected = EXPECTED_LABELS
+    labels = check_integers(array, where=where, shape_yx=shape_yx, expected=expected, first_row=first_row)
     if labels.size and labels.dtype.kind == "i" and labels.min() < 0:
-        raise InputFault(*label_faults(labels, where, EXPECTED_LABELS))
+        raise InputFault(*label_faults(labels, where, expected, first_row))
     return labels
 
 
-def check_integers(array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], expected: str) -> Integers:
+def check_integers(
+    array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], expected: str, first_row: int = 0
+) -> Integers:
     """The array as integers (H, W), of any sign; else as ``check_labels``. ``expected`` is what the values mean."""
     check_dtype(array.dtype, where=where)
     plane: Any = array.reshape(check_shape(array.shape, where=where, shape_yx=shape_yx))  # of any kind of number
@@ -48,14 +54,14 @@ def check_integers(array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, 
     if not plane.dtype.isnative:
         plane = plane.astype(plane.dtype.newbyteorder("="))
     if plane.dtype.kind == "f":
-        return whole_numbers(plane, where, expected)
+        return whole_numbers(plane, where, expected, first_row)
     if plane.dtype == np.uint64 and plane.size and int(plane.max()) > LARGEST_LABEL:
-        raise InputFault(*label_faults(plane, where, expected))
+        raise InputFault(*label_faults(plane, where, expected, first_row))
     integers: Integers = plane
     return integers
 
 
-def whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: str) -> Integers:
+def whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: str, first_row: int) -> Integers:
     """Floats as int32, or int64 if they need it. Raises InputFault if one of them is no whole number."""
     with np.errstate(invalid="ignore"):
         low, high = float(plane.min(initial=0)), float(plane.max(initial=0))
@@ -64,11 +70,11 @@ def whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: st
         dtype: type[np.integer[Any]] = np.int32 if narrow else np.int64
         numbers: Integers | None = plane.astype(dtype) if fits else None
     if numbers is None or not np.array_equal(numbers, plane):
-        raise InputFault(*label_faults(plane, where, expected))
+        raise InputFault(*label_faults(plane, where, expected, first_row))
     return numbers
 
 
-def label_faults(plane: npt.NDArray[Any], where: str, expected: str) -> list[Finding]:
+def label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row: int) -> list[Finding]:
     """All that is wrong with the values of a label image, one finding for each kind of fault."""
     faults = []
 
@@ -77,6 +83,7 @@ def label_faults(plane: npt.NDArray[Any], where: str, expected: str) -> list[Fin
         if count:
             row, column = divmod(int(wrong.argmax()), plane.shape[1])
             first = plane[row, column]
+            row += first_row
             text = got.format(
                 pixels=f"{count:,} of {plane.size:,} pixels {'is' if count == 1 else 'are'}",
                 first=first if plane.dtype.kind == "f" else int(first),
@@ -182,29 +189,24 @@ def rows_and_columns(height: int, width: int) -> str:
     return f"{height:,} rows x {width:,} columns"
 
 
-def find_binary_mask(labels: Integers, *, where: str) -> tuple[Finding, ...]:
+def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
     """A warning if there is one label only (1, or 255) and its pixels lie apart: all nuclei would count as one.
 
     Legal, since an instance may have several parts, but hardly ever meant.
 
-    >>> find_binary_mask(np.array([[1, 0, 1]]), where="'a.npy'")[0].code
+    >>> from evaluation.label_runs import runs_of
+    >>> find_binary_mask(runs_of(np.array([[1, 0, 1]])), where="'a.npy'")[0].code
     'binary-mask'
-    >>> find_binary_mask(np.array([[1, 0, 2]]), where="'a.npy'")
+    >>> find_binary_mask(runs_of(np.array([[1, 0, 2]])), where="'a.npy'")
     ()
     """
-    value = labels.max(initial=0)
-    if value == 0 or ((labels != 0) & (labels != value)).any():
-        return ()
-    from scipy import ndimage  # slow to import, and few need it
-
-    parts = int(ndimage.label(labels, structure=np.ones((3, 3)))[1])
-    if parts == 1:
+    if not len(labels.value) or (labels.value != labels.value[0]).any() or (parts := count_regions(labels)) == 1:
         return ()
     return (
         Finding(
             "binary-mask",
             where,
-            f"{parts:,} separate regions that all have the label {value}",
+            f"{parts:,} separate regions that all have the label {labels.value[0]}",
             "a label of its own for each nucleus",
             "They count as one nucleus. Number them, for example with scipy.ndimage.label or bwlabel.",
         ),

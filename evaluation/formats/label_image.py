@@ -6,7 +6,7 @@ no file is opened but those that are given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, NoReturn
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from evaluation.errors import InputFault
 from evaluation.findings import Finding, listed, quote
-from evaluation.formats.bounded import damage_told, stream_size
+from evaluation.formats.bounded import damage_told, stream_size, too_large
 from evaluation.formats.content import (
     EMPTY_ZIP_MAGIC,
     MHA_MAGICS,
@@ -34,8 +34,9 @@ from evaluation.formats.mha import read_mha
 from evaluation.formats.npy import CLASS_NAMES, read_npy, read_npz
 from evaluation.formats.png import read_png
 from evaluation.formats.request import Request
-from evaluation.formats.tiff import read_tiff
-from evaluation.model import Annotations, Case, ClassTable, Int16, LabelImage
+from evaluation.formats.tiff import read_tiff, read_tiff_bands
+from evaluation.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, without_labels
+from evaluation.model import Annotations, Case, ClassTable, Int16, LabelImage, LabelRuns
 
 Integers = npt.NDArray[np.integer[Any]]
 
@@ -43,6 +44,7 @@ VALUES_NAMED = 8
 MAX_CLASS_VALUE = 32767
 NO_CLASS = np.iinfo(np.int16).min
 PICKLE_SUFFIXES = (".pkl", ".pickle")
+TIFF_SUFFIXES = (".tif", ".tiff")
 
 
 def read_label_image(
@@ -65,7 +67,7 @@ def read_label_image(
     ``check_labels``. A warning, "binary-mask", is among the findings.
     """
     faults: list[Finding] = []
-    classes: Int16 | None = None
+    classes: LabelRuns | None = None
     try:
         labels, classes = read_planes(stream, request, case)
     except InputFault as fault:
@@ -78,7 +80,7 @@ def read_label_image(
     if faults:
         raise InputFault(*faults)
     if class_table is not None and (skipped := [label for label, class_id in class_table.items() if class_id == 0]):
-        labels = np.where(np.isin(labels, skipped), 0, labels)
+        labels = without_labels(labels, skipped)
     told_elsewhere = classes is not None or class_table is not None
     image = LabelImage(
         labels,
@@ -90,37 +92,76 @@ def read_label_image(
     return Annotations((image,), find_binary_mask(labels, where=request.where))
 
 
-def read_planes(stream: BinaryIO, request: Request, case: Case) -> tuple[Integers, Int16 | None]:
+def read_planes(stream: BinaryIO, request: Request, case: Case) -> tuple[LabelRuns, LabelRuns | None]:
     """The labels, and the class ids of a second channel if the rules tell of one."""
     where, suffix, channel = request.where, suffix_of(request.name), request.rules.class_channel
-    options: dict[str, Any] = {"where": where, "case": case, "bytes_limit": request.limits.bytes_per_file}
+    limit = request.limits.bytes_per_file
     with damage_told(where, "a label image"):
         if channel is None:
-            array = read_image(stream, suffix=suffix, **options)
-            return check_labels(array, where=where, shape_yx=case.shape_yx), None
-        array = read_image(stream, suffix=suffix, channels=2, **options)
+            return read_runs(stream, check_labels, suffix=suffix, where=where, case=case, bytes_limit=limit), None
+        array = read_image(stream, suffix=suffix, where=where, case=case, bytes_limit=limit, channels=2)
         ids, numbers = split_channels(array, channel, request, case)
         labels = check_labels(ids, where=where, shape_yx=case.shape_yx)
-        return labels, classes_of_values(numbers, request.classes, where=channel_place(request))
+        classes = classes_of_values(numbers, request.classes, where=channel_place(request))
+        return runs_of(labels), runs_of(classes)
 
 
-def read_class_map(stream: BinaryIO, request: Request, case: Case, *, where: str) -> Int16:
-    """The class id of every pixel, int16 (H, W), 0 none, from an image with class numbers; it may also be a .mat file.
+def read_class_map(stream: BinaryIO, request: Request, case: Case, *, where: str) -> LabelRuns:
+    """The class id of every pixel, 0 none, from an image with class numbers; it may also be a .mat file.
 
     where   the file, for messages; its suffix tells its format
 
     Raises InputFault: unknown-class-value, and those of ``read_label_image``.
     """
     suffix, limit = suffix_of(where.rstrip("'")), request.limits.bytes_per_file
+
+    def classes_of(band: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], first_row: int) -> Int16:
+        expected = describe_class_values(request.classes)
+        values = check_integers(band, where=where, shape_yx=shape_yx, expected=expected, first_row=first_row)
+        return classes_of_values(values, request.classes, where=where, first_row=first_row)
+
     with damage_told(where, "a class map"):
         if suffix == ".mat":
             values = read_mat_labels(stream, where=where, shape_yx=case.shape_yx, bytes_limit=limit)
-        else:
-            options: dict[str, Any] = {"names": CLASS_NAMES} if suffix == ".npz" else {}
-            array = read_image(stream, suffix=suffix, where=where, case=case, bytes_limit=limit, **options)
-            expected = describe_class_values(request.classes)
-            values = check_integers(array, where=where, shape_yx=case.shape_yx, expected=expected)
-        return classes_of_values(values, request.classes, where=where)
+            return runs_of(classes_of_values(values, request.classes, where=where))
+        options: dict[str, Any] = {"names": CLASS_NAMES} if suffix == ".npz" else {}
+        return read_runs(stream, classes_of, suffix=suffix, where=where, case=case, bytes_limit=limit, **options)
+
+
+def read_runs(
+    stream: BinaryIO,
+    check: Callable[..., Integers],
+    *,
+    suffix: str,
+    where: str,
+    case: Case,
+    bytes_limit: int,
+    **options: Any,
+) -> LabelRuns:
+    """The plane of an image file as runs; a TIFF comes in bands, so that a whole slide is never in memory.
+
+    check   of a band, called with ``where``, its ``shape_yx`` and its ``first_row``; what it returns is taken. A fault
+            in a band of several is told of that band
+    """
+    bands: Iterable[npt.NDArray[Any]]
+    if suffix in TIFF_SUFFIXES:
+        check_kind(stream, suffix=suffix, where=where, bytes_limit=bytes_limit)
+        bands = read_tiff_bands(stream, where=where, shape_yx=case.shape_yx, bytes_limit=bytes_limit)
+    else:
+        bands = [read_image(stream, suffix=suffix, where=where, case=case, bytes_limit=bytes_limit, **options)]
+
+    def checked() -> Iterator[Integers]:
+        row = 0
+        for band in bands:
+            rows = case.height if suffix not in TIFF_SUFFIXES else band.shape[-2]
+            yield check(band, where=where, shape_yx=(rows, case.width), first_row=row)
+            row += rows
+
+    with damage_told(where, KINDS[suffix].name):
+        try:
+            return runs_of_bands(checked(), case.shape_yx, bytes_limit=bytes_limit)
+        except TooManyRuns:
+            raise InputFault(too_large(where, "runs of equal labels", bytes_limit)) from None
 
 
 def split_channels(
@@ -142,7 +183,7 @@ def channel_place(request: Request) -> str:
     return f"{request.where}, channel {request.rules.class_channel}"
 
 
-def classes_of_values(values: Integers, classes: ClassTable, *, where: str) -> Int16:
+def classes_of_values(values: Integers, classes: ClassTable, *, where: str, first_row: int = 0) -> Int16:
     """The class ids that class numbers stand for, int16 of the same shape (H, W); 0 is none.
 
     Raises InputFault ("unknown-class-value").
@@ -157,12 +198,12 @@ def classes_of_values(values: Integers, classes: ClassTable, *, where: str) -> I
         in_table = (values >= 0) & (values <= MAX_CLASS_VALUE)
         class_map = np.where(in_table, table[np.where(in_table, values, 0)], np.int16(NO_CLASS))
     if class_map.min(initial=0) == NO_CLASS:
-        raise InputFault(*unknown_values(values, class_map == NO_CLASS, where, classes))
+        raise InputFault(*unknown_values(values, class_map == NO_CLASS, where, classes, first_row))
     return class_map
 
 
 def unknown_values(
-    values: Integers, unknown: npt.NDArray[np.bool_], where: str, classes: ClassTable
+    values: Integers, unknown: npt.NDArray[np.bool_], where: str, classes: ClassTable, first_row: int
 ) -> Iterator[Finding]:
     """A finding for each value that is not a class; those after the first eight are counted with the eighth."""
     found, counts = np.unique(values[unknown], return_counts=True)
@@ -172,7 +213,7 @@ def unknown_values(
         yield Finding(
             "unknown-class-value",
             where,
-            f"the value {value} in {count:,} pixels (first at row {row}, column {column})",
+            f"the value {value} in {count:,} pixels (first at row {row + first_row}, column {column})",
             describe_class_values(classes),
             "Write the values that the challenge gives to its classes.",
             count=1 + (len(found) - VALUES_NAMED if last else 0),
@@ -186,7 +227,7 @@ def describe_class_values(classes: ClassTable) -> str:
     return ", ".join(["0 for no class", *named])
 
 
-def classes_of_labels(labels: Integers, class_table: Mapping[int, int], where: str) -> Int16:
+def classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: str) -> Int16:
     """The class id of each label, int16 (N,), in ascending order of the labels.
 
     Raises InputFault ("instance-without-class").
@@ -205,20 +246,6 @@ def classes_of_labels(labels: Integers, class_table: Mapping[int, int], where: s
             )
         )
     return np.array([class_table[label] for label in present], np.int16)
-
-
-def present_labels(labels: Integers) -> list[int]:
-    """The positive labels that occur, ascending.
-
-    >>> present_labels(np.array([[0, 7, 7, 2]]))
-    [2, 7]
-    """
-    highest = int(labels.max(initial=0))
-    if highest > 4 * labels.size:
-        return [label for label in np.unique(labels).tolist() if label]
-    is_present = np.zeros(highest + 1, np.bool_)
-    is_present[labels] = True
-    return [label for label in np.flatnonzero(is_present).tolist() if label]
 
 
 def suffix_of(name: str) -> str:
@@ -258,15 +285,21 @@ def read_image(
     channels  how many it must have
     options   what only this kind of file needs to know
     """
+    kind = check_kind(stream, suffix=suffix, where=where, bytes_limit=bytes_limit)
+    with damage_told(where, kind.name):
+        return kind.read(
+            stream, where=where, shape_yx=case.shape_yx, bytes_limit=bytes_limit, channels=channels, **options
+        )
+
+
+def check_kind(stream: BinaryIO, *, suffix: str, where: str, bytes_limit: int) -> FileKind:
+    """What kind of file it is, by its suffix and its first bytes. Raises InputFault."""
     stream_size(stream, where=where, bytes_limit=bytes_limit)
     if suffix not in KINDS:
         refuse_suffix(suffix, stream.read(2), where)
     kind = KINDS[suffix]
     check_content(stream, where=where, magics=kind.magics, name=kind.name)
-    with damage_told(where, kind.name):
-        return kind.read(
-            stream, where=where, shape_yx=case.shape_yx, bytes_limit=bytes_limit, channels=channels, **options
-        )
+    return kind
 
 
 def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:

@@ -8,6 +8,7 @@ from evaluation.formats.label_array import find_binary_mask
 from evaluation.formats.label_image import read_class_map
 from evaluation.formats.mat_labels import read_mat_labels
 from evaluation.formats.request import Request
+from evaluation.label_runs import runs_of
 from evaluation.model import Annotations, Case, LabelImage
 
 
@@ -21,9 +22,8 @@ def read_nary_mat(
     Raises InputFault: those of ``read_mat_labels`` and ``read_class_map``. A warning, "binary-mask", is among the
     findings.
     """
-    labels = read_mat_labels(
-        stream, where=request.where, shape_yx=case.shape_yx, bytes_limit=request.limits.bytes_per_file
-    )
+    limit = request.limits.bytes_per_file
+    labels = runs_of(read_mat_labels(stream, where=request.where, shape_yx=case.shape_yx, bytes_limit=limit))
     classes = None if class_map is None else read_class_map(class_map[0], request, case, where=class_map[1])
     class_id = request.file_class or (0 if classes is not None else request.classes.of_nameless)
     image = LabelImage(labels, class_id, classes, source=request.name)

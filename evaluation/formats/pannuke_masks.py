@@ -17,8 +17,8 @@ from evaluation.errors import InputFault
 from evaluation.findings import Finding, quote
 from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, shown_shape
 from evaluation.formats.label_array import check_labels, check_shape, find_binary_mask
-from evaluation.formats.label_image import present_labels
 from evaluation.formats.request import Request
+from evaluation.label_runs import present_labels, runs_of
 from evaluation.model import Annotations, Case, Collection, LabelImage
 
 
@@ -79,7 +79,7 @@ def channels_of(planes: npt.NDArray[Any], request: Request, case: Case, where: s
             if class_id is None:
                 check_empty(plane, place, request)
                 continue
-            labels = check_labels(plane, where=place, shape_yx=case.shape_yx)
+            labels = runs_of(check_labels(plane, where=place, shape_yx=case.shape_yx))
         except InputFault as fault:
             faults += fault.findings
             continue
@@ -98,7 +98,7 @@ def check_empty(plane: npt.NDArray[Any], place: str, request: Request) -> None:
     names |= dict(enumerate(request.classes.names, start=1))
     named = [f"{channel} ({quote(names[class_id])})" for channel, class_id in sorted(request.classes.values.items())]
     labels = check_labels(plane, where=place, shape_yx=(plane.shape[0], plane.shape[1]))
-    count = len(present_labels(labels))
+    count = len(present_labels(runs_of(labels)))
     raise InputFault(
         Finding(
             "unnamed-channel",

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from evaluation.errors import InputFault
 from evaluation.findings import Finding, listed
 from evaluation.formats.request import Request
+from evaluation.label_runs import runs_of
 from evaluation.model import Annotations, LabelImage, Outlines
 
 KNOWN = ("inst_map", "cells", "contour")
@@ -55,11 +56,11 @@ def label_image_of(content: Mapping[str, Any], request: Request) -> tuple[Annota
     shape_yx = (labels.shape[0], labels.shape[1])
     if "type_map" in content:
         class_map = class_ids(np.asarray(content["type_map"]), request)
-        return Annotations((LabelImage(labels, class_map=class_map, source=request.name),)), shape_yx
+        return Annotations((LabelImage(runs_of(labels), class_map=runs_of(class_map), source=request.name),)), shape_yx
     if "inst_type" in content:
         classes = class_ids(np.asarray(content["inst_type"]).reshape(-1), request)
-        return Annotations((LabelImage(labels, class_of_instance=classes, source=request.name),)), shape_yx
-    return Annotations((LabelImage(labels, request.classes.of_nameless, source=request.name),)), shape_yx
+        return Annotations((LabelImage(runs_of(labels), class_of_instance=classes, source=request.name),)), shape_yx
+    return Annotations((LabelImage(runs_of(labels), request.classes.of_nameless, source=request.name),)), shape_yx
 
 
 def class_ids(numbers: npt.NDArray[Any], request: Request) -> npt.NDArray[np.int16]:

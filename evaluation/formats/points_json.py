@@ -25,7 +25,7 @@ from evaluation.formats.annotation_lists import (
     probabilities_of,
     shown,
 )
-from evaluation.formats.bounded_json import read_records
+from evaluation.formats.bounded_json import read_records, resting_collector
 from evaluation.formats.bounded_xml import memory_told
 from evaluation.formats.polygons_json import CLASS_PROBABILITIES, VERSION, in_plane, items_of, named
 from evaluation.formats.request import Request
@@ -42,7 +42,7 @@ def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotati
     ``source_id`` is its position, from 1. Raises InputFault with all that is wrong: too-large, too-deep, not-json,
     wrong-format, invalid-annotation, invalid-coordinate, unknown-class, invalid-probability, missing-probability.
     """
-    with memory_told(request.where):
+    with memory_told(request.where), resting_collector():
         records = read_records(stream, key="points", where=request.where, limits=request.limits)
         nuclei = NucleusLists(request, case, "point")
         for piece in items_of(records, ("Multiple points", "Point"), "point", request.where):

@@ -32,7 +32,7 @@ from evaluation.formats.annotation_lists import (
     probabilities_of,
     shown,
 )
-from evaluation.formats.bounded_json import Records, read_records
+from evaluation.formats.bounded_json import Records, read_records, resting_collector
 from evaluation.formats.bounded_xml import memory_told
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Float64, Outlines
@@ -50,7 +50,7 @@ def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annota
     vertices is not. Raises InputFault with all that is wrong: too-large, too-deep, not-json, wrong-format,
     invalid-annotation, empty-polygon, invalid-coordinate, unknown-class, invalid-probability, missing-probability.
     """
-    with memory_told(request.where):
+    with memory_told(request.where), resting_collector():
         records = read_records(stream, key="polygons", where=request.where, limits=request.limits)
         nuclei = NucleusLists(request, case, "polygon")
         for piece in items_of(records, ("Multiple polygons", "Polygon"), "path_points", request.where):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import lzma
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -22,6 +24,7 @@ from evaluation.formats.label_array import check_dtype, check_shape
 from evaluation.formats.lzw import decode_lzw
 from evaluation.formats.png import unpack_samples
 from evaluation.formats.tiff_header import Tag, TiffFile, TiffPage
+from evaluation.model import Int64
 
 NONE, LZW, DEFLATE, OLD_DEFLATE, PACKBITS, LZMA, ZSTD = 1, 5, 8, 32946, 32773, 34925, 50000
 LOSSLESS = {NONE, LZW, DEFLATE, OLD_DEFLATE, PACKBITS, LZMA, ZSTD}
@@ -30,6 +33,7 @@ SEPARATE_PLANES = 2
 KINDS = {1: "u", 2: "i", 3: "f", 4: "u", 5: "c", 6: "c"}  # by sample format
 PADDED_PIXELS = 1 << 24  # tiles may reach this far over the edges of the image
 LZMA_MEMORY = 1 << 27
+BAND_PX = 1 << 23  # of an image that is decoded in bands of rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,11 @@ class Layout:
         return (self.segment_yx[1] * self.samples * self.bits + 7) // 8
 
     @property
+    def tile_bytes(self) -> int:
+        """Bytes of a tile as an array; 0 for strips, which are no larger than the image."""
+        return math.prod(self.segment_yx) * self.samples * self.dtype.itemsize if self.is_tiled else 0
+
+    @property
     def array_bytes(self) -> int:
         return math.prod(self.shape_yx) * self.samples * self.planes * self.dtype.itemsize
 
@@ -80,6 +89,38 @@ def read_tiff(
 
     Raises InputFault (several-images, wrong-shape, unsupported-format, not-numeric, too-large), CutOff, Damaged.
     """
+    pages = tiff_pages(stream, where, shape_yx, bytes_limit, channels)
+    if (needed := sum(layout.array_bytes for _, layout in pages)) > bytes_limit:
+        raise InputFault(too_large(where, f"an image of {needed:,} bytes", bytes_limit))
+    arrays = [
+        decode_rows(page, layout, find_segments(page, layout), 0, empty_rows(layout, page.height))
+        for page, layout in pages
+    ]
+    return arrays[0] if len(arrays) == 1 else np.stack(arrays)
+
+
+def read_tiff_bands(
+    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int
+) -> Iterator[npt.NDArray[Any]]:
+    """The image of a TIFF file of one channel in bands of rows, from the top, each about BAND_PX pixels or a strip.
+
+    A band is gone when the next one is asked for. ``bytes_limit`` is for a band: a slide may be larger. Raises as
+    ``read_tiff`` does.
+    """
+    ((page, layout),) = tiff_pages(stream, where, shape_yx, bytes_limit, 1)
+    layout, segments = cut_strip(layout, find_segments(page, layout))
+    rows = max(1, BAND_PX // (page.width * layout.segment_yx[0])) * layout.segment_yx[0]
+    if (needed := layout.array_bytes // page.height * min(rows, page.height)) > bytes_limit:
+        raise InputFault(too_large(where, f"a strip of {needed:,} bytes", bytes_limit))
+    band = empty_rows(layout, min(rows, page.height))
+    for first in range(0, page.height, rows):
+        yield decode_rows(page, layout, segments, first, band[:, : page.height - first])
+
+
+def tiff_pages(
+    stream: BinaryIO, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int
+) -> list[tuple[TiffPage, Layout]]:
+    """The pages that make up the image, checked, and how they are stored."""
     file = TiffFile(stream)
     first, *others = file.pages()
     pages = [first, *(page for page in others if not page.is_reduced)]
@@ -94,10 +135,9 @@ def read_tiff(
     layouts = [page_layout(page, where) for page in pages]
     if layouts[0].dtype != layouts[-1].dtype:
         raise InputFault(unsupported(where, f"{layouts[0].dtype.name} and {layouts[-1].dtype.name} side by side"))
-    if (needed := sum(layout.array_bytes for layout in layouts)) > bytes_limit:
-        raise InputFault(too_large(where, f"an image of {needed:,} bytes", bytes_limit))
-    arrays = [decode_page(page, layout) for page, layout in zip(pages, layouts, strict=True)]
-    return arrays[0] if len(arrays) == 1 else np.stack(arrays)
+    if (tile := max(layout.tile_bytes for layout in layouts)) > bytes_limit:  # it may reach far over the edges
+        raise InputFault(too_large(where, f"a tile of {tile:,} bytes", bytes_limit))
+    return list(zip(pages, layouts, strict=True))
 
 
 def check_page_shape(page: TiffPage, where: str, shape_yx: tuple[int, int], channels: int) -> None:
@@ -173,25 +213,61 @@ def unsupported(where: str, got: str) -> Finding:
     )
 
 
-def decode_page(page: TiffPage, layout: Layout) -> npt.NDArray[Any]:
-    """The pixels of a page, (H, W) or with an axis for samples, in the byte order of the machine.
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    """Where strips or tiles lie in the file, and how many bytes they take, int64 (S,); plane by plane, row by row."""
 
-    Raises CutOff if a strip or tile is missing or damaged.
-    """
+    offset: Int64
+    size: Int64
+
+
+def find_segments(page: TiffPage, layout: Layout) -> Segments:
+    """Where the strips or tiles of a page lie. Raises CutOff if the header does not tell it of all."""
     tags = (Tag.TILE_OFFSETS, Tag.TILE_BYTES) if layout.is_tiled else (Tag.STRIP_OFFSETS, Tag.STRIP_BYTES)
-    offsets, sizes = (page.values(tag, layout.segments) for tag in tags)
-    if len(offsets) != layout.segments or len(sizes) != layout.segments:
+    far = np.uint64(1 << 62)  # beyond any file
+    offset, size = (np.minimum(page.values(tag, layout.segments), far).astype(np.int64) for tag in tags)
+    if len(offset) != layout.segments or len(size) != layout.segments:
         raise CutOff
-    (height, width), (down, across) = layout.shape_yx, layout.segment_yx
-    image = np.empty((layout.planes, height, width, layout.samples), layout.dtype.newbyteorder("="))
-    places = np.ndindex(layout.planes, *layout.segments_yx)
-    for (plane, i, j), offset, size in zip(places, offsets.tolist(), sizes.tolist(), strict=True):
-        place = image[plane, i * down : (i + 1) * down, j * across : (j + 1) * across]
+    return Segments(offset, size)
+
+
+def cut_strip(layout: Layout, segments: Segments) -> tuple[Layout, Segments]:
+    """An image that is one strip of plain numbers as if it were several strips; any other as it is."""
+    height, width = layout.shape_yx
+    rows = max(1, BAND_PX // width)
+    if layout.is_tiled or layout.compression != NONE or len(segments.size) != 1 or rows >= height:
+        return layout, segments
+    first = np.arange(0, height, rows) * layout.row_bytes
+    offset = segments.offset + first if segments.offset[0] else np.zeros_like(first)
+    return replace(layout, segment_yx=(rows, width)), Segments(offset, segments.size - first)
+
+
+def empty_rows(layout: Layout, rows: int) -> npt.NDArray[Any]:
+    """Room for rows of a page, (planes, rows, W, samples), without the last axis if that is one number.
+
+    (An axis of one number would slow down every copy.)
+    """
+    shape = (layout.planes, rows, layout.shape_yx[1], layout.samples)
+    return np.empty(shape[:3] if layout.samples == 1 else shape, layout.dtype.newbyteorder("="))
+
+
+def decode_rows(
+    page: TiffPage, layout: Layout, segments: Segments, first: int, image: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """Fill an image with the rows of a page from the ``first`` on, in the byte order of the machine; without its axis
+    of planes if there is one.
+
+    The rows begin where strips or tiles begin, and end where they or the image end. Raises CutOff if a strip or tile
+    is missing or damaged.
+    """
+    (down, across), (below, beside) = layout.segment_yx, layout.segments_yx
+    rows_of_segments = range(first // down, math.ceil((first + image.shape[1]) / down))
+    for plane, i, j in product(range(layout.planes), rows_of_segments, range(beside)):
+        place = image[plane, i * down - first : (i + 1) * down - first, j * across : (j + 1) * across]
         rows = down if layout.is_tiled else len(place)
-        data = read_segment(page, layout, offset, size, rows)
-        place[...] = numbers(data, layout, rows)[: len(place), : place.shape[1]]
-    if layout.samples == 1:
-        image = image[..., 0]
+        segment = (plane * below + i) * beside + j
+        data = read_segment(page, layout, int(segments.offset[segment]), int(segments.size[segment]), rows)
+        place[...] = numbers(data, layout, rows).reshape(rows, across, *image.shape[3:])[: len(place), : place.shape[1]]
     return image[0] if layout.planes == 1 else image
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import expand
+from evaluation.intervals import RUNS_AT_ONCE, expand
 from evaluation.model import Bool, BorderRule, Boundaries, Instances, Int32, Int64
 
 
@@ -58,18 +58,13 @@ def runs_by_instance(instances: Instances) -> RunsByInstance:
     stop += instances.run_stop
     start.sort()
     stop.sort()
-    row = start // max(width, 1)
-    before = row * width
-    start -= before
-    stop -= before
-    row -= np.repeat(np.arange(len(instances)) * height, counts)
-    return RunsByInstance(
-        instances.shape_yx,
-        row.astype(np.int32),
-        start.astype(np.int32),
-        stop.astype(np.int32),
-        np.concatenate([[0], np.cumsum(counts)]),
-    )
+    row, begin, end = np.empty((3, len(start)), np.int32)
+    for first in range(0, len(start), RUNS_AT_ONCE):
+        runs = slice(first, first + RUNS_AT_ONCE)
+        row_of_all, begin[runs] = np.divmod(start[runs], max(width, 1))
+        row[runs] = row_of_all % max(height, 1)
+        end[runs] = stop[runs] - row_of_all * width
+    return RunsByInstance(instances.shape_yx, row, begin, end, np.concatenate([[0], np.cumsum(counts)]))
 
 
 def boundaries_of(

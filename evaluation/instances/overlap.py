@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from evaluation.instances.runs import (
     subtract_region,
     with_runs,
 )
-from evaluation.intervals import expand
+from evaluation.intervals import expand, row_bands
 from evaluation.model import Bool, Instances, Int64, OverlapRule, OverlapScope, Region
 
 CHUNK_COVERS = 1 << 20  # pairs of a run and a stretch under it, at once; bounds the memory
@@ -53,7 +55,8 @@ def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScop
     scope  ``image``: all instances contest with each other; ``class``: only those of one class do, and those of
            different classes may still overlap afterwards
 
-    Instances without pixels leave. The cost grows with the runs, and with the covers of contested pixels.
+    Instances without pixels leave. The cost grows with the runs, and with the covers of contested pixels; bands of rows
+    are resolved one after the other.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> apart = instances_from_labels(np.array([[1, 1, 2, 2]]))
@@ -63,23 +66,52 @@ def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScop
     ([3, 1], {2: 2})
     """
     width = instances.shape_yx[1]
-    everywhere = find_contest(instances, "image")
-    contest = find_contest(instances, scope) if scope == "class" and rule != "keep" else everywhere
-    ignored = empty_region()
-    resolved = instances
-    if rule == "ignore":
-        ignored = contest.contested_region(width)
-        resolved = subtract_region(instances, ignored)
-    elif rule != "keep":
-        resolved = give_to_winners(instances, contest, priorities(instances, rule))
+    priority = None if rule in ("keep", "ignore") else priorities(instances, rule)
+    bands: list[Instances] = []
+    ignored: list[Region] = [empty_region()]
+    contested: list[Region] = []
+    by_cover: Counter[int] = Counter()
+    for (runs,) in row_bands([instances.run_start], width):
+        band = instances.part(runs)
+        everywhere = find_contest(band, "image")
+        contest = find_contest(band, scope) if scope == "class" and rule != "keep" else everywhere
+        contested.append(everywhere.contested_region(width))
+        by_cover.update(everywhere.pixels_by_cover())
+        if rule == "ignore":
+            ignored.append(contest.contested_region(width))
+            band = subtract_region(band, ignored[-1])
+        elif priority is not None:
+            band = give_to_winners(band, contest, priority)
+        bands.append(band)
+    resolved = instances if rule == "keep" else join_bands(bands)
     before, after = instances.areas_px(), resolved.areas_px()
     return ResolvedOverlaps(
         instances=select_instances(resolved, after > 0),
-        ignored=ignored,
-        contested=everywhere.contested_region(width),
-        contested_px_by_cover=everywhere.pixels_by_cover(),
+        ignored=join_rows(ignored),
+        contested=join_rows(contested),
+        contested_px_by_cover=dict(sorted(by_cover.items())),
         lost_pixels=(after > 0) & (after < before),
         lost_whole=(after == 0) & (before > 0),
+    )
+
+
+def join_bands(bands: Sequence[Instances]) -> Instances:
+    """The same instances with the runs of bands of rows, one after the other."""
+    if len(bands) == 1:
+        return bands[0]
+    return replace(
+        bands[0],
+        run_start=np.concatenate([band.run_start for band in bands]),
+        run_stop=np.concatenate([band.run_stop for band in bands]),
+        run_instance=np.concatenate([band.run_instance for band in bands]),
+    )
+
+
+def join_rows(regions: Sequence[Region]) -> Region:
+    """Regions of bands of rows, one after the other."""
+    return Region(
+        np.concatenate([region.run_start for region in regions]),
+        np.concatenate([region.run_stop for region in regions]),
     )
 
 

@@ -40,6 +40,7 @@ class PreparedReference:
     outside    number of annotations that lie wholly outside the image, of all that there are (``annotations``)
     findings   the warnings of the reader
     class_counts  nuclei of each class, int64 (C,), where nothing else is known of them; None: count the instances
+    contested  the pixels inside several outlines of scored classes, before the overlap rule; None for points
     """
 
     instances: Instances
@@ -49,6 +50,7 @@ class PreparedReference:
     annotations: int = 0
     findings: tuple[Finding, ...] = ()
     class_counts: Int64 | None = None
+    contested: Region | None = None
 
 
 def prepare_reference(
@@ -100,6 +102,7 @@ def prepare_reference(
         report=report_of(parts, converted, scored, resolved, with_geometry_report),
         outside=converted.outside,
         annotations=converted.scored_before + converted.ignored_before,
+        contested=resolved.contested,
     )
 
 

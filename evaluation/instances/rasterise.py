@@ -9,7 +9,9 @@ A and B are found with the very expression that scikit-image evaluates pixel by 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,8 +25,8 @@ from evaluation.instances.runs import (
     subtract_runs,
     with_runs,
 )
-from evaluation.intervals import merge_runs
-from evaluation.model import Bool, Float64, Instances, Int64, OriginRule, Outlines, VanishedRule, VerticesRule
+from evaluation.intervals import distinct, merge_runs
+from evaluation.model import Bool, Float64, Instances, Int32, Int64, OriginRule, Outlines, VanishedRule, VerticesRule
 
 VERTEX_TOLERANCE = 1e-12
 CHUNK_VERTICES = 1 << 15  # what a chunk of rings touches stays in the cache
@@ -131,24 +133,44 @@ def cover_outlines(
     outlines: Outlines, points_xy: Float64, shape_yx: tuple[int, int], *, where: str = "outlines"
 ) -> Instances:
     """One instance for each outline, also for those without a pixel; ``points_xy`` are its placed vertices."""
-    rings = cover_rings(points_xy, outlines.ring_start, shape_yx, where=where)
-    one_ring_each = bool(np.all(np.diff(outlines.ring_instance) > 0)) and not outlines.ring_is_hole.any()
-    if one_ring_each:
-        instance = outlines.ring_instance[rings.ring]
-    else:
-        rings = combine_rings(rings, outlines, shape_yx)
-        instance = rings.ring.astype(np.int32)
-    order = order_of_runs(rings.start, instance)
+    refuse_endless_work(points_xy[:, 1], outlines.ring_start, shape_yx[0], where)
+    starts, lengths, owners = [np.empty(0, np.int64)], [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+    for rings in chunks_of_rings(outlines):
+        runs = cover_rings(points_xy, outlines.ring_start[rings.start : rings.stop + 1], shape_yx)
+        instance, is_hole = outlines.ring_instance[rings], outlines.ring_is_hole[rings]
+        if np.all(np.diff(instance) > 0) and not is_hole.any():
+            owners.append(instance[runs.ring])
+        else:
+            runs = combine_rings(runs, instance, is_hole, shape_yx)
+            owners.append(runs.ring.astype(np.int32))
+        starts.append(runs.start)
+        lengths.append((runs.stop - runs.start).astype(np.int32))
+    start, owner = np.concatenate(starts), np.concatenate(owners)
+    del starts, owners  # with a million nuclei each list is as large as the image's runs
+    order = order_of_runs(start, owner)
+    run_start = start[order]
+    del start
     return Instances(
         shape_yx=shape_yx,
         class_id=outlines.class_id,
         source_id=outlines.source_id,
-        run_start=rings.start[order],
-        run_stop=rings.stop[order],
-        run_instance=instance[order],
+        run_start=run_start,
+        run_stop=run_start + np.concatenate(lengths)[order],
+        run_instance=owner[order],
         probability=outlines.probability,
         class_probability=outlines.class_probability,
     )
+
+
+def chunks_of_rings(outlines: Outlines) -> Iterator[slice]:
+    """The rings, some at a time, with about ``CHUNK_VERTICES`` vertices; those of an outline stay together."""
+    if len(outlines.ring_instance) == 0:
+        return
+    is_first = np.diff(outlines.ring_instance, prepend=-1) > 0
+    first_vertex = np.maximum.accumulate(np.where(is_first, outlines.ring_start[:-1], 0))
+    cuts = np.flatnonzero(np.diff(first_vertex // CHUNK_VERTICES)) + 1
+    for first, last in pairwise([0, *cuts.tolist(), len(is_first)]):
+        yield slice(first, last)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,45 +182,39 @@ class RingRuns:
     stop: Int64
 
 
-def combine_rings(rings: RingRuns, outlines: Outlines, shape_yx: tuple[int, int]) -> RingRuns:
-    """Runs of instances (in the place of rings): the union of their parts, each an outer ring minus its own holes."""
+def combine_rings(rings: RingRuns, instance: Int32, is_hole: Bool, shape_yx: tuple[int, int]) -> RingRuns:
+    """Runs of instances (in the place of rings): the union of their parts, each an outer ring minus its own holes.
+
+    instance, is_hole   of each ring, (K,)
+    """
     height, width = shape_yx
     span = height * (width + 1)
-    part_of_ring = np.cumsum(~outlines.ring_is_hole | (np.diff(outlines.ring_instance, prepend=-1) > 0)) - 1
-    is_hole = outlines.ring_is_hole[rings.ring]
+    part_of_ring = np.cumsum(~is_hole | (np.diff(instance, prepend=-1) > 0)) - 1
+    of_hole = is_hole[rings.ring]
     start = part_of_ring[rings.ring] * span + positions(rings.start, width)
     stop = start + (rings.stop - rings.start)
-    holes = merge_runs(start[is_hole], stop[is_hole])
-    _, start, stop = subtract_runs(*merge_runs(start[~is_hole], stop[~is_hole]), *holes)
+    holes = merge_runs(start[of_hole], stop[of_hole])
+    _, start, stop = subtract_runs(*merge_runs(start[~of_hole], stop[~of_hole]), *holes)
 
     instance_of_part = np.zeros(len(part_of_ring), np.int64)
-    instance_of_part[part_of_ring] = outlines.ring_instance
+    instance_of_part[part_of_ring] = instance
     part = start // span
     shift = (instance_of_part[part] - part) * span
     start, stop = merge_runs(start + shift, stop + shift)
-    instance = start // span
-    first = flat_indices(start - instance * span, width)
-    return RingRuns(instance, first, first + (stop - start))
+    owner = start // span
+    first = flat_indices(start - owner * span, width)
+    return RingRuns(owner, first, first + (stop - start))
 
 
-def cover_rings(
-    points_xy: Float64, ring_start: Int64, shape_yx: tuple[int, int], *, where: str = "outlines"
-) -> RingRuns:
-    """The pixels of each ring inside the image, chunk by chunk. Raises InputFault if edges cross too many rows."""
-    height = shape_yx[0]
-    x, y = np.ascontiguousarray(points_xy[:, 0]), np.ascontiguousarray(points_xy[:, 1])
-    refuse_endless_work(y, ring_start, height, where)
+def cover_rings(points_xy: Float64, ring_start: Int64, shape_yx: tuple[int, int]) -> RingRuns:
+    """The pixels of each ring inside the image."""
     filled = np.flatnonzero(np.diff(ring_start))
-    parts = [RingRuns(*(np.empty(0, np.int64) for _ in range(3)))]
-    chunk = (ring_start[filled] - ring_start[0]) // CHUNK_VERTICES
-    for rings in np.split(filled, np.flatnonzero(np.diff(chunk)) + 1):
-        if len(rings) == 0:
-            continue
-        begin, end = ring_start[rings[0]], ring_start[rings[-1] + 1]
-        edges = Edges.of_rings(x[begin:end], y[begin:end], ring_start[rings] - begin)
-        runs = cover_rows(edges, shape_yx, 0, height)
-        parts.append(RingRuns(rings[runs.ring], runs.start, runs.stop))
-    return join_runs(parts)
+    if len(filled) == 0:
+        return RingRuns(*(np.empty(0, np.int64) for _ in range(3)))
+    begin, end = ring_start[0], ring_start[-1]
+    x, y = points_xy[begin:end].T.copy()
+    runs = cover_rows(Edges.of_rings(x, y, ring_start[filled] - begin), shape_yx, 0, shape_yx[0])
+    return RingRuns(filled[runs.ring], runs.start, runs.stop)
 
 
 def join_runs(parts: list[RingRuns]) -> RingRuns:
@@ -211,10 +227,13 @@ def join_runs(parts: list[RingRuns]) -> RingRuns:
 
 def refuse_endless_work(y: Float64, ring_start: Int64, height: int, where: str) -> None:
     """Raise InputFault if edges (those that close rings left aside) cross too many rows of the image."""
-    rows = np.abs(np.diff(np.clip(y, 0, height)))
-    between_rings = ring_start[1:-1]
-    rows[between_rings[(between_rings > 0) & (between_rings < len(y))] - 1] = 0
-    crossings = float(rows.sum())
+    crossings = 0.0
+    for first in range(0, len(y), CHUNK_CROSSINGS):
+        crossings += float(np.abs(np.diff(np.clip(y[first : first + CHUNK_CROSSINGS + 1], 0, height))).sum())
+    between_rings = distinct(ring_start[1:-1])
+    between_rings = between_rings[(between_rings > 0) & (between_rings < len(y))]
+    ends = np.clip(y[between_rings], 0, height), np.clip(y[between_rings - 1], 0, height)
+    crossings -= float(np.abs(ends[0] - ends[1]).sum())
     limit = min(CROSSINGS_LIMIT, CROSSINGS_FREELY + CROSSINGS_PER_VERTEX * len(y))
     if crossings > limit:
         raise InputFault(

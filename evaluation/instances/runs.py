@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import expand, merge_runs
+from evaluation.intervals import distinct, expand, merge_runs
 from evaluation.model import Bool, Instances, Int64, Region
 
 
@@ -61,7 +61,7 @@ def cover_depth(start: Int64, stop: Int64) -> Cover:
     ([0, 2, 5], [2, 5, 9], [1, 2, 1])
     """
     start, stop = np.sort(start), np.sort(stop)
-    edge = np.unique(np.concatenate([start, stop]))
+    edge = distinct(np.concatenate([start, stop]))
     depth = np.searchsorted(start, edge, "right") - np.searchsorted(stop, edge, "right")
     inside = np.flatnonzero(depth)  # the last edge has depth 0
     return Cover(edge[inside], edge[inside + 1], depth[inside])
@@ -152,6 +152,9 @@ def order_of_runs(start: Int64, instance: npt.NDArray[np.int32]) -> npt.NDArray[
     ascending = np.all(instance[1:] >= instance[:-1])
     bits = len(start).bit_length()
     if ascending and int(start.max()).bit_length() + bits < 63:
-        packed = np.sort((start << bits) | np.arange(len(start)))  # values sort several times faster than indices
-        return packed & ((1 << bits) - 1)
+        packed = start << bits  # values sort several times faster than indices
+        packed |= np.arange(len(start))
+        packed.sort()
+        packed &= (1 << bits) - 1
+        return packed
     return np.lexsort((instance, start))

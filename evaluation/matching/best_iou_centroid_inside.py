@@ -33,9 +33,11 @@ def centroid_inside(
     span = height * width + 1
     y, x = prediction.centroid_pixels_yx()[prediction_index].T
     wanted = reference_index.astype(np.int64) * span + y * width + x
-    start = reference.run_instance.astype(np.int64) * span + reference.run_start
-    order = np.argsort(start, kind="stable")
-    start = start[order]
-    stop: Int64 = reference.run_instance[order].astype(np.int64) * span + reference.run_stop[order]
+    # Runs of an instance are disjoint: sorted apart, the n-th start and the n-th stop are those of one run.
+    start: Int64 = reference.run_instance * np.int64(span)
+    stop = start + reference.run_stop
+    start += reference.run_start
+    start.sort()
+    stop.sort()
     run = np.searchsorted(start, wanted, side="right") - 1
     return np.asarray((run >= 0) & (wanted < stop[np.maximum(run, 0)]))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import overlaps
+from evaluation.intervals import overlaps, row_bands
 from evaluation.model import Instances, Int32, Int64, OverlapTable
 
 
 def overlap_table(reference: Instances, prediction: Instances) -> OverlapTable:
     """The sparse table of all pairs of instances that share at least one pixel, exact, also if instances overlap.
 
-    Cost: proportional to the runs of both sides (times their layers) plus a sort of the pieces that they share; never
-    a dense reference x prediction table. Raises ValueError if the images differ in shape.
+    Cost: proportional to the runs of both sides (times their layers) plus a sort of the pieces that they share, in
+    bands of rows, one after the other; never a dense reference x prediction table. Raises ValueError if the images
+    differ in shape.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> table = overlap_table(
@@ -24,19 +27,34 @@ def overlap_table(reference: Instances, prediction: Instances) -> OverlapTable:
     """
     if reference.shape_yx != prediction.shape_yx:
         raise ValueError(f"reference is {reference.shape_yx} px, prediction {prediction.shape_yx} px (height, width)")
+    bands = [
+        shared_in_band(reference.part(left), prediction.part(right))
+        for left, right in row_bands([reference.run_start, prediction.run_start], reference.shape_yx[1])
+    ]
+    return OverlapTable(
+        *(bands[0] if len(bands) == 1 else sum_pieces(bands, len(prediction))),
+        reference_area_px=reference.areas_px(),
+        prediction_area_px=prediction.areas_px(),
+    )
+
+
+Pieces = tuple[Int32, Int32, Int64]  # reference index, prediction index, pixels of both
+
+
+def shared_in_band(reference: Instances, prediction: Instances) -> Pieces:
+    """Pairs that share pixels in a band of rows, sorted."""
     pieces = [
         shared_pieces(reference, left, prediction, right)
         for left in disjoint_layers(reference)
         for right in disjoint_layers(prediction)
     ]
-    reference_index = np.concatenate([piece[0] for piece in pieces])
-    prediction_index = np.concatenate([piece[1] for piece in pieces])
-    length = np.concatenate([piece[2] for piece in pieces])
-    return OverlapTable(
-        *sum_by_pair(reference_index, prediction_index, length, len(prediction)),
-        reference_area_px=reference.areas_px(),
-        prediction_area_px=prediction.areas_px(),
-    )
+    return sum_pieces(pieces, len(prediction))
+
+
+def sum_pieces(pieces: Sequence[Pieces], predictions: int) -> Pieces:
+    columns = zip(*pieces, strict=True)
+    left, right, length = (np.concatenate(column) for column in columns)
+    return sum_by_pair(left, right, length, predictions)
 
 
 def disjoint_layers(instances: Instances) -> list[npt.NDArray[np.intp] | slice]:
@@ -87,7 +105,7 @@ def shared_pieces(
     left: npt.NDArray[np.intp] | slice,
     prediction: Instances,
     right: npt.NDArray[np.intp] | slice,
-) -> tuple[Int32, Int32, Int64]:
+) -> Pieces:
     """Stretches of pixels in a run of both layers: reference index, prediction index, length."""
     a, b, start, stop = overlaps(
         reference.run_start[left], reference.run_stop[left], prediction.run_start[right], prediction.run_stop[right]
@@ -95,9 +113,7 @@ def shared_pieces(
     return reference.run_instance[left][a], prediction.run_instance[right][b], stop - start
 
 
-def sum_by_pair(
-    reference_index: Int32, prediction_index: Int32, length: Int64, predictions: int
-) -> tuple[Int32, Int32, Int64]:
+def sum_by_pair(reference_index: Int32, prediction_index: Int32, length: Int64, predictions: int) -> Pieces:
     """Add up the pieces of each pair; pairs sorted by reference, then prediction."""
     if len(length) == 0:
         return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64)

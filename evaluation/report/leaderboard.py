@@ -20,6 +20,7 @@ from evaluation.model import Float64
 from evaluation.report.metrics_json import as_json, rounded
 
 PAIRS_UP_TO = 100  # teams; of more, what is known of each pair would fill megabytes that nobody reads
+VALUES_UP_TO = 50_000  # values of teams in columns and units, for the same reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class TeamRow:
     low, high  interval of its places in the samples of the bootstrap, None: nothing was drawn
     first      probability of being first, shared by teams that are first together
     places     share of the samples by place, those that occur; empty if nothing was drawn
+    by_unit    its values in each column and unit; empty if they are not known or too many
+    unit_places  its places by the values of each unit alone, None: none; empty as above
     """
 
     name: str
@@ -46,6 +49,20 @@ class TeamRow:
     high: float | None = None
     first: float | None = None
     places: tuple[tuple[float, float], ...] = ()
+    by_unit: tuple[tuple[float | None, ...], ...] = ()
+    unit_places: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MethodPlaces:
+    """The places of all teams, in the order of the board, under a method that the challenge might have chosen.
+
+    tau  Kendall's tau-b to the places under each of the methods; None: undefined
+    """
+
+    method: str
+    places: tuple[float | None, ...]
+    tau: tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +145,8 @@ class Board:
     words       the method in words
     teams       from the first place to the last, equal places by name
     units       what was drawn and compared: how many, and what they are called
+    unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
+    methods     the places under all methods that the values allow; empty for many teams
     """
 
     title: str
@@ -143,6 +162,8 @@ class Board:
     unit_name: str
     stability: BoardStability
     findings: tuple[str, ...] = field(default=())
+    unit_names: tuple[str, ...] = ()
+    methods: tuple[MethodPlaces, ...] = ()
 
 
 # --- leaderboard.json -------------------------------------------------------------------------------------------------
@@ -162,11 +183,16 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
         "software": {"version": board.software_version, "scored_with": list(board.versions)},
         "ranking": {**board.rules, "in_words": board.words},
         "units": {"number": board.units, "kind": board.unit_name},
+        "unit_names": list(board.unit_names),
         "columns": [column_entry(column, few=few) for column in board.columns],
         "teams": [team_entry(row, paths, few=few) for row in board.teams],
         "not_ranked": [
             {"name": row.name, "code": row.code, "reason": row.reason, "columns": cells(paths, row.values, ())}
             for row in board.unranked
+        ],
+        "methods": [
+            {"method": of.method, "places": [number(n) for n in of.places], "kendall_tau": [number(n) for n in of.tau]}
+            for of in board.methods
         ],
         "stability": stability_entry(board.stability),
         "findings": list(board.findings),
@@ -196,6 +222,10 @@ def team_entry(row: TeamRow, paths: Sequence[str], *, few: bool) -> dict[str, An
     }
     for cell, value in zip(entry["columns"], row.ranked_by, strict=False):
         cell["ranked_by"] = number(value)
+    for cell, values in zip(entry["columns"], row.by_unit, strict=False):
+        cell["by_unit"] = [number(value) for value in values]
+    if row.unit_places:
+        entry["unit_places"] = [number(place) for place in row.unit_places]
     if few:
         entry["places"] = [{"place": number(place), "share": number(share)} for place, share in row.places]
     return entry

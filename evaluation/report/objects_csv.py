@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.model import CaseResult, MatchCounts, ObjectList
 from evaluation.report.metrics_json import rounded
@@ -27,6 +29,7 @@ COLUMNS = (
     "prediction_class",
     "prediction_area_px",
 )
+ROWS_AT_ONCE = 1 << 16
 
 
 def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> str:
@@ -39,32 +42,55 @@ def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measu
     writer.writerow((*COLUMNS, *measures))
     for result in results:
         for rule in result.matches:
-            writer.writerows(object_rows(result, rule, ("", *class_names), measures))
+            for columns in object_columns(result, rule, np.array(["", *class_names], object), measures):
+                writer.writerows(zip(*columns, strict=False))
     return text.getvalue()
 
 
-def object_rows(
-    result: CaseResult, rule: str, names: Sequence[str], measures: Sequence[str]
-) -> Iterator[tuple[Any, ...]]:
+Column = Iterable[Any]
+
+
+def object_columns(
+    result: CaseResult, rule: str, names: npt.NDArray[Any], measures: Sequence[str]
+) -> Iterator[list[Column]]:
+    """The columns of a case under a rule, for some rows at a time; a value that all rows have may be endless."""
     matches, counts = result.matches[rule], result.counts[rule]
-    start = (result.case.name, result.case.group, rule)
-    reference, prediction = (
-        list(zip(side.source_id.tolist(), [names[c] for c in side.class_id], areas(side, counts), strict=True))
-        for side in (result.reference, result.prediction)
+    start = [repeat(result.case.name), repeat(result.case.group), repeat(rule)]
+    none = [repeat(None)]
+    missed, spurious = (
+        np.setdiff1d(np.arange(len(side.area_px)), matched)
+        for side, matched in (
+            (result.reference, matches.reference_index),
+            (result.prediction, matches.prediction_index),
+        )
     )
-    columns = [
-        counts.measures[name].tolist() if name in counts.measures else [None] * len(matches) for name in measures
-    ]
-    pairs = zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), *columns, strict=True)
-    for left, right, *values in pairs:
-        yield (*start, "matched", *reference[left], *prediction[right], *map(rounded, values))
-    for left in np.setdiff1d(np.arange(len(reference)), matches.reference_index).tolist():
-        yield (*start, "missed", *reference[left], *[None] * (3 + len(measures)))
-    for right in np.setdiff1d(np.arange(len(prediction)), matches.prediction_index).tolist():
-        yield (*start, "spurious", *[None] * 3, *prediction[right], *[None] * len(measures))
+    for rows in batches(len(matches)):
+        values = [
+            [rounded(value) for value in counts.measures[name][rows].tolist()] if name in counts.measures else none[0]
+            for name in measures
+        ]
+        sides = [
+            *side_columns(result.reference, matches.reference_index[rows], names, counts),
+            *side_columns(result.prediction, matches.prediction_index[rows], names, counts),
+        ]
+        yield [*start, repeat("matched"), *sides, *values]
+    for rows in batches(len(missed)):
+        side = side_columns(result.reference, missed[rows], names, counts)
+        yield [*start, repeat("missed"), *side, *(3 + len(measures)) * none]
+    for rows in batches(len(spurious)):
+        side = side_columns(result.prediction, spurious[rows], names, counts)
+        yield [*start, repeat("spurious"), *3 * none, *side, *len(measures) * none]
 
 
-def areas(side: ObjectList, counts: MatchCounts) -> list[int | None]:
-    """Area of each instance of a side, px; None for points."""
+def batches(rows: int) -> Iterator[slice]:
+    for first in range(0, rows, ROWS_AT_ONCE):
+        yield slice(first, first + ROWS_AT_ONCE)
+
+
+def side_columns(
+    side: ObjectList, index: npt.NDArray[np.integer[Any]], names: npt.NDArray[Any], counts: MatchCounts
+) -> list[Column]:
+    """Id, class and area in px of the chosen instances of a side; points have no area."""
     are_points = not counts.outlines and not side.area_px.any()
-    return [None] * len(side.area_px) if are_points else side.area_px.tolist()
+    area = repeat(None) if are_points else side.area_px[index].tolist()
+    return [side.source_id[index].tolist(), names[side.class_id[index]].tolist(), area]

@@ -33,6 +33,7 @@ class SubmissionFiles(ABC):
     """The files of a submission by relative POSIX name, sorted. Can be pickled; closes itself as a context manager."""
 
     names: tuple[str, ...]
+    path: Path  # of the folder or the ZIP
 
     @abstractmethod
     def size(self, name: str) -> int:
@@ -58,7 +59,7 @@ class FolderFiles(SubmissionFiles):
     """The files below a folder. The folder itself may be a link; a link inside it must not lead out of it."""
 
     def __init__(self, folder: Path, limits: LimitRules) -> None:
-        self.root = folder.resolve()
+        self.path = self.root = folder.resolve()
         self.limits = limits
         faults = Faults()
         self.names = checked_names(walk(self.root, faults, limits), faults, limits)

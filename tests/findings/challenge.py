@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
+import pytest
 from killer import kill_worker
 
+from evaluation.errors import WrongUsage
+from evaluation.report.pages.html import page_html
+from evaluation.report.pages.page import Page
 from findings.bench import Bench
 from findings.registry import example_of
 
@@ -80,6 +85,12 @@ def image_without_height(bench: Bench) -> str:
     return bench.validate()
 
 
+@example_of("no-outlines")
+def sensitivity_of_points(bench: Bench) -> str:
+    bench.make("points_json")
+    return bench.run("sensitivity", "--challenge", "challenge")
+
+
 @example_of("file-exists")
 def second_init(bench: Bench) -> str:
     bench.write("my_challenge/challenge.toml", "edited by hand")
@@ -105,6 +116,27 @@ def score_outside_the_platform(bench: Bench) -> str:
     bench.make("label_image by class")
     bench.patch.setattr("evaluation.cli.PLATFORM_INPUT", Path("/input/of/the/platform"))
     return bench.run("score", "--challenge", "challenge").replace("/input/of/the/platform", "/input")
+
+
+@example_of("missing-extra")
+def page_without_jinja(bench: Bench) -> str:
+    bench.patch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(WrongUsage) as fault:
+        page_html(Page("A report", "", (), ()))
+    return str(fault.value)
+
+
+@example_of("no-cluster")
+def nobody_at_the_address(bench: Bench) -> str:
+    bench.make("label_image by class")
+    options = ("--challenge", "challenge", "--submissions", "submission", "--output", "out")
+    return bench.run("leaderboard", *options, "--cluster", "login1")
+
+
+@example_of("not-fetched")
+def nothing_in_storage(bench: Bench) -> str:
+    bench.make("label_image by class")
+    return bench.run("validate", "--challenge", "challenge", "--submission", "memory://submissions/alpha")
 
 
 @example_of("unknown-format")

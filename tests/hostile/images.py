@@ -459,7 +459,7 @@ LARGE = [
         ("label_image channel npz", "too-large", {"c1.npz": npz(("labels.npy", npy_saying(f"({SLIDE}, {SLIDE}, 2)")))}),
         ("label_image class table", "too-large", {"c1.png": png(width=SLIDE, height=SLIDE)}),
         ("label_image channel mha", "too-large", {"c1.mha": mha(DimSize=f"{SLIDE} {SLIDE}")}),
-        ("label_image by class", "too-large", {f"c1/{name}.tif": LARGE_STRIP for name in ("Epithelial", "Lymphocyte")}),
+        ("label_image by class", "unreadable-file", {f"c1/{name}.tif": LARGE_STRIP for name in ("Epithelial", "Lymphocyte")}),
         ("nary_mat", "wrong-format", {f"P1/c1/{name}/1.mat": LARGE_MATRIX for name in ("Epithelial", "Lymphocyte")}),
         ("hovernet_mat", "too-large", {"c1.mat": lambda: hdf5(lambda file: [
             file.create_dataset("inst_map", (SLIDE, SLIDE), "u4", chunks=(64, 64)), file.create_dataset("inst_type", (1, 1), "u1")])}),

@@ -1,0 +1,114 @@
+"""Which JSON parser reads a long list of nuclei best: megabytes a second, and the memory on top of the file's text.
+
+    python -m pip install pysimdjson ijson                 (in the environment of the benchmarks)
+    python -m benchmarks.parsers slide.geojson
+
+Each parser, in a process of its own, gives the coordinates of every feature as Python lists, as our reader needs them.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def parse_in_pieces(path: Path) -> int:
+    """What the program does: orjson, a megabyte at a time (``evaluation/formats/bounded_json.py``)."""
+    from evaluation.challenge import LimitRules
+    from evaluation.formats.bounded_json import read_records
+
+    with path.open("rb") as stream:
+        records = read_records(stream, key="features", where="file", limits=LimitRules())
+        return sum(len(feature["geometry"]["coordinates"]) for piece in records.pieces or () for feature in piece)
+
+
+def parse_whole(path: Path) -> int:
+    return count(importlib.import_module("orjson").loads(path.read_bytes()))
+
+
+def parse_simdjson(path: Path) -> int:
+    """The whole file, since pysimdjson has no other way; a feature becomes Python objects when it is looked at."""
+    parser = importlib.import_module("simdjson").Parser()
+    features = parser.parse(path.read_bytes())["features"]
+    return sum(len(feature["geometry"]["coordinates"].as_list()) for feature in features)
+
+
+def parse_simdjson_in_pieces(path: Path) -> int:
+    """What the program does, with pysimdjson in the place of orjson; the last piece is left out."""
+    from evaluation.challenge import LimitRules
+    from evaluation.formats.bounded_json import RecordText, find_cuts
+
+    parser = importlib.import_module("simdjson").Parser()
+    rings = 0
+    with path.open("rb") as stream:
+        text = RecordText(stream, "file", LimitRules(), nan_is_null=False)
+        cuts = find_cuts(text.chunks(), "features")
+        for _, piece in text.slices([len(cuts.head), *cuts.ends]):
+            features = parser.parse(b"[" + piece.lstrip(b",") + b"]").as_list()
+            rings += sum(len(feature["geometry"]["coordinates"]) for feature in features)
+    return rings
+
+
+def parse_simdjson_arrays(path: Path) -> int:
+    """The same, with the vertices of a ring handed over as a buffer, without Python objects."""
+    numpy = importlib.import_module("numpy")
+    features = importlib.import_module("simdjson").Parser().parse(path.read_bytes())["features"]
+    rings = 0
+    for feature in features:
+        numpy.frombuffer(feature["geometry"]["coordinates"].as_buffer(of_type="d"))
+        rings += 1
+    return rings
+
+
+def parse_ijson(path: Path) -> int:
+    """Event by event: yajl2 in C."""
+    ijson = importlib.import_module("ijson.backends.yajl2_c")
+    with path.open("rb") as stream:
+        features = ijson.items(stream, "features.item", use_float=True)
+        return sum(len(feature["geometry"]["coordinates"]) for feature in features)
+
+
+def count(root: Any) -> int:
+    return sum(len(feature["geometry"]["coordinates"]) for feature in root["features"])
+
+
+PARSERS: dict[str, Callable[[Path], int]] = {
+    "orjson, a megabyte at a time": parse_in_pieces,
+    "pysimdjson, a megabyte at a time": parse_simdjson_in_pieces,
+    "orjson, the whole file": parse_whole,
+    "pysimdjson, the whole file, coordinates only": parse_simdjson,
+    "pysimdjson, the whole file, coordinates as buffers": parse_simdjson_arrays,
+    "ijson (yajl2 in C), event by event": parse_ijson,
+}
+
+
+def peak_bytes() -> int:
+    """The most memory this process held."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1])
+
+
+def main() -> None:
+    path = Path(sys.argv[1])
+    if len(sys.argv) > 2:
+        gc.disable()  # it finds nothing in what a parser makes, and would take most of the time
+        before, start = peak_bytes(), time.process_time()
+        found = PARSERS[sys.argv[2]](path)
+        seconds = time.process_time() - start
+        speed, memory = path.stat().st_size / 1e6 / seconds, (peak_bytes() - before) / 1e6
+        print(f"| {sys.argv[2]} | {speed:.0f} | {memory:,.0f} | {found:,} |")
+        return
+    print("| parser | MB/s | peak memory, MB | rings |\n| --- | --- | --- | --- |", flush=True)
+    for name in PARSERS:
+        subprocess.run([sys.executable, "-m", "benchmarks.parsers", str(path), name], check=False, env=os.environ)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""What pages take from whole documents: their identity, and the document itself, as long as it is not too large."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+EMBEDDED_UP_TO = 3_000_000  # characters: a page stays below 10 MB with the library of plots in it
+
+
+def embed_document(name: str, document: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The document by its name, for ``Page.data``; nothing, and a sentence that says so, if it is too large."""
+    size = len(json.dumps(document, separators=(",", ":")))
+    if size <= EMBEDDED_UP_TO:
+        return {name: document}, ""
+    return {}, f"{name}.json is too large to be in this page ({size / 1e6:.1f} MB); it lies beside it."
+
+
+def identify_document(document: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The challenge and the program as facts of a page."""
+    identity = document["challenge"] or {}
+    facts = [(key, str(identity[key])) for key in ("version", "hash") if key in identity]
+    if identity:
+        facts.insert(0, ("challenge", str(identity["name"])))
+    software = document["software"]
+    facts.append(("software", str(software["version"])))
+    if scored_with := [version for version in software.get("scored_with", ()) if version != software["version"]]:
+        facts.append(("scored with", ", ".join(map(str, scored_with))))
+    return tuple(facts)
+
+
+def show_rest(number: int, limit: int, what: str, where: str, *, before: str = "") -> str:
+    """A sentence on what is not shown of a long list; nothing for a short one.
+
+    >>> show_rest(53, 50, "teams", "leaderboard.json")
+    'The first 50 of 53 teams are shown; leaderboard.json has all of them.'
+    """
+    if number <= limit:
+        return ""
+    return f"{before}The first {limit:,} of {number:,} {what} are shown; {where} has all of them."

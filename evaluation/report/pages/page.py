@@ -1,0 +1,179 @@
+"""A report before it is drawn: what stands on a page, as data. HTML and the terminal show the same page.
+
+Builders (of a submission, a leaderboard, an audit, a sensitivity study) make a ``Page`` of documents such as
+metrics.json; ``html.py`` and ``terminal.py`` draw it. Texts are plain: whoever draws them escapes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Tone = Literal["plain", "good", "warning", "bad"]
+Colour = Literal["matched", "missed", "spurious", "wrong_class", "ignored", "contested", "accent", "muted"]
+
+
+def make_anchor(*parts: str) -> str:
+    """An anchor for names of strangers: equal parts give equal anchors, others give others; safe in HTML and addresses.
+
+    >>> make_anchor("case", "p1")
+    'case--p1'
+    >>> make_anchor("case", "P 1")
+    'case--p-1_5fd04d9d7cb6'
+    """
+    plain = [re.sub(r"[^a-z0-9]+", "-", unicodedata.normalize("NFKD", part).lower()).strip("-")[:40] for part in parts]
+    if tuple(plain) == parts and all(parts):
+        return "--".join(parts)
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{'--'.join(filter(None, plain))}_{digest}"  # no plain part holds "_", so none can be made to equal this
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Paragraphs."""
+
+    paragraphs: tuple[str, ...]
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A number that is seen first, such as F1 of detection with its interval.
+
+    value   as it stands in the JSON; None: undefined, and ``detail`` says why
+    path    of the value in metrics.json, if it stands there
+    detail  a line below: the interval, the unit, the reason
+    """
+
+    label: str
+    value: float | int | str | None
+    detail: str = ""
+    path: str = ""
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Numbers side by side."""
+
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell that is more than a value.
+
+    text    what is shown instead of the value; it is sorted by the value
+    anchor  of a section, figure or picture of the page that it leads to
+    shade   0…1, how strongly its background is coloured; None: not at all
+    name    the anchor of its row, for others to lead to
+    """
+
+    value: float | int | str | None
+    text: str = ""
+    anchor: str = ""
+    shade: float | None = None
+    tone: Tone = "plain"
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """``digits`` of a number; None: texts. ``help`` is a sentence on what the column holds."""
+
+    title: str
+    digits: int | None = None
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows with a header of one line; sortable by each column in HTML, its first column heads the rows.
+
+    rows    a value (rounded to the digits of its column when shown, kept whole for sorting) or a Cell
+    """
+
+    anchor: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell | float | int | str | None, ...], ...]
+    sortable: bool = True
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A plot, as traces and layout of plotly (https://plotly.com/javascript/reference/), plain JSON.
+
+    description  what the plot shows, in a sentence or two, with its main numbers: for those who do not see it
+    traces       colours are names of ``Colour`` with an @ before them ("@missed"), or "@1" … "@8" for classes and
+                 teams; "@low", "@middle", "@high" and "@negative" for scales; "@ink", "@surface" and "@line" for lines
+                 and words; "@1/0.3" has an opacity. The page puts in what fits light and dark, here and in the layout.
+                 All strings are plain text: of the markup of plotly only a line break is left, "\\n".
+                 With ``meta: {"links": true}`` a click on a mark leads to its ``customdata``: "#anchor", or "".
+                 At most some 5,000 marks: say in the caption if they are a part.
+    height       px
+    """
+
+    anchor: str
+    caption: str
+    description: str
+    traces: tuple[Mapping[str, Any], ...]
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    height: int = 360
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A PNG, with what it shows in words (``alt``); ``width_px`` is how wide it is shown, at most."""
+
+    png: bytes
+    alt: str
+    caption: str
+    width_px: int
+    anchor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """Pictures side by side, with a legend of (colour, what it means)."""
+
+    pictures: tuple[Picture, ...]
+    legend: tuple[tuple[Colour, str], ...] = ()
+
+
+Block = Text | Tiles | Table | Figure | Pictures
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the page with a heading; ``lead``: in a sentence or two what one sees; ``folded``: closed at first."""
+
+    anchor: str
+    title: str
+    blocks: tuple[Block, ...]
+    lead: str = ""
+    folded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A report.
+
+    facts   names and values that identify it: challenge, version, hash, software
+    data    the documents that its numbers come from, by name ("metrics", "leaderboard", …); embedded once as JSON
+    """
+
+    title: str
+    subtitle: str
+    facts: tuple[tuple[str, str], ...]
+    sections: tuple[Section, ...]
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def figures(self) -> Sequence[Figure]:
+        """All plots in the order of the page."""
+        return [block for section in self.sections for block in section.blocks if isinstance(block, Figure)]

@@ -1,0 +1,254 @@
+"""What pages ask of the documents of a result, metrics.json and details.json: scores, and why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, get_args
+
+from evaluation.challenge import COUNTED
+from evaluation.model import Family
+
+Document = Mapping[str, Any]
+
+AGGREGATIONS: Mapping[str, str] = {
+    "group_mean": "mean over groups",
+    "case_mean": "mean over cases",
+    "stratum_mean": "mean over strata",
+    "pooled": "all pooled",
+}
+OF_UNIT: Mapping[str, str] = {"pooled": "pooled", "group": "group_mean", "case": "case_mean"}
+FAMILIES: tuple[str, ...] = get_args(Family)
+LABELS: Mapping[str, str] = {
+    "detection.f1": "F1 of finding",
+    "detection.precision": "precision",
+    "detection.recall": "recall",
+    "detection.threat_score": "threat score",
+    "classification.balanced_accuracy": "balanced accuracy",
+    "classification.accuracy": "accuracy",
+    "classification.macro_f1": "macro F1",
+    "segmentation.iou_class_mean": "IoU (class mean)",
+    "segmentation.iou": "IoU",
+    "segmentation.dice_class_mean": "Dice (class mean)",
+    "segmentation.dice": "Dice",
+    "segmentation.hausdorff_px": "Hausdorff distance, px",
+    "segmentation.hausdorff_um": "Hausdorff distance, um",
+    "panoptic.pq": "PQ",
+    "panoptic.sq": "SQ",
+    "panoptic.rq": "RQ",
+    "panoptic.binary.pq": "PQ, classes ignored",
+    "panoptic.binary.sq": "SQ, classes ignored",
+    "panoptic.binary.rq": "RQ, classes ignored",
+    "counting.r2": "R² of counts",
+    "counting.mean_absolute_error": "mean absolute error of counts",
+}
+REASONS: Mapping[str, str] = {
+    "no-instances": "there is nothing to score, neither in the reference nor in the prediction",
+    "no-reference": "there are predictions, but no reference nucleus",
+    "no-prediction": "there are reference nuclei, but no prediction",
+    "nothing-matched": "there are nuclei on both sides, but no matched pair",
+    "one-class": "all matched reference nuclei are of one class, so nothing can be told apart",
+    "constant-reference": "all cases have the same number of reference nuclei",
+    "no-probability": "the predictions come without confidences, or without probabilities of classes",
+    "class-aware-matching": "the matching rule already compared the classes",
+    "points-only": "nuclei of one side are points, which have no outline to compare",
+    "no-spacing": "the size of a pixel is not known",
+    "no-units": "no group or case has a value, for different reasons",
+    "one-group": "there is one group only, so nothing can be drawn",
+    "undefined": "the number itself is undefined",
+    "often-undefined": "in too many samples the number is undefined",
+    "outside-samples": "the number lies outside of all samples",
+    "needs-details": "the place depends on the values of every patient, which are not known for earlier results",
+    "no-value": "a column has no value, or the submission is not ranked",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A group or a case under the first matching rule.
+
+    scores, undefined, counts  as in details.json
+    cases      names of its cases
+    submitted  whether all of its cases were
+    """
+
+    name: str
+    group: str
+    cases: tuple[str, ...]
+    submitted: bool
+    scores: Document
+    undefined: Document
+    counts: Document
+
+    def value(self, path: str) -> float | None:
+        return number_at(self.scores, path)
+
+    def why(self, path: str) -> str:
+        return reason_in_words(reason_at(self.undefined, path))
+
+
+@dataclass(frozen=True)
+class ResultDocuments:
+    """metrics.json, and details.json if that may be shown."""
+
+    metrics: Document
+    details: Document | None = None
+
+    def has(self, path: str) -> bool:
+        """Whether a metric, a path without aggregation, is in metrics.json."""
+        return isinstance(node_at(self.metrics, path), Mapping)
+
+    def value(self, path: str) -> float | None:
+        return number_at(self.metrics, path)
+
+    def why(self, path: str) -> str:
+        """Why a number of metrics.json is null, in words."""
+        return reason_in_words(reason_at(self.metrics["undefined"], path))
+
+    def interval(self, path: str) -> tuple[float, float] | None:
+        ends = [number_at(self.metrics, f"confidence_intervals.{path}.{end}") for end in ("low", "high")]
+        return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+
+    @cached_property
+    def has_intervals(self) -> bool:
+        return bool(self.metrics.get("confidence_intervals"))
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """All metrics of the first matching rule, without aggregation, in the order of the families."""
+        return tuple(
+            path
+            for family in FAMILIES
+            if isinstance(self.metrics.get(family), Mapping)
+            for path in metric_paths(self.metrics[family], family)
+        )
+
+    @cached_property
+    def aggregations(self) -> tuple[str, ...]:
+        """Those that the result has, the challenge's own one first."""
+        found = {name for path in self.paths for name in node_at(self.metrics, path)}
+        return tuple(sorted(found, key=lambda name: (name != self.main, list(AGGREGATIONS).index(name))))
+
+    @cached_property
+    def main(self) -> str:
+        """The aggregation of the challenge: its unit; else that of the intervals or of the ranked columns."""
+        if self.details is not None:
+            return OF_UNIT[self.rules["aggregation"]["unit"]]
+        for part in ("confidence_intervals", "leaderboard"):
+            names = set(keys_of(self.metrics.get(part) or {})) & set(AGGREGATIONS)
+            if len(names) == 1:
+                return str(names.pop())
+        return "group_mean"
+
+    @property
+    def rules(self) -> Document:
+        """The resolved rules of the challenge. Needs details.json."""
+        assert self.details is not None
+        rules: Document = self.details["challenge"]["rules"]
+        return rules
+
+    @cached_property
+    def rule(self) -> str:
+        """The name of the first matching rule. Needs details.json."""
+        listed = self.rules["matching"]["rules"]
+        return str(listed[0]["name"]) if listed else COUNTED
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        if self.details is not None:
+            return tuple(self.details["classes"][1:])
+        found = {path.split(".")[2] for path in self.paths if ".per_class." in path}
+        return tuple(sorted(found))
+
+    @cached_property
+    def groups(self) -> tuple[Unit, ...]:
+        if self.details is None:
+            return ()
+        submitted = {name: bool(case["submitted"]) for name, case in self.details["cases"].items()}
+        return tuple(
+            self.unit(name, name, tuple(group["cases"]), all(submitted[case] for case in group["cases"]), group)
+            for name, group in sorted(self.details["groups"].items())
+        )
+
+    @cached_property
+    def cases(self) -> tuple[Unit, ...]:
+        """In ascending order of groups and names."""
+        if self.details is None:
+            return ()
+        found = sorted(self.details["cases"].items(), key=lambda item: (item[1]["group"], item[0]))
+        return tuple(self.unit(name, case["group"], (name,), bool(case["submitted"]), case) for name, case in found)
+
+    def unit(self, name: str, group: str, cases: tuple[str, ...], submitted: bool, entry: Document) -> Unit:
+        scored = entry["rules"][self.rule]
+        return Unit(name, group, cases, submitted, scored["scores"], scored["undefined"], scored["counts"])
+
+    @property
+    def are_grouped(self) -> bool:
+        """Whether groups are more than single cases."""
+        return len(self.groups) < len(self.cases)
+
+
+def node_at(tree: Document, path: str) -> Any:
+    node: Any = tree
+    for key in path.split("."):
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
+
+
+def number_at(tree: Document, path: str) -> float | None:
+    """The number as it stands in the document; None if it is null or not there."""
+    node = node_at(tree, path)
+    return node if isinstance(node, int | float) else None
+
+
+def reason_at(tree: Document, path: str) -> str:
+    node = node_at(tree, path)
+    return node if isinstance(node, str) else ""
+
+
+def reason_in_words(reason: str) -> str:
+    return REASONS.get(reason, reason or "not measured")
+
+
+def metric_paths(tree: Document, prefix: str) -> Iterator[str]:
+    """The paths of metrics below a table of metrics.json: tables of numbers by aggregation."""
+    for key, node in tree.items():
+        path = f"{prefix}.{key}"
+        if isinstance(node, Mapping):
+            if node and not any(isinstance(value, Mapping) for value in node.values()):
+                yield path
+            else:
+                yield from metric_paths(node, path)
+
+
+def keys_of(tree: Document) -> Iterator[str]:
+    for key, node in tree.items():
+        yield key
+        if isinstance(node, Mapping):
+            yield from keys_of(node)
+
+
+def leaves_of(tree: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Paths and values of all that is no table."""
+    for key, node in tree.items():
+        path = f"{prefix}.{key}" if prefix else key
+        if isinstance(node, Mapping):
+            yield from leaves_of(node, path)
+        else:
+            yield path, node
+
+
+def label_of(path: str) -> str:
+    """What a metric is called on a page: its name of ``LABELS``, else its path."""
+    return LABELS.get(path, path)
+
+
+def is_lower_better(path: str) -> bool:
+    """Whether a smaller value of a metric is the better one: distances, errors, splits and merges.
+
+    >>> is_lower_better("segmentation.hausdorff95_px_class_mean"), is_lower_better("detection.f1")
+    (True, False)
+    """
+    name = path.rpartition(".")[2].removesuffix("_class_mean").removesuffix("_median")
+    return name.endswith(("_px", "_um")) or name in ("mean_absolute_error", "splits", "merges")

@@ -1,0 +1,298 @@
+"""A page with a part of every kind, of made numbers; names may be given, as strangers would."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from PIL import Image
+
+from evaluation.report.pages.figures import (
+    Box,
+    Dot,
+    Mark,
+    Series,
+    bar_figure,
+    blob_figure,
+    box_figure,
+    heat_map_figure,
+    line_figure,
+    scatter_figure,
+    series_colour,
+)
+from evaluation.report.pages.page import (
+    Cell,
+    Column,
+    Figure,
+    Page,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    Text,
+    Tile,
+    Tiles,
+    make_anchor,
+)
+
+PATIENTS = tuple(f"TCGA-{letters}" for letters in ("2Z-A9JG", "49-4488", "50-5931", "5P-A9K0", "69-7760", "A2-A0ES"))
+CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
+F1 = (0.8125, 0.75, 0.912345, 0.641026, 0.875, 0.7)
+PQ = (0.6, 0.55, 0.7, None, 0.65, 0.5)
+
+
+def made_png(seed: int, side: int = 96) -> bytes:
+    """Something like stained tissue."""
+    draw = np.random.default_rng(seed)
+    pixels = draw.normal(0, 9, (side, side, 3)) + np.array([228, 196, 214])
+    y, x = np.mgrid[:side, :side]
+    for _ in range(7):
+        (cy, cx), radius = draw.integers(0, side, 2), draw.integers(7, 14)
+        pixels[(y - cy) ** 2 + (x - cx) ** 2 < radius**2] += np.array([-110, -120, -60])
+    file = io.BytesIO()
+    Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
+def made_page(patients: tuple[str, ...] = PATIENTS, *, title: str = "Nuclei in four classes: team Aurora") -> Page:
+    """All blocks; ``patients`` are six names."""
+    anchors = [make_anchor("patient", name) for name in patients]
+    return Page(
+        title,
+        "One submission, scored for 6 patients and 25 images",
+        (
+            ("Challenge", "monusac2020"),
+            ("Version", "3"),
+            ("Hash", "sha256:5f1b0c9de8a7"),
+            ("Scored by", "nuclei 0.1.0"),
+        ),
+        (overview(), distribution(patients, anchors), classes(), compared(patients), pictures(patients), rules()),
+        {"metrics": {"detection": {"f1": {"group_mean": 0.781895}}}, "names": list(patients)},
+    )
+
+
+def overview() -> Section:
+    tiles = (
+        Tile("Finding: F1 of detection", 0.781895, "95 %: 0.731 to 0.829 · place 2 of 14", "detection.f1.group_mean"),
+        Tile("Naming: balanced accuracy", 0.9123, "95 %: 0.880 to 0.941 · place 1 of 14", tone="good"),
+        Tile("Outlining: IoU", 0.71, "95 %: 0.694 to 0.727 · place 6 of 14"),
+        Tile("AUROC", None, "no class probabilities were submitted", tone="warning"),
+        Tile("Nuclei", 15498, "of the reference"),
+    )
+    return Section(
+        "overview",
+        "Three skills, side by side",
+        (
+            Tiles(tiles),
+            Text(("Two images have no prediction at all. They count as empty.",), "warning"),
+            Text(("Panoptic quality multiplies the skills, so that it hides which of them is missing.", "See below.")),
+        ),
+        "Means over patients. An interval says how far another draw of patients would move the number.",
+    )
+
+
+def distribution(patients: tuple[str, ...], anchors: list[str]) -> Section:
+    marks = tuple(Mark(f1, f"{name}\nF1 {f1}", anchor) for name, f1, anchor in zip(patients, F1, anchors, strict=True))
+    outlines = tuple(Mark(pq, f"{name}\nPQ {pq}") for name, pq in zip(patients, PQ, strict=True) if pq is not None)
+    dots = tuple(
+        Dot(f1, pq, f"{name}\nF1 {f1}, PQ {pq}", anchor)
+        for name, f1, pq, anchor in zip(patients, F1, PQ, anchors, strict=True)
+        if pq is not None
+    )
+    rows = tuple(
+        (
+            Cell(name, name=anchor),
+            100 * index + 3,
+            Cell(f1, shade=f1),
+            pq,
+            Cell(f1 - 0.8, tone="good" if f1 > 0.8 else "bad"),
+        )
+        for index, (name, anchor, f1, pq) in enumerate(zip(patients, anchors, F1, PQ, strict=True))
+    )
+    columns = (
+        Column("Patient"),
+        Column("Nuclei", 0),
+        Column("F1", 3, "Harmonic mean of precision and recall of detection."),
+        Column("PQ", 3, "Panoptic quality, a mean over classes."),
+        Column("To the median", 3),
+    )
+    return Section(
+        "patients",
+        "Patient by patient",
+        (
+            box_figure(
+                "f1-by-patient",
+                "F1 and PQ of each patient",
+                "Median F1 is 0.781; the lowest patient has 0.641.",
+                [Box("F1 of detection", marks), Box("Panoptic quality", outlines, "@2")],
+                value_title="score",
+                value_range=(0, 1),
+            ),
+            scatter_figure(
+                "f1-and-pq",
+                "F1 against PQ",
+                "Five patients; PQ of one is undefined.",
+                [Series("patients", dots)],
+                x_title="F1",
+                y_title="PQ",
+                x_range=(0, 1),
+                y_range=(0, 1),
+                diagonal=True,
+            ),
+            Table(
+                "table-of-patients",
+                "Scores of each patient",
+                columns,
+                rows,
+                note="PQ of a patient without nuclei is undefined.",
+            ),
+        ),
+        "Each point is a patient; a click leads to its row.",
+    )
+
+
+def classes() -> Section:
+    counts = ((812, 31, 4, 9, 120), (25, 944, 12, 3, 88), (1, 22, 87, 6, 31), (14, 2, 5, 101, 40))
+    thresholds = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
+    lines = [
+        Series(
+            name,
+            tuple(Dot(at, round(max(0.95 - (at - 0.4) ** 2 * (2 + index), 0), 6)) for at in thresholds),
+            series_colour(index),
+        )
+        for index, name in enumerate(CLASSES)
+    ]
+    bars = [
+        Series(
+            "missed",
+            tuple(
+                Dot(name, 10 + 7 * place, low=8 + 7 * place, high=14 + 7 * place) for place, name in enumerate(CLASSES)
+            ),
+            "@missed",
+        ),
+        Series("spurious", tuple(Dot(name, 30 - 5 * place) for place, name in enumerate(CLASSES)), "@spurious"),
+    ]
+    return Section(
+        "classes",
+        "Which classes are told apart",
+        (
+            heat_map_figure(
+                "confusion",
+                "Confusion of classes",
+                "Most nuclei are named as in the reference.",
+                rows=CLASSES,
+                columns=(*CLASSES, "none"),
+                x_title="prediction",
+                y_title="reference",
+                values=[[round(value / sum(row), 6) for value in row] for row in counts],
+                shown=[[f"{value}\n{100 * value / sum(row):.0f} %" for value in row] for row in counts],
+                value_range=(0, 1),
+                value_title="share",
+                height=340,
+            ),
+            line_figure(
+                "by-threshold",
+                "F1 by IoU asked for",
+                "F1 falls with the threshold.",
+                lines,
+                x_title="IoU at least",
+                y_title="F1",
+            ),
+            bar_figure(
+                "errors",
+                "What was missed and what is spurious",
+                "Epithelial nuclei are often spurious.",
+                bars,
+                y_title="nuclei",
+            ),
+            bar_figure(
+                "cost",
+                "What each kind of error costs PQ",
+                "Missed nuclei cost most.",
+                [
+                    Series(
+                        "cost",
+                        tuple(
+                            Dot(name, cost)
+                            for name, cost in (("missed", 0.12), ("poor outline", 0.08), ("split", 0.01))
+                        ),
+                        "@4",
+                    ),
+                ],
+                y_title="PQ",
+                horizontal=True,
+            ),
+        ),
+    )
+
+
+def compared(teams: tuple[str, ...]) -> Section:
+    shares = [[0.7, 0.2, 0.1, 0, 0, 0], [0.2, 0.6, 0.1, 0.1, 0, 0], [0.1, 0.1, 0.5, 0.2, 0.1, 0]]
+    taus = [[1.0, 0.87, -0.2], [0.87, 1.0, 0.4], [-0.2, 0.4, None]]
+    own = {
+        "type": "scatter",
+        "mode": "lines+text",
+        "x": [1, 2.5],
+        "y": [0, 0],
+        "text": [teams[0], teams[1]],
+        "textposition": "top center",
+        "line": {"color": "@ink", "width": 4},
+        "hoverinfo": "skip",
+    }
+    return Section(
+        "stability",
+        "How far the places can be trusted",
+        (
+            blob_figure(
+                "places",
+                "Places in 1,000 samples",
+                "The first stays first in 70 %.",
+                rows=teams[:3],
+                columns=[str(place) for place in range(1, 7)],
+                shares=shares,
+                x_title="place",
+            ),
+            heat_map_figure(
+                "taus",
+                "Kendall's tau between rules",
+                "Rules mostly agree.",
+                rows=["iou", "centroid", "hausdorff"],
+                columns=["iou", "centroid", "hausdorff"],
+                values=taus,
+                scale="diverging",
+                value_range=(-1, 1),
+            ),
+            Figure(
+                "critical",
+                "Critical difference",
+                "Two teams cannot be told apart.",
+                (own,),
+                {"xaxis": {"range": [0.5, 4]}, "yaxis": {"visible": False, "range": [-1, 1]}, "showlegend": False},
+                180,
+            ),
+        ),
+        folded=True,
+    )
+
+
+def pictures(names: tuple[str, ...]) -> Section:
+    shown = tuple(
+        Picture(
+            made_png(index),
+            f"Nucleus of {name}, missed",
+            f"{name}, at (120, 44): missed, 210 px",
+            180,
+            f"nucleus-{index}",
+        )
+        for index, name in enumerate(names[:4])
+    )
+    legend = (("matched", "matched"), ("missed", "missed"), ("spurious", "spurious"), ("wrong_class", "wrong class"))
+    return Section("worst", "The worst nuclei", (Pictures(shown, legend),))
+
+
+def rules() -> Section:
+    rows = tuple((f"rule {index}", "a text of the rules " * 3, index) for index in range(40))
+    columns = (Column("Rule"), Column("In words"), Column("Number", 0))
+    return Section(
+        "rules", "The rules that were applied", (Table("table-of-rules", "All rules", columns, rows),), folded=True
+    )

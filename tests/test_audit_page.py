@@ -1,0 +1,234 @@
+"""The page of an audit: every number on it is one of audit.json, or counted from it by hand here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from evaluation import cli
+from evaluation.report.audit import Audit, Difference, Dimension, audit_json
+from evaluation.report.leaderboard import UnrankedRow
+from evaluation.report.pages.audit import audit_page
+from evaluation.report.pages.documents import EMBEDDED_UP_TO
+from evaluation.report.pages.html import page_html
+from evaluation.report.pages.leaderboard import leaderboard_page
+from evaluation.report.pages.page import Cell, Figure, Page, Table, Text
+from evaluation.variants import audit_positions, audit_scores
+
+NAN = float("nan")
+IDENTITY = {"name": "Made", "version": "1", "hash": "00"}
+
+# Rules of a made challenge, the first value of each its own. A leads but where nuclei are eroded; there C wins if the
+# matching is loose. D is not ranked where both are changed.
+RULES = (Dimension("matching", ("strict", "loose"), "strict"), Dimension("predictions", ("none", "eroded"), "none"))
+SETTINGS = [[0, 0], [0, 1], [1, 0], [1, 1]]
+PLACES = [[1, 2, 3, 4], [2, 1, 3, 4], [1, 2, 2, 4], [2, 3, 1, NAN]]
+
+
+def document_of(audit: Audit) -> dict[str, Any]:
+    """What audit.json holds, read back."""
+    found: dict[str, Any] = json.loads(audit_json(audit), parse_constant=pytest.fail)
+    return found
+
+
+def made(places: Any = PLACES, names: Any = ("A", "B", "C", "D"), **more: Any) -> dict[str, Any]:
+    position = np.array(places, float)
+    fields: dict[str, Any] = {"published": 0, "identity": IDENTITY} | more
+    return document_of(audit_positions(names, RULES, SETTINGS, position, position, **fields))
+
+
+def lessons() -> dict[str, Any]:
+    """Table 1 of "lessons from MoNuSAC 2020": none of its conditions is the challenge's own."""
+    scores = np.array([[0.559, 0.545, 0.541, 0.560], [0.572, 0.561, 0.504, 0.555], [0.574, 0.562, 0.554, 0.568],
+                       [0.586, 0.574, 0.516, 0.561]])  # fmt: skip
+    conditions = [Dimension("border", ("removed", "dilated")), Dimension("matching", ("strict", "centroid"))]
+    teams = ["Team 1", "Team 2", "Team 3", "Team 4"]
+    return document_of(audit_scores(teams, conditions, [[0, 0], [1, 0], [0, 1], [1, 1]], scores))
+
+
+def part(page: Page, anchor: str) -> Any:
+    """The table or figure with an anchor."""
+    (found,) = (b for section in page.sections for b in section.blocks if getattr(b, "anchor", "") == anchor)
+    return found
+
+
+def values_of(row: tuple[Any, ...]) -> list[Any]:
+    return [cell.value if isinstance(cell, Cell) else cell for cell in row]
+
+
+def texts(page: Page) -> list[str]:
+    return [text for s in page.sections for b in s.blocks if isinstance(b, Text) for text in b.paragraphs]
+
+
+def test_the_answer_stands_first_and_looks_like_what_it_is() -> None:
+    document = made()
+    first = audit_page(document).sections[0].blocks[0]
+    assert first == Text(tuple(document["first_place"]["answer"]), "bad")
+    assert first.paragraphs[0].startswith("The first place of 'A' cannot be defended: it is first in 2 of 4 variants")
+    always = made([[1, 2, 3, 4]] * 4)
+    assert audit_page(always).sections[0].blocks[0] == Text(tuple(always["first_place"]["answer"]), "good")
+
+
+def test_the_table_of_teams_is_that_of_the_document() -> None:
+    """A, B and C are first in 2, 1 and 1 variants; D has no place in one."""
+    rows = [values_of(row) for row in part(audit_page(made()), "audit-teams").rows]
+    assert rows == [
+        ["A", 1, 1, 2, 2, 0, "whenever predictions is none"],
+        ["B", 2, 1, 1, 1, 0, "whenever matching is strict and predictions is eroded"],
+        ["C", 3, 1, 1, 1, 0, "whenever matching is loose and predictions is eroded"],
+        ["D", 4, 4, 0, 0, 1, ""],
+    ]
+
+
+def test_discs_are_the_shares_of_variants_by_place() -> None:
+    (discs,) = part(audit_page(made()), "audit-places").traces
+    found = set(zip(discs["y"], discs["x"], discs["marker"]["size"], strict=True))
+    assert found == {
+        ("A", "1", 0.5), ("A", "2", 0.5),
+        ("B", "1", 0.25), ("B", "2", 0.5), ("B", "3", 0.25),
+        ("C", "1", 0.25), ("C", "2", 0.25), ("C", "3", 0.5),
+        ("D", "4", 0.75),
+    }  # fmt: skip
+
+
+def test_lines_change_one_rule_of_the_challenge_at_a_time() -> None:
+    """Not the variant in which both are changed."""
+    figure = part(audit_page(made()), "audit-lines")
+    assert list(figure.traces[0]["x"]) == ["as published", "matching: loose", "predictions: eroded"]
+    found = {trace["name"]: list(trace["y"]) for trace in figure.traces}
+    assert found == {"A": [1, 1, 2], "B": [2, 2, 1], "C": [3, 2, 3], "D": [4, 4, 4]}
+    assert list(figure.layout["yaxis"]["ticktext"]) == ["A  1", "B  2", "C  3", "D  4"]
+
+
+def test_without_rules_of_the_challenge_all_variants_stand_side_by_side() -> None:
+    figure = part(audit_page(lessons()), "audit-lines")
+    assert list(figure.traces[0]["x"]) == [
+        "removed, strict", "dilated, strict", "removed, centroid", "dilated, centroid"
+    ]  # fmt: skip
+    assert {trace["name"]: list(trace["y"]) for trace in figure.traces} == {
+        "Team 1": [2, 1, 1, 1],
+        "Team 2": [3, 2, 3, 2],
+        "Team 3": [4, 4, 4, 4],
+        "Team 4": [1, 3, 2, 3],
+    }
+
+
+@pytest.mark.parametrize("document", [made(), lessons()])
+def test_the_map_is_kendalls_tau_between_the_variants_beside_it(document) -> None:
+    page = audit_page(document)
+    (tau,) = part(page, "audit-tau").traces
+    lines = np.array([trace["y"] for trace in part(page, "audit-lines").traces], float)
+    for row, one in enumerate(lines.T):
+        for column, other in enumerate(lines.T):
+            assert tau["z"][row][column] == pytest.approx(kendalltau(one, other).statistic, abs=1e-6)
+
+
+def test_effects_stand_from_the_strongest_to_the_weakest() -> None:
+    document = lessons()
+    rows = [values_of(row) for row in part(audit_page(document), "effects").rows]
+    expected = {effect["dimension"]: effect for effect in document["effects"]}
+    assert [row[0] for row in rows] == ["border", "matching"]
+    assert [round(row[2], 2) for row in rows] == [0.5, 0.83]  # as docs/audit.md tells
+    for name, _, mean, low, same, first in rows:
+        effect = expected[name]
+        assert [mean, low] == [effect["kendall_tau"]["mean"], effect["kendall_tau"]["low"]]
+        assert [same, first] == [effect["same_order"], effect["first_changes"]]
+
+
+def test_teams_that_swap_and_differences_are_those_of_the_document() -> None:
+    """A and B swap in two of four variants, A and C in one."""
+    difference = Difference("a.pq.pooled", "A", "B", tables=4, significant=3, opposite=0, same=4)
+    document = made(differences=[difference])
+    rows = {tuple(row[:2]): values_of(row[2:4]) for row in part(audit_page(document), "swap-table").rows}
+    assert rows == {(s["ahead"], s["behind"]): [s["turned"], s["tied"]] for s in document["swaps"]}
+    assert rows["A", "C"] == [1, 0]
+    (row,) = part(audit_page(document), "difference-table").rows
+    assert values_of(row) == ["pq", "A", "B", "robust", 3, 0, 4]
+
+
+def test_one_team_and_no_team_have_a_page() -> None:
+    one = made([[1]] * 4, ["A"])
+    assert len(part(audit_page(one), "audit-lines").traces) == 1
+    nobody = made(np.empty((4, 0)), [], unranked=[UnrankedRow("A", "no-value", "no place in any variant")])
+    page = audit_page(nobody)
+    assert [row[0] for row in part(page, "unranked").rows] == ["A"]
+    assert not page.figures()
+    for found in (one, nobody):
+        assert page_html(audit_page(found)).startswith("<!DOCTYPE html>")
+
+
+def test_orders_that_are_too_many_have_no_map_of_tau() -> None:
+    document = made()
+    document["kendall_tau"]["between_orders"] = None
+    page = audit_page(document)
+    assert "audit-tau" not in [figure.anchor for figure in page.figures()]
+    assert any("too many different orders" in text for text in texts(page))
+
+
+def test_many_teams_are_cut_and_told() -> None:
+    names = [f"team {place}" for place in range(60)]
+    rng = np.random.default_rng(1)
+    page = audit_page(made([rng.permutation(60) + 1 for _ in SETTINGS], names))
+    assert len(part(page, "audit-lines").traces) == 20
+    assert "The first 20 of 60 teams" in part(page, "audit-lines").description
+    assert len(set(part(page, "audit-places").traces[0]["y"])) == 50
+    assert len(part(page, "audit-teams").rows) == 60
+
+
+def test_a_document_that_is_too_large_is_not_in_the_page_and_this_is_told() -> None:
+    document = made()
+    assert audit_page(document).data == {"audit": document}
+    document["notes"] = ["x" * EMBEDDED_UP_TO]
+    page = audit_page(document)
+    assert page.data == {}
+    assert texts(page)[-1].startswith("audit.json is too large to be in this page")
+
+
+def test_an_audit_stands_on_the_page_of_its_leaderboard() -> None:
+    from test_leaderboard import SEPARATE, ranked, table_of
+
+    from evaluation.report.leaderboard import leaderboard_document
+
+    board: Mapping[str, Any] = leaderboard_document(ranked(table_of([SEPARATE]))) | {"challenge": IDENTITY}
+    page = leaderboard_page(board, audit=made())
+    assert {"audit-lines", "audit-tau", "method-tau"} <= {figure.anchor for figure in page.figures()}
+    blocks = [block for section in page.sections for block in section.blocks]
+    known = [block.anchor for block in blocks if isinstance(block, Table | Figure)]
+    assert len(set(known)) == len(known)
+    assert Text(tuple(made()["first_place"]["answer"]), "bad") in blocks
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
+def test_the_page_is_accessible_and_fits(browser, tmp_path: Path, width, scheme) -> None:
+    names = ["<img src=x onerror=alert(1)>", "<b>B</b>", "'C' & \u202eco", "D" * 120]
+    path = tmp_path / "audit.html"
+    difference = Difference("a.pq.pooled", names[0], names[3], tables=4, significant=3, opposite=0, same=4)
+    path.write_text(page_html(audit_page(made(names=names, differences=[difference]))), encoding="utf-8")
+    with browser.open(path, width=width, scheme=scheme) as opened:
+        opened.check()
+        opened.screenshot("audit")
+        assert opened.marks("audit-lines") == 4 * 3
+        assert opened.marks("audit-tau") == 3 * 3
+        assert opened.marks("audit-places") == 9
+        assert opened.hover("audit-tau", point=1) == "as published, matching: loose: 0.912871"
+        assert names[0] in opened.page.locator("#audit-teams").inner_text()
+        assert opened.page.locator("img[src=x]").count() == 0
+
+
+def test_report_writes_the_page_beside_the_audit(tmp_path: Path) -> None:
+    from test_audit import make
+
+    challenge, submissions = make(tmp_path, audit={"overlap": [], "units": [], "methods": [], "predictions": ["none"]})
+    arguments = ["--challenge", challenge, "--submissions", submissions, "--output", tmp_path / "out"]
+    assert cli.run(["audit", *map(str, arguments), "--workers", "1", "--report"]) == 0
+    document = json.loads((tmp_path / "out/audit.json").read_text())
+    assert (tmp_path / "out/audit.html").read_text() == page_html(audit_page(document))

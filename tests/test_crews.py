@@ -1,0 +1,487 @@
+"""Many submissions by shared workers: the same bytes whoever works, what becomes of lost workers, a real cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import dask
+import pytest
+from crew_killer import score_after_a_loss, score_but_the_poisoned
+from distributed import LocalCluster
+
+from evaluation import cli, cluster, crews, score_submission
+from evaluation.audit import audit_challenge, write_audit
+from evaluation.demo import write_demo
+from evaluation.errors import WorkersLost, WrongUsage
+from evaluation.leaderboard import score_and_rank, write_board
+from evaluation.report.leaderboard import Board
+from evaluation.version import __version__
+from evaluation.workers import UNLIMITED, MemoryLeft
+
+ROOT = Path(__file__).resolve().parents[1]
+TEAMS = 5
+PARTS = 2  # that the eight cases are scored in: together they may need more memory than a worker takes at a time
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's challenge, and five teams: mixtures of the demo's three, one of them broken, one a ZIP."""
+    folder = tmp_path_factory.mktemp("crews")
+    demo = write_demo(folder)
+    skills = list(demo.submissions.values())
+    for team in range(TEAMS):
+        for place, case in enumerate(sorted(path.relative_to(skills[0]) for path in skills[0].glob("*/*"))):
+            shutil.copytree(skills[(team >> place % 3) % 3] / case, folder / "teams" / f"team_{team}" / case)
+    (folder / "teams/team_3/P1/P1_1/Epithelial/1.mat").write_bytes(b"not a MATLAB file")
+    shutil.make_archive(str(folder / "teams/zipped"), "zip", folder / "teams/team_4")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(made: Path) -> dict[str, bytes]:
+    """All files of the leaderboard that one process makes, team after team."""
+    rank(made, made / "alone", workers=1)
+    return contents(made / "alone")
+
+
+def rank(made: Path, output: Path, *, teams: Path | None = None, **options: Any) -> Board:
+    board = score_and_rank(made / "challenge", teams or made / "teams", output, **options)
+    write_board(output, board)
+    return board
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_the_expected_board_has_all_that_matters(expected: dict[str, bytes]) -> None:
+    assert sum(name.endswith("metrics.json") for name in expected) == TEAMS
+    assert b"wrong-format" in expected["leaderboard.json"]
+    assert len(set(expected.values())) == len(expected) - 3  # team_4 and its ZIP are alike, but for their keys
+
+
+# --- the same bytes -------------------------------------------------------------------------------------------------
+
+
+def spawned(workers: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Executor]:
+    with spawned(2) as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def threads() -> Iterator[Executor]:
+    with ThreadPoolExecutor(3) as executor:
+        yield executor
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_any_executor_makes_the_bytes_of_one_process(
+    made: Path, expected, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    executor = request.getfixturevalue(kind)
+    rank(made, tmp_path / "out", executor=executor)
+    result = score_submission(made / "challenge", made / "teams/team_0", executor=executor, workers=5)
+    assert contents(tmp_path / "out") == expected
+    assert result.texts()["metrics.json"].encode() == expected["results/team_0/metrics.json"]
+
+
+def test_an_audit_by_an_executor_is_that_of_one_process(made: Path, tmp_path: Path) -> None:
+    for team in ("team_0", "team_3", "team_4"):
+        shutil.copytree(made / "teams" / team, tmp_path / "teams" / team)
+    shutil.copytree(made / "challenge", tmp_path / "challenge")
+    with (tmp_path / "challenge/challenge.toml").open("a") as toml:
+        toml.write('[audit]\noverlap = []\nignore = []\npredictions = ["eroded"]\n')
+    steps: list[tuple[int, int]] = []
+    with ThreadPoolExecutor(2) as executor:
+        for name, options in (("alone", {"workers": 1}), ("together", {"executor": executor})):
+            steps.clear()
+            found = audit_challenge(
+                tmp_path / "challenge",
+                tmp_path / "teams",
+                tmp_path / name,
+                progress=lambda *step: steps.append(step),
+                **options,
+            )
+            write_audit(tmp_path / name, found)
+            assert steps[-1] == (6, 6)
+            assert steps == sorted(steps)
+    assert contents(tmp_path / "alone") == contents(tmp_path / "together")
+
+
+# --- processes of this machine ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many workers each pool has that is started from now on. Workers find the modules of the tests."""
+    started: list[int] = []
+    processes = crews.worker_processes
+
+    def counting(workers: int, plan: Any) -> Any:
+        started.append(workers)
+        return processes(workers, plan)
+
+    monkeypatch.setattr(crews, "worker_processes", counting)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests")]))
+    return started
+
+
+def test_one_pool_scores_all_teams_and_a_second_call_only_what_is_new(
+    made: Path, expected, opened: list[int], tmp_path: Path
+) -> None:
+    teams = Path(shutil.copytree(made / "teams", tmp_path / "teams"))
+    told: dict[str, str] = {}
+    steps: list[tuple[int, int]] = []
+    options: dict[str, Any] = {"workers": 2, "told": told.__setitem__, "progress": lambda *step: steps.append(step)}
+    rank(made, tmp_path / "out", teams=teams, **options)
+    assert contents(tmp_path / "out") == expected
+    assert opened == [2]
+    assert steps == [(done, TEAMS + 1) for done in range(TEAMS + 2)]
+    assert sorted(told.values()) == ["not ranked", *["scored"] * TEAMS]
+    rank(made, tmp_path / "out", teams=teams, **options)
+    assert contents(tmp_path / "out") == expected
+    assert opened == [2]  # nothing to do, nobody started
+    shutil.copytree(teams / "team_1", teams / "newcomer")
+    told.clear()
+    rank(made, tmp_path / "out", teams=teams, **options | {"workers": 1})
+    assert [name for name, outcome in told.items() if outcome == "scored"] == ["newcomer"]
+
+
+def test_few_pixels_are_scored_before_workers_would_have_started(
+    made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A team of the demo has half a million pixels; after two of them the pool starts."""
+    monkeypatch.setattr(crews, "memory_left", lambda: MemoryLeft(64 * 10**9))
+    for name, pixels, pools in (("many", 10**9, []), ("few", 10**6, [1])):
+        monkeypatch.setattr(
+            crews, "local_crew", lambda *_, px=pixels: crews.LocalCrew(1, 9, bytes_each=UNLIMITED, pool_from_px=px)
+        )
+        rank(made, tmp_path / name)
+        assert opened == pools
+        assert contents(tmp_path / name) == expected
+
+
+def test_as_many_processes_as_the_memory_holds_share_the_work(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from evaluation import Challenge
+
+    challenge = Challenge.load(made / "challenge")
+    monkeypatch.setattr("evaluation.workers.usable_processors", lambda: 8)
+
+    def crew(together: int, submissions: int = 500, workers: int | None = None) -> Any:
+        monkeypatch.setattr(crews, "memory_left", lambda: MemoryLeft(together))
+        return crews.local_crew(challenge, made / "challenge", submissions, workers)
+
+    of_500 = crew(UNLIMITED)
+    assert (of_500.width, of_500.parts) == (8, 1)
+    assert crew(UNLIMITED, submissions=100).parts == 1
+    assert 1 < crew(1_200_000_000).width < 8
+    assert crew(500_000_000) is None
+    assert crew(UNLIMITED, submissions=3) is None  # too few pixels
+    assert crew(UNLIMITED, workers=1) is None
+    assert crew(UNLIMITED, submissions=1, workers=4) is None
+    asked = crew(500_000_000, submissions=2, workers=4)
+    assert (asked.width, asked.parts) == (4, 2)
+
+
+def test_a_submission_that_needs_more_memory_than_each_worker_has_is_scored_by_itself(
+    made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crews, "local_crew", lambda *_: crews.LocalCrew(2, 9, bytes_each=1_000_000, pool_from_px=0))
+    rank(made, tmp_path / "out")
+    assert opened == []
+    assert contents(tmp_path / "out") == expected
+
+
+def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(
+    made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pool is lost, and another one goes on; who was in flight is scored by itself, here by the main process."""
+    monkeypatch.setenv("KILLER_MARK", str(tmp_path / "mark"))
+    monkeypatch.setattr("evaluation.pipeline.score_cases", score_after_a_loss)
+    monkeypatch.setattr(crews, "local_crew", lambda *_: crews.LocalCrew(2, 9, bytes_each=UNLIMITED, pool_from_px=0))
+    monkeypatch.setattr(crews, "IN_FLIGHT_UP_TO", 2)
+    rank(made, tmp_path / "out")
+    assert (tmp_path / "mark").exists()
+    assert opened == [2, 2]
+    assert contents(tmp_path / "out") == expected
+
+
+def test_a_submission_that_kills_workers_alone_has_no_place(
+    made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evaluation.pipeline.score_cases", score_but_the_poisoned)
+    for source, team in (("team_1", "poison"), ("team_0", "team_0"), ("team_3", "team_3")):
+        shutil.copytree(made / "teams" / source, tmp_path / "teams" / team)
+    board = rank(made, tmp_path / "out", teams=tmp_path / "teams", workers=2)
+    assert [(row.name, row.code) for row in board.unranked] == [("poison", "worker-died"), ("team_3", "wrong-format")]
+    of_others = {
+        name: content for name, content in expected.items() if name.startswith(("results/team_0", "results/team_3"))
+    }
+    assert of_others.items() <= contents(tmp_path / "out").items()
+
+
+def test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_goes_on(
+    made: Path, expected, tmp_path: Path
+) -> None:
+    """Killed: no handler and no 'finally' runs."""
+    options = ["--challenge", made / "challenge", "--submissions", made / "teams", "--output", tmp_path / "out"]
+    command = [sys.executable, "-m", "evaluation", "leaderboard", *map(str, options), "--workers", "2"]
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True) as call:
+        assert call.stderr is not None
+        told = [call.stderr.readline() for _ in range(2)]
+        call.kill()
+        for _ in range(300):
+            if session(call.pid):
+                time.sleep(0.1)
+        assert session(call.pid) == []
+        told += call.stderr.readlines()
+    assert 2 <= len(told) <= TEAMS
+    outcomes: dict[str, str] = {}
+    rank(made, tmp_path / "out", workers=1, told=outcomes.__setitem__)
+    scored = [line for line in told if line.endswith(": scored\n")]
+    assert [line for line in scored if outcomes[line.split("'")[1]] != "kept"] == []
+    assert contents(tmp_path / "out") == expected
+
+
+def session(leader: int) -> list[str]:
+    """The processes of a session that are still there."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # gone meanwhile
+            fields = path.read_text().rpartition(")")[2].split()
+            found += [path.parent.name] if fields[3] == str(leader) and fields[0] != "Z" else []
+    return found
+
+
+# --- executors that lose workers --------------------------------------------------------------------------------------
+
+
+class Forgetful(ThreadPoolExecutor):
+    """An executor that loses the worker of some tasks, by their number, and goes on."""
+
+    def __init__(self, lost: Callable[[int], bool]) -> None:
+        super().__init__(2)
+        self.lost, self.submitted = lost, 0
+
+    def submit(self, function: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
+        self.submitted += 1
+        if self.lost(self.submitted):
+            failed: Future[Any] = Future()
+            failed.set_exception(BrokenExecutor("a machine went away"))
+            return failed
+        return super().submit(function, *arguments, **options)
+
+
+def test_a_task_whose_worker_was_lost_is_tried_again_so_many_times(made: Path, expected, tmp_path: Path) -> None:
+    with Forgetful(lambda number: number % 3 == 1) as executor:
+        rank(made, tmp_path / "some", executor=executor)
+    assert contents(tmp_path / "some") == expected
+    with Forgetful(lambda number: True) as executor:
+        with pytest.raises(Exception, match="several workers: were lost with the same task") as died:
+            score_submission(made / "challenge", made / "teams/team_0", executor=executor, workers=1)
+        assert type(died.value).__name__ == "WorkerDied"
+        assert executor.submitted == PARTS + crews.RETRIES
+
+
+def test_faults_of_a_submission_are_never_tried_again(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "teams/team_3", tmp_path / "teams/team_3")
+    with Forgetful(lambda number: False) as executor:
+        board = rank(made, tmp_path / "out", teams=tmp_path / "teams", executor=executor, workers=1)
+        assert executor.submitted == PARTS
+    assert [row.code for row in board.unranked] == ["wrong-format"]
+
+
+def test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on(
+    made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pool of Python never comes back. What was complete is not scored again."""
+    told: dict[str, str] = {}
+    teams = Path(shutil.copytree(made / "teams", tmp_path / "teams"))
+    shutil.move(teams / "team_4", teams / "poison")
+    monkeypatch.setattr("evaluation.pipeline.score_cases", score_but_the_poisoned)
+    monkeypatch.setattr(crews, "IN_FLIGHT_UP_TO", 2)
+    with spawned(1) as executor, pytest.raises(WorkersLost, match="no-cluster") as lost:
+        rank(made, tmp_path / "out", teams=teams, executor=executor, told=told.__setitem__)
+    assert "What is complete is kept" in lost.value.findings[0].fix
+    monkeypatch.undo()
+    done = [name for name, outcome in told.items() if outcome == "scored"]
+    shutil.move(teams / "poison", teams / "team_4")
+    told.clear()
+    rank(made, tmp_path / "out", teams=teams, workers=1, told=told.__setitem__)
+    assert [name for name in done if told[name] != "kept"] == []
+    shutil.rmtree(tmp_path / "out/results/poison", ignore_errors=True)
+    assert contents(tmp_path / "out") == expected
+
+
+def test_an_interrupted_call_leaves_no_task_behind(made: Path, tmp_path: Path) -> None:
+    def interrupt(name: str, outcome: str) -> None:
+        raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(1) as executor:
+        with pytest.raises(KeyboardInterrupt):
+            rank(made, tmp_path / "out", executor=executor, told=interrupt)
+        assert executor._work_queue.empty()
+
+
+def test_a_worker_with_another_version_is_told(
+    made: Path, processes: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crews, "__version__", "0.0.9")  # here; a worker in another process has the real one
+    with pytest.raises(WorkersLost) as lost:
+        rank(made, tmp_path / "out", executor=processes)
+    assert str(lost.value).startswith(
+        f"[no-cluster] a worker: runs the version {__version__}; expected the version 0.0.9"
+    )
+
+
+def test_a_worker_without_the_program_is_told(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes back is the ImportError of unpickling; here a task raises it."""
+    monkeypatch.setattr("evaluation.pipeline.score_cases", import_nothing)
+    with ThreadPoolExecutor(1) as executor, pytest.raises(WorkersLost) as lost:
+        rank(made, tmp_path / "out", executor=executor)
+    assert str(lost.value).startswith("[no-cluster] a worker: ")
+    assert "nothing" in str(lost.value)
+
+
+def import_nothing(*task: object) -> None:
+    import nothing  # noqa: F401
+
+
+def test_a_worker_that_does_not_see_the_folders_is_told(made: Path) -> None:
+    """Else the files of the submission would seem to be missing, and it would be rejected for good."""
+    with ThreadPoolExecutor(1) as executor:
+        crew = crews.ExecutorCrew(executor, 1)
+        plan = crew.plan([], [])
+        assert list(crew.outcomes(str, [(made,)], plan)) == [str(made)]
+        with pytest.raises(WorkersLost, match=r"does not see '/nowhere'; expected folders that all machines share"):
+            list(crew.outcomes(str, [(Path("/nowhere"),)], plan))
+
+
+# --- a cluster --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """A scheduler and three worker processes, each with a nanny that starts it again."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests")]))
+    patch.setenv("KILLER_MARK", str(tmp_path_factory.mktemp("mark") / "mark"))
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0") as found,
+    ):
+        yield found
+    patch.undo()
+
+
+def test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes(
+    made: Path, expected, dask_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    killed: list[int] = []
+
+    def kill_half_way(name: str, outcome: str) -> None:
+        told.append(name)
+        if len(told) == TEAMS // 2:
+            killed.append(dask_cluster.workers[1].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    with cluster.connect(dask_cluster.scheduler_address) as executor:
+        rank(made, tmp_path / "out", executor=executor, told=kill_half_way)
+    assert len(told) == TEAMS + 1
+    assert not Path(f"/proc/{killed[0]}").exists()
+    assert contents(tmp_path / "out") == expected
+
+
+def test_a_worker_that_is_killed_at_a_task_is_no_fault_of_the_submission(
+    made: Path, expected, dask_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evaluation.pipeline.score_cases", score_after_a_loss)
+    with cluster.connect(dask_cluster.scheduler_address) as executor:
+        rank(made, tmp_path / "out", executor=executor)
+    assert Path(os.environ["KILLER_MARK"]).exists()
+    assert contents(tmp_path / "out") == expected
+
+
+def test_a_submission_that_kills_every_worker_is_told_and_the_others_are_scored(
+    made: Path, dask_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evaluation.pipeline.score_cases", score_but_the_poisoned)
+    for source, team in (("team_1", "poison"), ("team_0", "team_0"), ("team_2", "team_2")):
+        shutil.copytree(made / "teams" / source, tmp_path / "teams" / team)
+    with cluster.connect(dask_cluster.scheduler_address) as executor:
+        board = rank(made, tmp_path / "out", teams=tmp_path / "teams", executor=executor, workers=1)
+    assert [(row.name, row.code) for row in board.unranked] == [("poison", "worker-died")]
+    assert len(board.teams) == 2
+
+
+def test_the_commands_take_the_address_of_a_cluster(made: Path, expected, dask_cluster, tmp_path: Path, capsys) -> None:
+    address = dask_cluster.scheduler_address
+    options = ["--challenge", made / "challenge", "--cluster", address]
+    run = ["leaderboard", *options, "--submissions", made / "teams", "--output", tmp_path / "board"]
+    assert cli.run([str(part) for part in run]) == 0
+    assert contents(tmp_path / "board") == expected
+    run = ["score", *options, "--submission", made / "teams/team_0", "--output", tmp_path / "score"]
+    assert cli.run([str(part) for part in run]) == 0
+    assert (tmp_path / "score/metrics.json").read_bytes() == expected["results/team_0/metrics.json"]
+
+
+PYTHON = re.findall(r"```python\n(.*?)```", (ROOT / "docs/cluster.md").read_text(), re.DOTALL)
+ELSEWHERE = ("dask_jobqueue", "dask_kubernetes")
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=lambda block: re.findall(r"(?:from|import) (\w+)", block)[-1])
+def test_python_examples_run_where_they_can(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    code = compile(block, "docs/cluster.md", "exec")
+    if not any(f"from {package}" in block for package in ELSEWHERE):
+        exec(code, {"__name__": "__main__"})
+
+
+def test_commands_of_the_page_run_with_the_address_of_a_cluster(dask_cluster, made, tmp_path, monkeypatch) -> None:
+    shutil.copytree(made / "challenge", tmp_path / "demo/challenge")
+    shutil.copytree(made / "submissions", tmp_path / "demo/submissions")
+    with (tmp_path / "demo/challenge/challenge.toml").open("a") as toml:
+        toml.write("[audit]\noverlap = []\nignore = []\npredictions = []\n")  # one run of each team is enough here
+    monkeypatch.chdir(tmp_path)
+    commands = re.findall(
+        r"^evaluation (.* --cluster tcp://127\.0\.0\.1:8786)$", (ROOT / "docs/cluster.md").read_text(), re.M
+    )
+    local = [command for command in commands if "/shared" not in command]
+    assert len(local) == 2
+    for command in local:
+        assert cli.run(command.replace("tcp://127.0.0.1:8786", dask_cluster.scheduler_address).split()) == 0
+
+
+@pytest.mark.parametrize("address", ["login1", "", "tcp://127.0.0.1:1"])
+def test_an_address_where_nobody_answers_is_told_in_time(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+    with pytest.raises(WrongUsage, match=r"\[no-cluster\]"), cluster.connect(address):
+        pass
+
+
+def test_without_the_extra_a_cluster_is_refused_and_all_else_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with cluster.connect(None) as executor:
+        assert executor is None
+    with pytest.raises(WrongUsage) as fault, cluster.connect("tcp://login1:8786"):
+        pass
+    assert str(fault.value).startswith("[missing-extra] --cluster: 'distributed' is not installed; expected ")

@@ -1,0 +1,442 @@
+"""Kinds of errors against pictures, and against their definitions on dense masks, nucleus by nucleus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from literal import instances_of, iou, pairs_of_images
+from made_counts import units_of
+
+from evaluation.error_costs import fill_in_outlines
+from evaluation.instances.labels import instances_from_labels
+from evaluation.matching import match_best_iou_any_overlap, match_iou_above, overlap_table
+from evaluation.metrics import count_matches, panoptic
+from evaluation.metrics.errors import ALL, KINDS, MERGED, SPLIT, ErrorKinds, mended_counts, sort_errors
+from evaluation.metrics.measure import overlap_measures
+from evaluation.model import Instances, MatchCounts, Matches
+
+NO_PAIRS = Matches(*np.empty((2, 0), np.int32), *np.empty((2, 0), np.int64))
+Side = tuple[np.ndarray, list[int]]  # masks and classes
+
+
+# --- from pictures to kinds -----------------------------------------------------------------------------------------
+
+
+def side_of(picture: str, classes: str = "") -> Side:
+    """One mask for each letter, in alphabetical order; rows are separated by blanks; all of class 1 if not given."""
+    letters = np.array([list(row) for row in picture.split()])
+    names = sorted(set(letters.flat) - {"."})
+    masks = np.array([letters == name for name in names]).reshape(-1, *letters.shape)
+    return masks, [int(digit) for digit in classes] or [1] * len(names)
+
+
+def match_sides(reference: Instances, prediction: Instances, *, class_aware: bool = False) -> Matches:
+    table = overlap_table(reference, prediction)
+    return match_iou_above(table, reference, prediction, threshold=0.5, class_aware=class_aware)
+
+
+def sort_sides(
+    reference: Side, prediction: Side, *, class_aware: bool = False, matches: Matches | None = None
+) -> ErrorKinds:
+    sides = instances_of(*reference), instances_of(*prediction)
+    return sort_errors(
+        *sides,
+        overlap_table(*sides),
+        match_sides(*sides, class_aware=class_aware) if matches is None else matches,
+        misnamed=match_sides(*sides) if class_aware else None,
+    )
+
+
+def names_of(found: ErrorKinds) -> tuple[str, str]:
+    reference, prediction = (" ".join(KINDS[code] for code in side) for side in (found.reference, found.prediction))
+    return reference, prediction
+
+
+PICTURES = {
+    "found": ("AAAA..", "aaaa..", "right", "right"),
+    "found, a poor outline": ("AAAA..", ".aaa..", "right", "right"),
+    "nothing predicted": ("AAAA..", "......", "missed", ""),
+    "nothing there": ("......", ".aaaa.", "", "spurious"),
+    "far from each other": ("AAA...", "...aaa", "missed", "spurious"),
+    "IoU 2/6": ("AAAA..", "..aaaa", "poor_outline", "poor_outline"),
+    "IoU 1/10": ("AAAAA.....", "....aaaaaa", "poor_outline", "poor_outline"),
+    "IoU 1/11": ("AAAAA......", "....aaaaaaa", "missed", "spurious"),
+    "the better of two": ("AAAAAA....", "a..bbbbbbb", "poor_outline", "spurious poor_outline"),
+    "the better pair first": ("AAAA.BBBBB..", "..aaaaaaaa..", "missed right", "right"),
+    "two halves": ("AAAAAAAA", "aaaabbbb", "split", "split split"),
+    "three parts, one of them far too large": ("AAAAAAAA......", "aaaabbcccccccc", "split", "split split spurious"),
+    "a part of a nucleus that was found": ("AAAAAAAAAA", "aaaaaaabbb", "right", "right split"),
+    "half of a part lies outside": ("AAAA....", "aa.bb...", "poor_outline", "poor_outline spurious"),
+    "parts of half a nucleus": ("AAAAAAAA", "aa..bb..", "poor_outline", "poor_outline spurious"),
+    "parts of more than half a nucleus": ("AAAAAAAA", "aa..bbb.", "split", "split split"),
+    "a speck is no part": ("A" * 11, "aaaaaaaaab.", "right", "right spurious"),
+    "a tenth is a part": ("A" * 10, "aaaaaaaaab", "right", "right split"),
+    "two nuclei in one": ("AAAABBBB", "aaaaaaaa", "merged merged", "merged"),
+    "one of the two was found": ("AAAAAAABBB", "aaaaaaaaaa", "right merged", "right"),
+    "half of a nucleus lies outside": ("AA.BB...", "aaaa....", "poor_outline missed", "poor_outline"),
+    "split before merged": ("AAAAAAAAAABBB", "aaaabbbbbbbbb", "split missed", "split split"),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_nucleus_of_a_picture_has_its_kind(name):
+    reference, prediction, *expected = PICTURES[name]
+    assert names_of(sort_sides(side_of(reference), side_of(prediction))) == tuple(expected)
+
+
+def test_a_matched_pair_of_two_classes_is_a_wrong_class():
+    found = sort_sides(side_of("AAA.BBB", "12"), side_of("aaa.bbb", "11"))
+    assert names_of(found) == ("right wrong_class", "right wrong_class")
+
+
+def test_under_a_class_aware_rule_a_pair_that_only_its_classes_keep_apart_is_a_wrong_class():
+    """The same pair with a lower IoU has a poor outline, whatever its classes."""
+    found = sort_sides(side_of("AAA.BBB...", "12"), side_of("aaa...bbbb", "21"), class_aware=True)
+    assert names_of(found) == ("wrong_class poor_outline", "wrong_class poor_outline")
+
+
+def test_kinds_follow_the_pairs_of_the_rule_and_not_the_overlap():
+    """Under a loose rule one shared pixel is a found nucleus; under a strict one a good overlap may be no pair."""
+    reference, prediction = side_of("AAAA........BBBB"), side_of("...aaaaaaaa.bbbb")
+    sides = instances_of(*reference), instances_of(*prediction)
+    loose = match_best_iou_any_overlap(overlap_table(*sides), *sides, class_aware=False)
+    assert names_of(sort_sides(reference, prediction, matches=loose)) == ("right right", "right right")
+    assert names_of(sort_sides(reference, prediction, matches=NO_PAIRS)) == (
+        "missed poor_outline",
+        "spurious poor_outline",
+    )
+
+
+def pairs_at(*places: tuple[int, int]) -> Matches:
+    reference_index, prediction_index = np.array(places, np.int32).T
+    return Matches(reference_index, prediction_index, np.ones(len(places), int), np.ones(len(places), int))
+
+
+def test_a_nucleus_that_is_matched_to_no_piece_of_it_is_not_split():
+    reference, prediction = side_of("AAAAAAAAAA......"), side_of("bbbcccaaaaaaaaaa")
+    found = sort_sides(reference, prediction, matches=pairs_at((0, 0)))
+    assert names_of(found) == ("right", "right spurious spurious")
+    assert names_of(sort_sides(reference, prediction)) == ("split", "spurious split split")
+
+
+def test_only_pairs_of_two_classes_whose_sides_are_free_are_misnamed():
+    sides = instances_of(*side_of("A.B.C....", "211")), instances_of(*side_of("......a.c", "11"))
+    misnamed = pairs_at((0, 0), (2, 1))  # a has found B; C and c have the same class
+    found = sort_errors(*sides, overlap_table(*sides), pairs_at((1, 0)), misnamed=misnamed)
+    assert names_of(found) == ("missed right missed", "right spurious")
+
+
+def test_points_are_right_missed_spurious_or_of_a_wrong_class():
+    def points(classes: list[int]) -> Instances:
+        nothing = instances_of(np.zeros((0, 9, 9), bool), [])
+        places = np.arange(2.0 * len(classes)).reshape(-1, 2)
+        ids = np.arange(len(classes))
+        return replace(nothing, class_id=np.array(classes, np.int16), source_id=ids, point_yx=places)
+
+    sides = points([1, 1, 2]), points([1, 2])
+    pairs = pairs_at((0, 0), (1, 1))
+    found = sort_errors(*sides, overlap_table(*sides), pairs)
+    assert names_of(found) == ("right wrong_class missed", "right wrong_class")
+    counts = count_matches(*sides, pairs, classes=2)
+    mended = mended_counts(counts, *sides, pairs, found, "wrong_class")
+    assert mended.confusion.tolist() == [[0, 0, 0], [0, 2, 0], [1, 0, 0]]
+    assert mended.measures == {}
+
+
+# --- the definitions, literally -------------------------------------------------------------------------------------
+
+
+def position(mask: np.ndarray) -> tuple[int, int]:
+    return int(np.flatnonzero(mask)[0]), int(mask.sum())
+
+
+def literal_pieces(wholes, pieces, whole_is_free, piece_is_free, pairs) -> dict[int, list[int]]:
+    """The pieces of each nucleus that is covered in pieces. ``pairs``: (whole, piece)."""
+    of_whole: dict[int, list[int]] = {}
+    for p, piece in enumerate(pieces):
+        able = [
+            w
+            for w, whole in enumerate(wholes)
+            if 2 * (whole & piece).sum() > piece.sum()
+            and 10 * (whole & piece).sum() >= whole.sum()
+            and (piece_is_free[p] or (w, p) in pairs)
+        ]
+        if able:
+            most = max((wholes[w] & piece).sum() for w in able)
+            best = [w for w in able if (wholes[w] & piece).sum() == most]
+            of_whole.setdefault(min(best, key=lambda w: (*position(wholes[w]), w)), []).append(p)
+    return {
+        w: found
+        for w, found in of_whole.items()
+        if len(found) > 1
+        and 2 * sum((wholes[w] & pieces[p]).sum() for p in found) > wholes[w].sum()
+        and (whole_is_free[w] or any((w, p) in pairs for p in found))
+    }
+
+
+def literal_kinds(reference: Side, prediction: Side, matches: Matches, misnamed: list[tuple[int, int]]):
+    """Kinds of both sides, and the IoU that nuclei have once they are mended, by kind and reference."""
+    (left, left_class), (right, right_class) = reference, prediction
+    of_left, of_right = ["missed"] * len(left), ["spurious"] * len(right)
+    pairs = set()
+    redrawn: dict[str, dict[int, float]] = {kind: {} for kind in KINDS}
+    for i, j in zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True):
+        of_left[i] = of_right[j] = "right" if left_class[i] == right_class[j] else "wrong_class"
+        redrawn["poor_outline"][i] = 1.0
+        pairs.add((i, j))
+    for i, j in misnamed:
+        if of_left[i] == "missed" and of_right[j] == "spurious" and left_class[i] != right_class[j]:
+            of_left[i] = of_right[j] = "wrong_class"
+            redrawn["wrong_class"][i] = iou(left[i], right[j])
+            pairs.add((i, j))
+
+    def free():
+        return [kind == "missed" for kind in of_left], [kind == "spurious" for kind in of_right]
+
+    left_free, right_free = free()
+    for i, pieces in literal_pieces(left, right, left_free, right_free, pairs).items():
+        redrawn["split"][i] = iou(left[i], np.any([right[j] for j in pieces], axis=0))
+        of_left[i] = "split" if left_free[i] else of_left[i]
+        for j in pieces:
+            of_right[j] = "split" if right_free[j] else of_right[j]
+    left_free, right_free = free()
+    swapped = {(j, i) for i, j in pairs}
+    for j, pieces in literal_pieces(right, left, right_free, left_free, swapped).items():
+        covered = sum(int((left[i] & right[j]).sum()) for i in pieces)
+        outside = max(int(right[j].sum()) - covered, 0)
+        of_right[j] = "merged" if right_free[j] else of_right[j]
+        for i in pieces:
+            shared = int((left[i] & right[j]).sum())
+            redrawn["merged"][i] = float(shared / (int(left[i].sum()) + Fraction(outside * shared, covered)))
+            of_left[i] = "merged" if left_free[i] else of_left[i]
+    left_free, right_free = free()
+    rivals = [
+        (-iou(a, b), *position(b), j, *position(a), i)
+        for i, a in enumerate(left)
+        for j, b in enumerate(right)
+        if 10 * (a & b).sum() >= (a | b).sum()
+    ]
+    for *_, j, _, _, i in sorted(rivals):
+        if of_left[i] == "missed" and of_right[j] == "spurious":
+            of_left[i] = of_right[j] = "poor_outline"
+            redrawn["poor_outline"][i] = 1.0
+    return of_left, of_right, redrawn
+
+
+@st.composite
+def stripes(draw, *, most: int = 6):
+    """Nuclei side by side in one row, so that many are split, merged and cut badly."""
+    sides = []
+    for _ in range(2):
+        masks, end = np.zeros((most, 2, 48), bool), 0
+        count = draw(st.integers(0, most))
+        for index in range(count):
+            end += draw(st.sampled_from([0, 0, 0, 1, 3]))
+            length = draw(st.sampled_from([1, 2, 3, 4, 6, 9]))
+            masks[index, : draw(st.sampled_from([1, 2, 2, 2])), end : end + length] = True
+            end += length
+        kept = masks[:count][masks[:count].any(axis=(1, 2))]
+        sides.append((kept, draw(st.lists(st.integers(1, 2), min_size=len(kept), max_size=len(kept)))))
+    return tuple(sides)
+
+
+SCENES = st.one_of(stripes(), pairs_of_images(overlap=False), pairs_of_images(overlap=True))
+RULES = st.sampled_from(["above", "any", "none"])
+
+
+def pairs_of(rule: str, sides: tuple[Instances, Instances], *, class_aware: bool) -> Matches:
+    if rule == "above":
+        return match_sides(*sides, class_aware=class_aware)
+    if rule == "any":
+        return match_best_iou_any_overlap(overlap_table(*sides), *sides, class_aware=class_aware)
+    return NO_PAIRS
+
+
+@given(SCENES, RULES, st.booleans())
+def test_kinds_and_mended_counts_are_those_of_the_definition(scene, rule, class_aware):
+    reference, prediction = scene
+    sides = instances_of(*reference), instances_of(*prediction)
+    matches = pairs_of(rule, sides, class_aware=class_aware)
+    blind = pairs_of(rule, sides, class_aware=False) if class_aware else None
+    found = sort_errors(*sides, overlap_table(*sides), matches, misnamed=blind)
+    misnamed = [] if blind is None else list(zip(blind.reference_index, blind.prediction_index, strict=True))
+    of_left, of_right, redrawn = literal_kinds(reference, prediction, matches, misnamed)
+    assert names_of(found) == (" ".join(of_left), " ".join(of_right))
+
+    counts = count_matches(*sides, matches, classes=3, measures=overlap_measures(matches))
+    pairs = dict(zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True))
+    for kind in KINDS[1:]:
+        confusion = np.zeros((4, 4), int)
+        values = []
+        for i, c in enumerate(reference[1]):
+            if of_left[i] == kind or (i in pairs and of_left[i] == "right"):
+                named = c
+            else:
+                named = prediction[1][pairs[i]] if i in pairs else 0
+            confusion[c, named] += 1
+            if named:
+                as_it_is = iou(reference[0][i], prediction[0][pairs[i]]) if i in pairs else np.nan
+                values.append((c, named, redrawn[kind].get(i, as_it_is)))
+        for j, c in enumerate(prediction[1]):
+            confusion[0, c] += j not in pairs.values() and of_right[j] != kind
+        mended = mended_counts(counts, *sides, matches, found, kind)
+        assert mended.confusion.tolist() == confusion.tolist()
+        actual = [
+            (*pair, value) for pair, value in zip(mended.pair_class.tolist(), mended.measures["iou"], strict=True)
+        ]
+        assert sorted(map(str, np.round(actual, 9))) == sorted(map(str, np.round(values, 9)))
+        iou_of, dice_of = mended.measures["iou"], mended.measures["dice"]
+        assert dice_of == pytest.approx(2 * iou_of / (1 + iou_of), nan_ok=True)
+
+
+# --- properties -----------------------------------------------------------------------------------------------------
+
+
+@given(SCENES, RULES)
+def test_right_and_wrong_classes_are_the_pairs_and_the_rest_is_missed_and_spurious(scene, rule):
+    sides = instances_of(*scene[0]), instances_of(*scene[1])
+    matches = pairs_of(rule, sides, class_aware=False)
+    found = sort_errors(*sides, overlap_table(*sides), matches)
+    for side, other in ((found.reference, "spurious"), (found.prediction, "missed")):
+        numbers = Counter(KINDS[code] for code in side)
+        assert numbers["right"] + numbers["wrong_class"] == len(matches)
+        assert numbers[other] == 0
+    assert (found.reference == KINDS.index("poor_outline")).sum() == (
+        found.prediction == KINDS.index("poor_outline")
+    ).sum()
+
+
+def test_a_long_row_in_which_each_pair_waits_for_the_one_before_it():
+    """Nuclei side by side, predicted half a nucleus further on: round after round it would take an hour."""
+    labels = np.repeat(np.arange(1, 50_001), 4)[np.newaxis]
+    further = np.roll(labels, 2, axis=1)
+    further[:, :2] = 0
+    sides = instances_from_labels(labels), instances_from_labels(further)
+    found = sort_errors(*sides, overlap_table(*sides), NO_PAIRS)
+    assert (found.reference == KINDS.index("poor_outline")).all()
+
+
+@given(stripes())
+def test_swapping_the_sides_swaps_missed_with_spurious_and_split_with_merged(scene):
+    """Where no nucleus could be in a split as well as in a merge (it is in the split), and no two pairs are equal."""
+    (left, _), (right, _) = scene
+    matches = match_sides(instances_of(*scene[0]), instances_of(*scene[1]))
+    pairs = set(zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True))
+    found = {i for i, _ in pairs}, {j for _, j in pairs}
+    free = [[k not in found[side] for k in range(len(masks))] for side, masks in enumerate((left, right))]
+    splits = literal_pieces(left, right, *free, pairs)
+    merges = literal_pieces(right, left, *free[::-1], {(j, i) for i, j in pairs})
+    in_splits = {*splits}, {j for pieces in splits.values() for j in pieces}
+    in_merges = {i for pieces in merges.values() for i in pieces}, {*merges}
+    for side in (0, 1):
+        assume(not any(free[side][k] for k in in_splits[side] & in_merges[side]))
+    values = [value for a in left for b in right if (value := iou(a, b))]
+    assume(len(values) == len(set(values)))
+
+    swap = {"missed": "spurious", "spurious": "missed", "split": "merged", "merged": "split"}
+    back = names_of(sort_sides(*scene[::-1]))[::-1]
+    assert names_of(sort_sides(*scene)) == tuple(
+        " ".join(swap.get(name, name) for name in side.split()) for side in back
+    )
+
+
+@given(SCENES, st.randoms(use_true_random=False))
+def test_the_order_of_nuclei_in_a_file_changes_no_kind(scene, random):
+    for masks, _ in scene:
+        assume(len({mask.tobytes() for mask in masks}) == len(masks))  # of nuclei in one place the first comes first
+        assume(len({position(mask) for mask in masks}) == len(masks))
+    orders = [random.sample(range(len(masks)), len(masks)) for masks, _ in scene]
+    shuffled = [
+        (masks[order], [classes[k] for k in order]) for (masks, classes), order in zip(scene, orders, strict=True)
+    ]
+    found, again = sort_sides(*scene), sort_sides(*shuffled)
+    assert found.reference[orders[0]].tolist() == again.reference.tolist()
+    assert found.prediction[orders[1]].tolist() == again.prediction.tolist()
+
+
+def mend(scene: tuple[Side, Side]) -> tuple[MatchCounts, dict[str, MatchCounts]]:
+    """A case as it is, and mended of each kind, with the outlines of missed nuclei filled in."""
+    sides = instances_of(*scene[0]), instances_of(*scene[1])
+    matches = match_sides(*sides)
+    found = sort_errors(*sides, overlap_table(*sides), matches)
+    counts = count_matches(*sides, matches, classes=3, measures=overlap_measures(matches))
+    mended = {kind: mended_counts(counts, *sides, matches, found, kind) for kind in (*KINDS[1:], ALL)}
+    only = np.zeros(1, int)
+    return counts, {kind: fill_in_outlines([of_kind], [counts], only)[0] for kind, of_kind in mended.items()}
+
+
+def value_of(quality, counts: MatchCounts) -> float | None:
+    return quality(units_of(counts, measures=("iou", "dice"))).at(0).value
+
+
+def is_no_worse(after: float | None, before: float | None) -> bool:
+    return before is None or after is None or after >= before - 1e-12
+
+
+@given(stripes())
+def test_mending_never_lowers_panoptic_quality(scene):
+    """With IoU above 1/2. A merge of four may, and so may parts with the name of another class; see docs/errors.md."""
+    before, mended = mend(scene)
+    for kind, after in mended.items():
+        if kind not in ("split", "merged"):
+            mean = panoptic.class_mean_pq
+            assert is_no_worse(value_of(mean, after), value_of(mean, before)), kind
+        if kind != "merged":
+            binary = panoptic.binary_panoptic_quality
+            assert is_no_worse(value_of(binary, after), value_of(binary, before)), kind
+
+
+@given(SCENES)
+def test_with_everything_mended_the_prediction_is_the_reference(scene):
+    _, mended = mend(scene)
+    for quality in (panoptic.class_mean_pq, panoptic.binary_panoptic_quality, panoptic.class_mean_sq):
+        assert value_of(quality, mended[ALL]) == (1.0 if scene[0][1] else None)
+
+
+# --- worked by hand -------------------------------------------------------------------------------------------------
+
+
+def test_pieces_that_overlap_are_united_as_sets_of_pixels():
+    reference = side_of("AAAAAAAAAA..")
+    prediction = np.zeros((2, 1, 12), bool)
+    prediction[0, 0, 0:5] = prediction[1, 0, 3:11] = True
+    found = sort_sides(reference, (prediction, [1, 1]), matches=NO_PAIRS)
+    assert names_of(found) == ("split", "split split")
+    redrawn = found.redrawn[SPLIT]
+    assert (redrawn.shared_px.tolist(), redrawn.union_px.tolist()) == ([10], [11])
+
+
+def test_groups_that_touch_across_the_end_of_the_image_stay_apart():
+    """The last pixel of one group and the first one of the next are no neighbours."""
+    found = sort_sides(side_of("BBBBAAAA"), side_of("ccddaabb"), matches=NO_PAIRS)
+    assert names_of(found) == ("split split", "split split split split")
+    assert (found.redrawn[SPLIT].shared_px / found.redrawn[SPLIT].union_px).tolist() == [1.0, 1.0]
+
+
+def test_a_merged_prediction_is_parted_in_proportion():
+    """6 px lie in one nucleus, 3 px in the other, 3 px in none: 2 of these go to the first, 1 to the second."""
+    found = sort_sides(side_of("AAAAAABBB..."), side_of("aaaaaaaaaaaa"))
+    assert names_of(found) == ("merged merged", "merged")
+    redrawn = found.redrawn[MERGED]
+    assert (redrawn.shared_px.tolist(), redrawn.union_px.tolist()) == ([6, 3], [8, 4])
+
+
+def test_a_case_that_was_not_submitted_is_only_missed():
+    reference, nothing = instances_of(*side_of("AA.B")), instances_of(np.zeros((0, 1, 4), bool), [])
+    found = sort_errors(reference, nothing, overlap_table(reference, nothing), NO_PAIRS)
+    counts = count_matches(reference, nothing, NO_PAIRS, classes=1, measures=overlap_measures(NO_PAIRS), missing=True)
+    mended = {
+        kind: mended_counts(counts, reference, nothing, NO_PAIRS, found, kind) for kind in ("missed", "split", ALL)
+    }
+    assert {kind: (of.missing, of.true_positives) for kind, of in mended.items()} == {
+        "missed": (False, 2),
+        "split": (True, 0),
+        ALL: (False, 2),
+    }
+    assert np.isnan(mended["missed"].measures["iou"]).all()

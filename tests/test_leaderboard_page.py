@@ -1,0 +1,577 @@
+"""The page of a leaderboard: every number on it is one of leaderboard.json, or counted from it by hand here."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import Browser, OpenedPage
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau
+from test_leaderboard import EDGES, METHODS, SEPARATE, ranked, table_of
+
+from evaluation import Challenge, cli
+from evaluation.demo import DemoPaths, write_demo
+from evaluation.leaderboard import board_of_challenge, load_ranked, rank_scores
+from evaluation.model import ScoreTable
+from evaluation.report.leaderboard import VALUES_UP_TO, leaderboard_document, leaderboard_json
+from evaluation.report.pages.critical_difference import Diagram, draw_diagram, lay_out_diagram
+from evaluation.report.pages.html import page_html
+from evaluation.report.pages.leaderboard import leaderboard_page
+from evaluation.report.pages.page import Cell, Figure, Page, Table, Text
+from evaluation.score_csv import ScoresInFile
+from evaluation.team_scores import TeamScores
+
+NAN = float("nan")
+HOSTILE = ["<img src=x onerror=alert(1)>", "<b>bold</b>", "</script><script>alert(2)</script>", "%{x} & 'quoted'\n"]
+
+
+def document_of(table: ScoreTable, **rules: Any) -> dict[str, Any]:
+    """What leaderboard.json holds, read back."""
+    found: dict[str, Any] = json.loads(leaderboard_json(ranked(table, **rules)), parse_constant=pytest.fail)
+    return found
+
+
+def named(table: ScoreTable, names: list[str]) -> ScoreTable:
+    """The table with other names of the teams."""
+    fields = {name: getattr(table, name) for name in ScoreTable.__slots__}
+    return ScoreTable(**fields | {"teams": tuple(names)})
+
+
+def part(page: Page, anchor: str) -> Any:
+    """The table or figure with an anchor."""
+    (found,) = (
+        block for section in page.sections for block in section.blocks if getattr(block, "anchor", "") == anchor
+    )
+    return found
+
+
+def anchors(page: Page) -> list[str]:
+    return [b.anchor for s in page.sections for b in s.blocks if isinstance(b, Table | Figure)]
+
+
+def values_of(row: tuple[Any, ...]) -> list[Any]:
+    return [cell.value if isinstance(cell, Cell) else cell for cell in row]
+
+
+def texts_of(row: tuple[Any, ...]) -> list[Any]:
+    return [cell.text if isinstance(cell, Cell) else cell for cell in row]
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    """Twenty teams in 25 patients and four columns, one of which is better when low."""
+    rng = np.random.default_rng(7)
+    values = 0.6 + rng.normal(0, 0.08, (1, 20, 1)) + rng.normal(0, 0.05, (4, 20, 25))
+    table = table_of(values)
+    table.higher_is_better[3] = False
+    return document_of(table)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_holds_the_numbers_of_the_document(document) -> None:
+    rows = part(leaderboard_page(document), "board").rows
+    assert len(rows) == 20
+    for team, row in zip(document["teams"], rows, strict=True):
+        low, high = team["rank_interval"]["low"], team["rank_interval"]["high"]
+        columns = [cell["value"] for cell in team["columns"]]
+        first = team["probability_of_first"]
+        assert values_of(row) == [team["name"], team["position"], team["combined"], low, first, *columns]
+        assert texts_of(row)[3] == (f"{low}" if low == high else f"{low} to {high}")
+        assert texts_of(row)[5:] == [f"{cell['value']:.4f} ({cell['rank']})" for cell in team["columns"]]
+
+
+def test_teams_that_share_a_place_are_marked(document) -> None:
+    page = leaderboard_page(document_of(table_of([[[0.5, 0.7], [0.9, 0.3], [0.1, 0.1], [0.8, 0.8]]])))
+    assert [texts_of(row)[1] for row in part(page, "board").rows] == ["1", "=2", "=2", "4"]
+    assert "share a place" in part(page, "board").note
+
+
+def test_boxes_hold_every_value_of_every_unit(document) -> None:
+    page = leaderboard_page(document)
+    for column in range(4):
+        traces = part(page, f"values-{column + 1}").traces
+        assert [trace["name"] for trace in traces] == [team["name"] for team in document["teams"]]
+        assert [trace["x"] for trace in traces] == [team["columns"][column]["by_unit"] for team in document["teams"]]
+
+
+def test_values_of_units_are_those_that_were_ranked() -> None:
+    """One column, two patients; the second team has no value in the first patient."""
+    document = document_of(table_of([[[0.5, 0.1234567], [NAN, 0.7]]]))
+    assert document["unit_names"] == ["P0", "P1"]
+    assert {t["name"]: t["columns"][0]["by_unit"] for t in document["teams"]} == {
+        "team 0": [0.5, 0.123457],
+        "team 1": [None, 0.7],
+    }
+    boxes = {trace["name"]: trace["x"] for trace in part(leaderboard_page(document), "values-1").traces}
+    assert boxes == {"team 0": [0.5, 0.123457], "team 1": [0.7]}
+
+
+def test_discs_are_the_shares_of_the_samples_and_lines_their_middle(document) -> None:
+    lines, discs, published = part(leaderboard_page(document), "sampled-places").traces
+    found = defaultdict(dict)
+    for team, place, share in zip(discs["y"], discs["x"], discs["marker"]["size"], strict=True):
+        found[team][int(place)] = share
+    assert found == {t["name"]: {p["place"]: p["share"] for p in t["places"]} for t in document["teams"]}
+    assert lines["x"][0::3] == [str(t["rank_interval"]["low"]) for t in document["teams"]]
+    assert lines["x"][1::3] == [str(t["rank_interval"]["high"]) for t in document["teams"]]
+    assert published["x"] == [str(t["position"]) for t in document["teams"]]
+
+
+def test_a_line_has_the_place_of_a_team_and_its_rank_in_each_column(document) -> None:
+    figure = part(leaderboard_page(document), "rank-lines")
+    assert [trace["y"] for trace in figure.traces] == [
+        [team["position"], *(cell["rank"] for cell in team["columns"])] for team in document["teams"]
+    ]
+    assert figure.layout["yaxis"]["tickvals"] == sorted({team["position"] for team in document["teams"]})
+
+
+def test_the_page_carries_the_document(document) -> None:
+    assert leaderboard_page(document).data == {"leaderboard": document}
+
+
+# --- podium -----------------------------------------------------------------------------------------------------------
+
+# Places by hand: patient 0: A B C D = 1 2 3 4; patient 1: B and C first, A third, D has no value and is last;
+# patient 2: D, C, B, A.
+PODIUM = [[[0.9, 0.5, 0.1], [0.8, 0.7, 0.2], [0.7, 0.7, 0.3], [0.6, NAN, 0.4]]]
+
+
+@pytest.mark.parametrize(
+    ("ties", "places"),
+    [
+        ("min", {"A": [1, 3, 4], "B": [2, 1, 3], "C": [3, 1, 2], "D": [4, 4, 1]}),
+        ("average", {"A": [1, 3, 4], "B": [2, 1.5, 3], "C": [3, 1.5, 2], "D": [4, 4, 1]}),
+        ("dense", {"A": [1, 2, 4], "B": [2, 1, 3], "C": [3, 1, 2], "D": [4, 3, 1]}),
+    ],
+)
+def test_the_podium_counts_who_is_ahead_on_each_patient(ties, places) -> None:
+    document = document_of(named(table_of(PODIUM), ["A", "B", "C", "D"]), ties=ties)
+    assert {team["name"]: team["unit_places"] for team in document["teams"]} == places
+    page = leaderboard_page(document)
+    counts = {row[0]: values_of(row[1:]) for row in part(page, "podium-table").rows}
+    assert counts == {"A": [1, 0, 1, 2], "B": [1, 1, 1, 3], "C": [1, 1, 1, 3], "D": [1, 0, 0, 1]}
+    (trace,) = part(page, "podium-map").traces
+    assert dict(zip(trace["y"], trace["z"], strict=True)) == places
+
+
+def test_the_place_in_a_patient_is_that_of_all_columns_together() -> None:
+    """Ranks of A and B in the three columns of the patient: 1 2, 2 1, 2 1; the second column counts five times."""
+    table = table_of([[[0.9], [0.1]], [[0.1], [0.9]], [[0.5], [0.4]]])
+    table.higher_is_better[2] = False
+    table.weights[:] = [1, 5, 1]
+    board = ranked(table)
+    assert {row.name: row.unit_places for row in board.teams} == {"team 0": (2.0,), "team 1": (1.0,)}
+
+
+def test_a_team_that_is_not_ranked_on_a_patient_has_no_place_there() -> None:
+    document = document_of(table_of([[[0.5, 0.6], [0.4, NAN]]]), missing="unranked")
+    assert {team["name"]: team["unit_places"] for team in document["teams"]} == {
+        "team 0": [1, 1],
+        "team 1": [2, None],
+    }
+    rows = {row[0]: values_of(row[1:]) for row in part(leaderboard_page(document), "podium-table").rows}
+    assert rows == {"team 0": [2, 0, 0, 2], "team 1": [0, 1, 0, 1]}
+
+
+# --- other methods ----------------------------------------------------------------------------------------------------
+
+
+def test_places_under_other_methods_are_those_of_a_ranking_by_them(document) -> None:
+    """By a ranking that is asked for, and Kendall's tau by scipy."""
+    rng = np.random.default_rng(3)
+    table = table_of(rng.random((3, 6, 9)))
+    found = document_of(table)
+    names = [team["name"] for team in found["teams"]]
+    assert [of["method"] for of in found["methods"]] == [method for method in METHODS if method != "absolute"]
+    for of in found["methods"]:
+        by_name = {row.name: row.position for row in ranked(table, method=of["method"]).teams}
+        assert of["places"] == [by_name[name] for name in names]
+        for tau, other in zip(of["kendall_tau"], found["methods"], strict=True):
+            expected = kendalltau(of["places"], other["places"]).statistic
+            assert tau == (None if np.isnan(expected) else pytest.approx(expected, abs=1e-6))
+
+
+def test_the_median_of_ranks_forgives_one_bad_column() -> None:
+    """Ranks of A: 1, 1, 3, in sum 5; of B: 2, 2, 1, in sum 5; of C: 3, 3, 2. Medians 1, 2, 3."""
+    table = named(table_of([[[0.9], [0.8], [0.7]], [[0.9], [0.8], [0.7]], [[0.1], [0.9], [0.5]]]), ["A", "B", "C"])
+    found = document_of(table)
+    places = {of["method"]: of["places"] for of in found["methods"]}
+    assert [team["name"] for team in found["teams"]] == ["A", "B", "C"]
+    assert places["sum_of_ranks"] == [1, 1, 3]
+    assert places["median_of_ranks"] == [1, 2, 3]
+    page = leaderboard_page(found)
+    lines = part(page, "method-lines")
+    assert lines.traces[0]["x"][0] == "sum of ranks (applied)"
+    assert [trace["y"] for trace in lines.traces] == [list(of) for of in zip(*places.values(), strict=True)]
+    (tau,) = part(page, "method-tau").traces
+    assert tau["z"] == [of["kendall_tau"] for of in found["methods"]]
+
+
+def test_the_method_that_is_applied_stands_first() -> None:
+    found = document_of(table_of([SEPARATE, SEPARATE[::-1]]), method="test_then_rank")
+    (tau,) = part(leaderboard_page(found), "method-tau").traces
+    assert tau["x"][:2] == ["test then rank (applied)", "sum of ranks"]
+    at = [of["method"] for of in found["methods"]].index("test_then_rank")
+    assert tau["z"][0] == [found["methods"][at]["kendall_tau"][place] for place in (at, *range(at))]
+
+
+def test_without_values_of_units_only_methods_that_need_none_are_told() -> None:
+    fields = {name: getattr(table_of([SEPARATE]), name) for name in ScoreTable.__slots__}
+    found = document_of(ScoreTable(**fields | {"units": (), "by_unit": None}))
+    assert [of["method"] for of in found["methods"]] == list(METHODS[:4])
+    assert found["unit_names"] == []
+    told = [
+        text for s in leaderboard_page(found).sections for b in s.blocks if isinstance(b, Text) for text in b.paragraphs
+    ]
+    assert any(text.startswith("Nothing is tested") for text in told)
+    assert any("only the means are known" in text for text in told)
+
+
+# --- significance -----------------------------------------------------------------------------------------------------
+
+
+def test_names_of_a_diagram_hang_left_and_right_and_bars_share_a_row_if_they_do_not_touch() -> None:
+    diagram = lay_out_diagram(
+        {"D": 3.5, "A": 1.0, "C": 3.0, "B": 1.5, "E": 6.0}, [["A", "B"], ["C", "D"], ["B", "C"], ["E"]]
+    )
+    assert [(label.name, label.is_left, label.row) for label in diagram.labels] == [
+        ("A", True, 0),
+        ("B", True, 1),
+        ("C", True, 2),
+        ("D", False, 1),
+        ("E", False, 0),
+    ]
+    assert [(bar.low, bar.high, bar.row) for bar in diagram.bars] == [(1, 1.5, 0), (1.5, 3, 1), (3, 3.5, 0)]
+
+
+def test_a_diagram_is_drawn_where_it_is_laid_out() -> None:
+    diagram = lay_out_diagram({"A": 1.25, "B": 1.75, "C": 3.0}, [["A", "B"]])
+    figure = draw_diagram(diagram, anchor="a", caption="c", description="d", critical_difference=0.75)
+    (dots,) = (trace for trace in figure.traces if trace.get("mode") == "markers")
+    assert (dots["x"], dots["y"]) == ([1.25, 1.75, 3.0], [0, 0, 0])
+    (bar,) = (trace for trace in figure.traces if trace.get("name") == "cannot be told apart")
+    assert (bar["x"], bar["hovertext"][0]) == ([1.25, 1.75], "cannot be told apart:\nA, B")
+    (length,) = (trace for trace in figure.traces if trace["mode"] == "lines" and trace["y"][:2] == [1.3, 1.6])
+    assert max(filter(None, length["x"])) - 1 == 0.75
+    low, high = figure.layout["xaxis"]["range"]
+    bottom, top = figure.layout["yaxis"]["range"]
+    for trace in figure.traces:
+        assert all(low <= x <= high for x in trace["x"] if x is not None)
+        assert all(bottom < y < top for y in trace["y"] if y is not None)
+
+
+@given(st.lists(st.floats(1, 30), min_size=1, max_size=30), st.data())
+def test_lines_to_names_never_cross_and_bars_of_a_row_never_touch(means, data) -> None:
+    names = [f"T{place}" for place in range(len(means))]
+    order = sorted(names, key=lambda name: means[int(name[1:])])
+    ends = data.draw(st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=8))
+    cliques = [order[min(pair) : max(pair) + 1] for pair in ends if max(pair) < len(names)]
+    diagram = lay_out_diagram(dict(zip(names, means, strict=True)), cliques)
+    assert sorted(label.name for label in diagram.labels) == sorted(names)
+    assert crossings(diagram) == 0
+    assert len(diagram.bars) == sum(len(clique) > 1 for clique in cliques)
+    for one in diagram.bars:
+        for other in diagram.bars:
+            assert one is other or one.row != other.row or one.high < other.low or other.high < one.low
+
+
+def crossings(diagram: Diagram) -> int:
+    """How many level lines to a name cut the upright line of another, all drawn as they are laid out."""
+    total = 0
+    for level in diagram.labels:
+        for upright in diagram.labels:
+            outside = upright.mean_rank < level.mean_rank if level.is_left else upright.mean_rank > level.mean_rank
+            total += outside and upright.row > level.row
+    return total
+
+
+def test_only_the_first_and_the_last_differ_and_two_bars_say_so() -> None:
+    """Mean ranks 1, 2, 3 over five patients, critical difference 1.48 (Demšar, table 5: 2.343 * sqrt(3 * 4 / 30))."""
+    page = leaderboard_page(document_of(table_of([SEPARATE])))
+    figure = part(page, "difference-1")
+    bars = [trace["x"] for trace in figure.traces if trace.get("name") == "cannot be told apart"]
+    assert bars == [[1, 2], [2, 3]]
+    assert "critical difference 1.48" in [t for trace in figure.traces for t in trace.get("text", ())]
+    (matrix,) = part(page, "better-1").traces
+    assert matrix["z"] == [[None, 0, 1], [0, None, 0], [-1, 0, None]]
+    assert matrix["text"][0] == ["", "", "▲"]
+
+
+def test_the_matrix_says_who_is_better_in_the_order_of_the_places(document) -> None:
+    (matrix,) = part(leaderboard_page(document), "better-4").traces
+    tested = {team["name"]: team for team in document["columns"][3]["significance"]["teams"]}
+    assert matrix["y"] == matrix["x"] == [team["name"] for team in document["teams"]]
+    for name, row in zip(matrix["y"], matrix["z"], strict=True):
+        assert sorted(tested[name]["better_than"]) == sorted(o for o, v in zip(matrix["x"], row, strict=True) if v == 1)
+        assert sorted(tested[name]["worse_than"]) == sorted(o for o, v in zip(matrix["x"], row, strict=True) if v == -1)
+    assert sum(len(team["better_than"]) for team in tested.values()) > 0
+
+
+def test_dots_of_a_diagram_are_the_mean_ranks_of_the_document(document) -> None:
+    page = leaderboard_page(document)
+    for place, column in enumerate(document["columns"]):
+        (dots,) = (t for t in part(page, f"difference-{place + 1}").traces if t.get("mode") == "markers")
+        assert sorted(dots["x"]) == sorted(team["mean_rank"] for team in column["significance"]["teams"])
+
+
+def test_a_team_that_is_not_tested_in_a_column_is_in_no_diagram_of_it() -> None:
+    document = document_of(table_of([SEPARATE, [*SEPARATE[:2], [NAN] * 5]]))
+    page = leaderboard_page(document)
+    (dots,) = (t for t in part(page, "difference-2").traces if t.get("mode") == "markers")
+    assert len(dots["x"]) == 2
+    (matrix,) = part(page, "better-2").traces
+    assert len(matrix["z"]) == 3
+
+
+# --- edges ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ex_aequo", [False, True])
+@pytest.mark.parametrize("missing", ["worst", "unranked"])
+@pytest.mark.parametrize("edge", EDGES)
+def test_every_edge_has_a_page(edge, missing, ex_aequo) -> None:
+    document = document_of(table_of(EDGES[edge]), missing=missing, ex_aequo=ex_aequo)
+    page = leaderboard_page(document)
+    assert len(set(anchors(page))) == len(anchors(page))
+    assert [row[0] for row in part(page, "board").rows] == [team["name"] for team in document["teams"]]
+    if document["not_ranked"]:
+        assert [row[0] for row in part(page, "unranked").rows] == [team["name"] for team in document["not_ranked"]]
+    assert page_html(page).startswith("<!DOCTYPE html>")
+
+
+def test_a_document_of_an_older_version_has_a_page() -> None:
+    document = document_of(table_of([SEPARATE]))
+    del document["unit_names"], document["methods"]
+    for team in document["teams"]:
+        del team["unit_places"], team["columns"][0]["by_unit"]
+    page = leaderboard_page(document)
+    assert {"board", "difference-1", "sampled-places"} <= set(anchors(page))
+    assert not {"values-1", "podium-map", "method-lines"} & set(anchors(page))
+
+
+def test_of_many_teams_and_values_the_page_says_what_is_left_out() -> None:
+    table = table_of(np.random.default_rng(1).random((1, 101, 12)))
+    document = document_of(table, samples=100)
+    assert document["methods"] == []
+    page = leaderboard_page(document)
+    assert len(part(page, "board").rows) == 101
+    assert len(part(page, "values-1").traces) == 50
+    assert (
+        "The first 50 of 101 teams are shown; leaderboard.json has all of them." in part(page, "values-1").description
+    )
+    (places,) = part(page, "podium-map").traces
+    assert len(places["z"]) == 50
+    assert "better-1" not in anchors(page)
+
+
+def test_too_many_values_are_left_out_of_the_document() -> None:
+    units = VALUES_UP_TO // 200
+    full, over = (
+        leaderboard_document(ranked(table_of(np.random.default_rng(1).random((2, 100, number))), samples=100))
+        for number in (units, units + 1)
+    )
+    assert len(full["unit_names"]) == units == len(full["teams"][0]["columns"][0]["by_unit"])
+    assert over["unit_names"] == []
+    assert "by_unit" not in over["teams"][0]["columns"][0]
+    assert "unit_places" not in over["teams"][0]
+    assert len(part(leaderboard_page(full), "values-1").traces) == 6000 // (2 * units)
+
+
+def test_an_audit_of_other_rules_is_left_out_and_told() -> None:
+    document = document_of(table_of([SEPARATE]))
+    audit = {"challenge": {"name": "x", "version": "1", "hash": "00"}}
+    page = leaderboard_page(document, audit=audit)
+    (section,) = (section for section in page.sections if section.anchor == "audit")
+    assert section.blocks == (Text(("The audit.json beside this leaderboard is of other rules or cases.",)),)
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
+    return write_demo(tmp_path_factory.mktemp("demo"))
+
+
+def hidden_challenge(made: DemoPaths) -> tuple[Challenge, Any]:
+    challenge, rules = load_ranked(made.challenge)
+    submission = challenge.submission.model_copy(update={"case_names": "hidden"})
+    return challenge.model_copy(update={"submission": submission}), rules
+
+
+def test_names_of_patients_stay_hidden_where_the_challenge_hides_them(made) -> None:
+    challenge, rules = hidden_challenge(made)
+    scores = [TeamScores(name, np.full(4, 0.5), np.random.default_rng(1).random((4, 4))) for name in "ab"]
+    board = board_of_challenge(challenge, rules, scores, (), ())
+    names = [f"group {place}" for place in (1, 2, 3, 4)]
+    assert list(board.unit_names) == names
+    (trace,) = part(leaderboard_page(leaderboard_document(board)), "podium-map").traces
+    assert trace["x"] == names
+
+
+def test_names_in_a_csv_stay_hidden_where_the_challenge_hides_them(made) -> None:
+    challenge, rules = hidden_challenge(made)
+    table = table_of(np.random.default_rng(1).random((4, 2, 3)))
+    board = rank_scores(ScoresInFile(table, "groups"), rules, challenge)
+    assert board.unit_names == ("group 1", "group 2", "group 3")
+    assert "P0" not in leaderboard_json(board)
+
+
+def test_teams_whose_names_are_alike_stay_apart() -> None:
+    names = [f"{'a long name ' * 9}{place}" for place in range(3)]
+    page = leaderboard_page(document_of(named(table_of([SEPARATE]), names)))
+    for anchor in ("sampled-places", "better-1", "podium-map"):
+        assert len(set(part(page, anchor).layout["yaxis"]["categoryarray"])) == 3
+    assert [row[0] for row in part(page, "board").rows] == names
+
+
+def test_a_team_has_the_same_label_in_every_plot() -> None:
+    """However many teams a plot has, and in whatever order they were tested: here from the last to the first."""
+    long = "the same letters at either end, {} as a whole"
+    names = [long.format("other"), *(f"team {place}" for place in range(23)), long.format("another")]
+    values = np.linspace(0.1, 0.9, 25)[:, np.newaxis] + np.linspace(0, 0.01, 12)
+    page = leaderboard_page(document_of(named(table_of([values]), names), samples=100))
+    first = part(page, "sampled-places").layout["yaxis"]["categoryarray"][0]
+    lines = part(page, "method-lines").traces
+    dots = [text for trace in part(page, "difference-1").traces for text in trace.get("hovertext", ())]
+    assert first.endswith(" #1")
+    assert (len(lines), lines[0]["name"]) == (20, first)
+    assert f"{first}\nmean rank: 1" in dots
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------
+
+
+def write_page(path: Path, document: dict[str, Any]) -> Path:
+    """The page, with names that are markup for the first teams."""
+    text = json.dumps(document)
+    for place, name in enumerate(HOSTILE):
+        text = text.replace(f'"team {place}"', json.dumps(name))
+    path.write_text(page_html(leaderboard_page(json.loads(text))), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def twenty(document, chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenedPage]:
+    """The page of twenty teams in 25 patients, opened once."""
+    folder = tmp_path_factory.mktemp("page")
+    path = write_page(folder / "leaderboard.html", document)
+    assert path.stat().st_size < 10_000_000
+    with Browser(chromium, folder).open(path) as opened:
+        yield opened
+        assert (opened.errors, opened.requests) == ([], [])
+
+
+def test_every_mark_of_the_document_is_drawn(twenty, document) -> None:
+    assert twenty.marks("values-1") == 20 * 25
+    assert twenty.marks("better-1") == 20 * 19
+    assert twenty.marks("podium-map") == 20 * 25
+    assert twenty.marks("method-lines") == 20 * 6
+    assert twenty.marks("rank-lines") == 20 * 5
+    assert twenty.marks("difference-1") == 20 + 2 * len(document["columns"][0]["significance"]["cliques"])
+    assert twenty.marks("sampled-places") == 20 + sum(len(team["places"]) for team in document["teams"])
+
+
+def test_hovering_tells_a_value_of_the_document(twenty, document) -> None:
+    place = next(place for place, team in enumerate(document["teams"]) if team["name"] == "team 9")
+    team = document["teams"][place]
+    values = {f"team 9\nP{unit}\nm0: {value}" for unit, value in enumerate(team["columns"][0]["by_unit"])}
+    assert twenty.hover("values-1", trace=place, point=3) in values
+    assert twenty.hover("podium-map", point=25 * place + 3) == f"team 9, P3\nplace {team['unit_places'][3]}"
+
+
+def test_names_of_teams_are_shown_as_text(twenty) -> None:
+    shown = twenty.page.locator("#board").inner_text()
+    assert all(name.strip() in shown for name in HOSTILE)
+    assert twenty.page.locator("img[src=x]").count() == 0
+    assert "<b>bold</b>" in twenty.plot("sampled-places").locator(".ytick text").all_text_contents()
+
+
+def test_the_board_is_sorted_by_a_column(twenty, document) -> None:
+    table = twenty.page.locator("#board")
+    before = table.locator("tbody tr > :first-child").all_inner_texts()
+    table.locator("thead button").nth(5).click()
+    names = table.locator("tbody tr > :first-child").all_inner_texts()
+    values = {team["name"]: team["columns"][0]["value"] for team in document["teams"]}
+    found = [values[name] for name in names if name in values]
+    assert len(found) == 16
+    assert found in (sorted(found), sorted(found, reverse=True))
+    assert names != before
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_the_page_is_accessible_and_fits(browser, tmp_path, width, scheme) -> None:
+    """With ties, a column without a test, and a team that is not ranked."""
+    few = [[0.5, 0.5, 0.6], [0.5, 0.5, 0.6], [0.3, 0.9, 0.1], [0.2, 0.1, 0.4]]
+    gaps = [[NAN, 0.5, NAN], [0.5, NAN, 0.5], [0.4, NAN, NAN], [NAN, NAN, NAN]]
+    path = write_page(tmp_path / "few.html", document_of(table_of([few, gaps]), missing="unranked"))
+    with browser.open(path, width=width, scheme=scheme) as opened:
+        opened.check()
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def test_report_writes_the_page_beside_the_leaderboard(made, tmp_path, capsys) -> None:
+    arguments = [
+        "--challenge",
+        made.challenge,
+        "--submissions",
+        made.challenge.parent / "submissions",
+        "--output",
+        tmp_path,
+    ]
+    assert cli.run(["leaderboard", *map(str, arguments), "--workers", "1", "--report"]) == 0
+    document = json.loads((tmp_path / "leaderboard.json").read_text())
+    assert (tmp_path / "leaderboard.html").read_text() == page_html(leaderboard_page(document))
+    assert capsys.readouterr().out.endswith("leaderboard.json, leaderboard.csv, leaderboard.html\n")
+
+
+def test_rank_report_writes_the_page_of_monusac(shared_data: Path, tmp_path, browser) -> None:
+    """The organisers' PQ of four teams on 25 patients; who differs from whom is told in docs/ranking.md."""
+    by_image = defaultdict(list)
+    with (shared_data / "monusac2020_published_pq.csv").open() as stream:
+        for row in csv.DictReader(stream):
+            by_image[row["team"], row["image"], row["patient"]].append(float(row["pq"]))
+    scores = tmp_path / "scores.csv"
+    rows = [f"{team},{image},{patient},pq,{sum(pq) / len(pq)}" for (team, image, patient), pq in by_image.items()]
+    scores.write_text("\n".join(["team,case,group,metric,value", *rows]))
+    arguments = ["--scores", scores, "--column", "pq:descending", "--output", tmp_path / "board", "--report"]
+    assert cli.run(["rank", *map(str, arguments)]) == 0
+    page = leaderboard_page(json.loads((tmp_path / "board/leaderboard.json").read_text()))
+    bars = [t["hovertext"][0] for t in part(page, "difference-1").traces if t.get("name") == "cannot be told apart"]
+    assert bars == ["cannot be told apart:\nIVG, Dark Brotherhood"]
+    (matrix,) = part(page, "better-1").traces
+    assert matrix["z"] == [[None, 1, 1, 1], [-1, None, 0, 1], [-1, 0, None, 1], [-1, -1, -1, None]]
+    with browser.open(tmp_path / "board/leaderboard.html") as opened:
+        assert opened.errors == []
+        assert opened.marks("values-1") == 100
+
+
+@pytest.mark.parametrize("package", ["jinja2", "plotly.offline"])
+def test_a_missing_extra_is_told_before_anything_is_scored(made, tmp_path, capsys, monkeypatch, package) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    output = tmp_path / "out"
+    arguments = [
+        "--challenge",
+        made.challenge,
+        "--submissions",
+        made.challenge.parent / "submissions",
+        "--output",
+        output,
+    ]
+    for command in ("leaderboard", "audit"):
+        assert cli.run([command, *map(str, arguments), "--report"]) == 2
+        assert "[missing-extra]" in capsys.readouterr().err
+        assert not output.exists()

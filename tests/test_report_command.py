@@ -1,0 +1,340 @@
+"""``evaluation report``, and ``--report`` of score and demo: from files to pages, and what a browser makes of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Browser, OpenedPage
+from every_format import write_challenge
+
+from evaluation.cli import run
+from evaluation.report.pages.html import page_html
+from evaluation.report_command import Sources, page_of_results
+
+LIMIT_BYTES = 10_000_000
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo with its pages. Tests do not change it."""
+    folder = tmp_path_factory.mktemp("demo")
+    assert run(["demo", "--report", "--output", str(folder), "--workers", "1"]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def opened(chromium: Any, made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenedPage]:
+    """The page of one result in a wide, light window, for all tests that look at it."""
+    with Browser(chromium, tmp_path_factory.mktemp("opened")).open(made / "results/finder/report.html") as page:
+        yield page
+
+
+@pytest.fixture
+def finder(made: Path, tmp_path: Path) -> Path:
+    """A copy of one result."""
+    return Path(shutil.copytree(made / "results" / "finder", tmp_path / "finder"))
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def embedded(opened: Any) -> Any:
+    """The documents in the page, as a script finds them."""
+    return json.loads(opened.page.locator("script[type='application/json']").first.text_content())
+
+
+def report(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = run(["report", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def of_demo(made: Path, team: str = "finder") -> tuple[object, ...]:
+    return "--challenge", made / "challenge", "--submission", made / "submissions" / team
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_the_demo_holds(opened: OpenedPage) -> None:
+    opened.check()
+
+
+def test_the_page_of_the_demo_holds_in_the_dark_on_a_phone(made: Path, browser: Browser) -> None:
+    with browser.open(made / "results" / "finder" / "report.html", width=390, scheme="dark") as phone:
+        phone.check()
+
+
+def test_the_page_embeds_the_documents_and_plots_their_numbers(made: Path, opened: OpenedPage) -> None:
+    folder = made / "results" / "finder"
+    metrics, details = read(folder / "metrics.json"), read(folder / "details.json")
+    found = embedded(opened)
+    assert (found["metrics"], found["details"]) == (metrics, details)
+    groups = [group["rules"]["iou_above"]["scores"] for _, group in sorted(details["groups"].items())]
+    drawn = opened.plot("spread").evaluate("plot => plot.data.map(trace => trace.y)")
+    assert drawn[0] == [group["detection"]["f1"] for group in groups]
+    assert drawn[-1] == [group["panoptic"]["pq"] for group in groups]
+    assert opened.marks("spread") == 4 * len(groups)
+    assert str(groups[2]["detection"]["f1"]) in opened.hover("spread", trace=0, point=2)
+    assert str(metrics["panoptic"]["pq"]["group_mean"]) in opened.hover("main-scores", trace=3, point=0)
+    pairs = sum(len(trace) for trace in opened.plot("iou-by-area").evaluate("plot => plot.data.map(t => t.x)")[:-2])
+    assert pairs == details["pooled"]["rules"]["iou_above"]["counts"]["true_positives"]
+
+
+def test_cases_sort_and_groups_lead_to_them(made: Path, opened: OpenedPage) -> None:
+    cases = read(made / "results" / "finder" / "details.json")["cases"]
+    f1 = {name: case["rules"]["iou_above"]["scores"]["detection"]["f1"] for name, case in cases.items()}
+    table = opened.page.locator("#cases")
+    table.get_by_role("button", name="F1 of finding").click()
+    names = table.locator("tbody th").all_inner_texts()
+    assert [f1[name.strip()] for name in names] in (sorted(f1.values()), sorted(f1.values(), reverse=True))
+    opened.page.locator("#groups").get_by_role("link", name="P3").click()
+    assert opened.page.evaluate("document.querySelector(location.hash).innerText").startswith("P3_1")
+
+
+def test_names_of_strangers_are_shown_as_text(made: Path, finder: Path, browser: Browser) -> None:
+    for name in ("details.json", "objects.csv", "metrics.json"):
+        text = (finder / name).read_text().replace("P1_1", HOSTILE).replace("Epithelial", "</script><b>x")
+        (finder / name).write_text(text.replace("Demo: nuclei of four patients", HOSTILE))
+    page = finder / "page.html"
+    assert run(["report", "--results", str(finder), "--output", str(page)]) == 0
+    with browser.open(page) as opened:
+        assert opened.errors == opened.requests == []
+        assert opened.page.locator("main img").count() == opened.page.locator("main b").count() == 0
+        assert HOSTILE in opened.page.locator("#cases").inner_text()
+
+
+# --- pictures and costs -----------------------------------------------------------------------------------------------
+
+
+def test_a_page_with_sources_has_pictures_and_costs(made: Path) -> None:
+    page = page_of_results(made / "results" / "finder", sources=sources(made), workers=1)
+    anchors = [section.anchor for section in page.sections]
+    assert {"costs", "worst-nuclei", "worst-cases"} <= set(anchors)
+    leads = [section.lead for section in page.sections if section.anchor.startswith("worst-")]
+    assert all("Solid lines" in lead and "broken lines" in lead for lead in leads)
+    costs = page.data["error_costs"]
+    metrics = read(made / "results" / "finder" / "metrics.json")
+    assert costs["as_is"]["panoptic.pq.group_mean"] == metrics["panoptic"]["pq"]["group_mean"]
+
+
+def sources(made: Path, team: str = "finder") -> Sources:
+    return Sources(made / "challenge", made / "submissions" / team)
+
+
+def test_the_page_is_the_same_whatever_the_workers(made: Path) -> None:
+    """The demo was made by one."""
+    folder = made / "results" / "finder"
+    page = page_of_results(folder, sources=sources(made), title="Result of finder", workers=2)
+    assert page_html(page) == (folder / "report.html").read_text()
+
+
+def test_pages_are_below_ten_megabytes(made: Path) -> None:
+    sizes = [path.stat().st_size for path in made.rglob("*.html")]
+    assert len(sizes) == 4
+    assert max(sizes) < LIMIT_BYTES
+
+
+def test_a_result_of_other_rules_is_refused(made: Path, finder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("metrics.json", "details.json"):
+        document = read(finder / name)
+        document["challenge"]["hash"] = "0" * 64
+        (finder / name).write_text(json.dumps(document))
+    code, _, err = report(capsys, "--results", finder, *of_demo(made))
+    assert code == 2
+    assert "[different-challenges] 'metrics.json': the hash 000000000000…" in err
+
+
+def test_another_submission_than_was_scored_is_refused(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = report(capsys, "--results", made / "results" / "finder", *of_demo(made, "namer"))
+    assert code == 2
+    assert "[not-metrics] 'metrics.json': detection.f1.group_mean is 0.9" in err
+
+
+# --- what is asked for ------------------------------------------------------------------------------------------------
+
+
+def test_a_public_page_tells_nothing_of_cases(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "public.html"
+    code, out, _ = report(capsys, "--results", made / "results" / "finder", "--public", "--output", page)
+    assert (code, out) == (0, f"Written to {page}\n")
+    assert "P1_1" in (made / "results" / "finder" / "report.html").read_text()
+    assert "P1_1" not in page.read_text()
+    (tmp_path / "alone").mkdir()
+    shutil.copyfile(made / "results" / "finder" / "metrics.json", tmp_path / "alone" / "metrics.json")
+    assert report(capsys, "--results", tmp_path / "alone", "--output", tmp_path / "alone.html")[0] == 0
+    assert (tmp_path / "alone.html").read_bytes() == page.read_bytes()
+
+
+def test_without_output_a_summary_is_printed(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = report(capsys, "--results", made / "results" / "finder")
+    assert code == 0
+    metrics = read(made / "results" / "finder" / "metrics.json")
+    for text in ("Finding", "What was taken for what", f"{metrics['panoptic']['pq']['group_mean']:.3f}"):
+        assert text in out
+
+
+def test_overlays_of_all_cases_are_written(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "overlays"
+    assert report(capsys, "--results", made / "results" / "finder", *of_demo(made), "--overlays", folder)[0] == 0
+    cases = read(made / "results" / "finder" / "details.json")["cases"]
+    assert {path.name for path in folder.rglob("*.*")} == {
+        f"{name}.{end}" for name in cases for end in ("png", "geojson")
+    }
+
+
+@pytest.mark.parametrize("name", ["leaderboard.json"])
+def test_a_folder_with_another_document_makes_its_page(
+    made: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    code, out, _ = report(capsys, "--results", made)
+    assert code == 0
+    assert all(team in out for team in ("finder", "namer", "outliner"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--public", "CHALLENGE"), "[contradictory-rules] --public: given with --submission"),
+        (("--images", "x"), "[missing-option] --challenge: not given, but --images is"),
+        (("--submission", "x"), "[missing-option] --challenge: not given, but --submission is"),
+        (("CHALLENGE", "--submission", "x"), "[no-submission] 'x': no such folder or file"),
+        (("CHALLENGE", "--images", "x"), "[missing-file] 'x': no such folder; expected images such as 'P1_1.svs'"),
+        (("CHALLENGE", "--images", "."), "[missing-file] '.': no image of any case; expected images such as 'P1_1."),
+    ],
+)
+def test_options_that_contradict_are_told(
+    made: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], line: str
+) -> None:
+    given = [part for one in arguments for part in (of_demo(made) if one == "CHALLENGE" else (one,))]
+    code, _, err = report(capsys, "--results", made / "results" / "finder", *given)
+    assert code == 2
+    assert line in err
+
+
+def test_folders_and_documents_that_are_no_results_are_told(
+    made: Path, finder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    code, _, err = report(capsys, "--results", tmp_path / "empty")
+    assert (code, "no metrics.json, leaderboard.json, audit.json or sensitivity.json" in err) == (2, True)
+    details = read(finder / "details.json")
+    del details["cases"]["P1_1"]["rules"]
+    (finder / "details.json").write_text(json.dumps(details))
+    code, _, err = report(capsys, "--results", finder)
+    assert code == 2
+    assert "[not-metrics] 'details.json': not of the form that this program writes" in err
+
+
+# --- score and demo ---------------------------------------------------------------------------------------------------
+
+
+def test_score_writes_a_report_beside_the_same_files(made: Path, tmp_path: Path) -> None:
+    where = ["--challenge", str(made / "challenge"), "--submission", str(made / "submissions" / "finder")]
+    assert run(["score", *where, "--output", str(tmp_path), "--report", "--workers", "1"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "details.json",
+        "metrics.json",
+        "objects.csv",
+        "report.html",
+    ]
+    for name in ("details.json", "metrics.json", "objects.csv"):
+        assert (tmp_path / name).read_bytes() == (made / "results" / "finder" / name).read_bytes()
+
+
+def test_images_that_are_of_no_case_are_told_before_anything_is_scored(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["score", *map(str, of_demo(made)), "--output", str(tmp_path / "out"), "--report"]
+    assert run([*where, "--images", str(tmp_path)]) == 2
+    assert "[missing-file]" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("package", ["jinja2", "plotly.offline"])
+def test_a_missing_library_is_told_before_anything_is_scored(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    where = ["--challenge", str(made / "challenge"), "--submission", str(made / "submissions" / "finder")]
+    output = tmp_path / "out"
+    assert run(["score", *where, "--output", str(output), "--report", "--workers", "1"]) == 2
+    assert "[missing-extra]" in capsys.readouterr().err
+    assert not output.exists()
+    assert run(["score", *where, "--output", str(output), "--workers", "1"]) == 0
+    assert report(capsys, "--results", output)[0] == 0
+
+
+def test_scoring_without_a_report_imports_nothing_of_it(made: Path, tmp_path: Path) -> None:
+    import subprocess
+
+    where = ["--challenge", str(made / "challenge"), "--submission", str(made / "submissions" / "finder")]
+    code = f"""
+import sys
+from evaluation.cli import run
+assert run({["score", *where, "--output", str(tmp_path), "--workers", "1"]!r}) == 0
+print([name for name in sys.modules if "report_command" in name or "pages" in name or name in ("jinja2", "plotly")])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("[]")
+
+
+@pytest.mark.parametrize("kind", ["points_json", "label_image by class", "geojson outlines"])
+def test_every_kind_of_challenge_has_a_page(tmp_path: Path, kind: str) -> None:
+    challenge, submission = write_challenge(kind, tmp_path)
+    where = ["--challenge", str(challenge), "--submission", str(submission), "--output", str(tmp_path / "out")]
+    assert run(["score", *where, "--report", "--workers", "1"]) == 0
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+def test_a_challenge_that_counts_has_a_page(tmp_path: Path) -> None:
+    from test_counts import Bench
+
+    bench = Bench(tmp_path)
+    where = [
+        "--challenge",
+        str(bench.challenge),
+        "--submission",
+        str(bench.submission),
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    assert run(["score", *where, "--report", "--workers", "1"]) == 0
+    page = page_of_results(tmp_path / "out")
+    assert "confusion-section" not in [section.anchor for section in page.sections]
+    assert "spread-errors" in [figure.anchor for figure in page.figures()]
+    assert not any("matching rule" in section.lead for section in page.sections)
+
+
+# --- real data --------------------------------------------------------------------------------------------------------
+
+
+def test_monusac_shows_real_tissue(shared_data: Path, tmp_path: Path, browser: Browser) -> None:
+    """The images are the slides that the challenge was derived from; two of four cases have their whole slide."""
+    source = shared_data / "monusac_challenge"
+    challenge = Path(shutil.copytree(source / "ground_truth", tmp_path / "challenge", copy_function=shutil.copyfile))
+    for path in (challenge, *challenge.rglob("*")):
+        path.chmod(0o755)
+    (challenge / "challenge.toml").write_text('format_version = 1\nname = "MoNuSAC"\npreset = "monusac2020"\n')
+    images = tmp_path / "images"
+    images.mkdir()
+    shutil.copyfile(shared_data / "monusac" / "A9K0_1.svs", images / "P1_1.svs")
+    where = ["--challenge", str(challenge), "--submission", str(source / "submission"), "--images", str(images)]
+    assert run(["score", *where, "--output", str(tmp_path / "out"), "--report"]) == 0
+    path = tmp_path / "out" / "report.html"
+    assert path.stat().st_size < LIMIT_BYTES
+    with browser.open(path) as opened:
+        assert opened.errors == opened.requests == []
+        sources = opened.page.locator("main img").evaluate_all("all => all.map(one => one.src)")
+        assert len(sources) == 14
+        # Ten cases of tissue, 660 px at most, fit into the page: the largest picture has at most 0.6 bytes a pixel.
+        assert 100_000 < max(map(len, sources)) < 4 / 3 * 0.6 * 654 * 577
+        assert embedded(opened)["metrics"] == read(tmp_path / "out" / "metrics.json")

@@ -1,0 +1,356 @@
+"""Whole slides: the same results in pieces as at once, memory that goes with the nuclei, and limits that hold."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks import slides
+from benchmarks.scale import predict_slide
+from benchmarks.slides import Slide, write_slide
+from evaluation import intervals, model
+from evaluation.challenge import Challenge, LimitRules
+from evaluation.errors import ChallengeBroken, InputFault, SubmissionRejected
+from evaluation.formats import bounded_json
+from evaluation.formats.bounded_json import read_records
+from evaluation.instances import boundary, rasterise
+from evaluation.instances.overlap import resolve_overlaps
+from evaluation.intervals import distinct, row_bands
+from evaluation.matching import overlap_table
+from evaluation.model import Instances
+from evaluation.pipeline import score_submission
+from evaluation.report import objects_csv
+from evaluation.summary import Result
+
+SMALL = Slide(rows=2, columns=3, tile_px=240, nuclei=30)
+IN_PIECES = (  # what is done at once, far below what a slide of this size has
+    (bounded_json, {"PIECE_BYTES": 3000, "SCAN_BYTES": 1000}),
+    (rasterise, {"CHUNK_VERTICES": 200}),
+    (intervals, {"RUNS_AT_ONCE": 150}),
+    (boundary, {"RUNS_AT_ONCE": 100}),
+    (model, {"RUNS_SUMMED_AT_ONCE": 70}),
+    (objects_csv, {"ROWS_AT_ONCE": 7}),
+)
+
+
+def score(folder: Path) -> Result:
+    return score_submission(folder / "challenge", folder / "submission", workers=1)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Path]:
+    """Slides as one case and cut into tiles, in both formats."""
+    found = {}
+    for kind in slides.KINDS:
+        for is_cut in (False, True):
+            found[kind, is_cut] = tmp_path_factory.mktemp(f"{kind}_{is_cut}")
+            write_slide(found[kind, is_cut], SMALL, kind=kind, is_cut=is_cut)
+    return found
+
+
+# --- the same in pieces ---------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_files(folders, tmp_path):
+    write_slide(tmp_path, SMALL)
+    again = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
+    first = folders["geojson", False]
+    assert again == {path.relative_to(first): path.read_bytes() for path in first.rglob("*.*") if path.is_file()}
+    features = json.loads((tmp_path / "submission/slide.geojson").read_bytes())["features"]
+    assert len(features) > 160
+    assert len({feature["id"] for feature in features}) == len(features)
+
+
+@pytest.mark.parametrize("kind", list(slides.KINDS))
+def test_a_slide_scores_as_its_tiles_do_in_one_group(folders, kind):
+    whole, tiles = score(folders[kind, False]), score(folders[kind, True])
+    assert len(whole.cases) == 1
+    assert len(tiles.cases) == 6
+    of_group = whole.details["groups"]["slide"]["rules"]
+    assert of_group["iou_above"]["counts"]["true_positives"] > 100
+    for rule, entry in tiles.details["groups"]["slide"]["rules"].items():
+        assert entry["scores"] == of_group[rule]["scores"]
+        assert entry["undefined"] == of_group[rule]["undefined"]
+        assert entry["counts"]["confusion_matrix"] == of_group[rule]["counts"]["confusion_matrix"]
+    assert numbers_of(whole.metrics, "pooled") == numbers_of(tiles.metrics, "pooled")
+    assert numbers_of(whole.metrics, "group_mean") == numbers_of(tiles.metrics, "group_mean")
+
+
+def numbers_of(node: dict[str, Any], aggregation: str) -> list[Any]:
+    """All numbers of an aggregation, in the order of their paths."""
+    found = [node[aggregation]] if aggregation in node else []
+    for key in sorted(node):
+        found += numbers_of(node[key], aggregation) if isinstance(node[key], dict) and key != "undefined" else []
+    return found
+
+
+@pytest.mark.parametrize("kind", list(slides.KINDS))
+def test_the_files_are_the_same_however_little_is_done_at_once(folders, kind):
+    at_once = score(folders[kind, False]).texts()
+    patches = [mock.patch.multiple(module, **values) for module, values in IN_PIECES]
+    for patch in patches:
+        patch.start()
+    try:
+        assert score(folders[kind, False]).texts() == at_once
+    finally:
+        for patch in patches:
+            patch.stop()
+
+
+MASKS = st.lists(
+    st.lists(st.booleans(), min_size=30, max_size=30).map(lambda bits: np.array(bits).reshape(6, 5)), max_size=5
+)
+
+
+def instances_of(masks: list[np.ndarray]) -> Instances:
+    """Instances that may overlap, from their pixels."""
+    runs = sorted(
+        (row * 5 + first, index, row * 5 + last)
+        for index, mask in enumerate(masks)
+        for row in range(6)
+        for first in range(5)
+        for last in range(first + 1, 6)
+        if mask[row, first:last].all()
+        and not mask[row, max(first - 1, 0) : first].any()
+        and not mask[row, last : last + 1].any()
+    )
+    start, index, stop = np.array(runs, np.int64).reshape(-1, 3).T
+    ids = np.arange(len(masks))
+    return Instances((6, 5), 1 + (ids % 2).astype(np.int16), ids, start, stop, index.astype(np.int32))
+
+
+@settings(max_examples=60, deadline=None)
+@given(MASKS, MASKS, st.integers(1, 4))
+def test_an_overlap_table_in_bands_counts_the_pixels(left, right, at_once):
+    with mock.patch.object(intervals, "RUNS_AT_ONCE", at_once):
+        table = overlap_table(instances_of(left), instances_of(right))
+    shared = {(i, j): int((a & b).sum()) for i, a in enumerate(left) for j, b in enumerate(right)}
+    found = zip(table.reference_index.tolist(), table.prediction_index.tolist(), strict=True)
+    assert dict(zip(found, table.intersection_px.tolist(), strict=True)) == {k: n for k, n in shared.items() if n}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    MASKS,
+    st.sampled_from(["keep", "last", "first", "smallest", "class_order", "ignore"]),
+    st.sampled_from(["image", "class"]),
+    st.integers(1, 4),
+)
+def test_overlaps_are_resolved_in_bands_as_at_once(masks, rule, scope, at_once):
+    instances = instances_of(masks)
+    whole = resolve_overlaps(instances, rule, scope)
+    with mock.patch.object(intervals, "RUNS_AT_ONCE", at_once):
+        bands = resolve_overlaps(instances, rule, scope)
+    assert bands.contested_px_by_cover == whole.contested_px_by_cover
+    for found, expected in (
+        (bands.instances, whole.instances),
+        (bands.ignored, whole.ignored),
+        (bands.contested, whole.contested),
+    ):
+        for name in ("run_start", "run_stop", "run_instance"):
+            assert getattr(found, name, np.empty(0)).tolist() == getattr(expected, name, np.empty(0)).tolist()
+    assert bands.lost_pixels.tolist() == whole.lost_pixels.tolist()
+    assert bands.lost_whole.tolist() == whole.lost_whole.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(MASKS, MASKS, st.integers(1, 4))
+def test_bands_are_whole_rows_that_hold_every_run_once(left, right, at_once):
+    starts = [instances_of(side).run_start for side in (left, right)]
+    with mock.patch.object(intervals, "RUNS_AT_ONCE", at_once):
+        bands = list(row_bands(starts, 5))
+    for side, start in enumerate(starts):
+        parts = [start[band[side]] for band in bands]
+        assert np.concatenate(parts).tolist() == start.tolist()
+        assert all(len(part) <= at_once + 5 * len((left, right)[side]) for part in parts)
+    rows = [{int(row) for side in (0, 1) for row in starts[side][band[side]] // 5} for band in bands]
+    assert sum(map(len, rows)) == len(set().union(*rows))
+
+
+@given(st.lists(st.integers(-3, 3)))
+def test_distinct_values_are_those_of_numpy(values):
+    array = np.array(values, np.int64)
+    assert distinct(array).tolist() == np.unique(array).tolist()
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_text_of_a_long_file_is_never_in_memory_as_a_whole(tmp_path):
+    path = tmp_path / "slide.json"
+    with path.open("wb") as file:
+        file.write(b'{"a": 1, "nuclei": [0')
+        for _ in range(600):
+            file.write(b', {"x": ' + b"1" * 15 + b', "text": "' + b"x" * 40_000 + b'"}')
+        file.write(b"]}")
+    tracemalloc.start()
+    try:
+        with path.open("rb") as stream, mock.patch.object(bounded_json, "PIECE_BYTES", 1 << 17):
+            records = read_records(stream, key="nuclei", where="'a.json'", limits=LimitRules())
+            assert records.pieces is not None
+            assert sum(len(piece) for piece in records.pieces) == 601
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < path.stat().st_size / 3
+
+
+SCORE_WITH_LITTLE_MEMORY = """
+import resource, sys
+from pathlib import Path
+from evaluation.pipeline import score_submission
+folder = Path(sys.argv[1])
+import scipy.sparse.csgraph, shapely, orjson
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + int(sys.argv[2]), resource.RLIM_INFINITY))
+result = score_submission(folder / "challenge", folder / "submission", workers=1)
+result.write(folder / "output")
+print(result.value("detection.f1.pooled"))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="only Linux tells how large a process is")
+def test_a_slide_of_ten_thousand_million_pixels_takes_memory_for_its_nuclei_alone(tmp_path):
+    with mock.patch.object(slides, "DRAWN", 1):
+        write_slide(tmp_path, Slide(10, 10, 10_000, 80))
+    command = [sys.executable, "-c", SCORE_WITH_LITTLE_MEMORY, str(tmp_path), str(250_000_000)]  # a picture: 10 GB
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert 0.8 < float(done.stdout) < 0.95
+    rows = (tmp_path / "output" / "objects.csv").read_text().splitlines()
+    assert len(rows) > 2 * 8_000
+
+
+def test_the_model_of_time_and_memory_holds_at_the_three_sizes_that_were_measured():
+    page = (Path(__file__).resolve().parents[1] / "docs" / "scale.md").read_text()
+
+    def row(name: str) -> list[tuple[float, float]]:
+        line = next(line for line in page.splitlines() if line.startswith(f"| {name} |"))
+        return [(float(us), float(gb)) for us, gb in re.findall(r"([\d.]+)\**, ([\d.]+) GB", line)]
+
+    measured, model = row("**all**"), row("the model")
+    assert len(measured) == len(model) == 3
+    for nuclei, found, expected in zip((10_000, 100_000, 1_000_000), measured, model, strict=True):
+        seconds, memory = predict_slide(nuclei)
+        assert expected == (round(1e6 * seconds / nuclei, 1), round(memory / 1e9, 2))
+        assert expected == pytest.approx(found, rel=0.25)
+    assert measured[2][0] < 1.5 * measured[0][0]
+    assert measured[2][1] < 4
+
+
+# --- what is read twice ---------------------------------------------------------------------------------------------
+
+RECORDS = [f'{{"id": {index}, "text": "a \\\\ [{{ \\" {index}"}}' for index in range(200)]
+TEXT = '{"before": ["[", 1],\n"nuclei": [\n' + ",\n".join(RECORDS) + '\n], "behind": {"x": "]}"}}\n'
+
+
+def pieces_of(data: bytes, **options: Any) -> tuple[Any, list[Any]]:
+    with mock.patch.multiple(bounded_json, PIECE_BYTES=300, SCAN_BYTES=64):
+        found = read_records(io.BytesIO(data), key="nuclei", where="'a'", limits=LimitRules(), **options)
+        assert found.pieces is not None
+        return found.root, [record for piece in found.pieces for record in piece]
+
+
+@pytest.mark.parametrize("wrap", [bytes, gzip.compress, lambda data: b"\xef\xbb\xbf" + data])
+def test_compressed_files_and_marked_ones_are_read_in_pieces_too(wrap):
+    whole = json.loads(TEXT)
+    root, records = pieces_of(wrap(TEXT.encode()))
+    assert records == whole["nuclei"]
+    assert root == whole | {"nuclei": []}
+
+
+@pytest.mark.parametrize("wrap", [bytes, gzip.compress])
+@pytest.mark.parametrize(("key", "line"), [('"id": 150', 153), ('"before": ', 1), ('"behind": ', 203)])
+def test_the_line_of_a_fault_is_that_of_the_file(wrap, key, line):
+    broken = TEXT.replace(key, key.replace(": ", ": ?"))
+    column = broken.splitlines()[line - 1].index("?") + 1
+    with pytest.raises(InputFault) as fault:
+        pieces_of(wrap(broken.encode()))
+    assert f"(line {line}, column {column})" in str(fault.value.findings[0])
+
+
+def test_numbers_that_are_none_are_null_in_every_piece():
+    text = TEXT.replace('"id": 7,', '"id": NaN,').replace('"id": 190,', '"id": -Infinity,').replace(" 1]", " NaN]")
+    root, records = pieces_of(text.encode(), nan_is_null=True)
+    assert [index for index, record in enumerate(records) if record["id"] is None] == [7, 190]
+    assert root["before"] == ["[", None]
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_is_refused():
+    stream = io.BytesIO(TEXT.encode())
+    with mock.patch.multiple(bounded_json, PIECE_BYTES=300, SCAN_BYTES=64):
+        found = read_records(stream, key="nuclei", where="'a'", limits=LimitRules())
+        stream.truncate(1000)
+        assert found.pieces is not None
+        with pytest.raises(InputFault) as fault:
+            list(found.pieces)
+    assert fault.value.findings[0].code == "unreadable-file"
+
+
+# --- limits ---------------------------------------------------------------------------------------------------------
+
+
+def with_limits(folder: Path, tmp_path: Path, limits: str) -> Path:
+    """The same slide under other limits."""
+    challenge = tmp_path / "challenge"
+    challenge.mkdir()
+    text = (folder / "challenge/challenge.toml").read_text().partition("[limits]")[0]
+    (challenge / "challenge.toml").write_text(f"{text}\n[limits]\n{limits}\n")
+    (challenge / "cases.csv").write_text((folder / "challenge/cases.csv").read_text())
+    (challenge / "reference").symlink_to(folder / "challenge/reference")
+    (tmp_path / "submission").symlink_to(folder / "submission")
+    return tmp_path
+
+
+def test_outlines_may_lie_on_a_slide_of_any_size_and_label_images_when_the_organiser_says_so(folders, tmp_path):
+    folder = with_limits(folders["geojson", False], tmp_path, "")
+    (folder / "challenge/cases.csv").write_text("case,group,height,width\nslide,slide,100000,100000\n")
+    assert score(folder).metrics["detection"]["f1"]["pooled"] > 0.8
+    limits = LimitRules()
+    assert limits.instances_per_case >= 10**6
+    assert limits.vertices_per_file >= 25 * 10**6
+    path = folder / "challenge/challenge.toml"
+    head, submission = path.read_text().split("[submission]")
+    outlines = 'format = "geojson"\nfiles = "{case}.geojson"\nshape = "outline"\nvertices = "exact"\n'
+    assert outlines in submission
+    labels = submission.replace(outlines, 'format = "label_image"\nfiles = "{case}_{class}.tif"\n')
+    labels = labels.replace('origin = "pixel_centre"\nvanished = "drop"\n', "")
+    path.write_text(f"{head}[submission]{labels}")
+    with pytest.raises(ChallengeBroken, match="pixels_per_image"):
+        Challenge.load(folder / "challenge")
+    path.write_text(path.read_text().replace("[limits]", "[limits]\npixels_per_image = 10_000_000_000"))
+    assert Challenge.load(folder / "challenge").limits.pixels_per_image == 10**10
+
+
+@pytest.mark.parametrize(
+    "limit", ["instances_per_case = 100", "vertices_per_file = 2000", "bytes_per_file = 20000", "json_depth = 5"]
+)
+def test_limits_refuse_what_is_larger(folders, tmp_path, limit):
+    folder = with_limits(folders["geojson", False], tmp_path, limit)
+    with pytest.raises((ChallengeBroken, SubmissionRejected), match=r"too-large|too-deep"):
+        score(folder)
+
+
+def test_nuclei_times_pixels_fit_into_a_number():
+    most = {
+        name: field.metadata[1].le
+        for name, field in LimitRules.model_fields.items()
+        if name in ("pixels_per_image", "instances_per_case")
+    }
+    assert np.prod(list(most.values()), dtype=object) * 1.1 < 2**63
+    for name, limit in most.items():
+        with pytest.raises(ValueError, match=name):
+            LimitRules(**{name: limit + 1})

@@ -1,0 +1,428 @@
+"""The page of one submission: what stands on it is what the documents say, and it holds for every kind of challenge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation import Challenge, instances_from_labels, score_instances
+from evaluation.challenge import preset_names
+from evaluation.model import NoInterval, UndefinedReason
+from evaluation.report.metrics_json import as_json
+from evaluation.report.pages.nuclei import NucleusTable, scores_of_pairs, size_bins, spread_sample
+from evaluation.report.pages.page import Cell, Figure, Page, Section, Table, Text, Tiles
+from evaluation.report.pages.result import REASONS, ResultDocuments
+from evaluation.report.pages.rules_in_words import rules_in_words
+from evaluation.report.pages.submission import submission_page
+from evaluation.report.pages.units import case_anchors
+from evaluation.summary import Result
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def squares(*places: tuple[int, int, int, int], shape: tuple[int, int] = (40, 60)):
+    """Nuclei as squares: (row, column, side, class)."""
+    labels = np.zeros(shape, np.int64)
+    for number, (row, column, side, _) in enumerate(places, start=1):
+        labels[row : row + side, column : column + side] = number
+    return instances_from_labels(labels, [place[3] for place in places])
+
+
+REFERENCE = squares((2, 2, 6, 1), (2, 20, 8, 2), (20, 2, 10, 1), (20, 30, 5, 3))
+PREDICTION = squares((2, 2, 6, 1), (2, 20, 7, 2), (20, 2, 10, 2), (30, 45, 5, 1))
+
+
+def documents(result: Result) -> tuple[dict[str, Any], dict[str, Any]]:
+    return json.loads(as_json(result.metrics)), json.loads(as_json(result.details))
+
+
+def scored(**cases: tuple[Any, Any]) -> Result:
+    challenge = Challenge.from_preset("monusac2020", name="squares")
+    return score_instances(challenge, cases, groups={name: name[:2] for name in cases})
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return scored(P1_a=(REFERENCE, PREDICTION), P1_b=(PREDICTION, PREDICTION), P2_a=(REFERENCE, squares()))
+
+
+@pytest.fixture(scope="module")
+def page(result: Result) -> Page:
+    metrics, details = documents(result)
+    return submission_page(metrics, details=details)
+
+
+def section(page: Page, anchor: str) -> Section:
+    return next(section for section in page.sections if section.anchor == anchor)
+
+
+def figure(page: Page, anchor: str) -> Figure:
+    return next(figure for figure in page.figures() if figure.anchor == anchor)
+
+
+def table(page: Page, anchor: str) -> Table:
+    blocks = [block for section in page.sections for block in section.blocks]
+    return next(block for block in blocks if isinstance(block, Table) and block.anchor == anchor)
+
+
+def plain(cell: Any) -> Any:
+    return cell.value if isinstance(cell, Cell) else cell
+
+
+def at(document: Any, path: str) -> Any:
+    for key in path.split("."):
+        document = document[key]
+    return document
+
+
+# --- the numbers are those of the documents ---------------------------------------------------------------------------
+
+
+def test_the_documents_are_embedded_as_they_are(result, page):
+    assert page.data == dict(zip(("metrics", "details"), documents(result), strict=True))
+
+
+def test_tiles_have_the_values_of_their_paths_in_metrics_json(result, page):
+    metrics, _ = documents(result)
+    (tiles,) = [block for block in section(page, "skills").blocks if isinstance(block, Tiles)]
+    assert [tile.path.rpartition(".")[0] for tile in tiles.tiles] == [
+        "detection.f1",
+        "classification.balanced_accuracy",
+        "segmentation.iou_class_mean",
+        "panoptic.pq",
+    ]
+    assert [tile.value for tile in tiles.tiles] == [at(metrics, tile.path) for tile in tiles.tiles]
+
+
+def test_all_scores_stand_in_the_table_in_every_aggregation(result, page):
+    metrics, _ = documents(result)
+    found = table(page, "scores")
+    assert found.columns[1].help == "group_mean"
+    for row in found.rows:
+        for column, value in zip(found.columns[1:], row[1:], strict=True):
+            assert value == at(metrics, f"{row[0]}.{column.help}")
+    assert {"detection.f1", "segmentation.hausdorff95_px_median", "panoptic.binary.rq"} <= {
+        row[0] for row in found.rows
+    }
+
+
+def test_cases_have_the_counts_and_scores_of_details_json(result, page):
+    _, details = documents(result)
+    found = table(page, "cases")
+    assert [plain(row[0]) for row in found.rows] == ["P1_a", "P1_b", "P2_a"]
+    for row in found.rows:
+        entry = details["cases"][plain(row[0])]["rules"]["iou_above"]
+        counts = [entry["counts"][key] for key in ("true_positives", "false_negatives", "false_positives")]
+        assert [plain(cell) for cell in row[2:5]] == counts
+        for column, value in zip(found.columns[5:], row[5:], strict=True):
+            assert value == at(entry["scores"], column.help)
+
+
+def test_points_of_groups_are_their_values_and_lead_to_their_first_case(result, page):
+    _, details = documents(result)
+    names = {plain(row[0]): row[0].name for row in table(page, "cases").rows}
+    traces = {trace["name"]: trace for trace in figure(page, "spread").traces}
+    groups = [details["groups"][name]["rules"]["iou_above"]["scores"] for name in ("P1", "P2")]
+    assert traces["F1 of finding"]["y"] == [group["detection"]["f1"] for group in groups]
+    assert traces["F1 of finding"]["customdata"] == [f"#{names['P1_a']}", f"#{names['P2_a']}"]
+    assert "P2" in traces["F1 of finding"]["hovertext"][1]
+
+
+def test_a_group_without_a_value_is_left_out_of_a_plot_and_told(page):
+    """In P2 nothing was predicted, so nothing could be named."""
+    boxes = figure(page, "spread")
+    traces = {trace["name"]: trace for trace in boxes.traces}
+    assert len(traces["balanced accuracy"]["y"]) == 1
+    assert "1 of 2 groups have no balanced accuracy" in boxes.description
+
+
+def test_pq_is_the_product_of_the_coordinates_of_each_point(result, page):
+    _, details = documents(result)
+    of_all, *_ = figure(page, "rq-sq").traces
+    (group,) = [details["groups"]["P1"]["rules"]["iou_above"]["scores"]["panoptic"]["binary"]]
+    assert (of_all["x"], of_all["y"]) == ([group["rq"]], [group["sq"]])
+    assert of_all["x"][0] * of_all["y"][0] == pytest.approx(group["pq"], abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("anchor", "name", "score"),
+    [("precision-recall", "F1", lambda x, y: 2 * x * y / (x + y)), ("rq-sq", "PQ", lambda x, y: x * y)],
+)
+def test_lines_of_equal_value_have_that_value(page, anchor, name, score):
+    plot = figure(page, anchor)
+    lines = [trace for trace in plot.traces if trace["mode"] == "lines"]
+    values = [float(label["text"].removeprefix(f"{name} ")) for label in plot.layout["annotations"]]
+    assert len(lines) == len(values) > 3
+    for value, line in zip(values, lines, strict=True):
+        assert [score(x, y) for x, y in zip(line["x"], line["y"], strict=True)] == pytest.approx([value] * 41)
+        assert max(line["y"]) <= 1 + 1e-9
+
+
+def test_the_confusion_matrix_has_rows_of_the_reference_and_none_last(page):
+    """By hand: P1_a names one epithelial nucleus lymphocyte, misses the neutrophil, adds one; P2 misses all."""
+    found = table(page, "confusion")
+    assert [column.title for column in found.columns[1:]] == [
+        "Epithelial", "Lymphocyte", "Neutrophil", "Macrophage", "none",
+    ]  # fmt: skip
+    assert [[plain(cell) for cell in row] for row in found.rows] == [
+        ["Epithelial", 3, 1, 0, 0, 2],
+        ["Lymphocyte", 0, 3, 0, 0, 1],
+        ["Neutrophil", 0, 0, 0, 0, 2],
+        ["Macrophage", 0, 0, 0, 0, 0],
+        ["none", 1, 0, 0, 0, None],
+    ]
+    shares = table(page, "confusion-shares")
+    assert [plain(cell) for cell in shares.rows[0][1:]] == pytest.approx([50, 100 / 6, 0, 0, 100 / 3])
+    assert {plain(cell) for cell in shares.rows[3][1:]} == {None}
+
+
+def test_the_same_predictions_stand_under_each_matching_rule(result, page):
+    metrics, _ = documents(result)
+    found = table(page, "alternative-scores")
+    assert [column.title for column in found.columns] == ["score", "iou_above", "best_iou_centroid_inside"]
+    rows = {row[0]: row[1:] for row in found.rows}
+    other = metrics["alternatives"]["best_iou_centroid_inside"]
+    assert rows["PQ"] == (metrics["panoptic"]["pq"]["group_mean"], other["panoptic"]["pq"]["group_mean"])
+
+
+def test_undefined_values_are_told_in_words(page):
+    rows = dict(table(page, "undefined-values").rows)
+    assert rows["segmentation.per_class.Macrophage.iou.pooled"] == REASONS["no-instances"]
+
+
+def test_every_reason_has_words():
+    assert {*get_args(UndefinedReason), *get_args(NoInterval), "needs-details", "no-value"} == set(REASONS)
+
+
+def test_units_that_were_left_out_of_a_mean_are_counted(page):
+    rows = {row[0]: row[1:] for row in table(page, "means").rows}
+    assert rows["segmentation.iou.group_mean"] == (1, 1, 0)
+
+
+# --- what may be shown ------------------------------------------------------------------------------------------------
+
+
+def every_text(part: Any) -> Iterator[str]:
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            yield from (*every_text(key), *every_text(value))
+    elif isinstance(part, list | tuple):
+        for value in part:
+            yield from every_text(value)
+    elif hasattr(part, "__dataclass_fields__"):
+        for name in part.__dataclass_fields__:
+            yield from every_text(getattr(part, name))
+
+
+def test_metrics_json_alone_makes_a_page_without_cases_and_groups(result, page):
+    metrics, _ = documents(result)
+    names = ("P1_a", "P1_b", "P2_a")
+    assert any(name in text for text in every_text(page) for name in names)
+    public = submission_page(metrics)
+    assert not any(name in text for text in every_text(public) for name in (*names, "P1", "P2"))
+    assert public.data == {"metrics": metrics}
+    assert [one.anchor for one in public.sections] == [
+        "skills",
+        "classes",
+        "alternatives",
+        "scores-section",
+        "undefined",
+    ]
+
+
+def test_a_public_page_shows_the_aggregation_of_the_intervals():
+    """metrics.json does not name the unit of the challenge; intervals are given for it alone."""
+    metrics, _ = documents(scored(P1_a=(REFERENCE, PREDICTION)))
+    assert ResultDocuments(metrics).main == "group_mean"
+    metrics["confidence_intervals"] = {"detection": {"f1": {"pooled": {"low": 0.25, "high": 0.75}}}}
+    assert ResultDocuments(metrics).main == "pooled"
+    (tiles,) = [block for block in submission_page(metrics).sections[0].blocks if isinstance(block, Tiles)]
+    assert "0.250 to 0.750" in tiles.tiles[0].detail
+    trace = submission_page(metrics).figures()[0].traces[0]
+    value = metrics["detection"]["f1"]["pooled"]
+    assert (trace["error_y"]["array"][2], trace["error_y"]["arrayminus"][2]) == (0.75 - value, value - 0.25)
+
+
+def test_the_place_among_earlier_results_is_shown(result):
+    metrics, details = documents(result)
+    path = "detection.f1.group_mean"
+    board = {
+        "position": 3.0,
+        "sum_of_ranks": 7.0,
+        "submissions": 12,
+        "rank": {"detection": {"f1": {"group_mean": 2.0}}},
+    }
+    page = submission_page({**metrics, "leaderboard": board}, details=details)
+    (tiles,) = [block for block in section(page, "skills").blocks if isinstance(block, Tiles)]
+    assert (tiles.tiles[-1].value, tiles.tiles[-1].detail) == ("3", "of 12 ranked, this one included")
+    assert table(page, "ranks").rows == ((path, at(metrics, path), Cell(2.0)),)
+
+
+# --- every kind of challenge ------------------------------------------------------------------------------------------
+
+
+def test_nothing_at_all_makes_a_page_with_sentences_instead_of_plots():
+    metrics, details = documents(scored(P1_a=(squares(), squares())))
+    page = submission_page(metrics, details=details, nuclei=nothing())
+    assert page.figures() == []
+    for anchor in ("spread-section", "trade-section", "size"):
+        assert any(isinstance(block, Text) for block in section(page, anchor).blocks), anchor
+    (tiles,) = [block for block in section(page, "skills").blocks if isinstance(block, Tiles)]
+    assert {tile.value for tile in tiles.tiles} == {None}
+    assert REASONS["no-instances"] in tiles.tiles[0].detail
+
+
+def nothing() -> NucleusTable:
+    return NucleusTable(np.empty(0, np.int64), ("a",), np.empty(0, np.int64), np.empty(0), {"iou": np.empty(0)})
+
+
+def test_one_case_a_group_shows_cases_and_no_table_of_groups(result):
+    challenge = Challenge.from_preset("monusac2020", name="squares")
+    metrics, details = documents(score_instances(challenge, {"a": (REFERENCE, PREDICTION)}))
+    page = submission_page(metrics, details=details)
+    assert section(page, "spread-section").title == "Spread over cases"
+    assert "group" not in [column.title for column in table(page, "cases").columns]
+
+
+def test_many_classes_make_a_list_of_confusions(result):
+    metrics, details = documents(result)
+    names = [f"class {number}" for number in range(30)]
+    matrix = [[0] * 31 for _ in range(31)]
+    matrix[3][4], matrix[0][7], matrix[9][9] = 5, 2, 100
+    details["classes"] = ["none", *names]
+    details["pooled"]["rules"]["iou_above"]["counts"]["confusion_matrix"] = matrix
+    rows = table(submission_page(metrics, details=details), "confusion").rows
+    assert rows == (("class 2", "class 3", 5, 100.0), ("none", "class 6", 2, 100.0))
+
+
+def test_of_many_cases_the_worst_are_listed(result):
+    metrics, details = documents(result)
+    for number in range(700):
+        name = f"P1_{number:04}"
+        details["cases"][name] = json.loads(json.dumps(details["cases"]["P1_a"]))
+        details["cases"][name]["rules"]["iou_above"]["scores"]["panoptic"]["pq"] = number / 1000
+    found = table(submission_page(metrics, details=details), "cases")
+    assert len(found.rows) == 500
+    assert {plain(row[0]) for row in found.rows} == {"P2_a", "P1_a", *(f"P1_{n:04}" for n in range(498))}
+    assert "500 of 703 cases with the worst PQ" in found.note
+    assert len(set(case_anchors(ResultDocuments(metrics, details)).values())) == 500
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_the_rules_of_every_preset_have_words(preset):
+    rules = Challenge.from_preset(preset, name="x").model_dump(mode="json", exclude={"cases"})
+    told = dict(rules_in_words(json.loads(json.dumps(rules))))
+    assert "None" not in " ".join(told.values())
+    assert "{" not in " ".join(told.values())
+    for rule in rules["matching"]["rules"]:
+        value = next((rule[key] for key in ("threshold", "radius_px", "radius_um") if rule.get(key) is not None), "")
+        assert f"{value}".removesuffix(".0") in " ".join(told.values())
+
+
+# --- nuclei -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0, 1), max_size=60), st.integers(1, 20))
+def test_a_sample_holds_the_extremes_and_nothing_twice(values, size):
+    places = spread_sample(np.array(values), size).tolist()
+    assert len(set(places)) == len(places) == min(size, len(values))
+    if values and size > 1:
+        chosen = [values[place] for place in places]
+        assert (min(chosen), max(chosen)) == (min(values), max(values))
+
+
+def test_scores_by_threshold_are_those_of_pairs_strictly_above_it():
+    """Four pairs, one missed and two spurious nuclei: 5 in the reference, 6 predicted."""
+    iou = np.array([0.55, 0.6, 0.75, 0.9, np.nan, np.nan, np.nan])
+    outcome = np.array([0, 0, 0, 0, 1, 2, 2])
+    nuclei = NucleusTable(outcome, ("a",), np.zeros(7, np.int64), np.full(7, 9.0), {"iou": iou})
+    found = scores_of_pairs(nuclei, nuclei.pairs_with("iou"), 0.5)
+    f1, threat = (dict(found[name]) for name in ("F1", "threat score"))
+    expected = {0.5: 4, 0.55: 3, 0.6: 2, 0.75: 1, 0.9: 0}
+    assert {at: f1[at] for at in expected} == {at: float(Fraction(2 * n, 11)) for at, n in expected.items()}
+    assert {at: threat[at] for at in expected} == {at: float(Fraction(n, 11 - n)) for at, n in expected.items()}
+    assert min(f1) == 0.5
+
+
+def test_scores_of_the_family_thresholds_are_drawn_as_they_stand():
+    metrics_of = {"families": ["detection", "thresholds"], "boundary": "open", "iou_thresholds": [0.5, 0.725, 0.9]}
+    challenge = Challenge.from_preset("monusac2020", name="squares", metrics=metrics_of, ranking=None)
+    metrics, details = documents(
+        score_instances(challenge, {"a": (REFERENCE, PREDICTION), "b": (REFERENCE, REFERENCE)})
+    )
+    for page in (submission_page(metrics), submission_page(metrics, details=details)):
+        traces = {trace["name"]: trace for trace in figure(page, "score-by-threshold").traces}
+        assert set(traces) == {"F1", "threat score", "precision", "recall"}
+        assert traces["F1"]["x"] == [0.5, 0.725, 0.9]
+        named = [metrics["thresholds"][f"f1_iou{key}"]["group_mean"] for key in ("50", "72_5", "90")]
+        assert traces["F1"]["y"] == named
+        assert named[0] > named[2]
+
+
+def test_costs_are_those_of_the_document(result):
+    metrics, details = documents(result)
+    costs = {
+        "scores": ["panoptic.pq.group_mean", "detection.f1.group_mean"],
+        "as_is": {"panoptic.pq.group_mean": 0.25, "detection.f1.group_mean": None},
+        "kinds": [
+            {"kind": kind, "reference": 2, "prediction": 0, "mended": {}, "cost": {"panoptic.pq.group_mean": cost}}
+            for kind, cost in (("missed", 0.125), ("wrong_class", -0.0625), ("all", 0.75))
+        ],
+    }
+    page = submission_page(metrics, details=details, error_costs=costs)
+    assert [[plain(cell) for cell in row] for row in table(page, "cost-table").rows] == [
+        ["nuclei: reference", None, 2, 2, 2],
+        ["nuclei: predictions", None, 0, 0, 0],
+        ["PQ", 0.25, 0.125, -0.0625, 0.75],
+    ]
+    (bars,) = figure(page, "cost-bars").traces
+    assert (bars["x"], bars["y"]) == (["missed", "wrong class"], [0.125, -0.0625])
+
+
+def test_nuclei_are_counted_by_size(result):
+    """Ten sizes, the smaller five missed: a row for each, and points for those that were found."""
+    area = np.arange(10, 110, 10.0)
+    iou = np.where(area > 50, area / 200, np.nan)
+    nuclei = NucleusTable((area <= 50).astype(np.int64), ("a", "b"), np.arange(10) % 2, area, {"iou": iou})
+    metrics, details = documents(result)
+    page = submission_page(metrics, details=details, nuclei=nuclei)
+    rows = table(page, "size-table").rows
+    assert [(row[0], row[1], row[2]) for row in rows[4:6]] == [("50 to 50", 1, 0.0), ("60 to 60", 1, 100.0)]
+    assert [row[3] for row in rows] == [None] * 5 + [0.3, 0.35, 0.4, 0.45, 0.5]
+    plot = figure(page, "iou-by-area")
+    points = [point for trace in plot.traces[:2] for point in zip(trace["x"], trace["y"], strict=True)]
+    assert sorted(points) == [(60, 0.3), (70, 0.35), (80, 0.4), (90, 0.45), (100, 0.5)]
+
+
+def test_nuclei_of_equal_size_stay_together():
+    """Boxes are often all alike: which tenth one came into would say where it stands in the file."""
+    area = np.array([36.0] * 17 + [50.0, 60.0])
+    assert [part.tolist() for part in size_bins(area)] == [[*range(17)], [17, 18]]
+    assert [len(part) for part in size_bins(np.arange(40.0))] == [4] * 10
+    assert size_bins(np.empty(0)) == []
+
+
+def test_the_lines_among_nuclei_of_one_class_have_a_legend(result):
+    iou = np.array([0.6, 0.7])
+    nuclei = NucleusTable(np.zeros(2, np.int64), ("a",), np.zeros(2, np.int64), np.array([40.0, 90.0]), {"iou": iou})
+    metrics, details = documents(result)
+    plot = figure(submission_page(metrics, details=details, nuclei=nuclei), "iou-by-area")
+    assert plot.layout["showlegend"]
+
+
+def test_names_of_strangers_are_texts_of_the_page(result):
+    metrics, details = documents(result)
+    metrics["challenge"]["name"] = HOSTILE
+    text = json.dumps(details).replace("P1_a", "<img src=x onerror=alert(1)>").replace("Epithelial", "<b>x")
+    page = submission_page(metrics, details=json.loads(text))
+    assert page.subtitle == HOSTILE
+    assert HOSTILE in {plain(row[0]) for row in table(page, "cases").rows}
