@@ -11,13 +11,13 @@ import numpy as np
 from evaluation import Challenge
 from evaluation.challenge.rules import ConfidenceRules
 from evaluation.instances.prepare import PreparedReference
-from evaluation.measuring import measure_cases
 from evaluation.metrics import FAMILIES, Metric, metrics_of
 from evaluation.metrics.measure import class_counts
 from evaluation.model import Case, CaseResult, CaseTable, Interval, LabelMaps, MetricScores, Region
-from evaluation.pairing import MatchedCase, match
-from evaluation.pipeline import instances_and_overlaps
-from evaluation.summary import Result, case_table, confidence_intervals, summarise
+from evaluation.scoring.from_arrays import instances_and_overlaps
+from evaluation.scoring.match import MatchedCase, match
+from evaluation.scoring.measure import measure_cases
+from evaluation.scoring.score import Result, case_table, confidence_intervals, summarise
 
 PATIENTS, SAMPLES = 25, 2000
 MEASURES = (

@@ -25,8 +25,8 @@ import numpy.typing as npt
 import tifffile
 
 from benchmarks.sets import MISTAKES
+from evaluation.authoring.synthesis import MONUSAC_WEIGHTS, draw_label_maps, seeded
 from evaluation.model import LabelMaps
-from evaluation.synthesis import MONUSAC_WEIGHTS, draw_label_maps, seeded
 
 SEED = 909
 TILE_PX = 512
@@ -107,7 +107,7 @@ def in_memory(folder: Path, side: int) -> dict[str, float]:
     """The same from arrays in memory, to the same files; and decoding of both files by tifffile, tile by tile."""
     from evaluation.challenge import Challenge
     from evaluation.instances.labels import instances_from_labels
-    from evaluation.pipeline import score_instances
+    from evaluation.scoring.from_arrays import score_instances
 
     paths = folder / "challenge" / "reference" / "slide.tif", folder / "submission" / "slide.tif"
     begin = time.process_time()
@@ -130,7 +130,7 @@ def in_memory(folder: Path, side: int) -> dict[str, float]:
 
 def score(folder: Path, side: int) -> dict[str, float]:
     """``evaluation score`` with one worker."""
-    from evaluation.pipeline import score_submission
+    from evaluation.scoring.from_files import score_submission
 
     begin = time.process_time()
     result = score_submission(folder / "challenge", folder / "submission", workers=1)

@@ -20,9 +20,9 @@ from typing import Any
 
 
 def parse_in_pieces(path: Path) -> int:
-    """What the program does: orjson, a megabyte at a time (``evaluation/formats/bounded_json.py``)."""
+    """What the program does: orjson, a megabyte at a time (``evaluation/decoding/json.py``)."""
     from evaluation.challenge import LimitRules
-    from evaluation.formats.bounded_json import read_records
+    from evaluation.decoding.json import read_records
 
     with path.open("rb") as stream:
         records = read_records(stream, key="features", where="file", limits=LimitRules())
@@ -43,7 +43,7 @@ def parse_simdjson(path: Path) -> int:
 def parse_simdjson_in_pieces(path: Path) -> int:
     """What the program does, with pysimdjson in the place of orjson; the last piece is left out."""
     from evaluation.challenge import LimitRules
-    from evaluation.formats.bounded_json import RecordText, find_cuts
+    from evaluation.decoding.json import RecordText, find_cuts
 
     parser = importlib.import_module("simdjson").Parser()
     rings = 0

@@ -81,7 +81,7 @@ def each(job: Callable[[LabelMaps], tuple[int, float | None]]) -> Job:
 
 
 def our_job(hausdorff: bool) -> Job:
-    from evaluation.pipeline import count_label_maps
+    from evaluation.scoring.from_arrays import count_label_maps
 
     def job(images: Sequence[LabelMaps]) -> list[tuple[int, float | None]]:
         counts = count_label_maps(images, hausdorff=hausdorff)
@@ -164,7 +164,7 @@ PREPARATIONS: dict[str, Callable[[Sequence[LabelMaps]], Any]] = {"bootstrap": sc
 def measure(contender: str, set_name: str, seconds: float) -> dict[str, Any]:
     """Load a set, do job and yardstick in turn for about ``seconds`` (at least once), and tell times and memory."""
     from benchmarks import sets
-    from evaluation.synthesis import Mistakes, draw_label_maps, seeded
+    from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
 
     job, prepare = JOBS[contender](), PREPARATIONS.get(contender, list)
     for warm_up in range(3):  # compiles what is compiled at first use

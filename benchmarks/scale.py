@@ -38,21 +38,21 @@ from benchmarks.run import (
 )
 from benchmarks.sets import cache_folder
 from benchmarks.slides import DRAWN, KINDS, SLIDES, draw_tile, write_slide
-from evaluation import pipeline
+from evaluation.authoring.synthesis import label_map
 from evaluation.model import LabelMaps
-from evaluation.synthesis import label_map
+from evaluation.scoring import from_files as pipeline
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = {  # what a stage does, and the functions that do it; what they call belongs to the stage of the callee
-    "read: find the records": ("evaluation.formats.bounded_json.find_cuts",),
-    "read: parse JSON (orjson)": ("evaluation.formats.bounded_json.parse",),
-    "read: check, make arrays": ("evaluation.reading.read_case",),
-    "outlines to runs": ("evaluation.reading.convert_parts", "evaluation.instances.prepare.convert_parts"),
-    "overlap rule": ("evaluation.reading.prepare_reference",),
-    "match": ("evaluation.pipeline.match_case",),
-    "measure": ("evaluation.pipeline.measure_cases",),
-    "summarise": ("evaluation.pipeline.summarise",),
-    "write": ("evaluation.summary.Result.write",),
+    "read: find the records": ("evaluation.decoding.json.find_cuts",),
+    "read: parse JSON (orjson)": ("evaluation.decoding.json.parse",),
+    "read: check, make arrays": ("evaluation.scoring.read.read_case",),
+    "outlines to runs": ("evaluation.scoring.read.convert_parts", "evaluation.instances.prepare.convert_parts"),
+    "overlap rule": ("evaluation.scoring.read.prepare_reference",),
+    "match": ("evaluation.scoring.from_files.match_case",),
+    "measure": ("evaluation.scoring.from_files.measure_cases",),
+    "summarise": ("evaluation.scoring.from_files.summarise",),
+    "write": ("evaluation.scoring.score.Result.write",),
 }
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from evaluation.authoring.synthesis import MONUSAC_WEIGHTS, Mistakes, draw_label_maps, seeded
 from evaluation.model import LabelMaps
-from evaluation.synthesis import MONUSAC_WEIGHTS, Mistakes, draw_label_maps, seeded
 
 FORMAT = 1  # to be raised when the sets change, so that no old file is taken for a new one
 SEED = 101

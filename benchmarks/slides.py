@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from evaluation.authoring.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, perturb, seeded
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.polygons_json import write_polygons_json
 from evaluation.model import Outlines
-from evaluation.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, perturb, seeded
 
 SEED = 808
 DRAWN = 6  # different tiles

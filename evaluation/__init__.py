@@ -25,14 +25,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evaluation.challenge import Challenge
-    from evaluation.errors import ChallengeBroken, EvaluationError, SubmissionRejected
     from evaluation.findings import Finding
+    from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected
     from evaluation.instances.labels import instances_from_labels
     from evaluation.instances.outlines import instances_from_outlines
     from evaluation.model import Case, Instances, LabelMaps
-    from evaluation.pipeline import check_submission, count_label_maps, score_instances, score_submission
-    from evaluation.summary import Result
-    from evaluation.version import __version__
+    from evaluation.model.version import __version__
+    from evaluation.scoring.check import check_submission
+    from evaluation.scoring.from_arrays import count_label_maps, score_instances
+    from evaluation.scoring.from_files import score_submission
+    from evaluation.scoring.score import Result
 
 __all__ = [
     "Case",
@@ -56,20 +58,20 @@ __all__ = [
 HOMES = {
     "Case": "model",
     "Challenge": "challenge",
-    "ChallengeBroken": "errors",
-    "EvaluationError": "errors",
+    "ChallengeBroken": "findings.errors",
+    "EvaluationError": "findings.errors",
     "Finding": "findings",
     "Instances": "model",
     "LabelMaps": "model",
-    "Result": "summary",
-    "SubmissionRejected": "errors",
-    "__version__": "version",
-    "check_submission": "pipeline",
-    "count_label_maps": "pipeline",
+    "Result": "scoring.score",
+    "SubmissionRejected": "findings.errors",
+    "__version__": "model.version",
+    "check_submission": "scoring.check",
+    "count_label_maps": "scoring.from_arrays",
     "instances_from_labels": "instances.labels",
     "instances_from_outlines": "instances.outlines",
-    "score_instances": "pipeline",
-    "score_submission": "pipeline",
+    "score_instances": "scoring.from_arrays",
+    "score_submission": "scoring.from_files",
 }
 
 

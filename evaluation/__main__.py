@@ -1,5 +1,5 @@
 """``python -m evaluation``."""
 
-from evaluation.cli import main
+from evaluation.commands.main import main
 
 main()

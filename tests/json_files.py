@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.errors import InputFault
 from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
 from evaluation.formats.geojson import read_geojson
 from evaluation.formats.points_json import read_points_json
 from evaluation.formats.polygons_json import read_polygons_json

@@ -7,7 +7,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from evaluation.report.pages.figures import (
+from evaluation.report.figures import (
     Box,
     Dot,
     Mark,
@@ -20,7 +20,7 @@ from evaluation.report.pages.figures import (
     scatter_figure,
     series_colour,
 )
-from evaluation.report.pages.page import (
+from evaluation.report.page import (
     Cell,
     Column,
     Figure,

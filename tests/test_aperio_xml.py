@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xml_files import CASE, xml_request
 
-from evaluation.catalogue import CATALOGUE
-from evaluation.errors import InputFault
-from evaluation.formats import aperio_xml, bounded_xml
+from evaluation.decoding import xml as bounded_xml
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault
+from evaluation.formats import aperio_xml
 from evaluation.formats.aperio_xml import read_aperio_xml
 from evaluation.model import Annotations, Outlines
 

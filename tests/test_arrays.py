@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from label_pictures import picture
 
-from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.errors import InputFault
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault
 from evaluation.formats.conic_array import read_conic_array_collection
 from evaluation.formats.pannuke_masks import read_pannuke_masks, read_pannuke_masks_collection
 from evaluation.formats.request import Request

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xml_files import AS_DRAWN, CASE, xml_request
 
-from evaluation.catalogue import CATALOGUE
-from evaluation.errors import InputFault
-from evaluation.formats import bounded_xml, read_annotations
+from evaluation.decoding import xml as bounded_xml
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault
+from evaluation.formats import read_annotations
 from evaluation.formats.asap_xml import in_order
 from evaluation.model import Annotations, Outlines, Points
 

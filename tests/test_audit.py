@@ -17,19 +17,10 @@ from every_format import challenge_document, toml
 from scipy.ndimage import binary_dilation, binary_erosion
 from scipy.stats import kendalltau
 
-import evaluation.audit as audit_module
-from evaluation import Case, Challenge, ChallengeBroken, cli, leaderboard, score_submission
-from evaluation.audit import audit_challenge, audit_runs, plan_audit, score_runs, table_of
-from evaluation.challenge.rules import AuditRules
-from evaluation.demo import write_demo
-from evaluation.formats.write_labels import write_label_tiff
-from evaluation.instances.labels import instances_from_labels
-from evaluation.instances.perturb import perturb_instances
-from evaluation.leaderboard import build_board, load_ranked, score_and_rank
-from evaluation.model import Instances
-from evaluation.pipeline import score_then
-from evaluation.ranking.stability import bootstrap_ranks
-from evaluation.report.audit import (
+import evaluation.analysis.audit as audit_module
+from evaluation import Case, Challenge, ChallengeBroken, score_submission
+from evaluation.analysis.audit import audit_challenge, audit_runs, plan_audit, score_runs, table_of
+from evaluation.analysis.audit_document import (
     Audit,
     Dimension,
     audit_csv,
@@ -39,8 +30,19 @@ from evaluation.report.audit import (
     effect_table,
     team_table,
 )
-from evaluation.teams import Team, challenge_key
-from evaluation.variants import audit_positions, audit_scores, neighbours, tell_variants
+from evaluation.analysis.variants import audit_positions, audit_scores, neighbours, tell_variants
+from evaluation.authoring.demo import write_demo
+from evaluation.challenge.rules import AuditRules
+from evaluation.commands import main as cli
+from evaluation.formats.write_labels import write_label_tiff
+from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.perturb import perturb_instances
+from evaluation.leaderboard import board as leaderboard
+from evaluation.leaderboard.board import build_board, load_ranked, score_and_rank
+from evaluation.leaderboard.teams import Team, challenge_key
+from evaluation.model import Instances
+from evaluation.ranking.stability import bootstrap_ranks
+from evaluation.scoring.from_files import score_then
 
 SHAPE = (40, 60)
 CASES = {"a": ("P1", 6), "b": ("P1", 3), "c": ("P2", 8), "d": ("P3", 5)}  # group and number of nuclei

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from evaluation import cli
-from evaluation.report.audit import Audit, Difference, Dimension, audit_json
-from evaluation.report.leaderboard import UnrankedRow
-from evaluation.report.pages.audit import audit_page
-from evaluation.report.pages.documents import EMBEDDED_UP_TO
-from evaluation.report.pages.html import page_html
-from evaluation.report.pages.leaderboard import leaderboard_page
-from evaluation.report.pages.page import Cell, Figure, Page, Table, Text
-from evaluation.variants import audit_positions, audit_scores
+from evaluation.analysis.audit_document import Audit, Difference, Dimension, audit_json
+from evaluation.analysis.variants import audit_positions, audit_scores
+from evaluation.commands import main as cli
+from evaluation.leaderboard.document import UnrankedRow
+from evaluation.report.audit import audit_page
+from evaluation.report.documents import EMBEDDED_UP_TO
+from evaluation.report.html import page_html
+from evaluation.report.leaderboard import leaderboard_page
+from evaluation.report.page import Cell, Figure, Page, Table, Text
 
 NAN = float("nan")
 IDENTITY = {"name": "Made", "version": "1", "hash": "00"}
@@ -193,7 +193,7 @@ def test_a_document_that_is_too_large_is_not_in_the_page_and_this_is_told() -> N
 def test_an_audit_stands_on_the_page_of_its_leaderboard() -> None:
     from test_leaderboard import SEPARATE, ranked, table_of
 
-    from evaluation.report.leaderboard import leaderboard_document
+    from evaluation.leaderboard.document import leaderboard_document
 
     board: Mapping[str, Any] = leaderboard_document(ranked(table_of([SEPARATE]))) | {"challenge": IDENTITY}
     page = leaderboard_page(board, audit=made())

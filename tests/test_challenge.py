@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import Challenge, preset_names, preset_text, read_cases
-from evaluation.errors import ChallengeBroken
 from evaluation.findings import Finding, did_you_mean, quote, render_findings, render_summary
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import ChallengeBroken
 from evaluation.model import Case
 
 CASES = "case,group,height,width\nb,P2,20,10\na,P1,30,40\n"

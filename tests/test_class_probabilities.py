@@ -22,10 +22,11 @@ from json_files import faults_of as json_faults_of
 from json_files import json_request, read_json_file
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
-from evaluation.errors import InputFault
+from evaluation.decoding import json as bounded_json
+from evaluation.decoding.json import read_json
 from evaluation.findings import Finding, render_findings
-from evaluation.formats import annotation_lists, bounded_json, class_probabilities
-from evaluation.formats.bounded_json import read_json
+from evaluation.findings.errors import InputFault
+from evaluation.formats import annotation_lists, class_probabilities
 from evaluation.formats.geojson import read_geojson, write_geojson
 from evaluation.formats.nucls_csv import read_nucls_csv
 from evaluation.formats.points_csv import read_points_csv, read_points_csv_collection
@@ -38,7 +39,6 @@ from evaluation.instances.parts import convert_parts, join_instances
 from evaluation.instances.prepare import prepare_reference
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.instances.trace import trace_outlines
-from evaluation.label_runs import runs_of
 from evaluation.model import (
     Annotations,
     Case,
@@ -51,7 +51,8 @@ from evaluation.model import (
     Points,
     Region,
 )
-from evaluation.reading import ReadPrediction, read_prediction, read_reference
+from evaluation.model.label_runs import runs_of
+from evaluation.scoring.read import ReadPrediction, read_prediction, read_reference
 from evaluation.submission import find_case_files, open_submission
 
 CASE = Case("a", "P1", 100, 120, 0.25)
@@ -412,7 +413,7 @@ def test_the_pieces_of_a_file_do_not_matter(rows, piece_bytes, at_once):
 
 
 def test_a_file_whose_classes_are_not_known_beforehand_finds_no_classes_in_them(tmp_path):
-    from evaluation.conversion import convert_file
+    from evaluation.authoring.convert import convert_file
 
     (tmp_path / "a.geojson").write_text(json.dumps(document("geojson", [item("geojson", {"x": 7, "Epithelial": 0})])))
     (written,) = convert_file(tmp_path / "a.geojson", tmp_path / "b", "geojson").files
@@ -457,7 +458,7 @@ def test_the_platforms_files_are_written_without_them_since_its_schema_refuses_t
 
 @pytest.mark.parametrize("classes", [["Epithelial", "Lymphocyte"], ["Lymphocyte", "Epithelial"]])
 def test_conversion_keeps_them(tmp_path, classes):
-    from evaluation.conversion import convert_file
+    from evaluation.authoring.convert import convert_file
 
     source = document("polygons_json", [item("polygons_json", {"Lymphocyte": 0.25, "Epithelial": 0.5})])
     (tmp_path / "a.json").write_text(json.dumps(source))
@@ -470,7 +471,7 @@ def test_conversion_keeps_them(tmp_path, classes):
 
 
 def test_points_that_are_made_of_pixels_keep_them():
-    from evaluation.conversion import centred
+    from evaluation.authoring.convert import centred
 
     assert centred(rasterised(), "pixel_centre").class_probability.tolist() == marks(5).tolist()
 

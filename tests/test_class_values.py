@@ -11,12 +11,12 @@ import pytest
 from every_format import CASES, SIDES, challenge_document, toml
 
 from evaluation import Challenge, score_submission
+from evaluation.authoring.examples import example_files
+from evaluation.authoring.kit import write_kit
 from evaluation.challenge.format_rules import FORMATS
-from evaluation.cli import run
-from evaluation.errors import ChallengeBroken, SubmissionRejected
-from evaluation.examples import example_files
+from evaluation.commands.main import run
 from evaluation.findings import render_findings
-from evaluation.kit import write_kit
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 
 NUMBERED = [kind for kind, rules in SIDES.items() if "class_values" in rules]
 ONE = {"Epithelial": 1, "Lymphocyte": 4}

@@ -19,10 +19,10 @@ import SimpleITK as sitk
 import tifffile
 from scipy.io import loadmat, savemat
 
-from evaluation import cli
+from evaluation.authoring.demo import write_demo
 from evaluation.challenge import preset_names
-from evaluation.demo import write_demo
-from evaluation.schemas.metrics import MetricsFile
+from evaluation.commands import main as cli
+from evaluation.results.schema import MetricsFile
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -320,7 +320,7 @@ def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(made, tmp_p
     def fail(*arguments, **options):
         raise RuntimeError("SECRET /opt/ml/input")
 
-    monkeypatch.setattr("evaluation.pipeline.score_submission", fail)
+    monkeypatch.setattr("evaluation.scoring.from_files.score_submission", fail)
     arguments = ["score", "--challenge", made.challenge, "--submission", tmp_path, "--output", tmp_path / "out"]
     assert cli.run([str(a) for a in arguments]) == 70
     last = capsys.readouterr().err.splitlines()[-1]

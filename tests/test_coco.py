@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from label_pictures import picture
 from pycocotools import mask as coco_mask
 
-from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.errors import InputFault
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault
 from evaluation.formats.coco_json import read_coco_json, read_coco_json_collection
 from evaluation.formats.coco_panoptic import read_coco_panoptic
 from evaluation.formats.request import Request
@@ -376,7 +376,7 @@ def test_a_file_in_many_pieces_gives_the_same_as_in_one(monkeypatch):
         for index in range(40)
     ]
     once = read_all(data_set(*entries))
-    monkeypatch.setattr("evaluation.formats.bounded_json.PIECE_BYTES", 200)
+    monkeypatch.setattr("evaluation.decoding.json.PIECE_BYTES", 200)
     pieces = read_all(data_set(*entries))
     for name in ("a", "b"):
         for found, expected in zip(pieces.cases[name].parts, once.cases[name].parts, strict=True):

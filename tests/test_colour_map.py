@@ -20,9 +20,9 @@ from skimage.measure import label, regionprops
 from skimage.morphology import dilation, erosion
 from skimage.morphology import disk as footprint
 
-from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.errors import InputFault
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault
 from evaluation.formats.colour_map import read_colour_map, restore_nuclei
 from evaluation.formats.request import Request
 from evaluation.model import Case, ClassTable, LabelImage

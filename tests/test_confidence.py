@@ -17,8 +17,9 @@ from scipy.sparse import csr_array
 
 from evaluation.aggregation import intervals, resampling
 from evaluation.aggregation.intervals import Bootstrap, Interval, bca_interval, bootstrap, percentile_interval
-from evaluation.aggregation.resampling import Column, Dice, everything, leave_one_out, resample, score_samples
+from evaluation.aggregation.resampling import Column, everything, leave_one_out, resample, score_samples
 from evaluation.model import CaseTable
+from evaluation.model.random_integers import RandomIntegers
 
 STAGES = ("groups", "groups_and_cases")
 METHODS = ("percentile", "bca")
@@ -81,7 +82,7 @@ def test_numbers_are_the_upper_bits_of_the_words_of_pcg():
     bounds = np.array([[1, 2, 3], [101, 2**31, 2**32]])
     words = words_of_pcg(np.random.PCG64([2020, 1]), 6)
     expected = [(word >> 32) * int(bound) >> 32 for word, bound in zip(words, bounds.ravel(), strict=True)]
-    assert Dice(seed=2020, stream=1).below(bounds).ravel().tolist() == expected
+    assert RandomIntegers(seed=2020, stream=1).below(bounds).ravel().tolist() == expected
 
 
 def test_the_draw_of_a_seed_never_changes():

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from made_counts import counts_of
 from scipy.io import savemat
 
-from evaluation.cli import run
-from evaluation.conversion import TARGETS, convert_challenge, convert_file, guess_format
-from evaluation.errors import ConversionRefused, WrongUsage
+from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file, guess_format
+from evaluation.commands.main import run
+from evaluation.findings.errors import ConversionRefused, WrongUsage
 from evaluation.model import Case, CaseResult, Instances, Matches, ObjectList
-from evaluation.report import rasterisation
-from evaluation.report.objects_csv import objects_csv
-from evaluation.report.rasterisation import label_pages
+from evaluation.results import rasterisation
+from evaluation.results.objects_csv import objects_csv
+from evaluation.results.rasterisation import label_pages
 
 LABELS = np.zeros((12, 15), np.uint16)
 LABELS[1:5, 1:6], LABELS[6:11, 2:9], LABELS[0:3, 9:14] = 1, 2, 7
@@ -423,7 +423,7 @@ def test_an_image_that_the_memory_does_not_hold_is_told_with_its_size(tmp_path, 
         raise MemoryError
 
     monkeypatch.setattr(rasterisation, "label_pages", no_memory)
-    monkeypatch.setattr("evaluation.conversion.write_label_tiff", no_memory)
+    monkeypatch.setattr("evaluation.authoring.convert.write_label_tiff", no_memory)
     assert run(["rasterise", "--challenge", str(challenge), "--output", str(tmp_path / "out")]) == 2
     assert "[too-large] case 'c1': a label map of 20 x 30 px, which the memory does not" in capsys.readouterr().err
     arguments = ["--challenge", str(challenge), str(submission), str(tmp_path / "out"), "--to", "label_tiff"]

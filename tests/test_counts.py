@@ -16,12 +16,12 @@ from every_format import toml
 from sklearn.metrics import mean_absolute_error, r2_score
 
 from evaluation import Challenge, instances_from_labels, score_instances, score_submission
-from evaluation.cli import run
-from evaluation.errors import ChallengeBroken, SubmissionRejected
+from evaluation.authoring.kit import write_kit
+from evaluation.commands.main import run
 from evaluation.findings import render_findings
-from evaluation.kit import write_kit
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.model import Case
-from evaluation.pipeline import check_submission
+from evaluation.scoring.check import check_submission
 
 CLASSES = ("epithelial", "plasma", "other")
 SIZE = (40, 50)

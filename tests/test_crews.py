@@ -21,14 +21,17 @@ import pytest
 from crew_killer import score_after_a_loss, score_but_the_poisoned
 from distributed import LocalCluster
 
-from evaluation import cli, cluster, crews, score_submission
-from evaluation.audit import audit_challenge, write_audit
-from evaluation.demo import write_demo
-from evaluation.errors import WorkersLost, WrongUsage
-from evaluation.leaderboard import score_and_rank, write_board
-from evaluation.report.leaderboard import Board
-from evaluation.version import __version__
-from evaluation.workers import UNLIMITED, MemoryLeft
+from evaluation import score_submission
+from evaluation.analysis.audit import audit_challenge, write_audit
+from evaluation.authoring.demo import write_demo
+from evaluation.commands import main as cli
+from evaluation.execution import cluster, crews
+from evaluation.execution.workers import UNLIMITED, MemoryLeft
+from evaluation.findings.errors import WorkersLost, WrongUsage
+from evaluation.leaderboard.board import score_and_rank, write_board
+from evaluation.leaderboard.document import Board
+from evaluation.model.version import __version__
+from evaluation.scoring.memory import memory_needs
 
 ROOT = Path(__file__).resolve().parents[1]
 TEAMS = 5
@@ -182,11 +185,12 @@ def test_as_many_processes_as_the_memory_holds_share_the_work(made: Path, monkey
     from evaluation import Challenge
 
     challenge = Challenge.load(made / "challenge")
-    monkeypatch.setattr("evaluation.workers.usable_processors", lambda: 8)
+    monkeypatch.setattr("evaluation.execution.workers.usable_processors", lambda: 8)
 
     def crew(together: int, submissions: int = 500, workers: int | None = None) -> Any:
         monkeypatch.setattr(crews, "memory_left", lambda: MemoryLeft(together))
-        return crews.local_crew(challenge, made / "challenge", submissions, workers)
+        needs = memory_needs(challenge, challenge.cases, folder=made / "challenge")
+        return crews.local_crew(challenge.cases, needs, submissions, workers)
 
     of_500 = crew(UNLIMITED)
     assert (of_500.width, of_500.parts) == (8, 1)
@@ -214,7 +218,7 @@ def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(
 ) -> None:
     """The pool is lost, and another one goes on; who was in flight is scored by itself, here by the main process."""
     monkeypatch.setenv("KILLER_MARK", str(tmp_path / "mark"))
-    monkeypatch.setattr("evaluation.pipeline.score_cases", score_after_a_loss)
+    monkeypatch.setattr("evaluation.scoring.cases.score_cases", score_after_a_loss)
     monkeypatch.setattr(crews, "local_crew", lambda *_: crews.LocalCrew(2, 9, bytes_each=UNLIMITED, pool_from_px=0))
     monkeypatch.setattr(crews, "IN_FLIGHT_UP_TO", 2)
     rank(made, tmp_path / "out")
@@ -226,7 +230,7 @@ def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(
 def test_a_submission_that_kills_workers_alone_has_no_place(
     made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.pipeline.score_cases", score_but_the_poisoned)
+    monkeypatch.setattr("evaluation.scoring.cases.score_cases", score_but_the_poisoned)
     for source, team in (("team_1", "poison"), ("team_0", "team_0"), ("team_3", "team_3")):
         shutil.copytree(made / "teams" / source, tmp_path / "teams" / team)
     board = rank(made, tmp_path / "out", teams=tmp_path / "teams", workers=2)
@@ -315,7 +319,7 @@ def test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on(
     told: dict[str, str] = {}
     teams = Path(shutil.copytree(made / "teams", tmp_path / "teams"))
     shutil.move(teams / "team_4", teams / "poison")
-    monkeypatch.setattr("evaluation.pipeline.score_cases", score_but_the_poisoned)
+    monkeypatch.setattr("evaluation.scoring.cases.score_cases", score_but_the_poisoned)
     monkeypatch.setattr(crews, "IN_FLIGHT_UP_TO", 2)
     with spawned(1) as executor, pytest.raises(WorkersLost, match="no-cluster") as lost:
         rank(made, tmp_path / "out", teams=teams, executor=executor, told=told.__setitem__)
@@ -353,7 +357,7 @@ def test_a_worker_with_another_version_is_told(
 
 def test_a_worker_without_the_program_is_told(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes back is the ImportError of unpickling; here a task raises it."""
-    monkeypatch.setattr("evaluation.pipeline.score_cases", import_nothing)
+    monkeypatch.setattr("evaluation.scoring.cases.score_cases", import_nothing)
     with ThreadPoolExecutor(1) as executor, pytest.raises(WorkersLost) as lost:
         rank(made, tmp_path / "out", executor=executor)
     assert str(lost.value).startswith("[no-cluster] a worker: ")
@@ -413,7 +417,7 @@ def test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes(
 def test_a_worker_that_is_killed_at_a_task_is_no_fault_of_the_submission(
     made: Path, expected, dask_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.pipeline.score_cases", score_after_a_loss)
+    monkeypatch.setattr("evaluation.scoring.cases.score_cases", score_after_a_loss)
     with cluster.connect(dask_cluster.scheduler_address) as executor:
         rank(made, tmp_path / "out", executor=executor)
     assert Path(os.environ["KILLER_MARK"]).exists()
@@ -423,7 +427,7 @@ def test_a_worker_that_is_killed_at_a_task_is_no_fault_of_the_submission(
 def test_a_submission_that_kills_every_worker_is_told_and_the_others_are_scored(
     made: Path, dask_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.pipeline.score_cases", score_but_the_poisoned)
+    monkeypatch.setattr("evaluation.scoring.cases.score_cases", score_but_the_poisoned)
     for source, team in (("team_1", "poison"), ("team_0", "team_0"), ("team_2", "team_2")):
         shutil.copytree(made / "teams" / source, tmp_path / "teams" / team)
     with cluster.connect(dask_cluster.scheduler_address) as executor:

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from evaluation.catalogue import CATALOGUE
-from evaluation.catalogue.csv_files import CSV_FILES
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.errors import InputFault
+from evaluation.decoding import csv as bounded_csv
+from evaluation.decoding.csv import numbers_of, read_table
 from evaluation.findings import render_findings
-from evaluation.formats import bounded_csv
-from evaluation.formats.bounded_csv import numbers_of, read_table
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.catalogue.csv_files import CSV_FILES
+from evaluation.findings.errors import InputFault
 from evaluation.formats.class_table import read_class_table
 from evaluation.formats.counts_csv import read_counts_csv_collection, write_counts_csv
 from evaluation.formats.nucls_csv import read_nucls_csv

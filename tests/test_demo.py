@@ -11,8 +11,8 @@ import pytest
 from scipy.io import loadmat
 from skimage.draw import polygon
 
+from evaluation.authoring.demo import TEAMS, DemoPaths, write_demo
 from evaluation.challenge import Challenge
-from evaluation.demo import TEAMS, DemoPaths, write_demo
 
 SHIPPED = Path(__file__).resolve().parents[1] / "ground_truth"
 

@@ -16,8 +16,8 @@ import pytest
 from made_counts import counts_of
 
 from evaluation import Challenge, ChallengeBroken, Instances, Result, instances_from_labels, score_instances
-from evaluation import error_costs as error_costs_module
-from evaluation.error_costs import (
+from evaluation.analysis import error_costs as error_costs_module
+from evaluation.analysis.error_costs import (
     HEADLINES,
     ErrorCost,
     MendedCase,
@@ -27,13 +27,13 @@ from evaluation.error_costs import (
     mend_case,
     sort_case,
 )
+from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
 from evaluation.findings import Finding
 from evaluation.instances.prepare import PreparedReference
-from evaluation.measuring import measure_cases
 from evaluation.metrics.errors import KINDS
 from evaluation.model import Region
-from evaluation.pairing import match_case
-from evaluation.synthesis import Mistakes, draw_label_maps, seeded
+from evaluation.scoring.match import match_case
+from evaluation.scoring.measure import measure_cases
 
 IOU_RULE = {"name": "iou", "rule": "iou_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}
 RADIUS_RULE = {**IOU_RULE, "rule": "centroid_closest_first", "threshold": None, "radius_px": 6}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from literal import instances_of, iou, pairs_of_images
 from made_counts import units_of
 
-from evaluation.error_costs import fill_in_outlines
+from evaluation.analysis.error_costs import fill_in_outlines
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import match_best_iou_any_overlap, match_iou_above, overlap_table
 from evaluation.metrics import count_matches, panoptic

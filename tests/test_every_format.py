@@ -8,11 +8,11 @@ import pytest
 from every_format import CASES, SIDES, write_challenge
 
 from evaluation import score_submission
+from evaluation.authoring.kit import write_kit
 from evaluation.challenge import Challenge
 from evaluation.challenge.format_rules import FORMATS
-from evaluation.cli import run
-from evaluation.kit import write_kit
-from evaluation.pipeline import check_submission
+from evaluation.commands.main import run
+from evaluation.scoring.check import check_submission
 
 
 def test_no_format_is_left_out():

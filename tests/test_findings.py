@@ -12,8 +12,8 @@ from findings import FIXTURES, Bench, line_with
 from findings.annotations import aperio, region
 from findings.submission import n_ary_masks
 
-from evaluation.catalogue import CATALOGUE
-from evaluation.catalogue.pages import FOLDER, documents
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.catalogue.pages import FOLDER, documents
 
 ROOT = Path(__file__).resolve().parents[1]
 MANY = 50_000

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from json_files import faults_of, json_request, read_json_file
 
-from evaluation.catalogue import CATALOGUE
-from evaluation.errors import InputFault
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault
 from evaluation.formats.asap_xml import read_asap_xml
 from evaluation.formats.geojson import read_geojson, write_geojson
 from evaluation.instances.rasterise import rasterise_outlines

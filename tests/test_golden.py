@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evaluation import score_submission
-from evaluation.demo import TEAMS, write_demo
-from evaluation.report.metrics_json import as_json
+from evaluation.authoring.demo import TEAMS, write_demo
+from evaluation.results.metrics_json import as_json
 
 GOLDEN = Path(__file__).parent / "golden"
 

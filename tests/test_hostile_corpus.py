@@ -13,8 +13,8 @@ import pytest
 from hostile.corpus import CORPUS
 from hostile.run import SECONDS, check, judge
 
-from evaluation.catalogue import CATALOGUE
 from evaluation.challenge.format_rules import FORMATS
+from evaluation.findings.catalogue import CATALOGUE
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = 2

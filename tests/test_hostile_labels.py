@@ -37,9 +37,9 @@ from test_label_formats import (
     tiff_file,
 )
 
-from evaluation.catalogue import CATALOGUE
-from evaluation.errors import InputFault
 from evaluation.findings import Finding
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault
 from evaluation.formats import read_annotations
 from evaluation.formats.label_image import read_label_image
 

@@ -19,15 +19,15 @@ from imagecodecs import png_decode, png_encode
 from test_overlay import challenge_of, colour, judged, judged_case, prepared_of
 
 from evaluation import Challenge, score_submission
-from evaluation.cli import run
-from evaluation.demo import DemoPaths, write_demo
-from evaluation.errors import ChallengeBroken, SubmissionRejected
-from evaluation.illustration import SecondPass, illustrate_cases
-from evaluation.illustration.easel import Easel
-from evaluation.illustration.images import find_images
-from evaluation.illustration.judging import Mistake, choose_worst
+from evaluation.authoring.demo import DemoPaths, write_demo
+from evaluation.commands.main import run
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.metrics.errors import KINDS
-from evaluation.summary import Result
+from evaluation.report.pictures import SecondPass, illustrate_cases
+from evaluation.report.pictures.easel import Easel
+from evaluation.report.pictures.images import find_images
+from evaluation.report.pictures.judging import Mistake, choose_worst
+from evaluation.scoring.score import Result
 
 TEAM = "finder"
 ENDS = (".geojson", ".png")

@@ -18,7 +18,7 @@ from container.prove import EXPECTED
 from container.submissions import CHOSEN
 from hostile.corpus import CORPUS
 
-from evaluation.version import __version__
+from evaluation.model.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 TARBALL = f"nuclei-evaluation-{__version__}.tar.gz"
@@ -283,7 +283,7 @@ def test_the_tarball_of_the_ground_truth_is_the_same_whatever_the_disk_says(with
 def clone(tmp_path: Path) -> Path:
     """The scripts of the repository, with a Python that finds nothing wrong."""
     folder = tmp_path / "clone"
-    for name in ("test.sh", "setup", "tests/container", "requirements-test.lock", "evaluation/version.py"):
+    for name in ("test.sh", "setup", "tests/container", "requirements-test.lock", "evaluation/model/version.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy(ROOT / name, folder / name)

@@ -11,12 +11,12 @@ import tifffile
 from every_format import CASES, SIDES, challenge_document
 
 from evaluation import Challenge, score_submission
+from evaluation.authoring.examples import example_files
+from evaluation.authoring.init import find_cases
 from evaluation.challenge import preset_names
 from evaluation.challenge.format_rules import FORMATS
-from evaluation.cli import run
-from evaluation.errors import ChallengeBroken
-from evaluation.examples import example_files
-from evaluation.initialise import find_cases
+from evaluation.commands.main import run
+from evaluation.findings.errors import ChallengeBroken
 from evaluation.model import Case
 
 MADE = (

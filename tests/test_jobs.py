@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import Challenge, LimitRules
+from evaluation.decoding.json import read_json
 from evaluation.findings import render_findings
-from evaluation.formats.bounded_json import read_json
+from evaluation.findings.catalogue import CATALOGUE
 from evaluation.model import Case
 from evaluation.submission import CaseFile, Layout, find_case_files, open_submission
 
@@ -406,7 +406,7 @@ def test_paths_that_lead_elsewhere_are_refused(tmp_path: Path, pk: str, relative
 
 
 def test_link_among_the_outputs_that_leads_out_is_refused(tmp_path: Path) -> None:
-    from evaluation.errors import SubmissionRejected
+    from evaluation.findings.errors import SubmissionRejected
 
     (tmp_path / "reference.json").write_text("{}")
     write(tmp_path / "s", [make_job()], "job-1/output/other.json")

@@ -20,15 +20,15 @@ from hypothesis.extra import numpy as hnp
 from label_pictures import picture
 from PIL import Image
 
-from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.errors import InputFault
+from evaluation.decoding.label_array import check_labels, check_shape, find_binary_mask
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault
 from evaluation.formats import Request, read_annotations
-from evaluation.formats.label_array import check_labels, check_shape, find_binary_mask
 from evaluation.formats.label_image import read_class_map, read_label_image
 from evaluation.instances.labels import instances_from_label_image
-from evaluation.label_runs import runs_of
 from evaluation.model import Annotations, Case, ClassTable, LabelImage
+from evaluation.model.label_runs import runs_of
 
 SHAPE = (20, 31)
 LIMIT = 1_000_000

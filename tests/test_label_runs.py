@@ -14,9 +14,9 @@ from hypothesis.extra import numpy as arrays
 from label_pictures import picture
 from scipy import ndimage
 
-from evaluation import intervals
 from evaluation.instances.labels import instances_from_labels, majority_classes
-from evaluation.label_runs import (
+from evaluation.model import intervals
+from evaluation.model.label_runs import (
     TooManyRuns,
     count_regions,
     present_labels,

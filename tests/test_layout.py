@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import Challenge
 from evaluation.findings import render_findings
+from evaluation.findings.catalogue import CATALOGUE
 from evaluation.model import Case
 from evaluation.submission import CaseFile, Layout, SharedFile, SubmissionFiles, collection_findings
 from evaluation.submission import find_case_files as find_in_submission

@@ -18,20 +18,22 @@ from findings import Bench
 from scipy.stats import friedmanchisquare, rankdata
 from test_real_data import monusac_challenge
 
-from evaluation import Challenge, cli, score_submission, teams
+from evaluation import Challenge, score_submission
+from evaluation.authoring.demo import TEAMS, DemoPaths, write_demo
 from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.demo import TEAMS, DemoPaths, write_demo
-from evaluation.leaderboard import board_of_challenge, build_board, load_ranked, rank_result
+from evaluation.commands import main as cli
+from evaluation.leaderboard import teams
+from evaluation.leaderboard.board import board_of_challenge, build_board, load_ranked, rank_result
+from evaluation.leaderboard.document import Board, leaderboard_document, leaderboard_json, leaderboard_table
+from evaluation.leaderboard.phase import column_titles, phase_settings
+from evaluation.leaderboard.team_scores import TeamScores, plan_columns, team_of_documents, values_of_groups
+from evaluation.leaderboard.teams import score_teams
 from evaluation.metrics import metrics_of
 from evaluation.model import ScoreTable
-from evaluation.phase import column_titles, phase_settings
-from evaluation.pipeline import score_then
-from evaluation.report.leaderboard import Board, leaderboard_document, leaderboard_json, leaderboard_table
-from evaluation.report.metrics_json import as_json
-from evaluation.schemas.metrics import MetricsFile
-from evaluation.team_scores import TeamScores, plan_columns, team_of_documents, values_of_groups
-from evaluation.teams import score_teams
+from evaluation.results.metrics_json import as_json
+from evaluation.results.schema import MetricsFile
+from evaluation.scoring.from_files import score_then
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = (
@@ -356,8 +358,8 @@ def test_an_interrupted_call_goes_on_where_it_stopped(
 
 
 def test_a_worker_that_died_is_tried_again_the_next_time(copied: Path, counted: list[str], monkeypatch) -> None:
-    from evaluation.errors import WorkerDied
     from evaluation.findings import Finding
+    from evaluation.findings.errors import WorkerDied
 
     counting = teams.score_then
 

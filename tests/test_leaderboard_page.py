@@ -18,17 +18,18 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 from test_leaderboard import EDGES, METHODS, SEPARATE, ranked, table_of
 
-from evaluation import Challenge, cli
-from evaluation.demo import DemoPaths, write_demo
-from evaluation.leaderboard import board_of_challenge, load_ranked, rank_scores
+from evaluation import Challenge
+from evaluation.authoring.demo import DemoPaths, write_demo
+from evaluation.commands import main as cli
+from evaluation.leaderboard.board import board_of_challenge, load_ranked, rank_scores
+from evaluation.leaderboard.document import VALUES_UP_TO, leaderboard_document, leaderboard_json
+from evaluation.leaderboard.score_csv import ScoresInFile
+from evaluation.leaderboard.team_scores import TeamScores
 from evaluation.model import ScoreTable
-from evaluation.report.leaderboard import VALUES_UP_TO, leaderboard_document, leaderboard_json
-from evaluation.report.pages.critical_difference import Diagram, draw_diagram, lay_out_diagram
-from evaluation.report.pages.html import page_html
-from evaluation.report.pages.leaderboard import leaderboard_page
-from evaluation.report.pages.page import Cell, Figure, Page, Table, Text
-from evaluation.score_csv import ScoresInFile
-from evaluation.team_scores import TeamScores
+from evaluation.report.critical_difference import Diagram, draw_diagram, lay_out_diagram
+from evaluation.report.html import page_html
+from evaluation.report.leaderboard import leaderboard_page
+from evaluation.report.page import Cell, Figure, Page, Table, Text
 
 NAN = float("nan")
 HOSTILE = ["<img src=x onerror=alert(1)>", "<b>bold</b>", "</script><script>alert(2)</script>", "%{x} & 'quoted'\n"]

@@ -18,7 +18,7 @@ from hostile.make import aperio, hdf5, mha, vertices
 from hostile.record import Hostile, example_files_of
 from hostile.record import write_challenge as write_rules
 
-from evaluation import cli
+from evaluation.commands import main as cli
 
 NUCLEI = 7919  # of the first case
 PLANTED_WORDS = ("axolotl", "okapi", "zebrafinch", "wombat", "quokka", "numbat", "narwhal")

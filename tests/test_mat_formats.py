@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from label_pictures import picture
 
-from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.errors import InputFault
-from evaluation.formats.hdf5 import fletcher32, undo_filters
+from evaluation.decoding.hdf5 import fletcher32, undo_filters
+from evaluation.decoding.mat_file import MatFile
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault
 from evaluation.formats.hovernet_mat import read_hovernet_mat
-from evaluation.formats.mat_file import MatFile
 from evaluation.formats.mat_labels import read_mat_labels
 from evaluation.formats.nary_mat import read_nary_mat
 from evaluation.formats.request import Request

@@ -12,7 +12,7 @@ from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import label_maps, match_best_iou_centroid_inside, match_iou_above, overlap_table
 from evaluation.matching.table import disjoint_layers
 from evaluation.model import Instances, LabelMaps
-from evaluation.pipeline import count_label_maps
+from evaluation.scoring.from_arrays import count_label_maps
 
 
 def dense_table(reference: np.ndarray, prediction: np.ndarray) -> dict[tuple[int, int], int]:

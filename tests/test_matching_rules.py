@@ -19,9 +19,9 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from scipy.optimize import linear_sum_assignment
 
-from evaluation import pairing
+from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
 from evaluation.challenge import MATCHING_RULES, Challenge
-from evaluation.errors import ChallengeBroken, InputFault
+from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.instances.boundary import instance_boundaries
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
@@ -43,8 +43,8 @@ from evaluation.matching import (
 from evaluation.matching.assignment import best_assignment
 from evaluation.matching.order import position_order
 from evaluation.model import Boundaries, Case, Instances, Matches
-from evaluation.pairing import match
-from evaluation.synthesis import Mistakes, draw_label_maps, seeded
+from evaluation.scoring import match as pairing
+from evaluation.scoring.match import match
 
 # Parameters of each rule: a rule that is missing here fails the first test.
 PARAMETERS = {

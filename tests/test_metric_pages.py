@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.cli import run
-from evaluation.handbook import examples
-from evaluation.handbook.examples import EXAMPLES
-from evaluation.handbook.pages import FOLDER, documents, metrics_by_page, page_of, pages_of, terminal_index
-from evaluation.handbook.situations import SITUATIONS, WHAT_WHEN
-from evaluation.handbook.sources import OF_PAGES, SOURCES, sources_of
+from evaluation.authoring.handbook import examples
+from evaluation.authoring.handbook.examples import EXAMPLES
+from evaluation.authoring.handbook.pages import FOLDER, documents, metrics_by_page, page_of, pages_of, terminal_index
+from evaluation.authoring.handbook.situations import SITUATIONS, WHAT_WHEN
+from evaluation.authoring.handbook.sources import OF_PAGES, SOURCES, sources_of
+from evaluation.commands.main import run
 from evaluation.metrics import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[1]

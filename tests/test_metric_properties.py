@@ -18,17 +18,17 @@ from hypothesis import strategies as st
 from literal import instances_of, sides
 
 from evaluation.aggregation import unite
+from evaluation.authoring.handbook.pictures import METRICS, score_all
+from evaluation.authoring.handbook.situations import SITUATIONS
 from evaluation.challenge import Challenge
-from evaluation.handbook.pictures import METRICS, score_all
-from evaluation.handbook.situations import SITUATIONS
 from evaluation.instances.prepare import PreparedReference
-from evaluation.measuring import measure_cases
 from evaluation.metrics import FAMILIES, Metric, metrics_of
 from evaluation.metrics.registry import Effect
 from evaluation.model import UNDEFINED_REASONS, Case, Instances, Measure, Region, Score, Scores, Units
-from evaluation.pairing import match_case
-from evaluation.pipeline import score_instances
-from evaluation.summary import case_table
+from evaluation.scoring.from_arrays import score_instances
+from evaluation.scoring.match import match_case
+from evaluation.scoring.measure import measure_cases
+from evaluation.scoring.score import case_table
 
 CLASSES = ("a", "b", "c")
 NOTHING = Region(np.empty(0, np.int64), np.empty(0, np.int64))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.errors import InputFault
+from evaluation.findings.errors import InputFault
 from evaluation.formats.midog_json import read_midog_json, read_midog_json_collection
 from evaluation.formats.request import Request
 from evaluation.model import Case, ClassTable, Points

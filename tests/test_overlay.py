@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from imagecodecs import png_decode
 
 from evaluation.challenge import Challenge
-from evaluation.illustration.drawing import draw, overlay_png
-from evaluation.illustration.easel import drawing_of, facts_of
-from evaluation.illustration.geojson import overlay_geojson
-from evaluation.illustration.judging import JudgedCase, judge_case
-from evaluation.illustration.views import View
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference, prepare_reference
 from evaluation.model import Case, Instances, Points
-from evaluation.pairing import match_case
-from evaluation.report.pages.illustrated import STATE_COLOURS, State
+from evaluation.report.illustrated import STATE_COLOURS, State
+from evaluation.report.pictures.drawing import draw, overlay_png
+from evaluation.report.pictures.easel import drawing_of, facts_of
+from evaluation.report.pictures.geojson import overlay_geojson
+from evaluation.report.pictures.judging import JudgedCase, judge_case
+from evaluation.report.pictures.views import View
+from evaluation.scoring.match import match_case
 
 CLASSES = ("small", "LARGE")
 SCALE = 8

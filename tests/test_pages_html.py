@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_page import CLASSES, F1, PATIENTS, made_page
 
-from evaluation.errors import WrongUsage
-from evaluation.report.pages.figures import Dot, Series, scatter_figure
-from evaluation.report.pages.html import TEMPLATES, page_html, require_extra
-from evaluation.report.pages.illustrated import STATE_COLOURS
-from evaluation.report.pages.page import Column, Figure, Page, Section, Table, Text, make_anchor
-from evaluation.report.pages.plot_numbers import tabulate
-from evaluation.report.pages.shown import shown_value
+from evaluation.findings.errors import WrongUsage
+from evaluation.report.figures import Dot, Series, scatter_figure
+from evaluation.report.html import TEMPLATES, page_html, require_extra
+from evaluation.report.illustrated import STATE_COLOURS
+from evaluation.report.page import Column, Figure, Page, Section, Table, Text, make_anchor
+from evaluation.report.plot_numbers import tabulate
+from evaluation.report.shown import shown_value
 
 HOSTILE = {
     "<script>alert(1)</script>": "<script>alert(1)</script>",
@@ -136,8 +136,8 @@ def test_a_cell_that_leads_nowhere_is_a_text() -> None:
 def test_without_the_extra_the_line_says_what_to_install(package: str, plots: bool) -> None:
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        "from evaluation.report.pages.html import page_html\n"
-        "from evaluation.report.pages.page import Figure, Page, Section\n"
+        "from evaluation.report.html import page_html\n"
+        "from evaluation.report.page import Figure, Page, Section\n"
         f"plots = (Figure('plot', 'A plot', 'Of nothing.', ()),) * {int(plots)}\n"
         "print(len(page_html(Page('A page', '', (), (Section('part', 'A part', plots),)))))"
     )
@@ -149,7 +149,7 @@ def test_without_the_extra_the_line_says_what_to_install(package: str, plots: bo
     if package == "plotly" and not plots:
         assert (done.returncode, done.stderr) == (0, "")
     else:
-        assert done.stderr.splitlines()[-1] == f"evaluation.errors.WrongUsage: {told}"
+        assert done.stderr.splitlines()[-1] == f"evaluation.findings.errors.WrongUsage: {told}"
 
 
 @pytest.mark.parametrize("package", ["jinja2", "plotly.offline"])

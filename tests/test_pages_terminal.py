@@ -7,8 +7,8 @@ import io
 from made_page import PATIENTS, made_page
 from rich.console import Console
 
-from evaluation.report.pages.page import Cell, Column, Page, Section, Table
-from evaluation.report.pages.terminal import page_renderables
+from evaluation.report.page import Cell, Column, Page, Section, Table
+from evaluation.report.terminal import page_renderables
 
 
 def printed(page: Page, rows: int = 20) -> str:

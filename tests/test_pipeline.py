@@ -19,17 +19,17 @@ from evaluation import (
     check_submission,
     instances_from_labels,
     instances_from_outlines,
-    measuring,
-    pipeline,
     score_instances,
     score_submission,
 )
+from evaluation.authoring.synthesis import Mistakes, draw_label_maps
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.prepare import prepare_reference
 from evaluation.model import Instances, LabelMaps, Outlines, Region
-from evaluation.pipeline import count_label_maps
-from evaluation.report.metrics_json import as_json
-from evaluation.synthesis import Mistakes, draw_label_maps
+from evaluation.results.metrics_json import as_json
+from evaluation.scoring import from_files as pipeline
+from evaluation.scoring import measure as measuring
+from evaluation.scoring.from_arrays import count_label_maps
 
 
 def challenge(**rules) -> Challenge:

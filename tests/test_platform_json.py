@@ -20,11 +20,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from json_files import CLASSES, faults_of, read_json_file
 
-from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import LimitRules
-from evaluation.errors import InputFault
-from evaluation.formats import bounded_json
-from evaluation.formats.bounded_json import read_json, read_records
+from evaluation.decoding import json as bounded_json
+from evaluation.decoding.json import read_json, read_records
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault
 from evaluation.formats.points_json import write_points_json
 from evaluation.formats.polygons_json import write_polygons_json
 from evaluation.model import Outlines, Points

@@ -18,8 +18,8 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 from test_hostile_labels import CUT_OFF, little_memory
 
-from evaluation.errors import InputFault
-from evaluation.formats.png import read_png
+from evaluation.decoding.png import read_png
+from evaluation.findings.errors import InputFault
 
 __all__ = ["little_memory"]  # a fixture
 SHAPE = (23, 37)

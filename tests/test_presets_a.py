@@ -25,7 +25,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import r2_score
 
 from evaluation import Challenge, instances_from_labels, score_instances, score_submission
-from evaluation.synthesis import Mistakes, draw_label_maps, seeded
+from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
 
 SIZE = (150, 170)
 ROUNDED = 5.1e-7  # metrics.json has six decimals

@@ -25,9 +25,9 @@ from skimage.draw import polygon as draw_polygon
 from sklearn.metrics import accuracy_score, matthews_corrcoef, roc_auc_score
 
 from evaluation import Challenge, Result, instances_from_labels, score_instances, score_submission
+from evaluation.authoring.examples import example_files
 from evaluation.challenge import preset_names, preset_text
-from evaluation.cli import run
-from evaluation.examples import example_files
+from evaluation.commands.main import run
 from evaluation.model import Case
 
 MONUSAC = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")

@@ -14,7 +14,7 @@ from literal import instances_of, iou, pairs_of_images
 from scipy.io import savemat
 
 from evaluation import Challenge, Result, score_instances, score_submission
-from evaluation.errors import ChallengeBroken
+from evaluation.findings.errors import ChallengeBroken
 
 PUBLISHED, CLEAN = "monusac2020_as_published", "monusac2020"
 # First and last row, first and last column of each nucleus; the layers of the file, in their order.

@@ -16,11 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from evaluation import cli, score_submission
+from evaluation import score_submission
+from evaluation.authoring.demo import DemoPaths, write_demo
 from evaluation.challenge.rules import RankingColumn
-from evaluation.demo import DemoPaths, write_demo
-from evaluation.report.metrics_json import as_json
-from evaluation.score_csv import read_scores
+from evaluation.commands import main as cli
+from evaluation.leaderboard.score_csv import read_scores
+from evaluation.results.metrics_json import as_json
 
 HEADER = "team,case,group,metric,value"
 

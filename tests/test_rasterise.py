@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skimage.draw import polygon
 from xml_files import CASE, xml_request
 
-from evaluation.errors import InputFault
+from evaluation.findings.errors import InputFault
 from evaluation.formats.aperio_xml import read_aperio_xml
 from evaluation.instances import rasterise
 from evaluation.instances.prepare import prepare_reference

@@ -28,7 +28,7 @@ from evaluation import (
     score_instances,
     score_submission,
 )
-from evaluation.cli import run
+from evaluation.commands.main import run
 
 PERFECT = (1.0, 1.0, 1.0)
 OF_PYCOCOTOOLS = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

@@ -13,9 +13,9 @@ import pytest
 from browser import Browser, OpenedPage
 from every_format import write_challenge
 
-from evaluation.cli import run
-from evaluation.report.pages.html import page_html
-from evaluation.report_command import Sources, page_of_results
+from evaluation.commands.main import run
+from evaluation.report.html import page_html
+from evaluation.report.results_folder import Sources, page_of_results
 
 LIMIT_BYTES = 10_000_000
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -279,7 +279,7 @@ def test_scoring_without_a_report_imports_nothing_of_it(made: Path, tmp_path: Pa
     where = ["--challenge", str(made / "challenge"), "--submission", str(made / "submissions" / "finder")]
     code = f"""
 import sys
-from evaluation.cli import run
+from evaluation.commands.main import run
 assert run({["score", *where, "--output", str(tmp_path), "--workers", "1"]!r}) == 0
 print([name for name in sys.modules if "report_command" in name or "pages" in name or name in ("jinja2", "plotly")])
 """

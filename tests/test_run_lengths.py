@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pycocotools import mask as coco_mask
 
-from evaluation.catalogue import CATALOGUE
-from evaluation.errors import InputFault
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault
 from evaluation.formats import run_lengths
 from evaluation.formats.run_lengths import instances_from_runs, runs_of_counts, runs_of_pairs
-from evaluation.intervals import merge_runs, outside
 from evaluation.model import Instances
+from evaluation.model.intervals import merge_runs, outside
 
 MASKS = hnp.arrays(np.uint8, hnp.array_shapes(min_dims=3, max_dims=3, max_side=9), elements=st.integers(0, 1))
 

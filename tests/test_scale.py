@@ -21,19 +21,19 @@ from hypothesis import strategies as st
 from benchmarks import slides
 from benchmarks.scale import predict_slide
 from benchmarks.slides import Slide, write_slide
-from evaluation import intervals, model
+from evaluation import model
 from evaluation.challenge import Challenge, LimitRules
-from evaluation.errors import ChallengeBroken, InputFault, SubmissionRejected
-from evaluation.formats import bounded_json
-from evaluation.formats.bounded_json import read_records
+from evaluation.decoding import json as bounded_json
+from evaluation.decoding.json import read_records
+from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRejected
 from evaluation.instances import boundary, rasterise
 from evaluation.instances.overlap import resolve_overlaps
-from evaluation.intervals import distinct, row_bands
 from evaluation.matching import overlap_table
-from evaluation.model import Instances
-from evaluation.pipeline import score_submission
-from evaluation.report import objects_csv
-from evaluation.summary import Result
+from evaluation.model import Instances, intervals
+from evaluation.model.intervals import distinct, row_bands
+from evaluation.results import objects_csv
+from evaluation.scoring.from_files import score_submission
+from evaluation.scoring.score import Result
 
 SMALL = Slide(rows=2, columns=3, tile_px=240, nuclei=30)
 IN_PIECES = (  # what is done at once, far below what a slide of this size has
@@ -211,7 +211,7 @@ def test_the_text_of_a_long_file_is_never_in_memory_as_a_whole(tmp_path):
 SCORE_WITH_LITTLE_MEMORY = """
 import resource, sys
 from pathlib import Path
-from evaluation.pipeline import score_submission
+from evaluation.scoring.from_files import score_submission
 folder = Path(sys.argv[1])
 import scipy.sparse.csgraph, shapely, orjson
 pages = int(Path("/proc/self/statm").read_text().split()[0])

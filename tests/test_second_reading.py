@@ -10,8 +10,8 @@ from every_format import challenge_document, write_challenge
 
 from evaluation import score_submission
 from evaluation.challenge import Challenge
-from evaluation.errors import ChallengeBroken, SubmissionRejected
-from evaluation.pipeline import check_submission
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
+from evaluation.scoring.check import check_submission
 from evaluation.submission.jobs import classes_by_slug
 
 

@@ -18,17 +18,18 @@ from hypothesis import strategies as st
 from literal import boundary, directed_distances, images, instances_of, iou, masks_of
 from scipy import ndimage
 
-from evaluation.challenge import Challenge
-from evaluation.challenge.matching_rules import MatchingRules
-from evaluation.cli import run
-from evaluation.demo import write_demo
-from evaluation.instances.labels import instances_from_labels
-from evaluation.instances.perturb import double_instances, erode_instances, halve_instances, shared_px, shift_instances
-from evaluation.instances.prepare import PreparedReference
-from evaluation.model import Case, Instances, Region
-from evaluation.report.pages.html import page_html
-from evaluation.report.pages.sensitivity import disc_eroded, sensitivity_page
-from evaluation.report.sensitivity import (
+from evaluation.analysis.sensitivity import (
+    COMMON_RULES,
+    CaseStudy,
+    join_studies,
+    quantiles,
+    rules_to_try,
+    study_case,
+    study_reference,
+    study_sensitivity,
+    summarise_studies,
+)
+from evaluation.analysis.sensitivity_document import (
     AT_HALF,
     MEASURES,
     ONE_PIXEL,
@@ -41,17 +42,16 @@ from evaluation.report.sensitivity import (
     sensitivity_json,
     sensitivity_lines,
 )
-from evaluation.sensitivity import (
-    COMMON_RULES,
-    CaseStudy,
-    join_studies,
-    quantiles,
-    rules_to_try,
-    study_case,
-    study_reference,
-    study_sensitivity,
-    summarise_studies,
-)
+from evaluation.authoring.demo import write_demo
+from evaluation.challenge import Challenge
+from evaluation.challenge.matching_rules import MatchingRules
+from evaluation.commands.main import run
+from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.perturb import double_instances, erode_instances, halve_instances, shared_px, shift_instances
+from evaluation.instances.prepare import PreparedReference
+from evaluation.model import Case, Instances, Region
+from evaluation.report.html import page_html
+from evaluation.report.sensitivity import disc_eroded, sensitivity_page
 
 NOTHING = Region(np.empty(0, np.int64), np.empty(0, np.int64))
 RULES = {"rule": "iou_above", "class_aware": False, "ties": "first_pixel"}

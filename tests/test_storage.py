@@ -17,12 +17,13 @@ import fsspec
 import fsspec.implementations.memory
 import pytest
 
-from evaluation import cli, storage
+from evaluation.authoring.demo import write_demo
 from evaluation.challenge import LimitRules
-from evaluation.demo import write_demo
-from evaluation.errors import SubmissionRejected, WrongUsage
-from evaluation.leaderboard import score_and_rank, write_board
-from evaluation.storage import FETCHED, check_storable, entries_at, fetched, is_address
+from evaluation.commands import main as cli
+from evaluation.execution import storage
+from evaluation.execution.storage import FETCHED, check_storable, entries_at, fetched, is_address
+from evaluation.findings.errors import SubmissionRejected, WrongUsage
+from evaluation.leaderboard.board import score_and_rank, write_board
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMITS = LimitRules()

@@ -22,9 +22,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import LimitRules
-from evaluation.errors import InputFault, SubmissionRejected, WrongUsage
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
 from evaluation.submission import SubmissionFiles, archive
 from evaluation.submission import open_submission as open_with_limits
 

@@ -11,7 +11,7 @@ from literal import instances_of
 
 from evaluation import Challenge, score_instances
 from evaluation.challenge.cases import read_cases
-from evaluation.errors import ChallengeBroken
+from evaluation.findings.errors import ChallengeBroken
 from evaluation.model import Instances
 
 TWO_SQUARES = np.zeros((2, 20, 20), bool)

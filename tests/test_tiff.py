@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 from test_hostile_labels import CUT_OFF, little_memory, read, refusal
 from test_label_formats import INTEGERS, LABELS, SHAPE, case_of, image_of, request, tiff_file
 
-from evaluation.errors import InputFault
-from evaluation.formats import read_annotations, tiff
-from evaluation.formats.bounded import CutOff
-from evaluation.formats.image_size import read_image_size
-from evaluation.formats.lzw import decode_lzw
-from evaluation.formats.tiff import decode_packbits
+from evaluation.decoding import tiff
+from evaluation.decoding.image_size import read_image_size
+from evaluation.decoding.lzw import decode_lzw
+from evaluation.decoding.streams import CutOff
+from evaluation.decoding.tiff import decode_packbits
+from evaluation.findings.errors import InputFault
+from evaluation.formats import read_annotations
 
 __all__ = ["little_memory"]  # a fixture
 ENTRY = {3: "<HHIHxx", 4: "<HHII", 9: "<HHIi", 8: "<HHIhxx", 1: "<HHIBxxx"}

@@ -13,13 +13,10 @@ import pytest
 from every_format import toml
 from killer import kill_in_a_crowd, kill_worker
 
-from evaluation import Case, Challenge, workers
-from evaluation.errors import WorkerDied
-from evaluation.examples import image_bytes
-from evaluation.model import Annotations, Outlines
-from evaluation.reading import SharedCases
-from evaluation.submission import open_submission
-from evaluation.workers import (
+from evaluation import Case, Challenge
+from evaluation.execution import workers
+from evaluation.authoring.examples import image_bytes
+from evaluation.execution.workers import (
     BYTES_AT_ONCE,
     CASE_BYTES,
     CASES_AT_ONCE,
@@ -31,10 +28,14 @@ from evaluation.workers import (
     batches,
     left_in_groups,
     memory_left,
-    memory_needs,
     plan_workers,
     run_tasks,
 )
+from evaluation.findings.errors import WorkerDied
+from evaluation.model import Annotations, Outlines
+from evaluation.scoring.memory import memory_needs
+from evaluation.scoring.read import SharedCases
+from evaluation.submission import open_submission
 
 ROOT = Path(__file__).resolve().parents[1]
 MB, GB = 10**6, 10**9
@@ -134,7 +135,7 @@ def test_limits_of_the_process_count_less_what_it_has(kind):
     script = (
         "import resource\n"
         f"resource.setrlimit({kind}, (3 * 10**9, 3 * 10**9))\n"
-        "from evaluation.workers import memory_left\n"
+        "from evaluation.execution.workers import memory_left\n"
         "left = memory_left().each\n"
         "taken = bytearray(left - 50 * 10**6)\n"
         "print(left)\n"
@@ -433,7 +434,10 @@ def test_memory_too_small_for_one_case_is_told_and_nothing_is_written(large_imag
 
 def test_a_limit_that_hardly_holds_the_program_is_told_at_once(large_images, tmp_path):
     """The pool's threads have no room: without a check the process would never end."""
-    script = "import evaluation.pipeline; print(next(line for line in open('/proc/self/status') if 'VmData' in line))"
+    script = (
+        "import evaluation.scoring.from_files; "
+        "print(next(line for line in open('/proc/self/status') if 'VmData' in line))"
+    )
     used = 1024 * int(run([sys.executable, "-c", script]).stdout.split()[1])
     done = score(large_images, tmp_path / "out", data_bytes=used + 12 * MB)
     assert done.returncode == 70, done.stderr

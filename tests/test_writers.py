@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from literal import images, instances_of, masks_of
 from PIL import Image
 
-from evaluation.catalogue import CATALOGUE
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.errors import InputFault
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import InputFault
 from evaluation.formats import Companions, Request, read_annotations, write_labels
 from evaluation.formats.write_labels import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.instances.labels import instances_from_label_image, instances_from_labels

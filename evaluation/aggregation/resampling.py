@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from evaluation.dice import Dice
 from evaluation.model import AggregationUnit, Bool, CaseTable, Float64, Int64, Units
+from evaluation.model.random_integers import RandomIntegers
 
 Stages = Literal["groups", "groups_and_cases"]
 Evaluate = Callable[[Units], Float64]
@@ -72,25 +72,25 @@ def resample(groups: Int64, *, samples: int, seed: int, stages: Stages) -> Itera
     >>> found.drawn.toarray().tolist(), found.cases().toarray().tolist()
     ([[0, 2], [1, 1]], [[0, 0, 2], [1, 1, 1]])
     """
-    group_dice, case_dice = Dice(seed=seed, stream=0), Dice(seed=seed, stream=1)
+    group_draw, case_draw = RandomIntegers(seed=seed, stream=0), RandomIntegers(seed=seed, stream=1)
     size = np.bincount(groups)
     at_once = min(SAMPLES_AT_ONCE, max(1, ENTRIES_AT_ONCE // (len(size) * int(size.max()))))
     for first in range(0, samples, at_once):
         shape = min(at_once, samples - first), len(size)
-        drawn = group_dice.below(np.full(shape, len(size)))
+        drawn = group_draw.below(np.full(shape, len(size)))
         if stages == "groups":
             yield Samples(count_places(drawn, len(size)), group_units(groups))
         else:
-            yield draw_cases(drawn, groups, case_dice)
+            yield draw_cases(drawn, groups, case_draw)
 
 
-def draw_cases(drawn: Int64, groups: Int64, dice: Dice) -> Samples:
+def draw_cases(drawn: Int64, groups: Int64, integers: RandomIntegers) -> Samples:
     """Draw cases with replacement inside each drawn group, int64 (S, G). Equal results are one unit."""
     size = np.bincount(groups)
     members, first = np.argsort(groups, kind="stable"), np.cumsum(size) - size
     group = drawn.ravel()
     draw = np.repeat(np.arange(len(group)), size[group])
-    place = dice.below(size[group[draw]])
+    place = integers.below(size[group[draw]])
     widest = int(size.max())
     times = np.bincount(draw * widest + place, minlength=len(group) * widest).reshape(len(group), widest)
     distinct, unit = np.unique(np.column_stack([group, times]), axis=0, return_inverse=True)

@@ -1,7 +1,7 @@
 """The challenge: every rule or number that can change a score, validated, versioned and hashed.
 
 ``challenge.toml`` holds the rules, ``cases.csv`` the list of what is scored. A published challenge is a preset, a file
-in ``evaluation/presets``; ``preset = "name"`` starts from one, and keys that stand beside it win.
+in ``evaluation/challenge/presets``; ``preset = "name"`` starts from one, and keys that stand beside it win.
 """
 
 from evaluation.challenge.base import RuleFault, Rules

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from evaluation.challenge.documents import CASES_FILE
-from evaluation.errors import ChallengeBroken
 from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings.errors import ChallengeBroken
 from evaluation.model import Case
 
 SMALLEST, LARGEST = 1e-6, 1e6  # sizes: products and quotients of such numbers stay finite

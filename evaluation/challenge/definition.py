@@ -28,8 +28,8 @@ from evaluation.challenge.rules import (
     ReferenceRules,
     SubmissionRules,
 )
-from evaluation.errors import ChallengeBroken
 from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings.errors import ChallengeBroken
 from evaluation.model import Case, ClassTable, MetricChoice
 
 MAX_CLASSES = 1000

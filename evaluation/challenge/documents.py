@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.challenge.format_rules import PARTICULAR
-from evaluation.errors import ChallengeBroken, WrongUsage
 from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings.errors import ChallengeBroken, WrongUsage
 
 CHALLENGE_FILE = "challenge.toml"
 CASES_FILE = "cases.csv"
@@ -18,7 +18,9 @@ CASES_FILE = "cases.csv"
 def preset_names() -> list[str]:
     """Names of the published challenges this program knows."""
     return sorted(
-        entry.name[:-5] for entry in resources.files("evaluation.presets").iterdir() if entry.name.endswith(".toml")
+        entry.name[:-5]
+        for entry in resources.files("evaluation.challenge.presets").iterdir()
+        if entry.name.endswith(".toml")
     )
 
 
@@ -26,7 +28,7 @@ def preset_text(name: str) -> str:
     """The file of a preset, comments included. Raises WrongUsage if there is none of that name."""
     if name not in preset_names():
         raise WrongUsage(unknown_preset(name, "preset"))
-    return resources.files("evaluation.presets").joinpath(f"{name}.toml").read_text("utf-8")
+    return resources.files("evaluation.challenge.presets").joinpath(f"{name}.toml").read_text("utf-8")
 
 
 def unknown_preset(name: object, where: str) -> Finding:

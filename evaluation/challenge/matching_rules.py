@@ -160,7 +160,7 @@ MATCHING_RULES: dict[str, type[MatchingRule]] = {
 class MatchingRules(Rules):
     """The matching rules, the primary one first.
 
-    published_faults  faults of published rankings that are reproduced on purpose: see ``evaluation.published_faults``
+    published_faults  faults of published rankings that are reproduced on purpose: see ``scoring.published_faults``
     """
 
     published_faults: tuple[PublishedFault, ...] = ()

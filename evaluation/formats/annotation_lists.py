@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.errors import InputFault
-from evaluation.findings import EXAMPLES_SHOWN, Finding, at_places, did_you_mean, listed, quote
-from evaluation.formats.bounded_xml import FAULTS_NAMED, too_many, with_rest
+from evaluation.decoding.chunks import too_many
+from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, did_you_mean, listed, quote, with_rest
+from evaluation.findings.errors import InputFault
 from evaluation.formats.class_probabilities import FOR_ALL_OR_NONE, check_size
 from evaluation.formats.request import Request
 from evaluation.model import Case, ClassTable, Float32, Float64, Int64, Outlines, Points

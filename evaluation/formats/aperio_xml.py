@@ -16,24 +16,14 @@ from typing import BinaryIO
 import numpy as np
 import shapely
 
-from evaluation.errors import InputFault
-from evaluation.findings import EXAMPLES_SHOWN, Finding, at_places, quote
-from evaluation.formats.bounded_xml import (
-    FAULTS_NAMED,
-    SKIPPED,
-    UNKNOWN,
-    Dialect,
-    Vertices,
-    class_of_names,
-    memory_told,
-    read_elements,
-    too_many,
-    unknown_class,
-    with_rest,
-)
+from evaluation.decoding.chunks import memory_told, too_many
+from evaluation.decoding.xml import Dialect, Vertices, read_elements
+from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, quote, with_rest
+from evaluation.findings.errors import InputFault
+from evaluation.formats.classes_of_names import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.request import Request
-from evaluation.intervals import expand
 from evaluation.model import Annotations, Bool, Case, Float64, Int16, Int64, Outlines
+from evaluation.model.intervals import expand
 
 LAYER = ("Annotations", "Annotation")
 ATTRIBUTE = (*LAYER, "Attributes", "Attribute")
@@ -76,7 +66,7 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     with memory_told(request.where):
         document = Document(request)
         opened = {LAYER: document.open_layer, ATTRIBUTE: document.open_attribute, REGION: document.open_region}
-        read_elements(stream, request, APERIO, document.vertices, opened)
+        read_elements(stream, APERIO, document.vertices, opened)
         drawn = document.arrange(request)
         if faults := [
             *document.vertices.faults(drawn.place_of_vertex, "vertex"),
@@ -145,7 +135,7 @@ class Document:
         self.type: list[int] = []
         self.is_hole: list[bool] = []
         self.start: list[int] = []
-        self.vertices = Vertices(APERIO.columns, request)
+        self.vertices = Vertices(APERIO.columns, request.where, request.limits)
 
     def open_layer(self, attributes: Mapping[str, str]) -> None:
         """An Annotation element begins."""

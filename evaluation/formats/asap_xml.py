@@ -15,21 +15,11 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.errors import InputFault
-from evaluation.findings import EXAMPLES_SHOWN, Finding, at_places, listed, quote
-from evaluation.formats.bounded_xml import (
-    FAULTS_NAMED,
-    SKIPPED,
-    UNKNOWN,
-    Dialect,
-    Vertices,
-    class_of_names,
-    memory_told,
-    read_elements,
-    too_many,
-    unknown_class,
-    with_rest,
-)
+from evaluation.decoding.chunks import memory_told, too_many
+from evaluation.decoding.xml import Dialect, Vertices, read_elements
+from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, listed, quote, with_rest
+from evaluation.findings.errors import InputFault
+from evaluation.formats.classes_of_names import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Float64, Int16, Int64, Outlines, Points
 
@@ -80,7 +70,7 @@ def read_asap_xml(stream: BinaryIO, request: Request, case: Case) -> Annotations
     """
     with memory_told(request.where):
         document = Document(request)
-        read_elements(stream, request, ASAP, document.vertices, {ANNOTATION: document.open_annotation})
+        read_elements(stream, ASAP, document.vertices, {ANNOTATION: document.open_annotation})
         drawn = document.arrange(request)
         if faults := [
             *document.vertices.faults(drawn.place_of_vertex, "coordinate"),
@@ -144,7 +134,7 @@ class Document:
         self.type: list[int] = []
         self.group: list[int] = []
         self.start: list[int] = []
-        self.vertices = Vertices(ASAP.columns, request)
+        self.vertices = Vertices(ASAP.columns, request.where, request.limits)
 
     def open_annotation(self, attributes: Mapping[str, str]) -> None:
         """An Annotation element begins."""

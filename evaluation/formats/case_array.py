@@ -8,12 +8,12 @@ from typing import Any, BinaryIO
 
 import numpy.typing as npt
 
-from evaluation.errors import InputFault
+from evaluation.decoding.content import NPY_MAGIC, check_content
+from evaluation.decoding.label_array import check_dtype
+from evaluation.decoding.npy import read_npy_header
+from evaluation.decoding.streams import Plain, cut_off, damage_told, read_array, stream_size
 from evaluation.findings import Finding, quote
-from evaluation.formats.bounded import Plain, cut_off, damage_told, read_array, stream_size
-from evaluation.formats.content import NPY_MAGIC, check_content
-from evaluation.formats.label_array import check_dtype
-from evaluation.formats.npy import read_npy_header
+from evaluation.findings.errors import InputFault
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case
 

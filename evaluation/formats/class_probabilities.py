@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.errors import InputFault
-from evaluation.findings import Finding, quote
-from evaluation.formats.bounded_csv import Table, class_columns, count_rest, numbers_of
-from evaluation.formats.bounded_xml import FAULTS_NAMED, with_rest
+from evaluation.decoding.csv import Table, count_rest, numbers_of
+from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings.errors import InputFault
+from evaluation.formats.csv_columns import class_columns
 from evaluation.formats.request import Request
 from evaluation.model import Bool, Float32, Int16
 

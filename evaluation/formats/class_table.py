@@ -10,20 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from evaluation.errors import InputFault
-from evaluation.findings import Finding, quote
-from evaluation.formats.bounded import damage_told
-from evaluation.formats.bounded_csv import (
-    Categories,
-    categories,
-    count_rest,
-    find_classes,
-    read_table,
-    rows_limit,
-    too_many_rows,
-)
-from evaluation.formats.bounded_json import read_json
-from evaluation.formats.bounded_xml import FAULTS_NAMED, with_rest
+from evaluation.decoding.csv import Categories, categories, count_rest, read_table, too_many_rows
+from evaluation.decoding.json import read_json
+from evaluation.decoding.streams import damage_told
+from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings.errors import InputFault
+from evaluation.formats.csv_columns import find_classes, rows_limit
 from evaluation.formats.request import Request
 
 ID_COLUMNS = ("id", "instance", "label")

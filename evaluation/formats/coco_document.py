@@ -22,12 +22,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from evaluation.errors import InputFault
-from evaluation.findings import Finding, listed, quote
+from evaluation.decoding.chunks import too_many
+from evaluation.decoding.json import read_records
+from evaluation.decoding.label_array import rows_and_columns
+from evaluation.findings import FAULTS_NAMED, Finding, listed, quote
+from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import NUMBERS, SKIPPED, UNKNOWN, ClassNames, Faults
-from evaluation.formats.bounded_json import read_records
-from evaluation.formats.bounded_xml import FAULTS_NAMED, too_many
-from evaluation.formats.label_array import rows_and_columns
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection, Float32, Int64, Part
 

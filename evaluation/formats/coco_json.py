@@ -20,11 +20,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from evaluation.errors import InputFault
-from evaluation.findings import quote
+from evaluation.decoding.chunks import too_many
+from evaluation.decoding.streams import damage_told
+from evaluation.findings import FAULTS_NAMED, quote
+from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import COORDINATE_LIMIT, NUMBERS
-from evaluation.formats.bounded import damage_told
-from evaluation.formats.bounded_xml import FAULTS_NAMED, too_many
 from evaluation.formats.coco_document import (
     Document,
     Nuclei,
@@ -39,8 +39,8 @@ from evaluation.formats.coco_document import (
 )
 from evaluation.formats.request import Request
 from evaluation.formats.run_lengths import CodeRuns, instances_from_runs, join_runs, runs_of_counts
-from evaluation.intervals import expand
 from evaluation.model import Annotations, Case, Collection, Float64, Instances, Int64, Outlines, Part
+from evaluation.model.intervals import expand
 
 SEGMENTATION = "a list of polygons [x1, y1, x2, y2, …], or an object with 'size' and 'counts'"
 

@@ -17,16 +17,16 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.errors import InputFault
+from evaluation.decoding.chunks import too_many
+from evaluation.decoding.png import read_png
+from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import SKIPPED, UNKNOWN, Faults
-from evaluation.formats.bounded import damage_told
-from evaluation.formats.bounded_xml import too_many
 from evaluation.formats.coco_document import CategoryClasses, Document, not_coco, read_document
-from evaluation.formats.png import read_png
 from evaluation.formats.request import Request
-from evaluation.label_runs import runs_of
 from evaluation.model import Annotations, Case, Int32, Int64, LabelImage
+from evaluation.model.label_runs import runs_of
 
 IDS = 1 << 24
 SHOWN_IDS = 3

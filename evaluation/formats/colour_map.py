@@ -18,17 +18,17 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.errors import InputFault
+from evaluation.decoding.content import TIFF_MAGICS, check_content
+from evaluation.decoding.label_array import check_shape
+from evaluation.decoding.png import read_png
+from evaluation.decoding.streams import damage_told, stream_size
+from evaluation.decoding.tiff_header import TiffFile
 from evaluation.findings import Finding, listed, quote
-from evaluation.formats.bounded import damage_told, stream_size
-from evaluation.formats.content import TIFF_MAGICS, check_content
-from evaluation.formats.label_array import check_shape
+from evaluation.findings.errors import InputFault
 from evaluation.formats.label_image import VALUES_NAMED, read_image, suffix_of
-from evaluation.formats.png import read_png
 from evaluation.formats.request import Request
-from evaluation.formats.tiff_header import TiffFile
-from evaluation.label_runs import runs_of
 from evaluation.model import Annotations, Bool, Case, Int16, Int32, LabelImage
+from evaluation.model.label_runs import runs_of
 
 UInt32 = npt.NDArray[np.uint32]
 

@@ -11,14 +11,14 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.errors import InputFault
+from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault
 from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, shown_shape
-from evaluation.formats.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.formats.label_image import classes_of_values, describe_class_values
 from evaluation.formats.request import Request
-from evaluation.label_runs import runs_of
 from evaluation.model import Annotations, Case, Collection, LabelImage
+from evaluation.model.label_runs import runs_of
 
 IDS, CLASSES = 0, 1
 

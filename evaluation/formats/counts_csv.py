@@ -13,19 +13,11 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.errors import InputFault
-from evaluation.findings import Finding, quote
-from evaluation.formats.bounded import damage_told
-from evaluation.formats.bounded_csv import (
-    CaseRows,
-    Table,
-    class_columns,
-    count_rest,
-    numbers_of,
-    read_table,
-    rows_of_cases,
-)
-from evaluation.formats.bounded_xml import FAULTS_NAMED, with_rest
+from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
+from evaluation.decoding.streams import damage_told
+from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings.errors import InputFault
+from evaluation.formats.csv_columns import CaseRows, class_columns, rows_of_cases
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection, Counts, Int64
 

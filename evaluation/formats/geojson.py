@@ -20,8 +20,10 @@ import numpy as np
 import orjson
 import shapely
 
-from evaluation.errors import InputFault
+from evaluation.decoding.chunks import memory_told
+from evaluation.decoding.json import read_records, resting_collector
 from evaluation.findings import Finding, listed, quote
+from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import (
     SKIPPED,
     Faults,
@@ -31,8 +33,6 @@ from evaluation.formats.annotation_lists import (
     probabilities_of,
     shown,
 )
-from evaluation.formats.bounded_json import read_records, resting_collector
-from evaluation.formats.bounded_xml import memory_told
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Float64, Int64, Outlines
 

@@ -18,18 +18,18 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.errors import InputFault
+from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
+from evaluation.decoding.mat_file import MatFile, Variable
 from evaluation.findings import Finding, listed, quote
-from evaluation.formats.label_array import check_integers, check_labels, check_shape, find_binary_mask
+from evaluation.findings.errors import InputFault
 from evaluation.formats.label_image import (
     VALUES_NAMED,
     classes_of_values,
     describe_class_values,
 )
-from evaluation.formats.mat_file import MatFile, Variable
 from evaluation.formats.request import Request
-from evaluation.label_runs import present_labels, runs_of
 from evaluation.model import Annotations, Case, Int16, Int64, LabelImage, LabelRuns
+from evaluation.model.label_runs import present_labels, runs_of
 
 IDS, TYPES, TYPE_IDS, TYPE_MAP = "inst_map", "inst_type", "inst_uid", "type_map"
 FIX_LENGTH = f"Write '{TYPES}' in the order of numpy.unique({IDS})[1:], or write their ids as '{TYPE_IDS}'."

@@ -14,10 +14,7 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.errors import InputFault
-from evaluation.findings import Finding, listed, quote
-from evaluation.formats.bounded import damage_told, stream_size, too_large
-from evaluation.formats.content import (
+from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
     MHA_MAGICS,
     NPY_MAGIC,
@@ -28,15 +25,18 @@ from evaluation.formats.content import (
     check_content,
     pickled,
 )
-from evaluation.formats.label_array import check_integers, check_labels, check_shape, find_binary_mask
+from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
+from evaluation.decoding.mha import read_mha
+from evaluation.decoding.npy import CLASS_NAMES, read_npy, read_npz
+from evaluation.decoding.png import read_png
+from evaluation.decoding.streams import damage_told, stream_size, too_large
+from evaluation.decoding.tiff import read_tiff, read_tiff_bands
+from evaluation.findings import Finding, listed, quote
+from evaluation.findings.errors import InputFault
 from evaluation.formats.mat_labels import read_mat_labels
-from evaluation.formats.mha import read_mha
-from evaluation.formats.npy import CLASS_NAMES, read_npy, read_npz
-from evaluation.formats.png import read_png
 from evaluation.formats.request import Request
-from evaluation.formats.tiff import read_tiff, read_tiff_bands
-from evaluation.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, without_labels
 from evaluation.model import Annotations, Case, ClassTable, Int16, LabelImage, LabelRuns
+from evaluation.model.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, without_labels
 
 Integers = npt.NDArray[np.integer[Any]]
 

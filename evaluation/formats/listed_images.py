@@ -8,11 +8,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from evaluation.decoding.csv import Table, read_table
+from evaluation.decoding.streams import damage_told
 from evaluation.formats import counts_csv, points_csv, rle_csv
-from evaluation.formats.bounded import damage_told
-from evaluation.formats.bounded_csv import Table, read_table, rows_limit
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.coco_document import read_document
+from evaluation.formats.csv_columns import rows_limit
 from evaluation.formats.request import Request
 
 LARGEST_SIDE = 1 << 24

@@ -7,10 +7,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.errors import InputFault
+from evaluation.decoding.label_array import check_labels, check_shape
+from evaluation.decoding.mat_file import SPARSE, MatFile, Variable
 from evaluation.findings import Finding, listed, quote
-from evaluation.formats.label_array import check_labels, check_shape
-from evaluation.formats.mat_file import SPARSE, MatFile, Variable
+from evaluation.findings.errors import InputFault
 
 VARIABLE = "n_ary_mask"
 FIX_VARIABLE = f"Save the label image alone: save(file, '{VARIABLE}', '-v7')."

@@ -18,9 +18,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from evaluation.errors import InputFault
+from evaluation.decoding.streams import damage_told
+from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import COORDINATE_LIMIT, NUMBERS
-from evaluation.formats.bounded import damage_told
 from evaluation.formats.coco_document import (
     Document,
     Nuclei,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from evaluation.formats.label_array import find_binary_mask
+from evaluation.decoding.label_array import find_binary_mask
 from evaluation.formats.label_image import read_class_map
 from evaluation.formats.mat_labels import read_mat_labels
 from evaluation.formats.request import Request
-from evaluation.label_runs import runs_of
 from evaluation.model import Annotations, Case, LabelImage
+from evaluation.model.label_runs import runs_of
 
 
 def read_nary_mat(

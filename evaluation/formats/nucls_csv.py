@@ -18,22 +18,19 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.errors import InputFault
-from evaluation.findings import Finding, quote
-from evaluation.formats.bounded import damage_told
-from evaluation.formats.bounded_csv import (
+from evaluation.decoding.csv import Table, numbers_of, read_table
+from evaluation.decoding.streams import damage_told
+from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings.errors import InputFault
+from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
+from evaluation.formats.csv_columns import (
     COORDINATE_LIMIT,
-    Table,
     invalid_coordinate,
-    numbers_of,
     read_classes,
     read_coordinates,
     read_probabilities,
-    read_table,
     rows_limit,
 )
-from evaluation.formats.bounded_xml import FAULTS_NAMED, with_rest
-from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Float64, Int64, Outlines
 

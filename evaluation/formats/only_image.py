@@ -7,22 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from evaluation.errors import InputFault
+from evaluation.decoding.content import check_content
+from evaluation.decoding.csv import numbers_of, read_table
+from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
+from evaluation.decoding.label_array import check_dtype
+from evaluation.decoding.mat_file import MatFile
+from evaluation.decoding.mha import read_mha_header, whole_number
+from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, choose_member, read_npy_header
+from evaluation.decoding.streams import CutOff, Plain, damage_told
 from evaluation.findings import Finding, listed
+from evaluation.findings.errors import InputFault
 from evaluation.formats import points_csv, rle_csv
-from evaluation.formats.bounded import CutOff, Plain, damage_told
-from evaluation.formats.bounded_csv import numbers_of, read_table, rows_limit
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.coco_document import Document, id_of, read_document
-from evaluation.formats.content import check_content
+from evaluation.formats.csv_columns import rows_limit
 from evaluation.formats.hovernet_mat import IDS, variable_of
-from evaluation.formats.image_size import IMAGE_SUFFIXES, read_image_size
-from evaluation.formats.label_array import check_dtype
 from evaluation.formats.label_image import KINDS, suffix_of
-from evaluation.formats.mat_file import MatFile
 from evaluation.formats.mat_labels import choose_variable
-from evaluation.formats.mha import read_mha_header, whole_number
-from evaluation.formats.npy import ID_NAMES, ZIP_FAULTS, check_directory, choose_member, read_npy_header
 from evaluation.formats.request import Request
 from evaluation.model import Case
 

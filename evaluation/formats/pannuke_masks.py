@@ -13,13 +13,13 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.errors import InputFault
+from evaluation.decoding.label_array import check_labels, check_shape, find_binary_mask
 from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault
 from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, shown_shape
-from evaluation.formats.label_array import check_labels, check_shape, find_binary_mask
 from evaluation.formats.request import Request
-from evaluation.label_runs import present_labels, runs_of
 from evaluation.model import Annotations, Case, Collection, LabelImage
+from evaluation.model.label_runs import present_labels, runs_of
 
 
 def read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annotations:

@@ -13,11 +13,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.errors import InputFault
 from evaluation.findings import Finding, listed
+from evaluation.findings.errors import InputFault
 from evaluation.formats.request import Request
-from evaluation.label_runs import runs_of
 from evaluation.model import Annotations, LabelImage, Outlines
+from evaluation.model.label_runs import runs_of
 
 KNOWN = ("inst_map", "cells", "contour")
 

@@ -11,21 +11,20 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.errors import InputFault
-from evaluation.formats.bounded import damage_told
-from evaluation.formats.bounded_csv import (
+from evaluation.decoding.csv import Table, read_table
+from evaluation.decoding.streams import damage_told
+from evaluation.findings.errors import InputFault
+from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
+from evaluation.formats.csv_columns import (
     CLASS_COLUMNS,
-    Table,
     check_case,
     check_counts,
     read_classes,
     read_coordinates,
     read_probabilities,
-    read_table,
     rows_limit,
     rows_of_cases,
 )
-from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Collection, Float64, Points
 

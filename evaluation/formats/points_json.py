@@ -17,6 +17,8 @@ from typing import BinaryIO
 
 import orjson
 
+from evaluation.decoding.chunks import memory_told
+from evaluation.decoding.json import read_records, resting_collector
 from evaluation.findings import quote
 from evaluation.formats.annotation_lists import (
     SKIPPED,
@@ -25,8 +27,6 @@ from evaluation.formats.annotation_lists import (
     probabilities_of,
     shown,
 )
-from evaluation.formats.bounded_json import read_records, resting_collector
-from evaluation.formats.bounded_xml import memory_told
 from evaluation.formats.polygons_json import CLASS_PROBABILITIES, VERSION, in_plane, items_of, named
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Points

@@ -21,8 +21,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import orjson
 
-from evaluation.errors import InputFault
+from evaluation.decoding.chunks import memory_told
+from evaluation.decoding.json import Records, read_records, resting_collector
 from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import (
     SKIPPED,
     Faults,
@@ -32,8 +34,6 @@ from evaluation.formats.annotation_lists import (
     probabilities_of,
     shown,
 )
-from evaluation.formats.bounded_json import Records, read_records, resting_collector
-from evaluation.formats.bounded_xml import memory_told
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Float64, Outlines
 

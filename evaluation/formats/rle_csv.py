@@ -12,18 +12,15 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.errors import InputFault
+from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
+from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, quote
-from evaluation.formats.bounded import damage_told
-from evaluation.formats.bounded_csv import (
+from evaluation.findings.errors import InputFault
+from evaluation.formats.csv_columns import (
     CaseRows,
-    Table,
     check_counts,
-    count_rest,
-    numbers_of,
     read_classes,
     read_probabilities,
-    read_table,
     rows_limit,
     rows_of_cases,
 )

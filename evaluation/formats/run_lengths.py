@@ -20,11 +20,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.errors import InputFault
-from evaluation.findings import Finding, quote
-from evaluation.formats.bounded_xml import FAULTS_NAMED, with_rest
-from evaluation.intervals import expand, merge_runs, outside
+from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings.errors import InputFault
 from evaluation.model import Bool, Float32, Instances, Int16, Int32, Int64
+from evaluation.model.intervals import expand, merge_runs, outside
 
 PixelOrder = Literal["row", "column"]
 Place = Callable[[int], str]

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import tifffile
 from scipy.io import savemat
 
-from evaluation.errors import InputFault
 from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
 from evaluation.model import Instances, Int64
 
 LARGEST_NUMBER = np.iinfo(np.int32).max

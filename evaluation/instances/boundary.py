@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import RUNS_AT_ONCE, expand
 from evaluation.model import Bool, BorderRule, Boundaries, Instances, Int32, Int64
+from evaluation.model.intervals import RUNS_AT_ONCE, expand
 
 
 def instance_boundaries(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import overlaps
-from evaluation.label_runs import runs_of
 from evaluation.model import Instances, Int64, LabelImage, LabelRuns
+from evaluation.model.intervals import overlaps
+from evaluation.model.label_runs import runs_of
 
 
 def instances_from_labels(

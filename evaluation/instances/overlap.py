@@ -19,8 +19,8 @@ from evaluation.instances.runs import (
     subtract_region,
     with_runs,
 )
-from evaluation.intervals import expand, row_bands
 from evaluation.model import Bool, Instances, Int64, OverlapRule, OverlapScope, Region
+from evaluation.model.intervals import expand, row_bands
 
 CHUNK_COVERS = 1 << 20  # pairs of a run and a stretch under it, at once; bounds the memory
 

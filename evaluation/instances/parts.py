@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.errors import InputFault
 from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.rasterise import cover_outlines, placed_vertices, settle_vanished
 from evaluation.model import (

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evaluation.instances.runs import select_instances, with_runs
-from evaluation.intervals import merge_runs, overlaps
 from evaluation.model import Bool, BorderRule, Instances, Int64, Perturbation
+from evaluation.model.intervals import merge_runs, overlaps
 
 
 def perturb_instances(instances: Instances, perturbation: Perturbation) -> Instances:

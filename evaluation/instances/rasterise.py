@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from evaluation.errors import InputFault
 from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault
 from evaluation.instances.runs import (
     flat_indices,
     order_of_runs,
@@ -25,8 +25,8 @@ from evaluation.instances.runs import (
     subtract_runs,
     with_runs,
 )
-from evaluation.intervals import distinct, merge_runs
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, OriginRule, Outlines, VanishedRule, VerticesRule
+from evaluation.model.intervals import distinct, merge_runs
 
 VERTEX_TOLERANCE = 1e-12
 CHUNK_VERTICES = 1 << 15  # what a chunk of rings touches stays in the cache

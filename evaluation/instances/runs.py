@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import distinct, expand, merge_runs
 from evaluation.model import Bool, Instances, Int64, Region
+from evaluation.model.intervals import distinct, expand, merge_runs
 
 
 def empty_region() -> Region:

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from evaluation.intervals import overlaps
 from evaluation.model import Bool, Instances, Int32, Int64, Outlines
+from evaluation.model.intervals import overlaps
 
 
 def trace_outlines(instances: Instances) -> Outlines:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import overlaps, row_bands
 from evaluation.model import Instances, Int32, Int64, OverlapTable
+from evaluation.model.intervals import overlaps, row_bands
 
 
 def overlap_table(reference: Instances, prediction: Instances) -> OverlapTable:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import merge_runs, overlaps
 from evaluation.metrics.joined import rank_of_position
 from evaluation.metrics.overlap import best_rows
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, MatchCounts, Matches, OverlapTable, PredictionList
+from evaluation.model.intervals import merge_runs, overlaps
 
 KINDS = ("right", "missed", "spurious", "wrong_class", "poor_outline", "split", "merged")
 RIGHT, MISSED, SPURIOUS, WRONG_CLASS, POOR_OUTLINE, SPLIT, MERGED = range(len(KINDS))

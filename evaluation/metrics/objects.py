@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from evaluation.intervals import expand
 from evaluation.metrics.counts import without_points
 from evaluation.metrics.joined import JoinedCases, sum_cases
 from evaluation.metrics.overlap import best_rows
 from evaluation.metrics.undefined import code, ratio, scores, why_undefined
 from evaluation.model import Float64, Instances, Int32, Int64, Scores, Units
+from evaluation.model.intervals import expand
 
 DISTANCES_AT_ONCE = 1 << 20  # bounds the memory
 PAIRS_AT_ONCE = 1 << 10  # with their intermediate results they stay in the cache

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import merge_runs, overlaps
 from evaluation.metrics.counts import hits, without_points
 from evaluation.metrics.joined import JoinedCases, sum_cases
 from evaluation.metrics.undefined import code, ratio, scores
 from evaluation.model import Bool, Instances, Int32, Int64, Matches, Region, Scores, Units
+from evaluation.model.intervals import merge_runs, overlaps
 
 
 def aggregated_jaccard(units: Units) -> Scores:
@@ -52,7 +52,7 @@ def aggregated_jaccard_plus(units: Units) -> Scores:
 
 
 def dice1(units: Units) -> Scores:
-    """DICE1: Dice coefficient of the foregrounds, 2 |G n P| / (|G| + |P|), in [0, 1].
+    """DICE1: RandomIntegers coefficient of the foregrounds, 2 |G n P| / (|G| + |P|), in [0, 1].
 
     G and P are the pixels of all nuclei of a side; a pixel under several counts once. Symmetric. How the foreground is
     cut into nuclei does not matter.

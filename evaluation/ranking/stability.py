@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from evaluation.dice import Dice
 from evaluation.model import Bool, Float64, Int32, Int64
+from evaluation.model.random_integers import RandomIntegers
 from evaluation.ranking.kendall import PairCounts, count_pairs
 
 RankSamples = Callable[[Int64], Float64]
@@ -187,10 +187,10 @@ def draw_units(units: int, *, samples: int, seed: int, at_once: int) -> Iterator
     >>> next(draw_units(2, samples=2, seed=1, at_once=8)).tolist()
     [[0, 2], [1, 1]]
     """
-    dice = Dice(seed=seed, stream=0)
+    integers = RandomIntegers(seed=seed, stream=0)
     for begin in range(0, samples, at_once):
         number = min(at_once, samples - begin)
-        drawn = dice.below(np.full((number, units), units)) + units * np.arange(number)[:, None]
+        drawn = integers.below(np.full((number, units), units)) + units * np.arange(number)[:, None]
         yield np.bincount(drawn.ravel(), minlength=number * units).reshape(number, units)
 
 

@@ -1,403 +1,381 @@
-"""The audit as files and as tables: which variants there are, what they change, and whether the first place holds."""
+"""The page of an audit, made of audit.json: can the first place be defended, and which rule moves it."""
 
 from __future__ import annotations
 
-import csv
-import io
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from rich import box
-from rich.markup import escape
-from rich.table import Table
+from evaluation.analysis.audit_document import decimal, plural
+from evaluation.leaderboard.document import interval, percent, short_titles, shown
+from evaluation.report.documents import embed_document, identify_document, show_rest
+from evaluation.report.figures import blob_figure, heat_map_figure
+from evaluation.report.page import Block, Cell, Column, Page, Section, Table, Text, Tile, Tiles, Tone
+from evaluation.report.rank_lines import rank_lines
+from evaluation.report.team_labels import label_teams, write_name
 
-from evaluation.findings import quote
-from evaluation.model import Float64, Int64
-from evaluation.report.leaderboard import UnrankedRow, interval, number, percent, safe, shown, unranked_lines
-from evaluation.report.metrics_json import as_json
+LINES_UP_TO = 20  # teams in a plot of lines
+TEAMS_UP_TO = 50  # teams in other plots
+VARIANTS_UP_TO = 40  # variants side by side
+ROWS_UP_TO = 200  # rows of a table
 
-ORDERS_UP_TO = 100  # of which Kendall's tau between all is written
-LINES_UP_TO = 8
-
-Verdict = Literal["yes", "shared", "no", "one-team", "nothing-varied", "no-teams"]
-
-
-@dataclass(frozen=True, slots=True)
-class Dimension:
-    """Something that is varied, and the values that it has.
-
-    published  the value of the challenge itself; None if no variant is the published one
-    """
-
-    name: str
-    values: tuple[str, ...]
-    published: str | None = None
+TONES: Mapping[str, Tone] = {"yes": "good", "shared": "warning", "no": "bad"}
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What one dimension does alone: all pairs of variants that differ in it only are compared.
-
-    comparisons   how many pairs of variants
-    tau_mean, tau_low   of Kendall's tau-b between the two, None if it is never defined
-    same_order    share of the comparisons in which every two teams stand as they do in the other variant
-    first_changes in how many another team, or another number of teams, is first
-    """
-
-    dimension: str
-    comparisons: int
-    tau_mean: float | None
-    tau_low: float | None
-    same_order: float | None
-    first_changes: int
-
-
-@dataclass(frozen=True, slots=True)
-class TeamTrust:
-    """Where a team stands in the variants.
-
-    published  its place in the published variant, None: not ranked there, or no variant is published
-    low, high  the best and the worst of its places, None if it is never ranked
-    first      in how many variants it is first, and ``alone`` in how many nobody shares this
-    unranked   in how many it is not ranked
-    when       which variants those are in which it is first, in words; "" for none and for all
-    """
-
-    name: str
-    published: float | None
-    low: float | None
-    high: float | None
-    first: int
-    alone: int
-    unranked: int
-    when: str
+def audit_page(document: Mapping[str, Any], *, title: str = "") -> Page:
+    """The page of the content of an audit.json."""
+    identity = document["challenge"] or {}
+    data, told = embed_document("audit", document)
+    return Page(
+        title=title or (f"{identity['name']}: audit" if identity else "Audit"),
+        subtitle="What becomes of the ranking under other rules",
+        facts=identify_document(document),
+        sections=(
+            first_place_section(document),
+            *rule_sections(document),
+            swap_section(document),
+            difference_section(document),
+            notes_section(document, told),
+        ),
+        data=data,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Swap:
-    """Two teams that stand in one order in some variants and in the other order in others.
-
-    ahead, behind  as in the published variant; else as in most
-    turned, tied   in how many variants they stand the other way, and share a place
-    rule           the dimension that turns them in the largest share of its comparisons; None if only changes of
-                   several dimensions at once turn them
-    shares         of all dimensions that are varied
-    when           which variants those are in which they stand the other way, in words
-    """
-
-    ahead: str
-    behind: str
-    turned: int
-    tied: int
-    rule: str | None
-    shares: tuple[tuple[str, float], ...]
-    when: str
+# --- the answer -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A difference between two teams in a column, significant in one variant at least.
-
-    tables        in how many variants of the scores (the method of the ranking has no part in it) it could be tested
-    significant   in how many ``better`` is significantly better than ``worse``
-    opposite      in how many it is significantly worse
-    same          in how many its value is the better one
-    """
-
-    column: str
-    better: str
-    worse: str
-    tables: int
-    significant: int
-    opposite: int
-    same: int
-
-    @property
-    def survives(self) -> bool:
-        """Whether it is significant, and in the same direction, in all variants."""
-        return self.significant == self.same == self.tables
-
-    @property
-    def is_robust(self) -> bool:
-        """Whether it has one direction in all variants and is significant in half of them ("lessons from MoNuSAC")."""
-        return self.same == self.tables and 2 * self.significant >= self.tables and self.opposite == 0
+def first_place_section(document: Mapping[str, Any]) -> Section:
+    """The answer, the main numbers, and every team."""
+    variants = len(document["variants"])
+    tau = document["kendall_tau"]
+    tiles = Tiles(
+        (
+            Tile("variants", variants, "combinations of rules that were ranked"),
+            Tile("different orders", len(document["orders"]), "of the teams among them"),
+            Tile("Kendall’s tau", tau["mean"], tau_detail(tau)),
+        )
+    )
+    return Section(
+        "first-place",
+        "Can the first place be defended?",
+        (answer_text(document), tiles, team_table(document), *place_blob(document)),
+        lead="Every combination of the rules that were tried is a variant; in each all teams are ranked anew. "
+        "Shares of variants are no probabilities: they say how much of what was tried agrees.",
+    )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Agreement:
-    """Kendall's tau-b between all variants.
-
-    mean, low  over all pairs of variants in which it is defined (``defined``: their share); None if in none, or if
-               there are too many different orders
-    between    float64 (O, O) between the orders, None if they are many
-    """
-
-    mean: float | None
-    low: float | None
-    defined: float | None
-    between: Float64 | None
+def answer_text(document: Mapping[str, Any]) -> Text:
+    first = document["first_place"]
+    return Text(tuple(first["answer"]), TONES.get(first["defended"], "plain"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Audit:
-    """What becomes of a ranking under other rules.
-
-    verdict, answer   can the first place be defended, as a code and in words
-    settings          int64 (V, D), the place of each variant's value in each dimension
-    published         the place of the published variant, or None
-    teams             (T,) that have a place in any variant
-    position, combined  float64 (V, T); NaN where a team is not ranked
-    order_of, orders  int64 (V,) which of the different orders, float64 (O, T), a variant has
-    to_published      float64 (V,) Kendall's tau-b to the published variant, NaN where undefined or nothing is published
-    notes             what is left out, and why
-    """
-
-    title: str
-    identity: Mapping[str, str]
-    software_version: str
-    verdict: Verdict
-    answer: tuple[str, ...]
-    dimensions: tuple[Dimension, ...]
-    settings: Int64
-    published: int | None
-    teams: tuple[str, ...]
-    position: Float64
-    combined: Float64
-    order_of: Int64
-    orders: Float64
-    to_published: Float64
-    agreement: Agreement
-    effects: tuple[Effect, ...]
-    trust: tuple[TeamTrust, ...]
-    swaps: tuple[Swap, ...]
-    differences: tuple[Difference, ...]
-    unranked: tuple[UnrankedRow, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def variants(self) -> int:
-        return len(self.settings)
-
-    def setting(self, variant: int) -> dict[str, str]:
-        """The values of a variant by the name of the dimension."""
-        pairs = zip(self.dimensions, self.settings[variant].tolist(), strict=True)
-        return {dimension.name: dimension.values[value] for dimension, value in pairs}
+def tau_detail(tau: Mapping[str, Any]) -> str:
+    if tau["mean"] is None:
+        return "not defined, or there are too many different orders"
+    return f"in the mean over all pairs of variants, {decimal(tau['low'])} at the lowest; 1 is the same order"
 
 
-# --- files ------------------------------------------------------------------------------------------------------------
+def labels_of(document: Mapping[str, Any], limit: int) -> list[str]:
+    """The names of the first teams beside plots, which are the same beside each."""
+    return label_teams([team["name"] for team in document["teams"]])[:limit]
 
 
-def audit_json(audit: Audit) -> str:
-    """The content of audit.json: strict JSON, sorted keys, six decimals; the same bytes for the same audit."""
-    return as_json(audit_document(audit))
-
-
-def audit_document(audit: Audit) -> dict[str, Any]:
-    """The content of audit.json. Names of teams and values of rules are values, never keys."""
-    between = audit.agreement.between
-    return {
-        "first_place": {"defended": audit.verdict, "answer": list(audit.answer)},
-        "challenge": dict(audit.identity) or None,
-        "software": {"version": audit.software_version},
-        "dimensions": [
-            {"name": dimension.name, "values": list(dimension.values), "published": dimension.published}
-            for dimension in audit.dimensions
-        ],
-        "effects": [
-            {
-                "dimension": effect.dimension,
-                "comparisons": effect.comparisons,
-                "kendall_tau": {"mean": number(effect.tau_mean), "low": number(effect.tau_low)},
-                "same_order": number(effect.same_order),
-                "first_changes": effect.first_changes,
-            }
-            for effect in audit.effects
-        ],
-        "kendall_tau": {
-            "mean": number(audit.agreement.mean),
-            "low": number(audit.agreement.low),
-            "defined": number(audit.agreement.defined),
-            "between_orders": None if between is None else [[number(tau) for tau in row] for row in between.tolist()],
-        },
-        "teams": [
-            {
-                "name": team.name,
-                "published": number(team.published),
-                "places": None if team.low is None else {"low": number(team.low), "high": number(team.high)},
-                "first": team.first,
-                "first_alone": team.alone,
-                "not_ranked": team.unranked,
-                "first_when": team.when,
-            }
-            for team in audit.trust
-        ],
-        "swaps": [
-            {
-                "ahead": swap.ahead,
-                "behind": swap.behind,
-                "turned": swap.turned,
-                "tied": swap.tied,
-                "rule": swap.rule,
-                "share_by_rule": [{"dimension": name, "share": number(share)} for name, share in swap.shares],
-                "turned_when": swap.when,
-            }
-            for swap in audit.swaps
-        ],
-        "significant_differences": [
-            {
-                "column": found.column,
-                "better": found.better,
-                "worse": found.worse,
-                "tables": found.tables,
-                "significant": found.significant,
-                "opposite": found.opposite,
-                "same_direction": found.same,
-                "survives": found.survives,
-                "robust": found.is_robust,
-            }
-            for found in audit.differences
-        ],
-        "orders": [
-            [{"team": team, "position": number(place)} for team, place in zip(audit.teams, row, strict=True)]
-            for row in audit.orders.tolist()
-        ],
-        "variants": [
-            {
-                "settings": [{"dimension": name, "value": value} for name, value in audit.setting(place).items()],
-                "order": int(audit.order_of[place]),
-                "published": place == audit.published,
-                "kendall_tau_to_published": number(float(audit.to_published[place])),
-            }
-            for place in range(audit.variants)
-        ],
-        "not_ranked": [{"name": row.name, "code": row.code, "reason": row.reason} for row in audit.unranked],
-        "notes": list(audit.notes),
-    }
-
-
-def audit_csv(audit: Audit) -> str:
-    """The content of audit.csv: a row for each variant and team."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    names = [dimension.name for dimension in audit.dimensions]
-    writer.writerow(["variant", *names, "published", "team", "position", "combined"])
-    for place in range(audit.variants):
-        head = [place + 1, *audit.setting(place).values(), "yes" if place == audit.published else ""]
-        for team, name in enumerate(audit.teams):
-            places = (audit.position[place, team], audit.combined[place, team])
-            writer.writerow([*head, name, *(number(float(value)) for value in places)])
-    return text.getvalue()
-
-
-# --- what people see --------------------------------------------------------------------------------------------------
-
-
-def plain_table(title: str) -> Table:
+def team_table(document: Mapping[str, Any]) -> Table:
+    """How far each team can be trusted."""
+    variants = len(document["variants"])
+    columns = (
+        Column("team"),
+        Column("place", 1, "by the challenge’s own rules"),
+        Column("places", 1, "the best and the worst in all variants"),
+        Column("first", 0, "in how many variants it is first, alone or with others"),
+        Column("alone", 0, "in how many of them nobody shares this"),
+        Column("not ranked", 0, "in how many variants it has no place"),
+        Column("first when", None, "which variants those are"),
+    )
+    rows = []
+    for team in document["teams"][:ROWS_UP_TO]:
+        places = team["places"]
+        first = f"{team['first']:,} ({percent(team['first'] / variants)})"
+        rows.append(
+            (
+                team["name"],
+                Cell(team["published"], shown(team["published"])),
+                Cell(places and places["low"], interval(places["low"], places["high"]) if places else "–"),
+                Cell(team["first"], first, shade=team["first"] / variants),
+                team["first_alone"],
+                team["not_ranked"],
+                team["first_when"],
+            )
+        )
     return Table(
-        title=escape(title),
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-        title_justify="left",
-        title_style="bold",
+        "audit-teams",
+        f"Places in {plural(variants, 'variant')}",
+        columns,
+        tuple(rows),
+        note=show_rest(len(document["teams"]), ROWS_UP_TO, "teams", "audit.json"),
     )
 
 
-def team_table(audit: Audit) -> Table:
-    """The teams: their published place, their places in all variants, and how often they are first."""
-    table = plain_table(f"Places in {plural(audit.variants, 'variant')}")
-    for heading in ("#", "team", "places", "first"):
-        table.add_column(heading, justify="left" if heading == "team" else "right")
-    for team in audit.trust:
-        places = "–" if team.low is None else interval(team.low, team.high)
-        table.add_row(shown(team.published), safe(team.name), places, percent(team.first / audit.variants))
-    for row in audit.unranked:
-        table.add_row("–", safe(row.name), "", "", style="dim")
-    return table
-
-
-def effect_table(audit: Audit) -> Table:
-    """What each dimension does alone, the one that moves the order most first."""
-    table = plain_table("What one rule changes, all others equal")
-    for heading in ("rule", "values", "tau", "lowest", "same order", "first changes"):
-        table.add_column(heading, justify="left" if heading in ("rule", "values") else "right")
-    by_name = {dimension.name: dimension for dimension in audit.dimensions}
-    for effect in strongest(audit.effects):
-        if effect.comparisons == 0:
-            continue
-        changes = f"{effect.first_changes:,} of {effect.comparisons:,}"
-        values = escape(", ".join(by_name[effect.dimension].values))
-        taus = (decimal(effect.tau_mean), decimal(effect.tau_low), percent(effect.same_order))
-        table.add_row(effect.dimension, values, *taus, changes)
-    return table
-
-
-def strongest(effects: Sequence[Effect]) -> list[Effect]:
-    """Effects from the strongest to the weakest: by mean tau, the first place, and their names."""
-
-    def strength(effect: Effect) -> tuple[float, float, str]:
-        tau = 2.0 if effect.tau_mean is None else effect.tau_mean
-        return tau, -effect.first_changes / max(effect.comparisons, 1), effect.dimension
-
-    return sorted(effects, key=strength)
-
-
-def decimal(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
-def audit_lines(audit: Audit) -> list[str]:
-    """What the tables do not show: which teams swap and why, which differences survive, what is left out."""
-    lines = []
-    if audit.agreement.mean is not None:
-        lines.append(
-            f"Kendall's tau between all {audit.variants:,} variants: {audit.agreement.mean:.2f} in the mean, "
-            f"{decimal(audit.agreement.low)} at the lowest; {plural(len(audit.orders), 'different order')}."
+def place_blob(document: Mapping[str, Any]) -> list[Block]:
+    """In which share of the variants each team has each place."""
+    variants = len(document["variants"])
+    teams = document["teams"][:TEAMS_UP_TO]
+    if variants < 2 or not teams:
+        return []
+    by_team = {team["name"]: Counter[float]() for team in teams}
+    for order, times in Counter(variant["order"] for variant in document["variants"]).items():
+        for entry in document["orders"][order]:
+            if entry["position"] is not None and entry["team"] in by_team:
+                by_team[entry["team"]][entry["position"]] += times
+    places = sorted({place for counts in by_team.values() for place in counts})
+    labels = labels_of(document, TEAMS_UP_TO)
+    shares = [[by_team[team["name"]][place] / variants for place in places] for team in teams]
+    hover = [
+        [
+            f"{label}\nplace {shown(place)} in {by_team[team['name']][place]:,} of {variants:,} variants"
+            for place in places
+        ]
+        for label, team in zip(labels, teams, strict=True)
+    ]
+    return [
+        blob_figure(
+            "audit-places",
+            "Places in all variants",
+            "The area of a disc is the share of the variants; the table above has the best and the worst place of each "
+            "team." + show_rest(len(document["teams"]), TEAMS_UP_TO, "teams", "audit.json", before=" "),
+            rows=labels,
+            columns=[shown(place) for place in places],
+            shares=shares,
+            x_title="place",
+            hover=hover,
         )
-    lines += [swap_line(audit, swap) for swap in audit.swaps[:LINES_UP_TO]]
-    if len(audit.swaps) > LINES_UP_TO:
-        lines.append(
-            f"and {len(audit.swaps) - LINES_UP_TO:,} more pairs of teams that swap; audit.json has all of them."
+    ]
+
+
+# --- the rules --------------------------------------------------------------------------------------------------------
+
+
+def rule_sections(document: Mapping[str, Any]) -> list[Section]:
+    """What rules change: one at a time, and how alike the orders are; on the page of a leaderboard as well."""
+    chosen = choose_variants(document)
+    blocks: list[Block] = [effect_table(document)]
+    lead = "All pairs of variants are compared that differ in one rule only."
+    if len(chosen) > 1 and document["teams"]:
+        blocks += [variant_lines(document, chosen), *tau_map(document, chosen)]
+        lead += (
+            " The plots change one rule of the challenge at a time."
+            if published_variant(document) is not None
+            else " The plots show the variants that were given."
         )
-    lines += difference_lines(audit)
-    lines += unranked_lines(audit.unranked)
-    if len(audit.unranked) > 20:
-        lines.append(f"and {len(audit.unranked) - 20:,} more that are not ranked; audit.json has all of them.")
-    return [*lines, *audit.notes]
+    return [Section("rules", "What one rule changes", tuple(blocks), lead=lead)]
 
 
-def swap_line(audit: Audit, swap: Swap) -> str:
-    by = f"by the {swap.rule} more than by any other rule" if swap.rule else "only by changes of several rules at once"
-    return (
-        f"{quote(swap.behind, 40)} passes {quote(swap.ahead, 40)} in {swap.turned:,} of {audit.variants:,} variants "
-        f"({swap.when}); {by}."
+def published_variant(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return next((variant for variant in document["variants"] if variant["published"]), None)
+
+
+def choose_variants(document: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Variants that stand side by side, with what is special about each: the challenge's own first.
+
+    Beside it those that differ from it in one rule only; all, if none is the challenge's own. At most VARIANTS_UP_TO.
+    """
+    own = published_variant(document)
+    if own is None:
+        named = [(", ".join(s["value"] for s in v["settings"]), v) for v in document["variants"][:VARIANTS_UP_TO]]
+        return list(dict(named).items()) if len(dict(named)) == len(named) else []
+    by_settings = {values_of(variant): variant for variant in document["variants"]}
+    found = [("as published", own)]
+    for place, dimension in enumerate(document["dimensions"]):
+        for value in dimension["values"]:
+            values = list(values_of(own))
+            if values[place] != value:
+                values[place] = value
+                if (other := by_settings.get(tuple(values))) is not None:
+                    found.append((f"{dimension['name']}: {value}", other))
+    return found[:VARIANTS_UP_TO]
+
+
+def values_of(variant: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(setting["value"] for setting in variant["settings"])
+
+
+def effect_table(document: Mapping[str, Any]) -> Table:
+    """What each rule does alone, the strongest first."""
+    values = {dimension["name"]: dimension["values"] for dimension in document["dimensions"]}
+
+    def strength(effect: Mapping[str, Any]) -> tuple[float, float, str]:
+        mean = effect["kendall_tau"]["mean"]
+        return 2.0 if mean is None else mean, -effect["first_changes"] / effect["comparisons"], effect["dimension"]
+
+    effects = sorted((effect for effect in document["effects"] if effect["comparisons"]), key=strength)
+    rows = [
+        (
+            effect["dimension"],
+            ", ".join(values[effect["dimension"]]),
+            effect["kendall_tau"]["mean"],
+            effect["kendall_tau"]["low"],
+            Cell(effect["same_order"], percent(effect["same_order"])),
+            Cell(
+                effect["first_changes"],
+                f"{effect['first_changes']:,} of {effect['comparisons']:,}",
+                shade=effect["first_changes"] / effect["comparisons"],
+            ),
+        )
+        for effect in effects
+    ]
+    columns = (
+        Column("rule"),
+        Column("values"),
+        Column(
+            "mean tau", 2, "Kendall’s tau-b between two variants that differ in this rule only; 1 is the same order"
+        ),
+        Column("lowest tau", 2),
+        Column("same order", 0, "share of the comparisons"),
+        Column("first changes", 0, "comparisons in which another team, or another number of teams, is first"),
+    )
+    return Table("effects", "Rules, the one that moves the order most first", columns, tuple(rows))
+
+
+def variant_lines(document: Mapping[str, Any], chosen: Sequence[tuple[str, Mapping[str, Any]]]) -> Block:
+    """The places of the teams in variants side by side."""
+    names = [team["name"] for team in document["teams"][:LINES_UP_TO]]
+    places = [{e["team"]: e["position"] for e in document["orders"][variant["order"]]} for _, variant in chosen]
+    is_published = published_variant(document) is not None
+    return rank_lines(
+        "audit-lines",
+        "Places of the teams, one rule changed at a time" if is_published else "Places of the teams",
+        rules=[name for name, _ in chosen],
+        teams=labels_of(document, LINES_UP_TO),
+        ranks=[[of[name] for of in places] for name in names],
+        note=show_rest(len(document["teams"]), LINES_UP_TO, "teams", "audit.json"),
+        is_published=is_published,
     )
 
 
-def difference_lines(audit: Audit) -> list[str]:
-    """Which significant differences are there in all variants, column by column."""
-    if not audit.differences:
-        return ["No difference between two teams is significant in any variant, or none could be tested."]
-    lines = []
-    surviving = [found for found in audit.differences if found.survives]
-    robust = [found for found in audit.differences if found.is_robust and not found.survives]
-    for found in surviving[:LINES_UP_TO]:
-        lines.append(
-            f"{found.column}: {quote(found.better, 40)} is significantly better than {quote(found.worse, 40)} in all "
-            f"{found.tables:,} variants."
-        )
-    for found in robust[: max(LINES_UP_TO - len(surviving), 0)]:
-        lines.append(
-            f"{found.column}: {quote(found.better, 40)} is better than {quote(found.worse, 40)} in all "
-            f"{found.tables:,} variants, significantly in {found.significant:,}."
-        )
-    rest = len(audit.differences) - len(lines)
-    if rest:
-        what = "differences are significant" if rest != 1 else "difference is significant"
-        lines.append(f"{rest:,} {'more ' if lines else ''}{what} in some variants; audit.json has all of them.")
-    return lines
+def tau_map(document: Mapping[str, Any], chosen: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Block]:
+    """Kendall's tau between variants side by side."""
+    between = document["kendall_tau"]["between_orders"]
+    if between is None:
+        return [Text(("There are too many different orders to tell Kendall’s tau between all of them.",))]
+    names = [name for name, _ in chosen]
+    orders = [variant["order"] for _, variant in chosen]
+    values = [[between[one][other] for other in orders] for one in orders]
+    return [tau_figure("audit-tau", "Kendall’s tau between the variants", names, values)]
 
 
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def tau_figure(anchor: str, caption: str, names: Sequence[str], values: Sequence[Sequence[float | None]]) -> Block:
+    """A heat map of Kendall's tau between rankings by different rules."""
+    pairs = [
+        (value, names[row], names[column])
+        for row, of in enumerate(values)
+        for column, value in enumerate(of[:row])
+        if value is not None
+    ]
+    least = min(pairs, default=None)
+    told = f" The least alike are {least[1]} and {least[2]} ({decimal(least[0])})." if least else ""
+    return heat_map_figure(
+        anchor,
+        caption,
+        f"1: the same order, −1: the reverse; empty: undefined.{told}",
+        rows=names,
+        columns=names,
+        values=values,
+        scale="diverging",
+        value_range=(-1, 1),
+        value_title="tau",
+    )
+
+
+# --- pairs of teams ---------------------------------------------------------------------------------------------------
+
+
+def swap_section(document: Mapping[str, Any]) -> Section:
+    """Teams that stand in both orders."""
+    variants = len(document["variants"])
+    swaps = document["swaps"]
+    if not swaps:
+        return Section("swaps", "Teams that swap", (Text(("No two teams stand in both orders.",), "good"),))
+    rows = [
+        (
+            write_name(swap["ahead"]),
+            write_name(swap["behind"]),
+            Cell(swap["turned"], f"{swap['turned']:,} of {variants:,}", shade=swap["turned"] / variants),
+            swap["tied"],
+            swap["rule"] or "several at once",
+            swap["turned_when"],
+        )
+        for swap in swaps[:ROWS_UP_TO]
+    ]
+    columns = (
+        Column("ahead", None, "as published; else in most variants"),
+        Column("behind"),
+        Column("turned", 0, "in how many variants they stand the other way"),
+        Column("tied", 0, "in how many they share a place"),
+        Column("rule", None, "the one that turns them in the largest share of its comparisons"),
+        Column("turned when"),
+    )
+    note = show_rest(len(swaps), ROWS_UP_TO, "pairs", "audit.json")
+    table = Table("swap-table", "Pairs of teams that stand in both orders", columns, tuple(rows), note=note)
+    return Section("swaps", "Teams that swap", (table,))
+
+
+def difference_section(document: Mapping[str, Any]) -> Section:
+    """Significant differences, and whether they stay under other rules."""
+    found = document["significant_differences"]
+    title = "Significant differences"
+    if not found:
+        told = "No difference between two teams is significant in any variant, or none could be tested."
+        return Section("differences", title, (Text((told,)),))
+    paths = list(dict.fromkeys(one["column"] for one in found))
+    titles = dict(zip(paths, short_titles(paths), strict=True))
+    rows = [
+        (
+            titles[one["column"]],
+            write_name(one["better"]),
+            write_name(one["worse"]),
+            "in all" if one["survives"] else "robust" if one["robust"] else "in some",
+            Cell(one["significant"], f"{one['significant']:,} of {one['tables']:,}"),
+            one["opposite"],
+            one["same_direction"],
+        )
+        for one in found[:ROWS_UP_TO]
+    ]
+    columns = (
+        Column("column"),
+        Column("better"),
+        Column("worse"),
+        Column("verdict", None, "whether it is significant in all variants of the scores"),
+        Column("significant", 0, "in how many variants of the scores"),
+        Column("opposite", 0, "in how many it is significantly worse"),
+        Column("same direction", 0, "in how many its value is the better one"),
+    )
+    note = "Robust: the same direction in all variants, and significant in at least half of them. "
+    note += show_rest(len(found), ROWS_UP_TO, "differences", "audit.json")
+    caption = "Differences that are significant in some variant"
+    return Section("differences", title, (Table("difference-table", caption, columns, tuple(rows), note=note.strip()),))
+
+
+def notes_section(document: Mapping[str, Any], told: str) -> Section:
+    """What was varied, who is not ranked, what is left out."""
+    rows = tuple(
+        (dimension["name"], dimension["published"] or "–", ", ".join(dimension["values"]))
+        for dimension in document["dimensions"]
+    )
+    columns = (Column("rule"), Column("the challenge’s own"), Column("values that were tried"))
+    blocks: list[Block] = [Table("varied", "Rules that were varied", columns, rows, sortable=False)]
+    if document["not_ranked"]:
+        blocks.append(unranked_table(document["not_ranked"]))
+    if notes := tuple(filter(None, [*document["notes"], told])):
+        blocks.append(Text(notes))
+    return Section("varied-rules", "What was varied", tuple(blocks))
+
+
+def unranked_table(teams: Sequence[Mapping[str, Any]]) -> Table:
+    """Teams without a place, and why."""
+    return Table(
+        "unranked",
+        "Teams that are not ranked",
+        (Column("team"), Column("code"), Column("reason")),
+        tuple((team["name"], team["code"], team["reason"]) for team in teams[:ROWS_UP_TO]),
+        note=show_rest(len(teams), ROWS_UP_TO, "teams", "the JSON"),
+    )

@@ -1,462 +1,562 @@
-"""The leaderboard as files and as a table: places, ranks and values, and how far the places can be trusted."""
+"""The page of a leaderboard, made of leaderboard.json: who stands where, and how far that can be trusted."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from rich import box
-from rich.markup import escape
-from rich.table import Table
+from evaluation.analysis.audit_document import plural
+from evaluation.leaderboard.document import (
+    COMBINED,
+    NO_SAMPLES,
+    NO_TEST,
+    decimal,
+    interval,
+    percent,
+    probability,
+    short_titles,
+    shown,
+)
+from evaluation.report.audit import LINES_UP_TO, answer_text, labels_of, rule_sections, tau_figure, unranked_table
+from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
+from evaluation.report.documents import embed_document, identify_document, show_rest
+from evaluation.report.figures import (
+    Box,
+    Mark,
+    blob_figure,
+    box_figure,
+    heat_map_figure,
+    series_colour,
+)
+from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles
+from evaluation.report.rank_lines import rank_lines
+from evaluation.report.team_labels import label_teams, name_some
 
-from evaluation.findings import quote
-from evaluation.model import Float64
-from evaluation.report.metrics_json import as_json, rounded
+FILE = "leaderboard.json"
+ROWS_UP_TO = 500  # teams in tables
+TEAMS_UP_TO = 50  # teams in plots
+MARKS_UP_TO = 6000  # values in all box plots together, and cells of the heat map of patients
 
-PAIRS_UP_TO = 100  # teams; of more, what is known of each pair would fill megabytes that nobody reads
-VALUES_UP_TO = 50_000  # values of teams in columns and units, for the same reason
+Document = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TeamRow:
-    """A team with a place.
+def leaderboard_page(document: Document, *, audit: Document | None = None, title: str = "") -> Page:
+    """The page of the content of a leaderboard.json.
 
-    combined   what its ranks in the columns add up to, or their mean or median; lower is better
-    values, ranks  in the columns, in their order; None: no value
-    ranked_by  what was ranked in each column, if not the value: an aggregate over units, or the share of tests won
-    equal      the other teams in the same place
-    low, high  interval of its places in the samples of the bootstrap, None: nothing was drawn
-    first      probability of being first, shared by teams that are first together
-    places     share of the samples by place, those that occur; empty if nothing was drawn
-    by_unit    its values in each column and unit; empty if they are not known or too many
-    unit_places  its places by the values of each unit alone, None: none; empty as above
+    audit  the content of an audit.json of the same challenge: what becomes of the places under other rules
     """
-
-    name: str
-    position: float
-    combined: float
-    values: tuple[float | None, ...]
-    ranks: tuple[float | None, ...]
-    ranked_by: tuple[float | None, ...] = ()
-    equal: tuple[str, ...] = ()
-    low: float | None = None
-    high: float | None = None
-    first: float | None = None
-    places: tuple[tuple[float, float], ...] = ()
-    by_unit: tuple[tuple[float | None, ...], ...] = ()
-    unit_places: tuple[float | None, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MethodPlaces:
-    """The places of all teams, in the order of the board, under a method that the challenge might have chosen.
-
-    tau  Kendall's tau-b to the places under each of the methods; None: undefined
-    """
-
-    method: str
-    places: tuple[float | None, ...]
-    tau: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class UnrankedRow:
-    """A team without a place, and why: a code with its reason. ``values`` if the team was scored."""
-
-    name: str
-    code: str
-    reason: str
-    values: tuple[float | None, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnTest:
-    """What a test says of the differences between teams in a column.
-
-    reason   why nothing was tested, else None; then the other fields say nothing
-    units    that every team has a value in, and ``left_out`` those that were not used
-    names    of the teams, in the order of the matrix, (T,)
-    better   int8 (T, T), 1 where the team of the row is significantly better
-    p_values float64 (T, T)
-    cliques  teams that cannot be told apart, by the names
-    """
-
-    test: str
-    reason: str | None
-    units: int
-    left_out: int
-    statistic: float | None
-    p_value: float | None
-    critical_difference: float | None
-    names: tuple[str, ...]
-    mean_ranks: Float64
-    better: npt.NDArray[np.int8]
-    p_values: Float64
-    cliques: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BoardColumn:
-    """A column of the leaderboard; ``test`` None: the values of units are not known."""
-
-    path: str
-    direction: str
-    weight: float
-    test: ColumnTest | None
-
-
-@dataclass(frozen=True, slots=True)
-class BoardStability:
-    """What the bootstrap says of the ranking as a whole; numbers are None where nothing was drawn.
-
-    reason       why nothing was drawn, or None
-    approximate  the samples are of a ranking that differs a little from the published one
-    tau_mean, tau_median, tau_low   of Kendall's tau-b to the published ranking
-    same_order   share of samples with the published order
-    first_changes_without   units without any one of which another team is first
-    most         the unit without which most pairs of teams stand otherwise
-    """
-
-    samples: int
-    seed: int
-    reason: str | None
-    approximate: bool = False
-    tau_mean: float | None = None
-    tau_median: float | None = None
-    tau_low: float | None = None
-    same_order: float | None = None
-    first_changes_without: tuple[str, ...] = ()
-    most: str | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Board:
-    """A leaderboard.
-
-    identity    of the challenge, as in metrics.json; empty if scores came from a table
-    versions    of the program that scored the teams
-    rules       the table [ranking] as it was applied
-    words       the method in words
-    teams       from the first place to the last, equal places by name
-    units       what was drawn and compared: how many, and what they are called
-    unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
-    methods     the places under all methods that the values allow; empty for many teams
-    """
-
-    title: str
-    identity: Mapping[str, str]
-    versions: tuple[str, ...]
-    software_version: str
-    rules: Mapping[str, Any]
-    words: str
-    columns: tuple[BoardColumn, ...]
-    teams: tuple[TeamRow, ...]
-    unranked: tuple[UnrankedRow, ...]
-    units: int
-    unit_name: str
-    stability: BoardStability
-    findings: tuple[str, ...] = field(default=())
-    unit_names: tuple[str, ...] = ()
-    methods: tuple[MethodPlaces, ...] = ()
-
-
-# --- leaderboard.json -------------------------------------------------------------------------------------------------
-
-
-def leaderboard_json(board: Board) -> str:
-    """The content of leaderboard.json: strict JSON, sorted keys, six decimals; the same bytes for the same board."""
-    return as_json(leaderboard_document(board))
-
-
-def leaderboard_document(board: Board) -> dict[str, Any]:
-    """The content of leaderboard.json. Names and paths are values, never keys, so that they may hold anything."""
-    paths = [column.path for column in board.columns]
-    few = len(board.teams) + len(board.unranked) <= PAIRS_UP_TO
-    document: dict[str, Any] = {
-        "challenge": dict(board.identity) or None,
-        "software": {"version": board.software_version, "scored_with": list(board.versions)},
-        "ranking": {**board.rules, "in_words": board.words},
-        "units": {"number": board.units, "kind": board.unit_name},
-        "unit_names": list(board.unit_names),
-        "columns": [column_entry(column, few=few) for column in board.columns],
-        "teams": [team_entry(row, paths, few=few) for row in board.teams],
-        "not_ranked": [
-            {"name": row.name, "code": row.code, "reason": row.reason, "columns": cells(paths, row.values, ())}
-            for row in board.unranked
-        ],
-        "methods": [
-            {"method": of.method, "places": [number(n) for n in of.places], "kendall_tau": [number(n) for n in of.tau]}
-            for of in board.methods
-        ],
-        "stability": stability_entry(board.stability),
-        "findings": list(board.findings),
-    }
-    return document
-
-
-def cells(paths: Sequence[str], values: Sequence[float | None], ranks: Sequence[float | None]) -> list[dict[str, Any]]:
-    """The values and ranks of a team, column by column; without ranks for a team that has none."""
-    if not ranks:
-        return [{"path": path, "value": number(value)} for path, value in zip(paths, values, strict=bool(values))]
-    return [
-        {"path": path, "value": number(value), "rank": number(rank)}
-        for path, value, rank in zip(paths, values, ranks, strict=True)
-    ]
-
-
-def team_entry(row: TeamRow, paths: Sequence[str], *, few: bool) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "name": row.name,
-        "position": number(row.position),
-        "combined": number(row.combined),
-        "columns": cells(paths, row.values, row.ranks),
-        "equal": list(row.equal),
-        "rank_interval": None if row.low is None else {"low": number(row.low), "high": number(row.high)},
-        "probability_of_first": number(row.first),
-    }
-    for cell, value in zip(entry["columns"], row.ranked_by, strict=False):
-        cell["ranked_by"] = number(value)
-    for cell, values in zip(entry["columns"], row.by_unit, strict=False):
-        cell["by_unit"] = [number(value) for value in values]
-    if row.unit_places:
-        entry["unit_places"] = [number(place) for place in row.unit_places]
-    if few:
-        entry["places"] = [{"place": number(place), "share": number(share)} for place, share in row.places]
-    return entry
-
-
-def column_entry(column: BoardColumn, *, few: bool) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "path": column.path,
-        "direction": column.direction,
-        "weight": number(column.weight),
-        "significance": None,
-    }
-    test = column.test
-    if test is None:
-        return entry
-    tested: dict[str, Any] = {
-        "test": test.test,
-        "units": test.units,
-        "left_out": test.left_out,
-        "undefined": test.reason,
-    }
-    if test.reason is None:
-        tested["friedman"] = {"statistic": number(test.statistic), "p_value": number(test.p_value)}
-        tested["critical_difference"] = number(test.critical_difference)
-        tested["teams"] = [team_test(test, place, few=few) for place in range(len(test.names))]
-        if few:
-            tested["cliques"] = [list(names) for names in test.cliques]
-    entry["significance"] = tested
-    return entry
-
-
-def team_test(test: ColumnTest, place: int, *, few: bool) -> dict[str, Any]:
-    """The row of a team in the matrix of a column: which teams it is better and worse than, and the p-values."""
-    row = test.better[place]
-    entry: dict[str, Any] = {"name": test.names[place], "mean_rank": number(test.mean_ranks[place])}
-    if few:
-        entry["better_than"] = [test.names[other] for other in np.flatnonzero(row > 0)]
-        entry["worse_than"] = [test.names[other] for other in np.flatnonzero(row < 0)]
-        entry["p_values"] = [number(value) for value in test.p_values[place].tolist()]
-    else:
-        entry |= {"better_than": int((row > 0).sum()), "worse_than": int((row < 0).sum())}
-    return entry
-
-
-def stability_entry(stability: BoardStability) -> dict[str, Any]:
-    entry: dict[str, Any] = {"samples": stability.samples, "seed": stability.seed, "undefined": stability.reason}
-    if stability.reason is None:
-        entry |= {
-            "approximate": stability.approximate,
-            "kendall_tau": {
-                "mean": number(stability.tau_mean),
-                "median": number(stability.tau_median),
-                "low": number(stability.tau_low),
-            },
-            "same_order": number(stability.same_order),
-            "first_changes_without": list(stability.first_changes_without),
-            "most_changes_without": stability.most,
-        }
-    return entry
-
-
-def number(value: float | None) -> float | int | None:
-    """Six decimals, whole numbers without a point; None for what is not known.
-
-    >>> number(2.0), number(2.5), number(float("nan"))
-    (2, 2.5, None)
-    """
-    if value is None or math.isnan(value):
-        return None
-    decimal = rounded(value) or 0.0
-    return int(decimal) if decimal.is_integer() else decimal
-
-
-# --- leaderboard.csv --------------------------------------------------------------------------------------------------
-
-
-def leaderboard_csv(board: Board) -> str:
-    """The content of leaderboard.csv: a row for each team, those that are not ranked last, with their reasons."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    of_columns = [name for column in board.columns for name in (column.path, f"{column.path}.rank")]
-    ends = ("rank_low", "rank_high", "probability_of_first", "not_ranked", "reason")
-    writer.writerow(["position", "team", "combined", *of_columns, *ends])
-    for row in board.teams:
-        pairs = [number(n) for pair in zip(row.values, row.ranks, strict=True) for n in pair]
-        trust = [number(row.low), number(row.high), number(row.first)]
-        writer.writerow([number(row.position), row.name, number(row.combined), *pairs, *trust, "", ""])
-    for unranked in board.unranked:
-        values = unranked.values or (None,) * len(board.columns)
-        pairs = [n for value in values for n in (number(value), None)]
-        writer.writerow(["", unranked.name, "", *pairs, "", "", "", unranked.code, unranked.reason])
-    return text.getvalue()
-
-
-# --- the table --------------------------------------------------------------------------------------------------------
-
-
-def leaderboard_table(board: Board) -> Table:
-    """The leaderboard for people in a shell: the value of each column with its rank, rank intervals last."""
-    table = Table(
-        title=escape(board.title),
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-        title_justify="left",
-        title_style="bold",
+    identity = document["challenge"] or {}
+    data, told = embed_document("leaderboard", document)
+    sections = [places_section(document)]
+    if document["teams"]:
+        sections += [
+            value_section(document),
+            difference_section(document),
+            stability_section(document),
+            method_section(document),
+            *audit_sections(document, audit),
+            unit_section(document),
+        ]
+    return Page(
+        title=title or (f"{identity['name']}: leaderboard" if identity else "Leaderboard"),
+        subtitle=f"{plural(len(document['teams']), 'team')} in their places",
+        facts=identify_document(document),
+        sections=(*sections, rules_section(document, told)),
+        data=data,
     )
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("team")
-    table.add_column(COMBINED.get(str(board.rules.get("method")), "mean\nrank"), justify="right")
-    for column, title in zip(board.columns, short_titles([column.path for column in board.columns]), strict=True):
-        arrow = "↑" if column.direction == "descending" else "↓"
-        weight = "" if column.weight == 1 else f" ×{column.weight:g}"
-        table.add_column(escape(title).replace(" ", "\n") + f" {arrow}{weight}", justify="right")
-    drawn = board.stability.reason is None
-    for heading in ("places", "first") if drawn else ():
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in board.teams:
-        place = f"{'=' if row.equal else ''}{shown(row.position)}"
-        pairs = [f"{decimal(value)} ({shown(rank)})" for value, rank in zip(row.values, row.ranks, strict=True)]
-        trust = [interval(row.low, row.high), percent(row.first)] if drawn else []
-        table.add_row(place, safe(row.name), shown(row.combined), *pairs, *trust)
-    for unranked in board.unranked:
-        values = [decimal(value) for value in unranked.values] or [""] * len(board.columns)
-        table.add_row("–", safe(unranked.name), "", *values, *([""] * (2 * drawn)), style="dim")
-    return table
 
 
-def unranked_lines(rows: Sequence[UnrankedRow]) -> list[str]:
-    """Why teams have no place, a line each; the reason of a rejected submission has its codes in it."""
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
+def column_titles(document: Document) -> list[str]:
+    """Short names of the columns, with an arrow where better values are."""
+    columns = document["columns"]
     return [
-        f"Not ranked: {quote(row.name)}: " + ("" if row.reason.startswith("[") else f"[{row.code}] ") + row.reason
-        for row in rows[:20]
+        f"{name} {'↑' if column['direction'] == 'descending' else '↓'}"
+        for name, column in zip(short_titles([column["path"] for column in columns]), columns, strict=True)
     ]
 
 
-COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank"}
+def places_section(document: Document) -> Section:
+    """The leaderboard itself."""
+    blocks: list[Block] = [Tiles(tuple(first_tiles(document))), board_table(document)]
+    if document["not_ranked"]:
+        blocks.append(unranked_table(document["not_ranked"]))
+    return Section("places", "Places", tuple(blocks), lead=document["ranking"]["in_words"])
 
 
-def leaderboard_lines(board: Board) -> list[str]:
-    """What the table does not show: the method, what is significant, how stable the order is, who is not ranked."""
-    lines = [board.words]
-    lines += [line for column in board.columns if (line := significance_line(column))]
-    lines += stability_lines(board)
-    lines += unranked_lines(board.unranked)
-    if len(board.unranked) > 20:
-        lines.append(f"and {len(board.unranked) - 20:,} more that are not ranked; leaderboard.csv has all of them.")
-    return lines
+def first_tiles(document: Document) -> Iterator[Tile]:
+    """What is seen first: who is first, and how sure that is."""
+    teams = document["teams"]
+    first = [team for team in teams if team["position"] == teams[0]["position"]]
+    if first:
+        chance = first[0]["probability_of_first"]
+        detail = "shared" if len(first) > 1 else "" if chance is None else f"first in {percent(chance)} of the samples"
+        yield Tile("first place", name_some([team["name"] for team in first]), detail)
+    unranked = len(document["not_ranked"])
+    yield Tile("teams", len(teams), f"{unranked:,} more not ranked" if unranked else "ranked")
+    if document["units"]["number"]:
+        yield Tile(document["units"]["kind"], document["units"]["number"], "that teams are compared on")
 
 
-def significance_line(column: BoardColumn) -> str:
-    """What was tested in a column, in a sentence; nothing if the values of units are not known."""
-    test = column.test
-    if test is None:
-        return ""
-    if test.reason is not None:
-        return f"{column.path}: no test ({NO_TEST.get(test.reason, test.reason)})."
-    pairs = len(test.names) * (len(test.names) - 1) // 2
-    apart = int((test.better > 0).sum())
-    return f"{column.path}: {apart} of {pairs} pairs differ significantly (Friedman p = {probability(test.p_value)})."
-
-
-NO_TEST = {
-    "one-team": "fewer than two teams have a value",
-    "one-unit": "all teams have a value in one unit only",
-    "no-complete-unit": "there is no unit in which all teams have a value",
-}
-NO_SAMPLES = {
-    "no-units": "only the means are known, not the values of each patient",
-    "one-unit": "there is one patient only, so that nothing can be drawn",
-    "no-teams": "no team is ranked",
-}
-
-
-def stability_lines(board: Board) -> list[str]:
-    found = board.stability
-    if found.reason is not None:
-        return [f"How far the places can be trusted is not known: {NO_SAMPLES.get(found.reason, found.reason)}."]
-    lines = [
-        f"In {found.samples:,} samples of {board.units} {board.unit_name} the order is the same in "
-        f"{percent(found.same_order)}. 'places': the middle 95 % of the places that a team has in them; 'first': how "
-        "often it wins."
+def board_table(document: Document) -> Table:
+    """All teams with their values and ranks."""
+    teams = document["teams"]
+    is_drawn = document["stability"]["undefined"] is None
+    method = document["ranking"]["method"]
+    columns = [
+        Column("team"),
+        Column("place", 1, "= before it: another team has the same"),
+        Column(COMBINED.get(method, "mean rank"), 3, "of the ranks in the columns; lower is better"),
     ]
-    if found.first_changes_without:
-        number_of = len(found.first_changes_without)
-        lines.append(f"Another team is first without {number_of} of the {board.units} {board.unit_name}, each in turn.")
-    if found.approximate:
-        lines.append("Some columns are no means over these units: the samples are of a ranking that differs a little.")
-    return lines
+    if is_drawn:
+        columns += [
+            Column("places", 1, "the middle 95 % of its places in samples"),
+            Column("first", 2, "share of the samples in which it is first"),
+        ]
+    for column, title in zip(document["columns"], column_titles(document), strict=True):
+        weight = "" if column["weight"] == 1 else f", weight {column['weight']:g}"
+        better = "higher" if column["direction"] == "descending" else "lower"
+        columns.append(Column(title, 4, f"{column['path']}, {better} is better{weight}; its rank in brackets"))
+    note = "The rank in each column stands in brackets. "
+    if any(team["equal"] for team in teams):
+        note += "“=”: teams that share a place. "
+    return Table(
+        "board",
+        "Teams, from the first place to the last",
+        tuple(columns),
+        tuple(board_row(team, len(teams), is_drawn=is_drawn) for team in teams[:ROWS_UP_TO]),
+        note=(note + show_rest(len(teams), ROWS_UP_TO, "teams", FILE)).strip(),
+    )
 
 
-def short_titles(paths: Sequence[str]) -> list[str]:
-    """Paths as headings: the name of the metric, and as much of what stands around it as tells the columns apart.
+def board_row(team: Document, teams: int, *, is_drawn: bool) -> tuple[Cell | float | str | None, ...]:
+    row: list[Cell | float | str | None] = [
+        team["name"],
+        Cell(team["position"], f"{'=' if team['equal'] else ''}{shown(team['position'])}"),
+        Cell(team["combined"], shown(team["combined"])),
+    ]
+    if is_drawn:
+        among, first = team["rank_interval"], team["probability_of_first"]
+        row += [Cell(among["low"], interval(among["low"], among["high"])), Cell(first, percent(first))]
+    for cell in team["columns"]:
+        shade = (teams - cell["rank"]) / (teams - 1) if teams > 1 else None
+        row.append(Cell(cell["value"], f"{decimal(cell['value'])} ({shown(cell['rank'])})", shade=shade))
+    return tuple(row)
 
-    >>> short_titles(["detection.f1.group_mean", "segmentation.hausdorff_px.group_mean"])
-    ['f1', 'hausdorff px']
-    >>> short_titles(["detection.f1.pooled", "objects.f1.pooled"])
-    ['detection f1', 'objects f1']
+
+def unit_of(document: Document) -> str:
+    """One of what teams are compared on: "group", "case"."""
+    return str(document["units"]["kind"]).removesuffix("s")
+
+
+def labelled(document: Document, limit: int) -> list[tuple[str, Document]]:
+    """The first teams with their names beside plots."""
+    return list(zip(labels_of(document, limit), document["teams"][:limit], strict=True))
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def value_section(document: Document) -> Section:
+    """Box plots of the values of units."""
+    unit, names = unit_of(document), document.get("unit_names", ())
+    title, lead = f"Values of each {unit}", f"A point is a {unit}; the box is the middle half, with the median in it."
+    if not names or "by_unit" not in document["teams"][0]["columns"][0]:
+        told = f"Values of each {unit} are not in {FILE}: they are not known for every team, or they are too many."
+        return Section("values", title, (Text((told,)),))
+    limit = min(max(MARKS_UP_TO // (len(names) * len(document["columns"])), 3), TEAMS_UP_TO)
+    rest = show_rest(len(document["teams"]), limit, "teams", FILE, before=" ")
+    teams = labelled(document, limit)
+    figures = [value_boxes(teams, place, heading, names, rest) for place, heading in enumerate(column_titles(document))]
+    return Section("values", title, tuple(figures), lead=lead)
+
+
+def value_boxes(
+    teams: Sequence[tuple[str, Document]], place: int, title: str, names: Sequence[str], rest: str
+) -> Figure:
+    """The values of the teams in a column, one for each unit."""
+    boxes = [
+        Box(
+            label,
+            tuple(
+                Mark(value, f"{label}\n{name}\n{title[:-2]}: {value}")
+                for name, value in zip(names, team["columns"][place]["by_unit"], strict=True)
+                if value is not None
+            ),
+            series_colour(row),
+        )
+        for row, (label, team) in enumerate(teams)
+    ]
+    overall = "; ".join(f"{label} {decimal(team['columns'][place]['value'])}" for label, team in teams[:3])
+    return box_figure(
+        f"values-{place + 1}",
+        f"{title}: {'higher' if title.endswith('↑') else 'lower'} is better",
+        f"A row for each team, from the first place to the last.{rest} As a whole: {overall}.",
+        [box for box in boxes if box.marks],
+        value_title=title,
+        horizontal=True,
+        height=150 + (44 if len(teams) <= 8 else 30) * len(teams),
+    )
+
+
+# --- differences ------------------------------------------------------------------------------------------------------
+
+
+def difference_section(document: Document) -> Section:
+    """What tests say of each column: a critical-difference diagram and a matrix."""
+    blocks: list[Block] = []
+    for place, (column, title) in enumerate(zip(document["columns"], column_titles(document), strict=True)):
+        blocks += column_differences(document, place, column["significance"], title)
+    lead = (
+        "Are teams apart by more than chance? Bars join teams that cannot be told apart, which does not mean that they "
+        "are equal. Mean ranks go over all "
+        f"{document['units']['kind']}; the lower, the better."
+    )
+    if all(column["significance"] is None for column in document["columns"]):
+        blocks, lead = [Text((f"Nothing is tested: the values of each {unit_of(document)} are not known.",))], ""
+    return Section("differences", "Significant differences", tuple(blocks), lead=lead)
+
+
+def column_differences(document: Document, place: int, tested: Document | None, title: str) -> list[Block]:
+    if tested is None:
+        return []
+    if tested["undefined"] is not None:
+        return [Text((f"{title}: no test, since {NO_TEST.get(tested['undefined'], tested['undefined'])}.",))]
+    if "cliques" not in tested:
+        return [Text((f"{title}: with {len(tested['teams']):,} teams, {FILE} tells no single pairs.",))]
+    said = describe_test(tested, title, document["units"]["kind"])
+    return [
+        difference_diagram(document, tested, title, said, f"difference-{place + 1}"),
+        better_matrix(document, tested, title, f"better-{place + 1}"),
+    ]
+
+
+def describe_test(tested: Document, title: str, kind: str) -> str:
+    """What was tested in a column, in a sentence."""
+    teams = len(tested["teams"])
+    apart = sum(len(team["better_than"]) for team in tested["teams"])
+    p_value = probability(tested["friedman"]["p_value"])
+    by = "Nemenyi" if tested["test"] == "friedman_nemenyi" else "Wilcoxon and Holm"
+    left_out = f", {tested['left_out']:,} left out" if tested["left_out"] else ""
+    return (
+        f"{apart:,} of {teams * (teams - 1) // 2:,} pairs of teams differ significantly in {title[:-2]} ({by}, "
+        f"{tested['units']:,} {kind}{left_out}; Friedman p {p_value if p_value.startswith('<') else f'= {p_value}'})."
+    )
+
+
+def difference_diagram(document: Document, tested: Document, title: str, said: str, anchor: str) -> Figure:
+    """Mean ranks of the teams that were tested, and which cannot be told apart."""
+    teams = [team for team in tested["teams"] if team["mean_rank"] is not None]
+    label_of = {team["name"]: label for label, team in labelled(document, len(document["teams"]))}
+    diagram = lay_out_diagram(
+        {label_of[team["name"]]: team["mean_rank"] for team in teams},
+        [[label_of[name] for name in clique] for clique in tested["cliques"]],
+    )
+    best = ", ".join(f"{label.name} {label.mean_rank:.2f}" for label in diagram.labels[:3])
+    bars = {0: "No bar: all teams can be told apart.", 1: "One bar joins teams that cannot be told apart."}
+    return draw_diagram(
+        diagram,
+        anchor=anchor,
+        caption=f"{title}: mean ranks, and who cannot be told apart",
+        description=f"{said} The best mean ranks: {best}. "
+        + bars.get(len(diagram.bars), f"{len(diagram.bars)} bars join teams that cannot be told apart."),
+        critical_difference=tested["critical_difference"],
+    )
+
+
+def better_matrix(document: Document, tested: Document, title: str, anchor: str) -> Figure:
+    """Which team is significantly better than which, in the order of the places."""
+    of_name = {team["name"]: team for team in tested["teams"]}
+    teams = [(label, of_name[team["name"]]) for label, team in labelled(document, TEAMS_UP_TO)]
+    values: list[list[int | None]] = []
+    hover = []
+    for label, team in teams:
+        better, worse = set(team["better_than"]), set(team["worse_than"])
+        p_value = dict(zip(of_name, team["p_values"], strict=True))
+        names = [other["name"] for _, other in teams]
+        signs = [None if name == team["name"] else (name in better) - (name in worse) for name in names]
+        values.append(signs)
+        hover.append(
+            [
+                f"{label} {VERDICTS[sign or 0]} {of_other}\np = {p_value[other['name']]}"
+                for (of_other, other), sign in zip(teams, signs, strict=True)
+            ]
+        )
+    labels = [label for label, _ in teams]
+    rest = show_rest(len(document["teams"]), TEAMS_UP_TO, "teams", FILE, before=" ")
+    figure = heat_map_figure(
+        anchor,
+        f"{title}: who is significantly better than whom",
+        "▲ the team of the row is significantly better than that of the column, ▽ it is worse; empty: they cannot be "
+        f"told apart.{rest}",
+        rows=labels,
+        columns=labels,
+        values=values,
+        shown=[["" if not sign else "▲" if sign > 0 else "▽" for sign in of] for of in values],
+        hover=hover,
+        scale="diverging",
+        value_range=(-1, 1),
+        height=map_height(len(labels)),
+    )
+    return with_trace(figure, showscale=False)
+
+
+def map_height(rows: int) -> int:
+    """px of a heat map, whose cells are lower if there are many."""
+    return 150 + (32 if rows <= 20 else 18) * rows
+
+
+def with_trace(figure: Figure, **changes: Any) -> Figure:
+    """The figure with other settings of its one trace."""
+    return replace(figure, traces=({**figure.traces[0], **changes},))
+
+
+VERDICTS = {1: "is significantly better than", -1: "is significantly worse than", 0: "cannot be told apart from"}
+
+
+# --- stability --------------------------------------------------------------------------------------------------------
+
+
+def stability_section(document: Document) -> Section:
+    """The places in samples of the units."""
+    found, kind = document["stability"], document["units"]["kind"]
+    title = "How stable the places are"
+    if found["undefined"] is not None:
+        told = (
+            f"How far the places can be trusted is not known: {NO_SAMPLES.get(found['undefined'], found['undefined'])}."
+        )
+        return Section("stability", title, (Text((told,)),))
+    tau = found["kendall_tau"]
+    tiles = Tiles(
+        (
+            Tile("same order", found["same_order"], "share of the samples"),
+            Tile(
+                "Kendall’s tau",
+                tau["mean"],
+                f"to the published order, in the mean; {decimal(tau['low'])} at the low end",
+            ),
+            Tile(
+                f"another first without one {unit_of(document)}",
+                len(found["first_changes_without"]),
+                name_some(found["first_changes_without"], 5) or f"whichever of the {kind} is left out",
+            ),
+        )
+    )
+    blocks: list[Block] = [tiles]
+    if any("places" in team for team in document["teams"]):
+        blocks.append(place_blobs(document))
+    if found["approximate"]:
+        told = f"Some columns are no means over {kind}: the samples are of a ranking that differs a little."
+        blocks.append(Text((told,), "warning"))
+    lead = (
+        f"{found['samples']:,} samples of as many {kind} as there are were drawn with replacement, and all teams "
+        "ranked in each: where would they stand with others of the same kind?"
+    )
+    return Section("stability", title, tuple(blocks), lead=lead)
+
+
+def place_blobs(document: Document) -> Figure:
+    """In which share of the samples each team has each place, with the middle 95 % as a line."""
+    teams = labelled(document, TEAMS_UP_TO)
+    shares = [{entry["place"]: entry["share"] for entry in team["places"]} for _, team in teams]
+    among = [interval(team["rank_interval"]["low"], team["rank_interval"]["high"]) for _, team in teams]
+    places = sorted({*(place for of in shares for place in of), *(team["position"] for _, team in teams)})
+    figure = blob_figure(
+        "sampled-places",
+        "Places in the samples",
+        "The area of a disc is the share of the samples, the line the middle 95 % of them, ◇ the published place."
+        + show_rest(len(document["teams"]), TEAMS_UP_TO, "teams", FILE, before=" ")
+        + f" The middle 95 %: {'; '.join(f'{label} {of}' for (label, _), of in zip(teams[:3], among, strict=False))}.",
+        rows=[label for label, _ in teams],
+        columns=[shown(place) for place in places],
+        shares=[[of.get(place, 0.0) for place in places] for of in shares],
+        x_title="place",
+        hover=[
+            [
+                f"{label}\nplace {shown(place)} in {of.get(place, 0.0)} of the samples\n"
+                f"the middle 95 %: {middle}; published: {shown(team['position'])}"
+                for place in places
+            ]
+            for (label, team), of, middle in zip(teams, shares, among, strict=True)
+        ],
+    )
+    drawn = [(label, team["rank_interval"]) for label, team in teams if team["rank_interval"]["low"] is not None]
+    lines = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "the middle 95 %",
+        "x": [x for _, of in drawn for x in (shown(of["low"]), shown(of["high"]), None)],
+        "y": [y for label, _ in drawn for y in (label, label, None)],
+        "line": {"color": "@muted", "width": 2},
+        "hoverinfo": "skip",
+    }
+    published = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "published place",
+        "x": [shown(team["position"]) for _, team in teams],
+        "y": [label for label, _ in teams],
+        "marker": {"symbol": "diamond-open", "size": 10, "color": "@ink"},
+        "hoverinfo": "skip",
+    }
+    return replace(figure, traces=(lines, *figure.traces, published))
+
+
+# --- other rules ------------------------------------------------------------------------------------------------------
+
+
+def method_section(document: Document) -> Section:
+    """Ranks in each column, and places under every method of ranking."""
+    own, methods = document["ranking"]["method"], document.get("methods", ())
+    titles = column_titles(document)
+    teams = labelled(document, LINES_UP_TO)
+    labels = [label for label, _ in teams]
+    note = show_rest(len(document["teams"]), LINES_UP_TO, "teams", FILE)
+    blocks: list[Block] = []
+    if len(titles) > 1:
+        ranks = [[team["position"], *(cell["rank"] for cell in team["columns"])] for _, team in teams]
+        caption, rules = "Places of the teams, and their ranks in each column", ["place", *titles]
+        blocks.append(rank_lines("rank-lines", caption, rules=rules, teams=labels, ranks=ranks, note=note))
+    if methods:
+        order = sorted(range(len(methods)), key=lambda place: methods[place]["method"] != own)
+        names = [in_words(methods[place]["method"], own) for place in order]
+        places = [[methods[place]["places"][row] for place in order] for row in range(len(teams))]
+        caption = "Places under other methods of ranking"
+        blocks.append(rank_lines("method-lines", caption, rules=names, teams=labels, ranks=places, note=note))
+        tau = [[methods[one]["kendall_tau"][other] for other in order] for one in order]
+        blocks.append(tau_figure("method-tau", "Kendall’s tau between the methods", names, tau))
+    else:
+        blocks.append(Text((f"{FILE} does not tell the places under other methods.",)))
+    lead = "Would another way to combine the same numbers have given other places? All else stays as it is."
+    return Section("methods", "Other methods of ranking", tuple(blocks), lead=lead)
+
+
+def in_words(method: str, own: str) -> str:
+    return method.replace("_", " ") + (" (applied)" if method == own else "")
+
+
+def audit_sections(document: Document, audit: Document | None) -> list[Section]:
+    """What an audit of the same challenge says."""
+    if audit is None:
+        return []
+    title = "Can the first place be defended?"
+    if audit["challenge"] != document["challenge"]:
+        return [
+            Section("audit", title, (Text(("The audit.json beside this leaderboard is of other rules or cases.",)),))
+        ]
+    return [
+        Section("audit", title, (answer_text(audit),), lead="The answer of the audit (audit.json)."),
+        *rule_sections(audit),
+    ]
+
+
+# --- units ------------------------------------------------------------------------------------------------------------
+
+
+def unit_section(document: Document) -> Section:
+    """Who is first, second and third on each unit alone."""
+    unit, names = unit_of(document), document.get("unit_names", ())
+    title = f"Podium of each {unit}"
+    if not names or "unit_places" not in document["teams"][0]:
+        return Section("podium", title, (Text((f"Places in each {unit} are not in {FILE}.",)),))
+    ahead = [count_ahead([team["unit_places"][place] for team in document["teams"]]) for place in range(len(names))]
+    steps = [[of[row] for of in ahead] for row in range(len(document["teams"]))]  # a row for each team
+    lead = (
+        f"All teams, ranked by the values of one {unit} at a time. First is a team that no other is ahead of, second "
+        "one that a single team is ahead of, third one with two."
+    )
+    return Section("podium", title, (podium_table(document, steps), unit_map(document)), lead=lead)
+
+
+def count_ahead(places: Sequence[float | None]) -> list[int | None]:
+    """How many teams stand before each; None for a team without a place.
+
+    >>> count_ahead([1.5, 3, 1.5, None])
+    [0, 2, 0, None]
     """
-    split = [path.split(".") for path in paths]
-    if any(len(parts) < 3 for parts in split):
-        return [path.replace("_", " ") for path in paths]
-    for first, last in ((-2, -1), (0, -1), (0, None)):
-        titles = [" ".join(parts[first:last]).replace("_", " ") for parts in split]
-        if len(set(titles)) == len(titles):
-            break
-    return titles
+    ordered = sorted(place for place in places if place is not None)
+    first: dict[float, int] = {}
+    for index, place in enumerate(ordered):
+        first.setdefault(place, index)
+    return [None if place is None else first[place] for place in places]
 
 
-def safe(name: str) -> str:
-    """The name of a team for the terminal: no control characters, nothing that rich takes for markup."""
-    return escape(quote(name, 40)[1:-1])
+def podium_table(document: Document, steps: Sequence[Sequence[int | None]]) -> Table:
+    """How often each team is first, second and third."""
+    units = len(document["unit_names"])
+    rows = []
+    for team, ahead in list(zip(document["teams"], steps, strict=True))[:ROWS_UP_TO]:
+        counts = [ahead.count(step) for step in range(3)]
+        rows.append((team["name"], *(Cell(n, shade=n / units) for n in counts), sum(counts)))
+    return Table(
+        "podium-table",
+        f"Times on the podium, of {units:,} {document['units']['kind']}",
+        (Column("team"), Column("first", 0), Column("second", 0), Column("third", 0), Column("all", 0)),
+        tuple(rows),
+        note=show_rest(len(document["teams"]), ROWS_UP_TO, "teams", FILE),
+    )
 
 
-def decimal(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
+def unit_map(document: Document) -> Figure:
+    """The place of each team on each unit."""
+    teams = labelled(document, TEAMS_UP_TO)
+    limit = MARKS_UP_TO // len(teams)
+    names = document["unit_names"][:limit]
+    values = [team["unit_places"][:limit] for _, team in teams]
+    labels, columns = [label for label, _ in teams], label_teams(names)
+    rest = show_rest(len(document["teams"]), TEAMS_UP_TO, "teams", FILE, before=" ")
+    rest += show_rest(len(document["unit_names"]), limit, document["units"]["kind"], FILE, before=" ")
+    figure = heat_map_figure(
+        "podium-map",
+        f"The place of each team in each {unit_of(document)}",
+        f"A column for each {unit_of(document)}; the darkest is the first place, empty: none.{rest}",
+        rows=labels,
+        columns=columns,
+        values=values,
+        hover=[
+            [f"{label}, {name}\nplace {shown(place)}" for name, place in zip(columns, row, strict=True)]
+            for label, row in zip(labels, values, strict=True)
+        ],
+        value_range=(1, 4),  # the podium stands out
+        height=map_height(len(labels)),
+    )
+    return with_trace(figure, reversescale=True, showscale=False)
 
 
-def shown(value: float | None) -> str:
-    """A rank, or a sum of ranks: whole numbers without decimals."""
-    return "–" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
+# --- rules ------------------------------------------------------------------------------------------------------------
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """An interval of places, of which both ends may be the same."""
-    return shown(low) if low == high else f"{shown(low)} to {shown(high)}"
+def rules_section(document: Document, told: str) -> Section:
+    """The rules of the ranking as they were applied, and what else there is to know."""
+    ranking = document["ranking"]
+    rules = tuple(
+        (key, in_toml(value)) for key, value in sorted(ranking.items()) if key != "in_words" and value is not None
+    )
+    columns = tuple((of["path"], of["direction"], of["weight"]) for of in document["columns"])
+    blocks: list[Block] = [
+        Text((ranking["in_words"],)),
+        Table(
+            "columns", "Columns", (Column("path"), Column("direction"), Column("weight", 2)), columns, sortable=False
+        ),
+        Table("ranking", "Rules of the ranking, as applied", (Column("key"), Column("value")), rules, sortable=False),
+    ]
+    if findings := tuple(document["findings"]):
+        blocks.append(Text(findings, "warning"))
+    if told:
+        blocks.append(Text((told,)))
+    return Section("method", "The method", tuple(blocks))
 
 
-def percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f} %"
+def in_toml(value: object) -> str:
+    """A value as it would stand in challenge.toml.
 
-
-def probability(value: float | None) -> str:
-    return "–" if value is None else "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+    >>> in_toml(True), in_toml(0.05), in_toml("min")
+    ('true', '0.05', 'min')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) and math.isfinite(value) else str(value)

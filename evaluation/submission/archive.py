@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from evaluation.challenge import LimitRules
-from evaluation.errors import InputFault, SubmissionRejected, WrongUsage
 from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
 from evaluation.submission.files import SubmissionFiles
 from evaluation.submission.names import (
     Faults,

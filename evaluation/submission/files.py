@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from evaluation.challenge import LimitRules
-from evaluation.errors import InputFault, SubmissionRejected
+from evaluation.findings.errors import InputFault, SubmissionRejected
 from evaluation.submission.names import (
     Faults,
     checked_names,

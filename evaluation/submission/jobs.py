@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.definition import tells_class
-from evaluation.errors import InputFault
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, listed, quote
+from evaluation.findings.errors import InputFault
 from evaluation.model import Case
 from evaluation.submission.completeness import missing_case, one_of_the_cases
 from evaluation.submission.files import SubmissionFiles

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from evaluation.challenge import LimitRules
-from evaluation.errors import SubmissionRejected
 from evaluation.findings import EXAMPLES_SHOWN, Finding, quote
+from evaluation.findings.errors import SubmissionRejected
 
 MAX_NAME_CHARACTERS = 1000
 MAX_PART_CHARACTERS = 255

@@ -6,8 +6,8 @@ import stat
 from pathlib import Path
 
 from evaluation.challenge import LimitRules
-from evaluation.errors import WrongUsage
 from evaluation.findings import Finding, quote
+from evaluation.findings.errors import WrongUsage
 from evaluation.submission.archive import ZipFiles
 from evaluation.submission.files import FolderFiles, SubmissionFiles
 from evaluation.submission.names import why_unreadable

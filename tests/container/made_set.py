@@ -7,10 +7,10 @@ from pathlib import Path
 import tifffile
 from every_format import toml
 
-from evaluation.demo import aperio_xml, write_prediction
+from evaluation.authoring.demo import aperio_xml, write_prediction
+from evaluation.authoring.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, label_map, perturb, seeded
 from evaluation.formats.polygons_json import write_polygons_json
 from evaluation.model import Outlines
-from evaluation.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, label_map, perturb, seeded
 
 SIDE_PX = 1500
 NUCLEI = 1500  # in an image; those of MoNuSeg, of 1000 x 1000 px, have 700

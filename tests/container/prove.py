@@ -28,9 +28,9 @@ from container.engine import GROUND_TRUTH, MEMORY, SUBMISSION, Ended, Engine
 from container.made_set import write_set
 from container.submissions import Given
 from evaluation import score_submission
-from evaluation.demo import write_demo
-from evaluation.report.metrics_json import as_json
-from evaluation.version import __version__
+from evaluation.authoring.demo import write_demo
+from evaluation.model.version import __version__
+from evaluation.results.metrics_json import as_json
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from every_format import challenge_document, toml
 
+from evaluation.authoring.examples import example_files, image_bytes
 from evaluation.challenge import Challenge
-from evaluation.cli import run
-from evaluation.examples import example_files, image_bytes
+from evaluation.commands.main import run
 from evaluation.model import Case
 
 Fixture = Callable[["Bench"], str]

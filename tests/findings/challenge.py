@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from killer import kill_worker
 
-from evaluation.errors import WrongUsage
-from evaluation.report.pages.html import page_html
-from evaluation.report.pages.page import Page
+from evaluation.findings.errors import WrongUsage
+from evaluation.report.html import page_html
+from evaluation.report.page import Page
 from findings.bench import Bench
 from findings.registry import example_of
 
@@ -114,7 +114,7 @@ def text_as_svs(bench: Bench) -> str:
 @example_of("missing-option")
 def score_outside_the_platform(bench: Bench) -> str:
     bench.make("label_image by class")
-    bench.patch.setattr("evaluation.cli.PLATFORM_INPUT", Path("/input/of/the/platform"))
+    bench.patch.setattr("evaluation.commands.main.PLATFORM_INPUT", Path("/input/of/the/platform"))
     return bench.run("score", "--challenge", "challenge").replace("/input/of/the/platform", "/input")
 
 
@@ -152,7 +152,7 @@ def misspelt_code(bench: Bench) -> str:
 @example_of("worker-died")
 def killed_worker(bench: Bench) -> str:
     bench.make("label_image by class")
-    bench.patch.setattr("evaluation.pipeline.score_cases", kill_worker)
+    bench.patch.setattr("evaluation.scoring.cases.score_cases", kill_worker)
     bench.patch.setenv(
         "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.errors import InputFault
 from evaluation.findings import render_findings
+from evaluation.findings.errors import InputFault
 from evaluation.formats.counts_csv import read_counts_csv_collection
 from evaluation.formats.request import Request
 from evaluation.model import Case, ClassTable

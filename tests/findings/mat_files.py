@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.io import loadmat, savemat
 
-from evaluation.formats.png import read_png
+from evaluation.decoding.png import read_png
 from findings.bench import Bench
 from findings.registry import example_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evaluation.findings import render_findings
-from evaluation.illustration import illustrate_cases
+from evaluation.report.pictures import illustrate_cases
 from findings.annotations import CLASSES, aperio, region
 from findings.bench import Bench
 from findings.registry import example_of

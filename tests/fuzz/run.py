@@ -17,13 +17,13 @@ from typing import BinaryIO
 
 from every_format import CASES, SIDES, challenge_document
 
+from evaluation.authoring.examples import example_files
+from evaluation.authoring.kit import packed
 from evaluation.challenge import Challenge
-from evaluation.errors import EvaluationError
-from evaluation.examples import example_files
-from evaluation.formats.bounded_json import read_json
-from evaluation.kit import packed
-from evaluation.pipeline import ReceivedSubmission, receive_submission
-from evaluation.reading import read_prediction, read_shared, submission_side
+from evaluation.decoding.json import read_json
+from evaluation.findings.errors import EvaluationError
+from evaluation.scoring.read import read_prediction, read_shared, submission_side
+from evaluation.scoring.receive import ReceivedSubmission, receive_submission
 from evaluation.submission import SubmissionFiles, collection_findings, find_case_files
 from fuzz.mutate import mutated
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from every_format import CASES, challenge_document, toml
 
+from evaluation.authoring.examples import example_files
 from evaluation.challenge import Challenge
-from evaluation.examples import example_files
 
 Content = bytes | Callable[[], bytes]
 JOBS = "predictions.json"

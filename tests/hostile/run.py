@@ -21,10 +21,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from evaluation.errors import SubmissionRejected
 from evaluation.findings import render_findings, render_summary
-from evaluation.pipeline import check_submission, receive_submission
-from evaluation.reading import read_prediction
+from evaluation.findings.errors import SubmissionRejected
+from evaluation.scoring.check import check_submission
+from evaluation.scoring.read import read_prediction
+from evaluation.scoring.receive import receive_submission
 from hostile.corpus import CORPUS
 from hostile.record import Hostile, example_files_of
 

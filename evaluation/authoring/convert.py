@@ -1,0 +1,582 @@
+"""From any format to those that people open elsewhere: ``evaluation convert``.
+
+Outlines stay outlines where both formats have them, so no vertex moves; else nuclei become pixels on the way.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+from pydantic import ValidationError
+
+from evaluation.challenge import Challenge, FormatRules, LimitRules
+from evaluation.challenge.base import RuleFault
+from evaluation.challenge.format_rules import FORMATS
+from evaluation.decoding.chunks import plain_chunks
+from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
+from evaluation.formats import Request, read_annotations, read_collection
+from evaluation.formats.counts_csv import write_counts_csv
+from evaluation.formats.geojson import write_geojson
+from evaluation.formats.only_image import FoundImage, find_image
+from evaluation.formats.pickled import read_own_pickle
+from evaluation.formats.points_json import write_points_json
+from evaluation.formats.polygons_json import write_polygons_json
+from evaluation.formats.write_labels import write_class_tiff, write_label_tiff, write_nary_mat
+from evaluation.instances.overlap import resolve_overlaps
+from evaluation.instances.parts import ConvertedParts, convert_parts
+from evaluation.instances.rasterise import placed_vertices
+from evaluation.instances.trace import trace_outlines
+from evaluation.model import (
+    Annotations,
+    Case,
+    ClassTable,
+    Counts,
+    Instances,
+    Int16,
+    LabelImage,
+    OriginRule,
+    Outlines,
+    OverlapRule,
+    Part,
+    Points,
+)
+from evaluation.results.files import write_atomically
+from evaluation.scoring.cases import CaseContent
+from evaluation.scoring.read import (
+    OUTSIDE_FIX,
+    Side,
+    in_image,
+    outside_image,
+    read_case,
+    read_shared_reference,
+    reference_files,
+    reference_side,
+    submission_side,
+)
+from evaluation.scoring.receive import receive_submission
+
+Target = Literal["label_tiff", "geojson", "nary_mat", "polygons_json", "points_json", "counts_csv"]
+TARGETS: dict[Target, str] = {
+    "label_tiff": ".tif",
+    "geojson": ".geojson",
+    "nary_mat": ".mat",
+    "polygons_json": ".json",
+    "points_json": ".json",
+    "counts_csv": ".csv",
+}
+DEFAULTS: Mapping[str, Any] = {
+    "vertices": "exact",
+    "vanished": "drop",
+    "units": "px",
+    "shape": "outline",
+    "class_column": "main_classification",
+}
+UNKNOWN_YX = (1 << 20, 1 << 20)  # size of images whose size does not matter
+DRAWN: tuple[Target, ...] = ("geojson", "polygons_json")
+PAINTED: tuple[Target, ...] = ("label_tiff", "nary_mat")
+OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table", "segments")
+WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their sizes."
+CENTRES = ("aperio_xml", "coco_json", "nucls_csv")  # formats whose whole coordinates are taken for pixel centres
+SUFFIXES = {
+    ".geojson": "geojson",
+    ".xml": "aperio_xml",
+    ".mat": "nary_mat",
+    ".tif": "label_image",
+    ".tiff": "label_image",
+    ".npy": "label_image",
+    ".npz": "label_image",
+    ".mha": "label_image",
+    ".png": "label_image",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """What is to be written: the parts of a case, the rules by which they were read, and the names of the classes.
+
+    Ignore classes (-1, -2, …) stand behind the scored ones in ``class_names``.
+    """
+
+    case: Case
+    parts: Sequence[Part]
+    rules: FormatRules
+    class_names: Sequence[str]
+    colours: Sequence[str | None]
+    scored: int
+
+    def named(self, class_id: Int16) -> Int16:
+        """Class ids as places in ``class_names``, from 1."""
+        return np.where(class_id < 0, self.scored - class_id, class_id).astype(np.int16)
+
+    def drawn(self) -> Outlines | None:
+        """The outlines, if the file has nothing else."""
+        part = self.parts[0] if len(self.parts) == 1 else None
+        return part if isinstance(part, Outlines) else None
+
+    def converted(self) -> ConvertedParts:
+        converted = convert_parts(
+            self.parts,
+            self.case.shape_yx,
+            vertices=self.rules.vertices or "exact",
+            origin=self.rules.origin or "pixel_centre",
+            vanished=self.rules.vanished or "drop",
+            where=f"case {quote(self.case.name)}",
+        )
+        instances = converted.instances
+        return replace(converted, instances=replace(instances, class_id=self.named(instances.class_id)))
+
+    def moved(self, drawn: Outlines, origin: OriginRule) -> Outlines:
+        """Outlines as they were read, rounded as the rules say and moved to another origin."""
+        rules = self.rules
+        points = placed_vertices(
+            drawn.points_xy, vertices=rules.vertices or "exact", origin=rules.origin or "pixel_centre"
+        )
+        points = points + shift("pixel_centre", origin)
+        return replace(drawn, points_xy=points, class_id=self.named(drawn.class_id))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """The files of a case by what goes behind its name, and what became of its nuclei.
+
+    nuclei, left   how many were read, and how many of them are in the files
+    """
+
+    files: Mapping[str, bytes]
+    nuclei: int
+    left: int
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The files that were written, and warnings about what is not in them."""
+
+    files: tuple[Path, ...]
+    findings: tuple[Finding, ...]
+
+
+def traced(instances: Instances, origin: OriginRule, where: str) -> Outlines:
+    """Outlines round the pixels of instances. Raises InputFault for points."""
+    if instances.point_yx is not None:
+        fix = "Points can be written as points_json or counts_csv."
+        raise InputFault(Finding("unsupported-shape", where, "points", "nuclei with outlines", fix))
+    outlines = trace_outlines(instances)
+    return replace(outlines, points_xy=outlines.points_xy + shift("pixel_corner", origin))
+
+
+def centred(instances: Instances, origin: OriginRule) -> Points:
+    """The points, or the centroids of the pixels."""
+    xy = instances.centroids_yx()[:, ::-1] + shift("pixel_centre", origin)
+    return Points(xy, instances.class_id, instances.source_id, instances.probability, instances.class_probability)
+
+
+def shift(before: OriginRule, after: OriginRule) -> float:
+    """What is added to coordinates when their origin changes."""
+    return {"pixel_centre": 0.0, "pixel_corner": 0.5}[after] - {"pixel_centre": 0.0, "pixel_corner": 0.5}[before]
+
+
+def encode(content: Content, target: Target, origin: OriginRule, overlap: OverlapRule | None) -> Encoded:
+    """The files of a case. Raises InputFault for what cannot be written."""
+    where = f"case {quote(content.case.name)}"
+    if any(isinstance(part, Counts) for part in content.parts):
+        raise InputFault(only_counted(where))
+    drawn = content.drawn() if target in DRAWN else None
+    if drawn is not None:
+        files = encode_outlines(content.moved(drawn, origin), content, target, where)
+        return Encoded(files, len(drawn), len(drawn))
+    converted = content.converted()
+    instances = converted.instances
+    nuclei, left = converted.scored_before + converted.ignored_before, len(instances)
+    findings = outside_image(max(converted.outside, nuclei - left), nuclei, content.case, where)
+    if content.case.shape_yx == UNKNOWN_YX:
+        findings = [replace(finding, expected="x and y of 0 or more, in px") for finding in findings]
+    if overlap is not None and target in PAINTED and instances.point_yx is None:
+        resolved = resolve_overlaps(instances, overlap, "image")
+        instances = resolved.instances
+        if lost := int(resolved.lost_whole.sum()):
+            got = f"{lost:,} of {nuclei:,} nuclei, all of whose pixels go to others"
+            fix = "Formats with outlines, such as geojson, keep nuclei that overlap."
+            expected = f"nuclei that keep a pixel by --overlap {overlap}"
+            findings.append(Finding("left-out", where, got, expected, fix, lost))
+    try:
+        files = encode_instances(instances, content, target, origin, where)
+    except MemoryError:
+        got = f"an image of {content.case.height:,} x {content.case.width:,} px, which the memory does not hold"
+        fix = "Write outlines or points, such as geojson."
+        raise InputFault(Finding("too-large", where, got, "an image that fits into memory", fix)) from None
+    return Encoded(files, nuclei, left, tuple(findings))
+
+
+def only_counted(where: str) -> Finding:
+    """The finding about a file that does not say where its nuclei are."""
+    return Finding("unsupported-shape", where, "numbers of nuclei", "outlines, points or pixels")
+
+
+def encode_instances(
+    instances: Instances, content: Content, target: Target, origin: OriginRule, where: str
+) -> dict[str, bytes]:
+    suffix, names = TARGETS[target], content.class_names
+    if target in DRAWN:
+        return encode_outlines(traced(instances, origin, where), content, target, where)
+    if target == "points_json":
+        return {suffix: write_points_json(centred(instances, origin), names)}
+    if target == "label_tiff":
+        labels, class_map = write_label_tiff(instances, where=where), write_class_tiff(instances, where=where)
+        return {suffix: labels, f"_class{suffix}": class_map}
+    count = np.bincount(instances.class_id, minlength=len(names) + 1).tolist()
+    if count[0]:
+        got, fix = f"{count[0]:,} of {len(instances):,} nuclei without a class", "Name the classes with --classes."
+        raise InputFault(Finding("instance-without-class", where, got, f"a class for every nucleus of a {target}", fix))
+    if target == "counts_csv":
+        return {suffix: write_counts_csv({content.case.name: tuple(count[1:])}, names)}
+    present = [c for c in range(1, len(count)) if count[c]]
+    return {f"_{names[c - 1]}{suffix}": write_nary_mat(instances, c, where=where) for c in present}
+
+
+def encode_outlines(outlines: Outlines, content: Content, target: Target, where: str) -> dict[str, bytes]:
+    if target == "geojson":
+        return {TARGETS[target]: write_geojson(outlines, content.class_names, content.colours)}
+    return {TARGETS[target]: write_polygons_json(outlines, content.class_names, "nuclei", where=where)}
+
+
+def nothing_left(nuclei: int, where: str) -> Finding:
+    """All nuclei are gone, which nobody wants."""
+    got = f"all {nuclei:,} nuclei lie outside their image, or on no pixel of it"
+    return Finding("everything-outside", where, got, "coordinates in px of the image", OUTSIDE_FIX)
+
+
+# --- the files of a challenge -----------------------------------------------------------------------------------------
+
+
+def convert_challenge(
+    folder: Path,
+    source: Path | None,
+    output: Path,
+    target: Target,
+    *,
+    origin: OriginRule = "pixel_corner",
+    overlap: OverlapRule | None = None,
+) -> Conversion:
+    """Write every case of a submission, or of the reference (``source`` None), in another format.
+
+    Raises ConversionRefused with all that is wrong with what is read, or has no place in the other format.
+    """
+    challenge = Challenge.load(folder)
+    rules = challenge.reference if source is None else challenge.submission
+    names = [*challenge.class_names, *challenge.reference.ignore.classes]
+    colours = [*(of_class.colour for of_class in challenge.classes), *[None] * len(challenge.reference.ignore.classes)]
+    written: list[Path] = []
+    faults: list[Finding] = []
+    nuclei = left = 0
+    held: dict[Path, bytes] = {}  # until a nucleus is left in some case: if there is none, nothing is written
+    try:
+        readers, findings = readers_of_cases(challenge, folder, source)
+    except InputFault as fault:
+        raise ConversionRefused(*fault.findings) from None
+    for case, read in readers:
+        try:
+            said = read()
+            content = Content(case, in_image(said.parts, case, rules), rules, names, colours, len(challenge.classes))
+            encoded = encode(content, target, origin, overlap)
+        except InputFault as fault:
+            faults += fault.findings
+            continue
+        findings += [*said.findings, *encoded.findings]
+        nuclei += encoded.nuclei
+        left += encoded.left
+        held.update({output / f"{case.name}{suffix}": data for suffix, data in encoded.files.items()})
+        if left:
+            written += [write(path, data) for path, data in held.items()]
+            held.clear()
+    if nuclei and not left and not faults:
+        faults.append(nothing_left(nuclei, "reference" if source is None else "submission"))
+    if faults:
+        raise ConversionRefused(*faults)
+    written += [write(path, data) for path, data in held.items()]
+    return Conversion(tuple(written), tuple(findings))
+
+
+CaseReader = tuple[Case, Callable[[], Annotations]]
+
+
+def readers_of_cases(challenge: Challenge, folder: Path, source: Path | None) -> tuple[list[CaseReader], list[Finding]]:
+    """Every case that is there with a function that reads it, and warnings about the files."""
+
+    def reader(side: Side, case: Case, content: CaseContent) -> CaseReader:
+        return case, lambda: content if isinstance(content, Annotations) else read_case(side, case, content)
+
+    if source is None:
+        shared = read_shared_reference(challenge, folder)
+        side = reference_side(challenge, folder)
+        readers = [
+            reader(side, case, shared.cases[case.name] if shared else reference_files(challenge, folder, case))
+            for case in challenge.cases
+        ]
+        return readers, shared.warnings if shared else []
+    received = receive_submission(challenge, source)
+    if received.has_errors:
+        raise ConversionRefused(*received.findings)
+    side = submission_side(challenge, received.files)
+    contents = received.contents
+    readers = [reader(side, case, contents[case.name]) for case in challenge.cases if case.name in contents]
+    return readers, list(received.findings)
+
+
+# --- one file ---------------------------------------------------------------------------------------------------------
+
+
+class Discovered(Mapping[Any, int]):
+    """Class ids that are given to names, or numbers, when they are first met."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+    def __getitem__(self, key: Any) -> int:
+        name = str(key)
+        if not name:
+            name = "nucleus"
+        folded = [known.casefold() for known in self.names]
+        if name.casefold() not in folded:
+            self.names.append(name)
+            folded.append(name.casefold())
+        return folded.index(name.casefold()) + 1
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def convert_file(
+    source: Path,
+    output: Path,
+    target: Target,
+    *,
+    format: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    class_names: Sequence[str] = (),
+    size_yx: tuple[int, int] | None = None,
+    spacing_um: float | None = None,
+    origin: OriginRule = "pixel_corner",
+    overlap: OverlapRule | None = None,
+    trust_pickle: bool = False,
+) -> Conversion:
+    """Convert one file that holds one case. Classes keep their names; without ``class_names`` those of the file count.
+
+    format   the format of ``source``; None guesses it from the suffix
+    options  keys of FormatRules; what is not given is: exact vertices, outlines without pixels dropped, px, outlines
+    size_yx  needed for formats that do not tell the size of their image when nuclei become pixels
+
+    Raises WrongUsage for what is not known, ConversionRefused for what is wrong with the file, or if none of its nuclei
+    is left.
+    """
+    options = dict(options or {})
+    hints = {"other-case": WITH_CHALLENGE, "overlap-in-label-map": "The option is --overlap."}
+    try:
+        name = format or ("label_image" if trust_pickle else guess_format(source))
+        rules = rules_for(name, options, source)
+        if rules.are_counts:
+            raise InputFault(only_counted(quote(source.name, 120)))
+        if rules.shape == "outline" and "shape" not in options:
+            hints["unsupported-shape"] = "If its nuclei are points, add --set shape=point."
+        names = list(class_names or rules.class_values or rules.colours or ())
+        request = Request(
+            where=quote(source.name, 120),
+            name=source.name,
+            rules=rules,
+            classes=class_table(rules, names),
+            limits=LimitRules(),
+        )
+        stem = Path(bare_name(source)).stem
+        with source.open("rb") as stream:
+            if trust_pickle:
+                said, found_yx = read_own_pickle(stream, request)
+                found, is_dense = FoundImage(stem, found_yx), False
+            else:
+                found = find_image(source, stream, request, stem)
+                is_dense = FORMATS[name].dense or name == "rle_csv"
+            case = Case(stem, stem, *(size_yx or known_size(found, is_dense, target)), spacing_um, index=0)
+            if not trust_pickle:
+                said = read_one_case(stream, request, case, found)
+        names = names or ["nucleus"]
+        content = Content(case, said.parts, rules, names, [None] * len(names), len(names))
+        check_parts(said, request.where)
+        hints.pop("unsupported-shape", None)
+        encoded = encode(content, target, origin, overlap)
+        if encoded.nuclei and not encoded.left:
+            raise InputFault(nothing_left(encoded.nuclei, request.where))
+    except InputFault as fault:
+        told = [replace(each, fix=f"{each.fix} {hints.get(each.code, '')}".strip()) for each in fault.findings]
+        raise ConversionRefused(*told) from None
+    except OSError as error:
+        got = (error.strerror or "not readable").lower()
+        raise WrongUsage(Finding("unreadable-file", quote(source), got, "a file that can be read")) from None
+    base = output.with_suffix("") if output.suffix else output
+    written = [write(base.with_name(base.name + suffix), data) for suffix, data in encoded.files.items()]
+    return Conversion(tuple(written), (*said.findings, *encoded.findings))
+
+
+def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
+    """How a file names its classes; without ``names`` those that are met are added to them, no name as "nucleus"."""
+    skipped = frozenset(name.casefold() for name in rules.skip_classes)
+    if names:
+        return ClassTable(tuple(names), known_ids(names), known_values(rules, names), skipped)
+    discovered = Discovered(names)
+    return ClassTable((), discovered, discovered, skipped)
+
+
+def read_one_case(stream: BinaryIO, request: Request, case: Case, found: FoundImage) -> Annotations:
+    """What a file says of its only case."""
+    stream.seek(0)
+    if not found.in_collection:
+        return read_annotations(stream, request, case)
+    collection = read_collection(stream, request, {found.name: case})
+    said = collection.cases.get(case.name, Annotations(()))
+    return Annotations(said.parts, (*collection.findings, *said.findings))
+
+
+def check_parts(said: Annotations, where: str) -> None:
+    """Raise InputFault if all that a file has was left out."""
+    count = sum(finding.count for finding in said.findings if finding.code == "left-out")
+    if count and not any(isinstance(part, LabelImage) or len(part) for part in said.parts):
+        got = f"no nucleus; {count:,} {'annotation is' if count == 1 else 'annotations are'} left out"
+        raise InputFault(*said.findings, Finding("unsupported-shape", where, got, "one nucleus at least"))
+
+
+def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
+    """The rules of a format, with the usual values for what is not given. Raises WrongUsage."""
+    if name not in FORMATS:
+        raise WrongUsage(
+            Finding("unknown-format", "--from", quote(name), listed(FORMATS, 20), did_you_mean(name, FORMATS))
+        )
+    if name == "coco_panoptic":
+        got = "not given, and the PNG file of coco_panoptic goes with a JSON file"
+        raise WrongUsage(Finding("missing-option", "--challenge", got, "the challenge whose rules name both"))
+    for key in OF_CHALLENGES:
+        if key in options:
+            got, fix = "given for a single file, where it says nothing", "Leave it out, or give --challenge."
+            raise WrongUsage(Finding("invalid-rule", f"--set {key}=", got, "a key that says how a file is read", fix))
+    keys = FORMATS[name]
+    shared = keys.cases == "shared"
+    usual = {**DEFAULTS, "origin": "pixel_centre" if name in CENTRES else "pixel_corner"}
+    chosen = {key: value for key, value in usual.items() if key in keys.required}
+    if chosen.get("shape") and options.get("shape", "outline") == "outline":
+        chosen |= {key: usual[key] for key in ("vertices", "vanished")}
+    document = {"format": name, "files": source.name if shared else "{case}", **chosen, **options}
+    try:
+        return FormatRules.model_validate(document)
+    except ValidationError as error:
+        raise WrongUsage(*(option_fault(fault) for fault in error.errors())) from None
+
+
+def option_fault(fault: Any) -> Finding:
+    """One pydantic error about the options of a format, as a finding."""
+    message = fault["msg"].removeprefix("Value error, ").split("\n")[0]
+    if isinstance(fault.get("ctx", {}).get("error"), RuleFault):
+        _, name, got, expected = message.split("|", 3)
+        key = ".".join(filter(None, [*map(str, fault["loc"]), name]))
+        return Finding("invalid-rule", f"--set {key}=", got, expected)
+    key = ".".join(str(part) for part in fault["loc"])
+    return Finding("invalid-rule", f"--set {key}=", quote(fault.get("input")), message.removeprefix("Input should be "))
+
+
+def known_size(found: FoundImage, is_dense: bool, target: Target) -> tuple[int, int]:
+    """Height and width of the image: those that the file tells, or any if they do not matter. Raises WrongUsage."""
+    if found.size_yx is not None:
+        return found.size_yx
+    if is_dense or target in PAINTED:
+        raise WrongUsage(
+            Finding("missing-option", "--size", "not given, and the file does not tell the size of its image",
+                    "height and width in px", "Add --size HEIGHTxWIDTH.")
+        )  # fmt: skip
+    return UNKNOWN_YX
+
+
+def known_ids(names: Sequence[str]) -> dict[str, int]:
+    return {name.casefold(): index for index, name in enumerate(names, start=1)}
+
+
+def known_values(rules: FormatRules, names: Sequence[str]) -> dict[int, int]:
+    """The class id of each number in the file: as ``class_values`` says, else 1 for the first class and so on."""
+    values = rules.class_values or {name: (index,) for index, name in enumerate(names, start=1)}
+    ids = known_ids(names)
+    known = {ids[name.casefold()]: numbers for name, numbers in values.items() if name.casefold() in ids}
+    return {number: class_id for class_id, numbers in known.items() for number in numbers}
+
+
+def guess_format(source: Path) -> str:
+    """The format that the suffix of a file stands for; XML files are looked into, compressed or not.
+
+    Raises WrongUsage if several formats have the suffix, InputFault for damaged gzip.
+    """
+    suffix = bare_name(source).rpartition(".")[2].lower()
+    if f".{suffix}" not in SUFFIXES:
+        raise WrongUsage(
+            Finding("unknown-format", quote(source.name), f"the suffix {quote(suffix)}, which several formats have",
+                    listed(FORMATS, 20), "Name the format with --from.")
+        )  # fmt: skip
+    if suffix == "xml":
+        with source.open("rb") as stream:
+            if b"<ASAP_Annotations" in next(plain_chunks(stream, quote(source.name), LimitRules().bytes_per_file), b""):
+                return "asap_xml"
+    return SUFFIXES[f".{suffix}"]
+
+
+def bare_name(source: Path) -> str:
+    """The name of a file without the suffix of gzip."""
+    return re.sub(r"\.gz$", "", source.name, flags=re.IGNORECASE)
+
+
+def parse_options(options: Sequence[str]) -> dict[str, Any]:
+    """``KEY=VALUE`` texts as keys of FormatRules; values are read as TOML, else as text. Raises WrongUsage.
+
+    >>> parse_options(["units=mm", "first_pixel=1", "class_values={tumour=3}"])
+    {'units': 'mm', 'first_pixel': 1, 'class_values': {'tumour': 3}}
+    """
+    chosen: dict[str, Any] = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not equals or key not in FormatRules.model_fields:
+            known = sorted(FormatRules.model_fields)
+            expected = "KEY=VALUE with a key of the format"
+            raise WrongUsage(
+                Finding("unknown-key", f"--set {quote(option)}", "not known", expected, did_you_mean(key, known))
+            )
+        try:
+            parsed = tomllib.loads(f"value = {value}")["value"]
+        except ValueError:
+            parsed = value
+        chosen[key] = tuple(parsed) if isinstance(parsed, list) else parsed
+    return chosen
+
+
+def parse_size(size: str | None) -> tuple[int, int] | None:
+    """``HEIGHTxWIDTH`` in px. Raises WrongUsage.
+
+    >>> parse_size("1000x800")
+    (1000, 800)
+    """
+    if size is None:
+        return None
+    match = re.fullmatch(r"([1-9][0-9]{0,8})x([1-9][0-9]{0,8})", size, re.ASCII)
+    if match is None:
+        raise WrongUsage(Finding("invalid-rule", "--size", quote(size), "height and width in px, such as 1000x800"))
+    return int(match[1]), int(match[2])
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
+    return path

@@ -1,0 +1,255 @@
+"""The made challenge: files of a small challenge like MoNuSAC 2020 and of three teams that differ in one thing each.
+
+The teams are made so that panoptic quality can hardly tell them apart, although none of them would be mistaken for
+another under the microscope. ``write_demo`` only writes files; they are scored like any others.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.io import savemat
+
+from evaluation.authoring.synthesis import (
+    MONUSAC_KINDS,
+    Mistakes,
+    NucleusKind,
+    centres_xy,
+    draw_nuclei,
+    label_map,
+    perturb,
+    seeded,
+    select_outlines,
+)
+from evaluation.leaderboard.board import board_of_challenge, load_ranked, write_board
+from evaluation.leaderboard.document import Board, stability_lines
+from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
+from evaluation.model import Bool, Int32, MetricScores, Outlines
+from evaluation.scoring.from_files import score_submission
+
+DEFAULT_SEED = 9  # one at which the three come out within 0.01 in PQ; they are near each other at any
+SPACING_UM = 0.25
+AMBIGUOUS = NucleusKind("Ambiguous", 5000, 0.1, (0.25, 0.1, 0.05))
+LINE_COLOURS = (255, 65535, 16711680, 65280, 33023)
+MAT_HEADER = b"MATLAB 5.0 MAT-file, made by evaluation demo"  # savemat writes the date here
+
+CHALLENGE_TOML = """\
+# The example challenge that the image ships, made by `evaluation demo`: no real patients, no real teams.
+format_version = 1
+name = "Demo: nuclei of four patients"
+preset = "monusac2020"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoPaths:
+    """Where the demo was written: the folder of the challenge, and that of each team's submission by its name."""
+
+    challenge: Path
+    submissions: dict[str, Path]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedImage:
+    """One image of the demo: how many nuclei are drawn, and the share of each class (0: the class is absent)."""
+
+    group: str
+    case: str
+    shape_yx: tuple[int, int]
+    nuclei: int
+    class_weights: tuple[float, float, float, float]
+    ambiguous: bool = False
+
+
+IMAGES = (
+    PlannedImage("P1", "P1_1", (280, 330), 58, (6, 4, 1, 0.8), ambiguous=True),
+    PlannedImage("P2", "P2_1", (240, 210), 36, (3, 6, 1, 0)),
+    PlannedImage("P2", "P2_2", (200, 320), 40, (4, 4, 1, 0.6)),
+    PlannedImage("P3", "P3_1", (220, 260), 36, (5, 3, 0, 0.8)),
+    PlannedImage("P3", "P3_2", (300, 240), 44, (4, 4, 1, 0.6), ambiguous=True),
+    PlannedImage("P3", "P3_3", (210, 200), 26, (1, 5, 2, 0)),
+    PlannedImage("P4", "P4_1", (260, 290), 46, (2, 6, 2, 0.8)),
+    PlannedImage("P4", "P4_2", (230, 270), 38, (5, 4, 1, 0.6)),
+)
+
+
+def confused(right: float) -> list[list[float]]:
+    """A confusion matrix: the right class with this probability, each wrong one as often as the others."""
+    classes = len(MONUSAC_KINDS)
+    wrong = (1 - right) / (classes - 1)
+    return [[right if row == column else wrong for column in range(classes)] for row in range(classes)]
+
+
+TEAMS = {
+    # draws beautiful outlines, around little more than half of the nuclei
+    "outliner": Mistakes(missed=0.36, spurious=0.02, confusion=confused(0.95), grow_spread_px=0.3, roughen_px=0.4),
+    # finds nearly every nucleus, but often takes it for one of another class
+    "finder": Mistakes(missed=0.03, spurious=0.03, confusion=confused(0.84), grow_px=1.1, grow_spread_px=0.6),
+    # knows the classes, but outlines lie two pixels too far inside
+    "namer": Mistakes(
+        missed=0.09, spurious=0.08, confusion=confused(0.99), grow_px=-1.8, grow_spread_px=0.4, shift_px=1
+    ),
+}
+
+
+def write_demo(folder: Path, seed: int = DEFAULT_SEED) -> DemoPaths:
+    """Write the challenge and the submissions of three teams into a folder, the same bytes for the same seed.
+
+    ``challenge/``           challenge.toml, cases.csv and ``reference/<patient>/<case>.xml``
+    ``submissions/<team>/``  ``<patient>/<case>/<class>/1.mat``, a file for each class that the team found
+
+    Unclear nuclei are not in the reference; they lie in an Ambiguous region, and teams may find them all the same.
+    Files of that name are replaced, others stay. Raises OSError if the folder cannot be written. The bytes of the
+    ``.mat`` files depend on the compression library, their contents do not.
+    """
+    challenge = folder / "challenge"
+    submissions = {team: folder / "submissions" / team for team in TEAMS}
+    write_bytes(challenge / "challenge.toml", CHALLENGE_TOML.encode())
+    write_bytes(challenge / "cases.csv", cases_csv().encode())
+    for index, image in enumerate(IMAGES):
+        nuclei = draw_nuclei(seeded(seed, index), image.shape_yx, image.nuclei, image.class_weights, vertex_step_px=3.5)
+        reference, regions = nuclei, None
+        if image.ambiguous:
+            regions = draw_nuclei(seeded(seed, index, 0), image.shape_yx, 1, (1,), kinds=(AMBIGUOUS,), vertex_step_px=6)
+            reference = select_outlines(nuclei, ~centre_inside(nuclei, regions, image.shape_yx))
+        path = challenge / "reference" / image.group / f"{image.case}.xml"
+        write_bytes(path, aperio_xml(reference, regions).encode())
+        for number, (team, mistakes) in enumerate(TEAMS.items(), start=1):
+            prediction = perturb(seeded(seed, index, number), nuclei, image.shape_yx, mistakes)
+            write_prediction(submissions[team] / image.group / image.case, prediction, image.shape_yx)
+    return DemoPaths(challenge, submissions)
+
+
+def cases_csv() -> str:
+    """The list of what is scored."""
+    rows = [f"{image.case},{image.group},{image.shape_yx[0]},{image.shape_yx[1]},{SPACING_UM}" for image in IMAGES]
+    return "\n".join(["case,group,height,width,spacing_um", *rows, ""])
+
+
+def centre_inside(nuclei: Outlines, regions: Outlines, shape_yx: tuple[int, int]) -> Bool:
+    """Whether the centre of each nucleus lies in a region, bool (N,)."""
+    labels, _ = label_map(regions, shape_yx)
+    x, y = np.floor(centres_xy(nuclei)).astype(np.int64).T
+    inside: Bool = labels[y, x] > 0
+    return inside
+
+
+def aperio_xml(nuclei: Outlines, regions: Outlines | None) -> str:
+    """The annotations of one image as ImageScope writes them: an ``Annotation`` for each class, also if it is empty."""
+    layers = [(kind.name, rings_of(nuclei, index)) for index, kind in enumerate(MONUSAC_KINDS, start=1)]
+    if regions is not None:
+        layers.append((AMBIGUOUS.name, rings_of(regions, 1)))
+    lines = [f'<Annotations MicronsPerPixel="{SPACING_UM:.6f}">']
+    for number, (name, rings) in enumerate(layers, start=1):
+        lines += [
+            f'<Annotation Id="{number}" Name="" Type="4" LineColor="{LINE_COLOURS[number - 1]}" Visible="1">',
+            f'<Attributes><Attribute Name="{name}" Id="0" Value=""/></Attributes>',
+            '<Regions><RegionAttributeHeaders><AttributeHeader Id="9999" Name="Region" ColumnWidth="-1"/>'
+            "</RegionAttributeHeaders>",
+        ]
+        for region, ring in enumerate(rings, start=1):
+            vertices = "".join(f'<Vertex X="{x}" Y="{y}" Z="0"/>' for x, y in ring)
+            lines.append(f'<Region Id="{region}" Type="0" Zoom="1"><Vertices>{vertices}</Vertices></Region>')
+        lines.append("</Regions><Plots/></Annotation>")
+    return "\n".join([*lines, "</Annotations>", ""])
+
+
+def rings_of(outlines: Outlines, class_id: int) -> list[list[list[int]]]:
+    """The vertices (x, y) of each outline of a class, in document order."""
+    chosen = select_outlines(outlines, outlines.class_id == class_id)
+    points = chosen.points_xy.astype(np.int64)
+    return [points[start:stop].tolist() for start, stop in zip(chosen.ring_start, chosen.ring_start[1:], strict=False)]
+
+
+def write_prediction(folder: Path, prediction: Outlines, shape_yx: tuple[int, int]) -> None:
+    """One n-ary mask for each class that occurs, ``<class>/1.mat``; nuclei of different classes may overlap."""
+    for index, kind in enumerate(MONUSAC_KINDS, start=1):
+        labels, _ = label_map(select_outlines(prediction, prediction.class_id == index), shape_yx)
+        if labels.any():
+            write_bytes(folder / kind.name / "1.mat", nary_mat(labels))
+
+
+def nary_mat(labels: Int32) -> bytes:
+    """A MATLAB 5 file with the variable ``n_ary_mask``, without a date."""
+    buffer = io.BytesIO()
+    savemat(buffer, {"n_ary_mask": labels}, do_compression=True)
+    content = bytearray(buffer.getvalue())
+    content[:116] = MAT_HEADER.ljust(116)
+    return bytes(content)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOutcome:
+    """The scores of the three teams under the primary matching rule, their leaderboard, and where all is written."""
+
+    scores: dict[str, tuple[MetricScores, ...]]
+    board: Board
+    folder: Path | None
+
+    title: str = "Three teams, one made challenge: means over four patients"
+
+    def lines(self) -> list[str]:
+        """What the table shows, in words; every statement follows from its numbers."""
+
+        def means(*path: str) -> dict[str, float]:
+            of_team = {
+                team: next(metric.means["group_mean"].score.value for metric in scores if metric.path == path)
+                for team, scores in self.scores.items()
+            }
+            return {team: value for team, value in of_team.items() if value is not None}
+
+        quality, found = means("panoptic", "pq"), means("detection", "f1")
+        named, outlined = means("classification", "balanced_accuracy"), means("segmentation", "iou_class_mean")
+        spread = max(quality.values()) - min(quality.values())
+        return [
+            f"Panoptic quality puts the three within {spread:.3f} of each other. The skills it mixes tell them apart:",
+            *(
+                f"  {skill}: {max(values, key=values.__getitem__)} {max(values.values()):.2f}, "
+                f"{min(values, key=values.__getitem__)} {min(values.values()):.2f}"
+                for skill, values in (
+                    ("best and worst at finding", found),
+                    ("at naming", named),
+                    ("at outlining", outlined),
+                )
+            ),
+        ]
+
+    def closing_lines(self) -> list[str]:
+        """What stands below the leaderboard: how far it can be trusted, and where the files are."""
+        lines = [*stability_lines(self.board)]
+        if self.folder is not None:
+            files = "challenge/, submissions/, results/<team>/ with metrics.json, leaderboard.json and leaderboard.csv"
+            lines.append(f"Written to {self.folder}: {files}.")
+        return lines
+
+
+def run_demo(
+    output: Path | None, *, workers: int | None = None, progress: Callable[[int, int], None] | None = None
+) -> DemoOutcome:
+    """Make the challenge and its teams in ``output`` (None: in a temporary folder), and score them."""
+    if output is None:
+        with tempfile.TemporaryDirectory(prefix="evaluation-demo-") as temporary:
+            made = run_demo(Path(temporary), workers=workers, progress=progress)
+            return DemoOutcome(made.scores, made.board, None)
+    paths = write_demo(output)
+    challenge, rules = load_ranked(paths.challenge)
+    columns = plan_columns(challenge, rules.columns)
+    scores, teams = {}, []
+    for team, submission in paths.submissions.items():
+        result = score_submission(paths.challenge, submission, workers=workers, progress=progress)
+        result.write(output / "results" / team)
+        scores[team] = next(iter(result.scores.values()))
+        teams.append(team_of_documents(team, challenge, columns, result.metrics, result.details))
+    board = board_of_challenge(challenge, rules, teams, (), ())
+    write_board(output, board)
+    return DemoOutcome(scores, board, output)

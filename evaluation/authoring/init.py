@@ -1,0 +1,251 @@
+"""Start a challenge folder: challenge.toml from a preset, and cases.csv from what lies in the reference folder."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
+from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
+from evaluation.findings import Finding, quote
+from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
+from evaluation.formats import Request
+from evaluation.formats.listed_images import list_images
+from evaluation.formats.only_image import find_image
+from evaluation.model import STRATUM_MEAN
+from evaluation.results.files import write_atomically
+from evaluation.submission.patterns import compile_pattern
+
+COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
+    "spacing_um": "the size of a pixel in um",
+    "index": "the place of the case, from 0, in arrays that hold all cases",
+    "offset_x": "the left edge of the image in its slide, px",
+    "offset_y": "the upper edge of the image in its slide, px",
+    "stratum": "what groups belong to, such as the tissue, the organ or the centre",
+    "area_mm2": "the annotated area in mm2; where it is empty that of the image counts",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCase:
+    """A case of the reference. ``size_yx`` is None if nothing tells it; ``index`` its place in arrays of all cases."""
+
+    name: str
+    group: str
+    size_yx: tuple[int, int] | None
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartedChallenge:
+    """What ``initialise_challenge`` wrote.
+
+    columns  of cases.csv that the rules need and that are to be filled in
+    drawn    whether the reference has outlines or pixels, so that there is something to rasterise
+    """
+
+    folder: Path
+    cases: tuple[FoundCase, ...]
+    reference_files: str
+    columns: tuple[str, ...]
+    drawn: bool
+
+    def lines(self) -> list[str]:
+        """What to do next, in words."""
+        lines = [f"Written: {self.folder / CHALLENGE_FILE} and {self.folder / CASES_FILE} ({len(self.cases)} cases)."]
+        without_size = [case.name for case in self.cases if case.size_yx is None]
+        if without_size:
+            names = ", ".join(map(quote, without_size[:3]))
+            what = "No image beside" if "{case}" in self.reference_files else "No size for"
+            of = "reference files" if "{case}" in self.reference_files else "images"
+            lines.append(
+                f"{what} {len(without_size)} {of} ({names}): their height and width are left "
+                f"open in {CASES_FILE}; fill them in, in px."
+            )
+        if not self.cases:
+            lines.append(f"Next: put the reference files at {self.reference_files} and list the cases in {CASES_FILE}.")
+        lines += [f"Fill in the column {column} of {CASES_FILE}: {COLUMNS[column]}." for column in self.columns]
+        if self.drawn:
+            lines.append("Then: 'evaluation rasterise' shows what the overlap rules do to your reference.")
+        return lines
+
+
+def initialise_challenge(folder: Path, *, preset: str, name: str | None = None) -> StartedChallenge:
+    """Write challenge.toml (all rules of the preset, commented) and cases.csv into a folder.
+
+    What is in the reference already becomes cases. Their sizes come from the reference itself where it tells, as label
+    images do, or from the header of an image beside it (SVS, TIFF, PNG) that is called like the file or the case.
+    cases.csv has the columns that the rules need; what is not known is left empty. Existing files are never
+    overwritten: raises WrongUsage. Raises ChallengeBroken for files that cannot be read, and for names that cases
+    cannot have.
+    """
+    text = preset_text(preset)
+    for file in (CHALLENGE_FILE, CASES_FILE):
+        if (folder / file).exists():
+            raise WrongUsage(
+                Finding("file-exists", quote(folder / file), "there already", "a folder without it", "Remove it first.")
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    challenge = Challenge.from_preset(preset, name=preset)
+    pattern = challenge.reference.files
+    cases = find_cases(challenge, folder)
+    columns = needed_columns(challenge, cases)
+    (folder / pattern.partition("{")[0].rpartition("/")[0]).mkdir(parents=True, exist_ok=True)
+    heading = (
+        f"# Made by 'evaluation init --preset {preset}'. Every rule that can change a score is in this file; change "
+        f'it to suit.\nformat_version = 1\nname = {toml_string(name or folder.resolve().name)}\nversion = "1"\n\n'
+    )
+    write_atomically(folder / CHALLENGE_FILE, heading + text)
+    write_atomically(folder / CASES_FILE, cases_csv(cases, columns))
+    open_columns = tuple(column for column in columns if column != "index" or not cases)
+    return StartedChallenge(folder, cases, pattern, open_columns, drawn=challenge.reference.overlap is not None)
+
+
+def needed_columns(challenge: Challenge, cases: Iterable[FoundCase]) -> tuple[str, ...]:
+    """The columns of ``COLUMNS`` that a challenge needs."""
+    sides, metrics = (challenge.reference, challenge.submission), challenge.metrics
+    paths = [column.path for column in challenge.ranking.columns] if challenge.ranking else []
+    paths += challenge.confidence.columns if challenge.confidence else ()
+    slide = any(rules.coordinates == "slide" for rules in sides)
+    needed = {
+        "spacing_um": any(rules.units not in (None, "px") for rules in sides)
+        or any(rule.needs_spacing for rule in challenge.matching.rules)
+        or any(measure.endswith("_um") for measure in metrics.measures)
+        or metrics.tolerance_um is not None,
+        "index": any(rules.format in ("conic_array", "pannuke_masks") and rules.is_shared for rules in sides)
+        or any(case.index is not None for case in cases),
+        "offset_x": slide,
+        "offset_y": slide,
+        "stratum": any(path.endswith(f".{STRATUM_MEAN}") for path in paths),
+        "area_mm2": bool(metrics.false_positives) and metrics.per == "mm2",
+    }
+    return tuple(column for column in COLUMNS if needed[column])
+
+
+# --- what is in the reference -----------------------------------------------------------------------------------------
+
+
+def find_cases(challenge: Challenge, folder: Path) -> tuple[FoundCase, ...]:
+    """The cases of the reference in a folder, sorted by group and name. Raises ChallengeBroken."""
+    find = shared_cases if challenge.reference.is_shared else own_cases
+    try:
+        return tuple(sorted(find(challenge, folder), key=lambda case: (case.group, case.name)))
+    except InputFault as fault:
+        raise ChallengeBroken(*fault.findings) from fault
+
+
+def request_of(challenge: Challenge, path: Path) -> Request:
+    rules = challenge.reference
+    return Request(
+        where=quote(path.name, 120),
+        name=path.name,
+        rules=rules,
+        classes=challenge.class_table(rules),
+        limits=challenge.limits,
+    )
+
+
+def reference_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """Files that fit the pattern of the reference, sorted, with the case and group that their path tells."""
+    rules = challenge.reference
+    spellings = {spelling.casefold(): spelling for spelling in challenge.class_spellings()}
+    known = {"class": spellings}
+    read = compile_pattern(rules.files, known)
+    companions = [
+        compile_pattern(pattern, known)
+        for pattern in (rules.class_map, rules.class_table, rules.segments)
+        if pattern is not None
+    ]
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        name = name if rules.is_shared else name.removesuffix(".gz")
+        fields = read(name)
+        if fields is None or not path.is_file() or any(fits(name) is not None for fits in companions):
+            continue
+        exact = rules.files
+        for field, text in fields.items():
+            exact = exact.replace(f"{{{field}}}", text)
+        if exact == name and fields.get("class", next(iter(spellings))).casefold() in spellings:
+            yield path, fields
+
+
+def own_cases(challenge: Challenge, folder: Path) -> Iterator[FoundCase]:
+    """The cases of a reference that has a file, or one for each class, for each of them."""
+    files: dict[str, list[tuple[Path, Mapping[str, str]]]] = {}
+    for path, fields in reference_files(challenge, folder):
+        files.setdefault(fields["case"], []).append((path, fields))
+    for case, of_case in files.items():
+        first = of_case[0][0]
+        groups = sorted({fields.get("group", case) for _, fields in of_case})
+        classes = [fields.get("class", "").casefold() for _, fields in of_case]
+        if len(groups) > 1 or len(set(classes)) < len(classes):
+            fix = "Keep one file for each case, and give cases of different groups different names."
+            raise invalid_case(of_case[-1][0], f"case {quote(case)} again", "every case once", fix)
+        check_names(first, case, groups[0], "Rename the file")
+        sizes = (size_of(path, case, request_of(challenge, path)) for path, _ in of_case)
+        yield FoundCase(case, groups[0], next(filter(None, sizes), None))
+
+
+def size_of(path: Path, case: str, request: Request) -> tuple[int, int] | None:
+    """Height and width of an image beside a reference file, else what the file itself tells. Raises InputFault."""
+    stem = Path(path.name.removesuffix(".gz")).stem
+    beside = (path.with_name(name + suffix) for name in (case, stem) for suffix in IMAGE_SUFFIXES)
+    image = next((image for image in beside if image.is_file()), None)
+    if image is not None:
+        return read_image_size(image)
+    with path.open("rb") as stream:
+        return find_image(path, stream, request, case).size_yx
+
+
+def shared_cases(challenge: Challenge, folder: Path) -> Iterator[FoundCase]:
+    """The cases that the files of all cases name, or hold at some place."""
+    read_key = compile_pattern(challenge.reference.case_key, {})
+    seen = set()
+    for path, _ in reference_files(challenge, folder):
+        with path.open("rb") as stream:
+            images = list_images(stream, request_of(challenge, path))
+        digits = len(str(len(images)))
+        for image in images:
+            fields = next(filter(None, map(read_key, image.names)), None)
+            if not image.names:
+                fields = {"case": f"image_{image.index:0{digits}}"}
+            if fields is None or fields["case"] in seen:
+                continue
+            seen.add(fields["case"])
+            group = fields.get("group", fields["case"])
+            check_names(path, fields["case"], group, "Rename the image")
+            yield FoundCase(fields["case"], group, image.size_yx, image.index)
+
+
+def check_names(path: Path, case: str, group: str, what: str) -> None:
+    """Refuse a case, or group, that has no plain name. Raises ChallengeBroken."""
+    if not (is_safe_name(case) and is_safe_name(group)):
+        fix = f"{what}: letters, digits and any of ' _-.+@'."
+        raise invalid_case(path, f"case {quote(case)}", "a plain name", fix)
+
+
+def invalid_case(path: Path, got: str, expected: str, fix: str) -> ChallengeBroken:
+    return ChallengeBroken(Finding("invalid-cases", quote(path), got, expected, fix))
+
+
+# --- what is written --------------------------------------------------------------------------------------------------
+
+
+def cases_csv(cases: Iterable[FoundCase], columns: Iterable[str]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["case", "group", "height", "width", *columns])
+    for row, case in enumerate(cases):
+        known = {"index": row if case.index is None else case.index}
+        writer.writerow([case.name, case.group, *(case.size_yx or ("", "")), *(known.get(c, "") for c in columns)])
+    return text.getvalue()
+
+
+def toml_string(text: str) -> str:
+    escaped = "".join(
+        {"\\": "\\\\", '"': '\\"'}.get(c, c if c.isprintable() else f"\\u{min(ord(c), 0xFFFF):04x}") for c in text
+    )
+    return f'"{escaped}"'

@@ -1,0 +1,212 @@
+"""What participants get: the rules, the list of cases, an example submission that is valid, and a guide."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.authoring.examples import example_files
+from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, FormatRules
+from evaluation.findings import Finding, listed, quote
+from evaluation.findings.errors import WrongUsage
+from evaluation.model import Case
+from evaluation.results.files import write_atomically
+
+GUIDE_FILE = "GUIDE.md"
+EXAMPLE_FOLDER = "example_submission"
+EXAMPLE_CASES = (Case("example_1", "P1", 96, 128, 0.25, 0), Case("example_2", "P2", 64, 100, 0.25, 1))
+CASES_SHOWN = 5
+
+FORMAT_WORDS = {
+    "aperio_xml": "Aperio ImageScope XML",
+    "asap_xml": "ASAP XML",
+    "geojson": "GeoJSON as QuPath writes it",
+    "polygons_json": 'JSON of the platform\'s kind "Multiple polygons"',
+    "points_json": 'JSON of the platform\'s kind "Multiple points"',
+    "points_csv": "CSV with a row for each nucleus",
+    "nucls_csv": "NuCLS CSV",
+    "midog_json": "MIDOG JSON, a box for each nucleus",
+    "coco_json": "COCO JSON",
+    "coco_panoptic": "COCO panoptic PNG (id = R + 256 G + 65536 B) and JSON",
+    "rle_csv": "CSV of run-length codes",
+    "label_image": "label image: 0 is background, every other number one nucleus",
+    "nary_mat": "MATLAB file with the labels in `n_ary_mask`",
+    "hovernet_mat": "MATLAB file of HoVer-Net (`inst_map`, `inst_type`)",
+    "conic_array": "NumPy array, cases x height x width x 2 (nuclei, classes)",
+    "pannuke_masks": "NumPy array, height x width x channels, the nuclei of a class in each channel",
+    "colour_map": "PNG with a colour for each class and borders between nuclei",
+    "counts_csv": "CSV with a row for each image and a column for each class: how many nuclei there are",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """A kit on disk: its files, in the order in which a newcomer would open them."""
+
+    folder: Path
+    files: tuple[str, ...]
+
+
+def write_kit(challenge_folder: Path, output: Path) -> Kit:
+    """Write challenge.toml, cases.csv, an example submission and a guide. The reference is not opened.
+
+    If the names of cases are hidden, cases.csv lists made ones: the rules are checked all the same. Raises
+    ChallengeBroken, and WrongUsage if the folder has files already.
+    """
+    challenge = Challenge.load(challenge_folder)
+    if output.is_dir() and any(output.iterdir()):
+        fix = "Name a new folder, or empty this one."
+        raise WrongUsage(Finding("file-exists", quote(output), "not empty", "an empty or new folder", fix))
+    hidden = challenge.submission.case_names == "hidden"
+    shown = challenge.model_copy(update={"cases": EXAMPLE_CASES}) if hidden else challenge
+    output.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(challenge_folder / CHALLENGE_FILE, output / CHALLENGE_FILE)
+    if hidden:
+        write_atomically(output / CASES_FILE, cases_csv(EXAMPLE_CASES))
+    else:
+        shutil.copyfile(challenge_folder / CASES_FILE, output / CASES_FILE)
+    files = example_files(shown, shown.submission, shown.cases)
+    for name, content in files.items():
+        path = output / EXAMPLE_FOLDER / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    (output / f"{EXAMPLE_FOLDER}.zip").write_bytes(packed(files))
+    write_atomically(output / GUIDE_FILE, guide(shown, sorted(files)))
+    return Kit(output, (GUIDE_FILE, CHALLENGE_FILE, CASES_FILE, f"{EXAMPLE_FOLDER}/", f"{EXAMPLE_FOLDER}.zip"))
+
+
+def cases_csv(cases: Sequence[Case]) -> str:
+    rows = [f"{c.name},{c.group},{c.height},{c.width},{c.spacing_um:g},{c.index}" for c in cases]
+    return "\n".join(["case,group,height,width,spacing_um,index", *rows, ""])
+
+
+def packed(files: dict[str, bytes]) -> bytes:
+    """A ZIP whose bytes depend on names and contents only."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for name in sorted(files):
+            zipped.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), files[name], zipfile.ZIP_DEFLATED)
+    return archive.getvalue()
+
+
+# --- the guide --------------------------------------------------------------------------------------------------------
+
+
+def guide(challenge: Challenge, files: Sequence[str]) -> str:
+    """One page in Markdown: what to hand in, how to check it, and how it will be scored."""
+    rules = challenge.submission
+    sections = [
+        f"# {challenge.name}: how to hand in",
+        what_to_hand_in(challenge, files),
+        "## Classes\n\n" + "\n".join(class_lines(challenge)),
+        how_numbers_are_meant(rules),
+        "## Check it before you submit\n\n"
+        "```\nevaluation validate --challenge . --submission your_folder_or.zip\n```\n\n"
+        f"The files in `{EXAMPLE_FOLDER}/` are valid. `validate` finds everything that would be rejected, in one pass, "
+        "and says the same as the platform. `evaluation explain CODE` tells more about the code in square brackets.",
+        how_it_is_scored(challenge),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
+    rules = challenge.submission
+    what = "one file for all cases" if rules.is_shared else "one file for each case"
+    if "{class}" in rules.files:
+        what += " and class"
+    cost = {
+        "worst": "A case without a file is scored as if nothing had been found in it.",
+        "reject": "A submission that lacks a case is rejected.",
+    }[rules.missing_case]
+    lines = [
+        "## What to hand in",
+        "",
+        f"A folder, or a ZIP of it, with {what}: {FORMAT_WORDS[rules.format]}. The files lie at `{rules.files}`"
+        f"{'; `*` stands for any name' if '*' in rules.files else ''}, for example:",
+        "",
+        *[f"- `{name}`" for name in files[:CASES_SHOWN]],
+        *([f"- and so on, {len(files):,} files in all"] if len(files) > CASES_SHOWN else []),
+        "",
+    ]
+    for key, words in (("class_map", "the class of every pixel"), ("class_table", "the class of every id"),
+                       ("segments", "the class of every segment")):  # fmt: skip
+        if (pattern := getattr(rules, key)) is not None:
+            lines.append(f"`{pattern}` holds {words}.")
+    if rules.socket is not None:
+        lines.append(f"On the platform your algorithm writes them to the output `{rules.socket}`.")
+    if rules.case_names == "hidden":
+        lines.append(f"The cases in `{CASES_FILE}` are examples; those that are scored are hidden.")
+    else:
+        lines.append(f"`{CASES_FILE}` lists all cases that are scored. {cost}")
+    if "{class}" in rules.files:
+        of_class = {"empty": "means that it has no nucleus of the class", "reject": "is an error"}
+        lines.append(f"A class without a file in a case {of_class[rules.missing_class_file]}.")
+    return "\n".join(lines)
+
+
+def class_lines(challenge: Challenge) -> list[str]:
+    rules = challenge.submission
+    lines = []
+    for of_class in challenge.classes:
+        words = [f"- {of_class.name}"]
+        if of_class.aliases:
+            words.append(f"(also {listed(of_class.aliases)})")
+        if rules.class_values:
+            words.append(f"= {' or '.join(map(str, rules.class_values[of_class.name]))}")
+        if rules.colours:
+            words.append(f"= {rules.colours[of_class.name]}")
+        lines.append(" ".join(words))
+    return lines
+
+
+def how_numbers_are_meant(rules: FormatRules) -> str:
+    words = []
+    if rules.units is not None:
+        words.append(f"Coordinates are x, y in {rules.units}.")
+    if rules.origin is not None:
+        words.append(
+            "Whole coordinates lie on the centres of pixels: the first pixel is at 0, 0."
+            if rules.origin == "pixel_centre"
+            else "Whole coordinates lie on the corners of pixels: the first pixel reaches from 0, 0 to 1, 1."
+        )
+    if rules.coordinates == "slide":
+        words.append("They count from the corner of the slide.")
+    if rules.pixel_order is not None:
+        along = "along the rows" if rules.pixel_order == "row" else "down the columns"
+        words.append(f"Run lengths go {along}; the first pixel is {rules.first_pixel}.")
+    if rules.columns is not None:
+        words.append(f"The columns are {', '.join(rules.columns)}; there is no header.")
+    if rules.case_key != "{case}" or rules.is_shared:
+        words.append(f"A case is called `{rules.case_key}`.")
+    if rules.skip_classes:
+        words.append(f"Annotations called {listed(rules.skip_classes)} are left out.")
+    if rules.class_column is not None:
+        words.append(f"The class is in the column `{rules.class_column}`.")
+    if rules.border_colour is not None:
+        words.append(f"Nuclei that touch are parted by a border in {rules.border_colour}; the background is #000000.")
+    return "## What the numbers mean\n\n" + " ".join(words) if words else ""
+
+
+def how_it_is_scored(challenge: Challenge) -> str:
+    how = "In each case the nuclei of each class are counted. Where they lie does not matter."
+    if challenge.matching.rules:
+        how = f"Nuclei are matched by `{challenge.matching.rules[0].rule}`: {rule_words(challenge)}."
+    lines = ["## How it is scored", "", how]
+    if challenge.ranking is not None and challenge.ranking.columns:
+        lines += ["", "Ranked by:", ""]
+        lines += [f"- `{column.path}` ({better(column.direction)})" for column in challenge.ranking.columns]
+    return "\n".join(lines)
+
+
+def better(direction: str) -> str:
+    return "higher is better" if direction == "descending" else "lower is better"
+
+
+def rule_words(challenge: Challenge) -> str:
+    left_out = ("name", "rule", "ties")
+    values = challenge.matching.rules[0].model_dump(exclude_none=True)
+    return ", ".join(f"{key} {str(value).lower()}" for key, value in values.items() if key not in left_out)

@@ -1,0 +1,76 @@
+"""evaluation audit: can the first place be defended?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from evaluation.commands.options import (
+    Cluster,
+    FolderPath,
+    PathOrAddress,
+    Workers,
+    challenge_folder,
+    output_folder,
+    writing_to,
+)
+from evaluation.commands.screen import check_report, progress_bar, show, tell_team
+
+
+@click.command()
+@click.option(
+    "--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml, cases.csv, reference."
+)
+@click.option(
+    "--submissions", type=PathOrAddress, required=True, help="Folder with a folder, ZIP or CSV for each team."
+)
+@click.option("--output", type=FolderPath, required=True, help="Folder for the audit, and scores that are kept.")
+@click.option("--report", is_flag=True, help="Write audit.html as well, to be opened in a browser.")
+@Cluster
+@Workers
+def audit(
+    challenge: Path | str,
+    submissions: Path | str,
+    output: Path,
+    workers: int | None,
+    cluster: str | None,
+    report: bool,
+) -> None:
+    """Can the first place be defended? Rank all teams under other rules: audit.json, audit.csv and tables.
+
+    Varied are the matching rule, its threshold, the unit of averages, how the reference is drawn, what is ignored,
+    predictions by one pixel, and the method of the ranking; [audit] in challenge.toml says how. Scores are kept in
+    OUTPUT/scores: a second call scores what is new or has changed, an interrupted one goes on.
+    """
+    from evaluation.analysis.audit import audit_challenge, write_audit
+    from evaluation.analysis.audit_document import audit_lines, effect_table, team_table
+    from evaluation.execution.cluster import connect
+
+    output_folder(output)
+    if report:
+        check_report()
+    with connect(cluster) as executor, progress_bar("Scoring teams") as progress, writing_to(output):
+        found = audit_challenge(
+            challenge_folder(challenge, cluster, output),
+            submissions,
+            output,
+            workers=workers,
+            progress=progress,
+            told=None if progress else tell_team,
+            executor=executor,
+        )
+        write_audit(output, found)
+        if report:
+            from evaluation.analysis.audit_document import audit_document
+            from evaluation.report.audit import audit_page
+            from evaluation.report.results_folder import write_page
+
+            write_page(audit_page(audit_document(found)), output / "audit.html")
+    for line in found.answer:
+        click.echo(line)
+    show(team_table(found))
+    show(effect_table(found))
+    for line in audit_lines(found):
+        click.echo(line)
+    click.echo(f"Written to {output}: audit.json, audit.csv{', audit.html' if report else ''}")

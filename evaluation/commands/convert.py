@@ -1,0 +1,84 @@
+"""evaluation convert: from one format to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from evaluation.model import OriginRule, OverlapRule
+from evaluation.commands.options import FolderPath, PathOrAddress, challenge_folder, existing, output_folder, writing_to
+from evaluation.commands.screen import show_findings
+
+
+@click.command()
+@click.argument("source", type=FolderPath)
+@click.argument("output", type=FolderPath)
+@click.option("--to", "target", required=True, help="label_tiff, geojson, nary_mat, polygons_json, points_json, …")
+@click.option("--from", "format", help="Format of SOURCE, as in challenge.toml. [default: guessed from its suffix]")
+@click.option("--set", "options", multiple=True, metavar="KEY=VALUE", help="A key of the format, such as units=mm.")
+@click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
+@click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not tell it.")
+@click.option("--spacing", type=float, help="Size of a pixel in um, for files in mm or um.")
+@click.option(
+    "--challenge", type=PathOrAddress, help="Take all rules from here; SOURCE is a submission, or 'reference'."
+)
+@click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
+              help="Where whole coordinates lie in what is written.", show_default=True)  # fmt: skip
+@click.option("--overlap", type=click.Choice(["last", "first", "smallest", "class_order"]),
+              help="Who keeps pixels of several nuclei, for label images.")  # fmt: skip
+@click.option("--trust-pickle", is_flag=True, help="SOURCE is a pickle of your own: loading it runs what is in it.")
+def convert(
+    source: Path,
+    output: Path,
+    target: str,
+    format: str | None,
+    options: tuple[str, ...],
+    classes: str | None,
+    size: str | None,
+    spacing: float | None,
+    challenge: Path | str | None,
+    origin: OriginRule,
+    overlap: OverlapRule | None,
+    trust_pickle: bool,
+) -> None:
+    """Convert annotations or predictions: one file, or with --challenge a whole submission or reference."""
+    from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file, parse_options, parse_size
+
+    if target not in TARGETS:
+        expected = listed(TARGETS)
+        raise WrongUsage(Finding("unknown-format", "--to", quote(target), expected, did_you_mean(target, TARGETS)))
+    with writing_to(output):
+        if challenge is not None:
+            given = {"--from": format, "--set": options, "--classes": classes, "--size": size, "--spacing": spacing}
+            for option in [name for name, value in given.items() if value] + ["--trust-pickle"] * trust_pickle:
+                expected = "only one of them, since the challenge says how its files are read"
+                raise WrongUsage(Finding("contradictory-rules", option, "given with --challenge", expected))
+            submission = None if str(source) == "reference" else source
+            done = convert_challenge(
+                challenge_folder(challenge), submission, output_folder(output), target, origin=origin, overlap=overlap
+            )
+        else:
+            done = convert_file(
+                existing(source, "SOURCE"),
+                output,
+                target,
+                format=format,
+                options=parse_options(options),
+                class_names=[name.strip() for name in classes.split(",")] if classes else (),
+                size_yx=parse_size(size),
+                spacing_um=spacing,
+                origin=origin,
+                overlap=overlap,
+                trust_pickle=trust_pickle,
+            )
+    for path in done.files[:10]:
+        click.echo(f"Written: {path}")
+    if len(done.files) > 10:
+        click.echo(f"and {len(done.files) - 10:,} more files")
+    show_findings(done.findings)

@@ -1,0 +1,46 @@
+"""evaluation demo: a made challenge with three teams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from evaluation.commands.options import FolderPath, Workers, output_folder, writing_to
+from evaluation.commands.screen import check_report, progress_bar, show
+from evaluation.findings import Finding
+from evaluation.findings.errors import WrongUsage
+
+
+@click.command()
+@click.option("--output", type=FolderPath, help="Folder to keep the made challenge and the results in.")
+@click.option("--report", is_flag=True, help="Write pages as well: leaderboard.html, results/<team>/report.html.")
+@Workers
+def demo(output: Path | None, report: bool, workers: int | None) -> None:
+    """Make a challenge with three teams, score them, and see why one number is not enough."""
+    from evaluation.authoring.demo import run_demo
+
+    if report:
+        if output is None:
+            fix = "Add --output DIR."
+            raise WrongUsage(Finding("missing-option", "--output", "not given", "a folder that pages are kept in", fix))
+        check_report()
+    with progress_bar("Scoring three teams") as progress:
+        outcome = run_demo(output_folder(output) if output else None, workers=workers, progress=progress)
+    from evaluation.leaderboard.document import leaderboard_table
+    from evaluation.report.tables import comparison_table
+
+    show(comparison_table(outcome.scores, "group_mean", outcome.title))
+    for line in outcome.lines():
+        click.echo(line)
+    click.echo()
+    show(leaderboard_table(outcome.board))
+    click.echo()
+    for line in outcome.closing_lines():
+        click.echo(line)
+    if report and outcome.folder is not None:
+        from evaluation.report.results_folder import report_demo
+
+        with progress_bar("Drawing") as progress, writing_to(outcome.folder):
+            written = report_demo(outcome.folder, outcome.board, workers=workers, progress=progress)
+        click.echo(f"Pages to open in a browser: {', '.join(written)}")

@@ -1,0 +1,21 @@
+"""evaluation kit: what participants get."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from evaluation.commands.options import FolderPath, PathOrAddress, challenge_folder, output_folder, writing_to
+
+
+@click.command()
+@click.option("--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml and cases.csv.")
+@click.option("--output", type=FolderPath, required=True, help="New folder for what participants get.")
+def kit(challenge: Path | str, output: Path) -> None:
+    """Write what participants get: the rules, the cases, an example submission that validates, and a guide."""
+    from evaluation.authoring.kit import write_kit
+
+    with writing_to(output):
+        written = write_kit(challenge_folder(challenge), output_folder(output))
+    click.echo(f"Written to {output}: {', '.join(written.files)}")

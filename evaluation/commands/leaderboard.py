@@ -1,0 +1,62 @@
+"""evaluation leaderboard: score all teams and rank them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from evaluation.commands.options import (
+    BoardReport,
+    Cluster,
+    FolderPath,
+    PathOrAddress,
+    Workers,
+    challenge_folder,
+    output_folder,
+    writing_to,
+)
+from evaluation.commands.screen import check_report, progress_bar, show_board, tell_team
+
+
+@click.command()
+@click.option(
+    "--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml, cases.csv, reference."
+)
+@click.option(
+    "--submissions", type=PathOrAddress, required=True, help="Folder with a folder, ZIP or CSV for each team."
+)
+@click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard, and results that are kept.")
+@BoardReport
+@Cluster
+@Workers
+def leaderboard(
+    challenge: Path | str,
+    submissions: Path | str,
+    output: Path,
+    workers: int | None,
+    cluster: str | None,
+    report: bool,
+) -> None:
+    """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table; with --report leaderboard.html.
+
+    Results are kept in OUTPUT/results: a second call scores what is new or has changed, an interrupted one goes on.
+    A team whose submission is rejected stays in the table, with the reason.
+    """
+    from evaluation.execution.cluster import connect
+    from evaluation.leaderboard.board import score_and_rank
+
+    output_folder(output)
+    if report:
+        check_report()
+    with connect(cluster) as executor, progress_bar("Scoring teams") as progress, writing_to(output):
+        board = score_and_rank(
+            challenge_folder(challenge, cluster, output),
+            submissions,
+            output,
+            workers=workers,
+            progress=progress,
+            told=None if progress else tell_team,
+            executor=executor,
+        )
+    show_board(board, output, report=report)

@@ -1,0 +1,94 @@
+"""Options and paths that several commands take."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from evaluation.findings import Finding, quote
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
+
+
+def PathOrAddress(text: str) -> Path | str:
+    """A local path, or an address of storage (fsspec), which is fetched when it is read."""
+    return text if "://" in text else Path(text)
+
+
+BoardReport = click.option("--report", is_flag=True, help="Write leaderboard.html as well, to be opened in a browser.")
+Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that works on the cases.")
+Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
+FolderPath = click.Path(path_type=Path)
+PLATFORM_INPUT = Path("/input")
+PLATFORM_OUTPUT = Path("/output")
+PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
+OWN_GROUND_TRUTH = Path(__file__).resolve().parents[2] / "ground_truth"
+
+
+def platform_ground_truth() -> Path:
+    """The uploaded ground truth if there are files in it (the folder always exists), else the image's own."""
+    uploaded = PLATFORM_GROUND_TRUTH
+    if uploaded.is_dir() and any(path.is_file() for path in uploaded.rglob("*")):
+        return uploaded
+    return existing(OWN_GROUND_TRUTH, "--challenge")
+
+
+def has_earlier_results(challenge: Path) -> bool:
+    """Whether the challenge keeps results that a submission is ranked among."""
+    return any((challenge / "leaderboard").glob("*.json"))
+
+
+def output_folder(path: Path) -> Path:
+    if path.exists() and not path.is_dir():
+        raise WrongUsage(Finding("file-exists", quote(path), "a file", "a folder to write to", "Name another."))
+    return path
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Tell what cannot be written as a fault of the command line."""
+    try:
+        yield
+    except OSError as error:
+        got = (error.strerror or "not writable").lower()
+        fix = "Check its permissions and the space that is left, or name another folder."
+        raise WrongUsage(Finding("cannot-write", quote(folder, 120), got, "a folder to write to", fix)) from None
+
+
+def local(
+    path: Path | str, cluster: str | None = None, output: Path | None = None, *, challenge: Path | None = None
+) -> Path:
+    """A path, or what lies at an address until the command ends: with a cluster below the output, which it can see.
+
+    challenge   whose limits hold; None: what is fetched is the organisers' own, whatever its size
+    """
+    if isinstance(path, Path):
+        return path
+    from evaluation.challenge import Challenge, LimitRules
+    from evaluation.execution.storage import FETCHED, fetched
+
+    own = LimitRules(bytes_per_file=sys.maxsize, files_per_submission=sys.maxsize)
+    limits = own if challenge is None else Challenge.load(challenge).limits
+    below = output / FETCHED if cluster and output else None
+    return click.get_current_context().with_resource(fetched(path, limits, below=below))
+
+
+def challenge_folder(path: Path | str, cluster: str | None = None, output: Path | None = None) -> Path:
+    try:
+        path = local(path, cluster, output)
+    except SubmissionRejected as error:  # for the names of its files
+        raise ChallengeBroken(*error.findings) from None
+    if not path.is_dir():
+        raise WrongUsage(Finding("no-challenge", quote(path, 120), "no such folder", "the folder of a challenge"))
+    return path
+
+
+def existing(path: Path, option: str) -> Path:
+    if not path.exists():
+        raise WrongUsage(
+            Finding("missing-option", option, f"not given, and there is no {path}", "a path", f"Add {option} PATH.")
+        )
+    return path

@@ -1,0 +1,44 @@
+"""evaluation rank: rank teams that are scored already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from evaluation.commands.options import BoardReport, FolderPath, PathOrAddress, challenge_folder, local, output_folder
+from evaluation.commands.screen import check_report, show_board
+
+
+@click.command()
+@click.option("--challenge", type=PathOrAddress, help="Folder with challenge.toml and cases.csv; needed for --results.")
+@click.option("--results", type=PathOrAddress, help="Folder with metrics.json (and details.json) of every team.")
+@click.option("--scores", type=FolderPath, help="CSV with the columns team, case, group, metric, value.")
+@click.option("--column", "columns", multiple=True, metavar="METRIC:DIRECTION[:WEIGHT]",
+              help="A column to rank by, ascending or descending; for --scores without a challenge.")  # fmt: skip
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Another value for a key of [ranking].")
+@click.option("--unit", type=click.Choice(["group", "case"]), default="group", show_default=True,
+              help="What means of --scores are taken over, and what is tested and drawn.")  # fmt: skip
+@click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard.")
+@BoardReport
+def rank(
+    challenge: Path | str | None,
+    results: Path | str | None,
+    scores: Path | None,
+    columns: tuple[str, ...],
+    settings: tuple[str, ...],
+    unit: Literal["group", "case"],
+    output: Path,
+    report: bool,
+) -> None:
+    """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
+    from evaluation.leaderboard.rank_given import rank_given
+
+    output_folder(output)
+    if report:
+        check_report()
+    folder = challenge_folder(challenge) if challenge else None
+    found = local(results) if results else None
+    board = rank_given(folder, results=found, scores=scores, columns=columns, settings=settings, unit=unit)
+    show_board(board, output, report=report)

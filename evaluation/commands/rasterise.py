@@ -1,0 +1,39 @@
+"""evaluation rasterise: the reference as label maps, and what happened to its outlines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, output_folder, writing_to
+from evaluation.commands.screen import progress_bar, show, show_findings
+
+
+@click.command()
+@click.option(
+    "--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml, cases.csv, reference."
+)
+@click.option("--output", type=FolderPath, required=True, help="Folder for label maps and the report.")
+@Workers
+def rasterise(challenge: Path | str, output: Path, workers: int | None) -> None:
+    """Turn the reference into label maps and tell what happened to overlapping, vanished and broken outlines."""
+    from evaluation.report.tables import rasterisation_table
+    from evaluation.results.rasterisation import write_rasterisation
+    from evaluation.scoring.rasterise import rasterise_reference
+
+    with progress_bar("Rasterising") as progress:
+        rules, prepared = rasterise_reference(challenge_folder(challenge), workers=workers, progress=progress)
+    findings = [finding for _, reference in prepared for finding in reference.findings]
+    if rules.reference.are_points or rules.reference.are_counts:
+        show_findings(findings)
+        what = "points" if rules.reference.are_points else "numbers of nuclei"
+        click.echo(f"The reference holds {what}; there is nothing to rasterise.")
+        return
+    told = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
+    with writing_to(output):
+        write_rasterisation(output_folder(output), rules, told)
+    outlines = rules.reference.vanished is not None
+    show(rasterisation_table({case.name: report for case, _, report in told}, outlines=outlines))
+    show_findings(findings)
+    click.echo(f"Written to {output}: labels/, instances.csv, rasterisation.json")

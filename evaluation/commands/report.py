@@ -1,0 +1,70 @@
+"""evaluation report: a page of results."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, local, writing_to
+from evaluation.commands.screen import check_report, progress_bar
+from evaluation.findings import Finding
+from evaluation.findings.errors import WrongUsage
+
+
+@click.command()
+@click.option("--results", type=FolderPath, required=True,
+              help="Folder with metrics.json, leaderboard.json, audit.json or sensitivity.json.")  # fmt: skip
+@click.option("--output", type=FolderPath, help="HTML file to write. [default: a summary on the terminal]")
+@click.option(
+    "--challenge", type=PathOrAddress, help="Folder of the challenge, for pictures and the cost of each error."
+)
+@click.option("--submission", type=PathOrAddress, help="Folder or ZIP of the submission that was scored, for the same.")
+@click.option("--images", type=FolderPath, help="Folder with the images of the cases. [default: images/]")
+@click.option("--overlays", type=FolderPath, help="Folder for overlays of all cases: PNG, and GeoJSON for QuPath.")
+@click.option("--public", is_flag=True, help="Only what metrics.json tells: nothing of single cases or patients.")
+@Workers
+def report(
+    results: Path,
+    output: Path | None,
+    challenge: Path | str | None,
+    submission: Path | str | None,
+    images: Path | None,
+    overlays: Path | None,
+    public: bool,
+    workers: int | None,
+) -> None:
+    """Make a page of results, one HTML file that opens anywhere: of a submission, a leaderboard, an audit or a study.
+
+    With --challenge and --submission the page of a submission shows its worst nuclei and cases, and what each kind of
+    error costs. Without --output a summary is printed.
+    """
+    from evaluation.report.results_folder import Sources, page_of_results, write_page
+
+    given = {"--submission": submission, "--challenge": challenge, "--images": images, "--overlays": overlays}
+    named = [option for option, path in given.items() if path is not None]
+    for option in ("--challenge", "--submission"):
+        if named and given[option] is None:
+            got = f"not given, but {named[0]} is"
+            raise WrongUsage(Finding("missing-option", option, got, "--challenge and --submission", f"Add {option}."))
+    sources = None
+    if challenge is not None and submission is not None:
+        challenge = challenge_folder(challenge)
+        sources = Sources(challenge, local(submission, challenge=challenge), images, overlays)
+    if output is not None:
+        check_report()
+    with progress_bar("Drawing") as progress, writing_to(overlays or results):
+        page = page_of_results(results, sources=sources, public=public, workers=workers, progress=progress)
+    if output is not None:
+        with writing_to(output):
+            write_page(page, output)
+        click.echo(f"Written to {output}")
+        return
+    from rich.console import Console
+
+    from evaluation.report.terminal import page_renderables
+
+    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    for part in page_renderables(page):
+        console.print(part)

@@ -1,0 +1,94 @@
+"""evaluation score: one submission, from files to metrics.json."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from evaluation.commands.options import (
+    PLATFORM_INPUT,
+    PLATFORM_OUTPUT,
+    Cluster,
+    FolderPath,
+    PathOrAddress,
+    Workers,
+    challenge_folder,
+    existing,
+    has_earlier_results,
+    local,
+    output_folder,
+    platform_ground_truth,
+    writing_to,
+)
+from evaluation.commands.screen import check_report, progress_bar, show, show_findings
+from evaluation.findings import Finding
+from evaluation.findings.errors import WrongUsage
+
+
+@click.command()
+@click.option("--challenge", type=PathOrAddress, help="Folder with challenge.toml, cases.csv and the reference.")
+@click.option("--submission", type=PathOrAddress, help="Folder or ZIP of the submission. [default: /input]")
+@click.option("--output", type=FolderPath, help="Folder for metrics.json and details. [default: /output]")
+@click.option("--report", is_flag=True, help="Write report.html as well, a page to look at; it shows the reference.")
+@click.option("--images", type=FolderPath, help="Folder with the images, for --report. [default: images/]")
+@Cluster
+@Workers
+def score(
+    challenge: Path | str | None,
+    submission: Path | str | None,
+    output: Path | None,
+    report: bool,
+    images: Path | None,
+    workers: int | None,
+    cluster: str | None,
+) -> None:
+    """Score a submission: writes metrics.json, details.json and objects.csv; with --report a page to look at.
+
+    Without arguments the platform's paths are used: /input, /output, and the ground truth that was uploaded, else
+    the one of the image.
+    """
+    from evaluation.execution.cluster import connect
+    from evaluation.scoring.from_files import score_submission
+
+    if images is not None and not report:
+        raise WrongUsage(Finding("missing-option", "--report", "not given, but --images is", "both", "Add --report."))
+    if report:
+        check_report()
+    challenge = challenge_folder(challenge, cluster, output) if challenge else platform_ground_truth()
+    submission = submission or existing(PLATFORM_INPUT, "--submission")
+    submission = local(submission, cluster, output, challenge=challenge)
+    output = output or existing(PLATFORM_OUTPUT, "--output")
+    output_folder(output)
+    if images is not None:
+        from evaluation.challenge import Challenge
+        from evaluation.report.results_folder import check_images
+
+        check_images(Challenge.load(challenge), challenge, images)
+    with connect(cluster) as executor, progress_bar("Scoring") as progress:
+        result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)
+    if has_earlier_results(challenge):
+        from evaluation.leaderboard.board import rank_result
+
+        result = rank_result(challenge, result)
+    with writing_to(output):
+        result.write(output)
+    if report:
+        from evaluation.report.results_folder import Sources, report_result
+
+        with progress_bar("Drawing") as progress, writing_to(output):
+            report_result(output, Sources(challenge, submission, images), workers=workers, progress=progress)
+    if sys.stdout.isatty():
+        from evaluation.report.tables import score_table
+
+        rule, scores = next(iter(result.scores.items()))
+        title = f"{result.challenge.name}, {f'matched by {rule}' if result.challenge.matching.rules else 'counted'}"
+        unit, confidence = result.challenge.aggregation.unit, result.challenge.confidence
+        level = confidence.level if confidence else 0.0
+        show(score_table(scores, title, unit=unit, intervals=result.intervals, level=level))
+        show_findings(result.findings)
+        ranks = result.metrics.get("leaderboard")
+        if ranks and ranks["position"] is not None:
+            click.echo(f"Place {ranks['position']:g} of {ranks['submissions']} among the results of the challenge")
+        click.echo(f"Written to {output}: metrics.json, details.json, objects.csv{', report.html' if report else ''}")

@@ -1,0 +1,84 @@
+"""What commands print: tables, findings, progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from evaluation.findings import Finding, quote, render_findings
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from evaluation.leaderboard.document import Board
+from evaluation.commands.options import writing_to
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal; silence elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+
+        def advance(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield advance
+
+
+def show(table: Table) -> None:
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(table)
+
+
+def check_report() -> None:
+    """Tell before anything is scored that no report can be written."""
+    from evaluation.report.html import require_extra
+
+    require_extra()
+
+
+def show_board(board: Board, output: Path, *, report: bool) -> None:
+    """Write a leaderboard and print it."""
+    from evaluation.leaderboard.board import write_board
+    from evaluation.leaderboard.document import leaderboard_document, leaderboard_lines, leaderboard_table
+
+    with writing_to(output):
+        write_board(output, board)
+        if report:
+            from evaluation.report.leaderboard import leaderboard_page
+            from evaluation.report.results_folder import write_page
+
+            write_page(leaderboard_page(leaderboard_document(board)), output / "leaderboard.html")
+    show(leaderboard_table(board))
+    click.echo()
+    for line in [*leaderboard_lines(board), *board.findings]:
+        click.echo(line)
+    click.echo(f"Written to {output}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
+
+
+def tell_team(name: str, outcome: str) -> None:
+    """A line on what became of a team, where no progress bar can be shown."""
+    click.echo(f"{quote(name)}: {outcome}", err=True)
+
+
+def show_findings(findings: Iterable[Finding]) -> None:
+    for line in render_findings(findings):
+        click.echo(line)
+
+
+def finding_document(finding: Finding) -> dict[str, object]:
+    fields = ("code", "severity", "where", "got", "expected", "fix", "count")
+    return {name: getattr(finding, name) for name in fields}

@@ -1,0 +1,53 @@
+"""evaluation sensitivity: what a pixel costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, output_folder, writing_to
+from evaluation.commands.screen import check_report, progress_bar
+from evaluation.findings import Finding
+from evaluation.findings.errors import WrongUsage
+
+
+@click.command()
+@click.option(
+    "--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml, cases.csv, reference."
+)
+@click.option("--output", type=FolderPath, help="Folder for sensitivity.json and sensitivity.csv.")
+@click.option("--report", is_flag=True, help="Write sensitivity.html as well, to be opened in a browser.")
+@Workers
+def sensitivity(challenge: Path | str, output: Path | None, workers: int | None, report: bool) -> None:
+    """What does a pixel cost? Compare the reference with itself, a pixel or two larger, smaller, lower, or coarser.
+
+    Tells how to match nuclei of this size and how to score their outlines, before anybody takes part: medians of IoU,
+    Dice, Hausdorff distance and surface Dice by class and size, and the share of nuclei that each matching rule loses.
+    """
+    from evaluation.analysis.sensitivity import study_sensitivity, write_sensitivity
+    from evaluation.analysis.sensitivity_document import sensitivity_document, sensitivity_lines
+
+    if report and output is None:
+        expected = "a folder for the page"
+        raise WrongUsage(Finding("missing-option", "--output", "not given", expected, "Add --output DIR."))
+    if output:
+        output_folder(output)
+    if report:
+        check_report()
+    with progress_bar("Comparing") as progress:
+        found = study_sensitivity(challenge_folder(challenge), workers=workers, progress=progress)
+    document = sensitivity_document(found)
+    if output:
+        with writing_to(output):
+            write_sensitivity(output, found)
+            if report:
+                from evaluation.report.results_folder import write_page
+                from evaluation.report.sensitivity import sensitivity_page
+
+                write_page(sensitivity_page(document), output / "sensitivity.html")
+    for line in sensitivity_lines(document):
+        click.echo(line)
+    if output:
+        page = ", sensitivity.html" if report else ""
+        click.echo(f"Written to {output}: sensitivity.json, sensitivity.csv{page}")

@@ -1,0 +1,60 @@
+"""What a file really holds, told by its first bytes."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
+
+PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
+PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
+NPY_MAGIC = b"\x93NUMPY"
+ZIP_MAGIC = b"PK\x03\x04"
+EMPTY_ZIP_MAGIC = b"PK\x05\x06"
+TIFF_MAGICS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+MHA_MAGICS = (b"ObjectType", b"NDims", b"Comment")
+MAGICS = {
+    (NPY_MAGIC,): "a NumPy file",
+    TIFF_MAGICS: "a TIFF file",
+    (b"\x89PNG",): "a PNG file",
+    (ZIP_MAGIC, EMPTY_ZIP_MAGIC): "a ZIP file",
+    (b"\x1f\x8b",): "a gzip file",
+    (b"\xff\xd8\xff",): "a JPEG file",
+    (b"GIF8",): "a GIF file",
+    (b"\x89HDF",): "an HDF5 file",
+    (b"MATLAB",): "a MATLAB file",
+    MHA_MAGICS: "a MetaImage file",
+}
+
+
+def check_content(stream: BinaryIO, *, where: str, magics: tuple[bytes, ...], name: str) -> None:
+    """Refuse a file that does not start as its format does; the stream is left at its start.
+
+    magics, name   the first bytes of the format, and what it is called, such as "a TIFF file"
+
+    Raises InputFault: pickle, wrong-format.
+    """
+    stream.seek(0)
+    head = stream.read(16)
+    stream.seek(0)
+    if head.startswith(magics):
+        return
+    if head.startswith(PICKLES):
+        raise InputFault(pickled(where))
+    seen = next((kind for starts, kind in MAGICS.items() if head.startswith(starts)), "something else")
+    got = seen if head else "an empty file"
+    raise InputFault(
+        Finding("wrong-format", where, got, f"{name}, as its suffix says", "Write the file again in this format.")
+    )
+
+
+def pickled(where: str) -> Finding:
+    """The finding about Python objects, which are never unpickled: that can run any code."""
+    return Finding(
+        "pickle",
+        where,
+        "a pickled Python object; never unpickled from a submission",
+        "an array of whole numbers",
+        "Run 'evaluation convert --trust-pickle' on your own machine.",
+    )

@@ -1,0 +1,323 @@
+"""CSV from strangers: all cells are found at once, and counted before any of them becomes an object.
+
+UTF-8, with or without a byte order mark; commas; lines that end in LF, CR LF or CR. A cell may stand in quotation
+marks, a mark inside is then doubled (RFC 4180). Blanks around what is in a cell, and empty lines, do not count.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.decoding.streams import stream_size
+from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, listed, quote, with_rest
+from evaluation.findings.errors import InputFault
+from evaluation.model import Bool, Float64, Int64
+
+COLUMNS_LIMIT = 1000
+CHUNK_BYTES = 1 << 22
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+OTHER_SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
+QUOTE, COMMA, LF, BLANK, TAB = b'",\n \t'
+BEFORE_OPENING = np.array([COMMA, LF, QUOTE], np.uint8)
+AFTER_CLOSING = np.array([COMMA, LF, QUOTE], np.uint8)
+NOT_IN_NUMBERS = re.compile(rb"[^0-9eE+\-. \t\n]")
+NUMBER = re.compile(rb"\s*+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?\s*+")  # never goes back
+
+T = TypeVar("T", str, bytes)
+Categories = tuple[list[str], Int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """The rows of a CSV file, without its header.
+
+    where        the file, for messages
+    data         its bytes
+    names        of its K columns, without blanks around them
+    start, stop  int64 (R, K)  cell k of row r is ``data[start[r, k]:stop[r, k]]``, with quotation marks and blanks
+    line         int64 (R,)    the line on which a row begins, from 1
+    """
+
+    where: str
+    data: bytes
+    names: tuple[str, ...]
+    start: Int64
+    stop: Int64
+    line: Int64
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    def place(self, row: int) -> str:
+        """Where a row is, for messages."""
+        return f"{self.where}, line {self.line[row]:,}"
+
+    def take(self, rows: Int64 | Bool | slice) -> Table:
+        return replace(self, start=self.start[rows], stop=self.stop[rows], line=self.line[rows])
+
+    def find(self, names: Iterable[str]) -> int | None:
+        """The column that has the first of these names that occurs; upper and lower case are the same."""
+        columns = {name.casefold(): index for index, name in enumerate(self.names)}
+        return next((columns[name.casefold()] for name in names if name.casefold() in columns), None)
+
+    def need(self, *names: str, fix: str = "") -> int:
+        """The same. Raises InputFault ("missing-column") if none of them occurs."""
+        if (column := self.find(names)) is not None:
+            return column
+        seen = [name for name in self.names if name]
+        fix = did_you_mean(names[0], seen) or fix or "The first line must hold the names of the columns."
+        got = f"no such column among {listed(seen).replace(' or ', ' and ')}" if seen else "no names of columns"
+        raise InputFault(Finding("missing-column", self.where, got, f"a column {listed(names)}", fix))
+
+    def cells(self, column: int) -> list[bytes]:
+        """The cells of a column, without the quotation marks around them."""
+        data = self.data
+        places = zip(self.start[:, column].tolist(), self.stop[:, column].tolist(), strict=True)
+        cells = [data[start:stop] for start, stop in places]
+        return [unquoted(cell) for cell in cells] if b'"' in data else cells
+
+    def text(self, row: int, column: int) -> str:
+        """One cell, without blanks around it."""
+        return unquoted(self.data[self.start[row, column] : self.stop[row, column]]).decode().strip()
+
+    def categories(self, column: int) -> Categories:
+        """The categories of the texts in a column."""
+        different, cell_of_row = categories(self.cells(column))
+        texts, text_of_cell = categories([cell.decode().strip() for cell in different])
+        return texts, text_of_cell[cell_of_row]
+
+
+def categories(values: Sequence[T]) -> tuple[list[T], Int64]:
+    """The different values in order of first appearance, and which of them each one is, int64 (R,).
+
+    >>> categories(["b", "a", "b"])
+    (['b', 'a'], array([0, 1, 0]))
+    """
+    numbers: dict[T, int] = {}
+    number_of = [numbers.setdefault(value, len(numbers)) for value in values]
+    return list(numbers), np.array(number_of, np.int64)
+
+
+def read_table(
+    stream: BinaryIO, *, where: str, bytes_limit: int, rows_limit: int, names: Sequence[str] | None = None
+) -> Table:
+    """The table in a CSV file; every row must have as many cells as the header.
+
+    rows_limit  the most rows it may have
+    names       names of the columns of a file without a header; such a file may be empty
+
+    Raises InputFault: too-large, invalid-csv.
+
+    >>> import io
+    >>> file = io.BytesIO(b'name, x\\r\\n"a, b",1\\r\\n\\r\\n c ,2.5\\r\\n')
+    >>> table = read_table(file, where="'a.csv'", bytes_limit=100, rows_limit=10)
+    >>> table.names, table.cells(0), table.text(1, 0), table.line.tolist()
+    (('name', 'x'), [b'a, b', b' c '], 'c', [2, 4])
+    """
+    stream_size(stream, where=where, bytes_limit=bytes_limit)
+    data = plain_text(stream.read(), where)
+    rows = find_rows(data, where, None if names is None else len(names), rows_limit)
+    if names is not None:
+        return replace(rows, names=tuple(names))
+    header = tuple(rows.text(0, column) for column in range(rows.start.shape[1]))
+    folded = [name.casefold() for name in header]
+    for name in header:
+        if name and folded.count(name.casefold()) > 1:
+            raise InputFault(invalid(rows.place(0), f"the column {quote(name)} twice", "every column once"))
+    return replace(rows.take(slice(1, None)), names=header)
+
+
+def invalid(place: str, got: str, expected: str, fix: str = "") -> Finding:
+    return Finding("invalid-csv", place, got, expected, fix)
+
+
+def unquoted(cell: bytes) -> bytes:
+    return cell[1:-1].replace(b'""', b'"') if cell.startswith(b'"') else cell
+
+
+def plain_text(data: bytes, where: str) -> bytes:
+    """The same bytes without a byte order mark, with LF at the end of every line. Refuses what is not UTF-8."""
+    if data.startswith(UTF_16_MARKS) or b"\0" in data:
+        got = "text in UTF-16, or a binary file"
+        raise InputFault(invalid(where, got, "text in UTF-8", "Save it as 'CSV UTF-8'; renaming does not convert it."))
+    if not data.isascii():
+        check_utf_8(data, where)
+    data = data.removeprefix(BYTE_ORDER_MARK)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return data if data.endswith(b"\n") or not data else data + b"\n"
+
+
+def check_utf_8(data: bytes, where: str) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for begin in range(0, len(data), CHUNK_BYTES):
+        try:
+            decoder.decode(data[begin : begin + CHUNK_BYTES], begin + CHUNK_BYTES >= len(data))
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, begin + error.start) + 1
+            got = "bytes that are not UTF-8"
+            fix = "Save it as 'CSV UTF-8'."
+            raise InputFault(invalid(f"{where}, line {line:,}", got, "text in UTF-8", fix)) from None
+
+
+def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Table:
+    """All lines that are not empty, as a table without names; ``width`` None: as wide as the first of them."""
+    values = np.frombuffer(data, np.uint8)
+    begin = len(data) - len(data.lstrip())
+    if begin == len(data):
+        if width is None:
+            raise InputFault(invalid(where, "an empty file", "a line with the names of the columns"))
+        nothing = np.empty((0, width), np.int64)
+        return Table(where, data, (), nothing, nothing, np.empty(0, np.int64))
+    check_separator(data[begin : data.find(b"\n", begin)], f"{where}, line {data.count(LF, 0, begin) + 1:,}")
+    separators, quoted_ends = find_separators(values, data, begin, where, width, rows_limit)
+
+    end = np.flatnonzero(values[separators] == LF)
+    width = width or int(end[0]) + 1
+    cells = np.diff(end, prepend=-1)
+    start = np.concatenate([[begin], separators + 1])[:-1]
+    first = end - cells + 1
+    line = data.count(LF, 0, begin) + 1 + np.arange(len(end)) + np.searchsorted(quoted_ends, start[first])
+    is_blank = (cells == 1) & (start[first] == separators[end])
+    for row in np.flatnonzero((cells == 1) & np.isin(values[start[first]], (BLANK, TAB))):
+        is_blank[row] = not data[start[first[row]] : separators[end[row]]].strip()
+    kept = np.flatnonzero(~is_blank)
+    if len(ragged := kept[cells[kept] != width]):
+        named = [
+            invalid(f"{where}, line {line[row]:,}", cells_in_words(int(cells[row])), f"{width:,}, one for each column")
+            for row in ragged[:FAULTS_NAMED]
+        ]
+        raise InputFault(*with_rest(named, len(ragged)))
+    place = first[kept][:, None] + np.arange(width)
+    return Table(where, data, (), start[place], separators[place], line[kept])
+
+
+def cells_in_words(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count:,} cells"
+
+
+def check_separator(first_line: bytes, place: str) -> None:
+    """Refuse a first line that clearly has another separator than commas, as spreadsheets write in some countries."""
+    if b"," in first_line:
+        return
+    for separator, name in OTHER_SEPARATORS.items():
+        if separator in first_line:
+            got, fix = f"columns separated by {name}", "Save it with commas, and with points as decimal marks."
+            raise InputFault(invalid(place, got, "columns separated by commas", fix))
+
+
+def find_separators(
+    values: npt.NDArray[np.uint8], data: bytes, begin: int, where: str, width: int | None, rows_limit: int
+) -> tuple[Int64, Int64]:
+    """Where cells end, int64, and where lines end inside of cells, int64.
+
+    Commas and line ends count where the number of quotation marks before them is even. Piece by piece, so that lines
+    that are too many or too long are refused before they take memory.
+    """
+    separators: list[Int64] = []
+    quoted_ends: list[Int64] = [np.empty(0, np.int64)]
+    lines, count, odd = 0, 0, False
+    for place in range(begin, len(data), CHUNK_BYTES):
+        chunk = values[place : place + CHUNK_BYTES]
+        is_end = chunk == LF
+        is_separator = is_end | (chunk == COMMA)
+        is_quote = chunk == QUOTE
+        if odd or is_quote.any():
+            check_quotes(values, data, np.flatnonzero(is_quote) + place, odd, where)
+            inside = np.logical_xor.accumulate(is_quote) ^ odd
+            odd = bool(inside[-1])
+            quoted_ends.append(np.flatnonzero(is_end & inside) + place)
+            is_separator &= ~inside
+        found = np.flatnonzero(is_separator) + place
+        separators.append(found)
+        end = np.flatnonzero(values[found] == LF)
+        if width is None and len(end):
+            width = count + int(end[0]) + 1
+        count += len(found)
+        lines += int(np.count_nonzero(is_end))
+        if lines > rows_limit + 1:
+            raise InputFault(too_many_rows(where, rows_limit))
+        if (count if width is None else width) > COLUMNS_LIMIT:
+            line = data.count(LF, 0, begin) + 1
+            raise InputFault(invalid(f"{where}, line {line:,}", "more than 1,000 cells", "at most 1,000 columns"))
+        if width is not None and count > (lines + 1) * width:
+            raise InputFault(too_long_line(values, data, begin, np.concatenate(separators), where, width))
+    if odd:
+        line = data.count(LF, 0, data.rfind(QUOTE)) + 1
+        got = "a quotation mark without a partner"
+        raise InputFault(invalid(f"{where}, line {line:,}", got, "quotation marks at both ends of a cell"))
+    return np.concatenate(separators), np.concatenate(quoted_ends)
+
+
+def check_quotes(values: npt.NDArray[np.uint8], data: bytes, places: Int64, odd: bool, where: str) -> None:
+    """Refuse quotation marks that neither begin or end a cell nor are doubled in one; ``odd``: the first one ends."""
+    opening, closing = places[int(odd) :: 2], places[1 - int(odd) :: 2]
+    wrong = np.concatenate(
+        [
+            opening[(opening > 0) & ~np.isin(values[opening - 1], BEFORE_OPENING)],
+            closing[~np.isin(values[closing + 1], AFTER_CLOSING)],
+        ]
+    )
+    if len(wrong):
+        line = data.count(LF, 0, int(wrong.min())) + 1
+        got, expected = "a quotation mark inside a cell", "quotation marks around whole cells only, and doubled inside"
+        raise InputFault(invalid(f"{where}, line {line:,}", got, expected))
+
+
+def too_long_line(
+    values: npt.NDArray[np.uint8], data: bytes, begin: int, separators: Int64, where: str, width: int
+) -> Finding:
+    """The finding about the first line with more cells than the header."""
+    end = np.flatnonzero(values[separators] == LF)
+    cells = np.diff(end, prepend=-1, append=len(separators) - 1)
+    first = int((cells > width).argmax())
+    place = begin if first == 0 else int(separators[end[first - 1]]) + 1
+    line = data.count(LF, 0, place) + 1
+    return invalid(f"{where}, line {line:,}", f"more than {cells_in_words(width)}", f"{width:,}, one for each column")
+
+
+def too_many_rows(where: str, rows_limit: int) -> Finding:
+    return Finding(
+        "too-large",
+        where,
+        f"more than {rows_limit:,} rows",
+        f"at most {rows_limit:,}",
+        "Remove rows, or raise limits.instances_per_case in challenge.toml.",
+    )
+
+
+def count_rest(faults: Iterable[Finding]) -> list[Finding]:
+    """The first findings of each code; the last of them stands for those that are not named."""
+    named: dict[str, list[Finding]] = {}
+    for fault in faults:
+        of_code = named.setdefault(fault.code, [])
+        if len(of_code) < FAULTS_NAMED:
+            of_code.append(fault)
+        else:
+            of_code[-1] = replace(of_code[-1], count=of_code[-1].count + fault.count)
+    return [fault for of_code in named.values() for fault in of_code]
+
+
+# --- what columns mean ------------------------------------------------------------------------------------------------
+
+
+def numbers_of(cells: Sequence[bytes]) -> Float64:
+    """Plain decimal numbers as float64 (R,); NaN for everything else.
+
+    >>> numbers_of([b" 1.5", b"-2e3", b"0x1", b"", b"nan"]).tolist()
+    [1.5, -2000.0, nan, nan, nan]
+    """
+    if not NOT_IN_NUMBERS.search(b"\n".join(cells)):
+        try:
+            return np.array(cells, np.float64)
+        except ValueError:
+            pass
+    return np.array([float(cell) if NUMBER.fullmatch(cell) else np.nan for cell in cells], np.float64)

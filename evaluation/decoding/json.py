@@ -1,0 +1,362 @@
+"""JSON from strangers: its size and depth are known before it is parsed, and it is strict.
+
+The parser is orjson: NaN, Infinity, numbers beyond float64 and half surrogates are refused as the standard says; of a
+key that occurs twice in an object the last one counts (a second list of records is refused, if the first one is long).
+orjson takes up to forty times the memory of the text, does not survive when there is none left, and the garbage
+collector would look at all objects again and again. So what is parsed at once is bounded, and the collector rests
+meanwhile. A file with a long list of records is gone through twice: first brackets are counted, to find out how deep
+they lie and where the list may be cut; then the list is parsed in pieces of a megabyte, each of which may be forgotten
+before the next one is made. The text as a whole is never in memory.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+import numpy as np
+import orjson
+
+from evaluation.challenge import LimitRules
+from evaluation.decoding.chunks import plain_chunks
+from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault
+from evaluation.model import Int64
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+PIECE_BYTES = 1 << 20
+PART_BYTES = 1 << 25  # of what is parsed at once: up to 1.3 GB of Python objects
+SCAN_BYTES = 1 << 20
+KEY_BYTES = 200  # from a key to its value, with the blanks between them
+QUOTATION_MARK, OPENING_BRACKET = b'"['
+IS_MARK = np.zeros(256, np.bool_)
+IS_MARK[list(b'[]{}"')] = True
+STEP = np.zeros(256, np.int8)
+STEP[list(b"[{")], STEP[list(b"]}")] = 1, -1
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """A JSON file that holds a list of records.
+
+    root    the value of the file; a list of records is empty in it
+    pieces  the items of the list, some at a time, to be gone through once; None if the file has no such list
+    """
+
+    root: Any
+    pieces: Iterator[list[Any]] | None
+
+
+def read_json(stream: BinaryIO, *, where: str, limits: LimitRules) -> Any:
+    """The value of a JSON file in UTF-8, compressed with gzip or not.
+
+    Raises InputFault: too-large (also for any file above 32 MiB), too-deep, not-json.
+
+    >>> import io
+    >>> read_json(io.BytesIO(b'{"a": [1, 2.5]}'), where="'a.json'", limits=LimitRules())
+    {'a': [1, 2.5]}
+    """
+    data = read_text(stream, where, limits)
+    check_depth(deepest_of(data), where, limits)
+    return parse(data, where, lambda place: line_and_column(data, place))
+
+
+# A text without end is taken as a whole, too: to try again at each mark in it would take quadratic time.
+NOT_NUMBERS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|-?(?:NaN|Infinity)\b', re.DOTALL)
+
+
+def null_for_number(found: re.Match[bytes]) -> bytes:
+    return found[0] if found[0].startswith(b'"') else b"null"
+
+
+def read_records(stream: BinaryIO, *, key: str, where: str, limits: LimitRules, nan_is_null: bool = False) -> Records:
+    """The value of a JSON file that is a list of records, or an object with such a list under ``key``.
+
+    nan_is_null   read NaN, Infinity and -Infinity, which are not JSON, as null: QuPath writes them as measurements
+
+    It needs memory only for the records of one piece, and for all that is not in the list; the file must stay open, and
+    nothing else may read it, while the pieces are gone through. Raises InputFault as ``read_json`` does, also
+    meanwhile; the 32 MiB hold for each record and for all that is not in the list.
+
+    >>> import io
+    >>> file = io.BytesIO(b'{"kind": "b", "nuclei": [{"x": 1}, {"x": 2}]}')
+    >>> records = read_records(file, key="nuclei", where="'a.json'", limits=LimitRules())
+    >>> records.root, [record["x"] for piece in records.pieces for record in piece]
+    ({'kind': 'b', 'nuclei': []}, [1, 2])
+    """
+    text = RecordText(stream, where, limits, nan_is_null=nan_is_null)
+    cuts = find_cuts(text.chunks(), key)
+    check_depth(cuts.deepest, where, limits)
+    root = text.parse_around(cuts) if cuts.ends else text.parse(cuts.behind, 0, size=cuts.size)
+    found = root.get(key) if isinstance(root, dict) else root
+    if cuts.ends and not (isinstance(found, list) and found[:1] == [0]):
+        fix = "Write one list of all nuclei."
+        raise InputFault(Finding("not-json", where, f"the key {quote(key)} twice", "every key once", fix))
+    if not isinstance(found, list):
+        return Records(root, None)
+    last = found[1:] if cuts.ends else found[:]
+    found.clear()
+
+    def pieces() -> Iterator[list[Any]]:
+        opening = b"["
+        for start, piece in text.slices([len(cuts.head), *cuts.ends]):
+            yield text.parse(piece, start, opening=opening, closing=b"]")[len(opening) - 1 :]
+            opening = b"[0"
+        yield last
+
+    return Records(root, pieces())
+
+
+class RecordText:
+    """The text of a file, which is read from its start as often as need be, and what is parsed of it."""
+
+    def __init__(self, stream: BinaryIO, where: str, limits: LimitRules, *, nan_is_null: bool) -> None:
+        self.stream = stream
+        self.where = where
+        self.limits = limits
+        self.nan_is_null = nan_is_null
+
+    def chunks(self) -> Iterator[bytes]:
+        """Decompressed if need be, without a byte order mark. Raises InputFault: too-large, unreadable-file."""
+        start = b""
+        chunks = plain_chunks(self.stream, self.where, self.limits.bytes_per_file)
+        for chunk in chunks:
+            start += chunk
+            if len(start) >= len(BYTE_ORDER_MARK):
+                break
+        yield start.removeprefix(BYTE_ORDER_MARK)
+        yield from chunks
+
+    def slices(self, bounds: list[int]) -> Iterator[tuple[int, bytearray]]:
+        """What lies between each bound and the next one, with the bound before it."""
+        text, begin = bytearray(), 0
+        chunks = self.chunks()
+        for start, stop in pairwise(bounds):
+            while begin + len(text) < stop:
+                try:
+                    text += next(chunks)
+                except StopIteration:
+                    got = "a file that changes while it is read"
+                    raise InputFault(Finding("unreadable-file", self.where, got, "a complete file")) from None
+            yield start, text[start - begin : stop - begin]
+            del text[: stop - begin]
+            begin = stop
+
+    def parse(
+        self, text: bytearray, start: int, *, opening: bytes = b"", closing: bytes = b"", size: int | None = None
+    ) -> Any:
+        """The value of what begins at ``start`` in the file, put between ``opening`` and ``closing``.
+
+        size   its length, if ``text`` is only the beginning of something long
+        """
+        check_part(len(text) if size is None else size, self.where)
+        text = self.without_nan(text)
+        return parse(opening + text + closing, self.where, lambda place: self.locate(text, place - len(opening), start))
+
+    def parse_around(self, cuts: Cuts) -> Any:
+        """The value of the file with a 0 in the place of the records between the first cut and the last.
+
+        So a comma too many or too few is still noticed.
+        """
+        check_part(len(cuts.head) + cuts.behind_size, self.where)
+        head, behind = self.without_nan(cuts.head) + b"0", self.without_nan(cuts.behind)
+
+        def locate(place: int) -> tuple[int, int]:
+            if place <= len(head):
+                return self.locate(head, place, 0)
+            return self.locate(behind, place - len(head), cuts.ends[-1])
+
+        return parse(head + behind, self.where, locate)
+
+    def without_nan(self, text: bytearray) -> bytearray:
+        if self.nan_is_null and (b"NaN" in text or b"Infinity" in text):
+            return bytearray(NOT_NUMBERS.sub(null_for_number, text))
+        return text
+
+    def locate(self, text: bytearray, place: int, start: int) -> tuple[int, int]:
+        """Line and column in the file of a place in a text that begins at ``start`` there."""
+        line, column = line_and_column(text, place)
+        lines, left, since = 0, start, 0
+        for chunk in self.chunks():
+            before = chunk[:left]
+            lines += before.count(b"\n")
+            since = len(before) - 1 - before.rfind(b"\n") if b"\n" in before else since + len(before)
+            left -= len(before)
+            if not left:
+                break
+        return lines + line, column + (since if line == 1 else 0)
+
+
+def read_text(stream: BinaryIO, where: str, limits: LimitRules) -> bytearray:
+    """The bytes of a file, decompressed if need be, without a byte order mark. Raises InputFault: too-large."""
+    data = bytearray()
+    for chunk in RecordText(stream, where, limits, nan_is_null=False).chunks():
+        data += chunk
+    return data
+
+
+# --- where brackets are -----------------------------------------------------------------------------------------------
+
+
+class BracketScan:
+    """Finds the brackets and braces outside of strings in a text that comes block by block."""
+
+    def __init__(self) -> None:
+        self.scanned = 0
+        self.depth = 0
+        self.inside = False  # a string
+        self.held = b""  # a backslash whose other half comes with the next block
+
+    def find(self, block: bytes) -> tuple[Int64, Int64]:
+        """Where they are in the text, and how deep one is behind each of them."""
+        if self.held or b"\\" in block:
+            block = self.held + block
+            self.held = b"\\" * ((len(block) - len(block.rstrip(b"\\"))) % 2)
+            block = block[: len(block) - len(self.held)].replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
+        data = np.frombuffer(block, np.uint8)
+        place = np.flatnonzero(IS_MARK[data])
+        mark = data[place]
+        is_quote = mark == QUOTATION_MARK
+        quoted = np.logical_xor.accumulate(is_quote) ^ self.inside
+        self.inside = bool(quoted[-1]) if len(quoted) else self.inside
+        outside = ~(is_quote | quoted)
+        place, mark = place[outside] + self.scanned, mark[outside]
+        depth = np.cumsum(STEP[mark], dtype=np.int64) + self.depth
+        self.depth = int(depth[-1]) if len(depth) else self.depth
+        self.scanned += len(block)
+        return place, depth
+
+
+def deepest_of(data: bytes | bytearray) -> int:
+    """How deep arrays and objects are nested in a text."""
+    scan = BracketScan()
+    return max(int(scan.find(block)[1].max(initial=0)) for block in blocks_of([data]))
+
+
+def blocks_of(chunks: Iterable[bytes | bytearray]) -> Iterator[bytes]:
+    """The same bytes, a bounded number at a time."""
+    for chunk in chunks:
+        for begin in range(0, max(len(chunk), 1), SCAN_BYTES):
+            yield bytes(chunk[begin : begin + SCAN_BYTES])
+
+
+@dataclass
+class Cuts:
+    """Where a file with a list of records may be cut, and what of it lies outside the pieces.
+
+    head       what comes before the first record; empty if there are no pieces
+    ends       the ends of records that lie a piece apart; none if the file has one piece, or no such list
+    behind     what comes behind the last of them; the whole file if there is none. No more than ``PART_BYTES``
+    behind_size, size   bytes of that, and of the file
+    deepest    how deep arrays and objects are nested
+    """
+
+    head: bytearray
+    ends: list[int]
+    behind: bytearray
+    behind_size: int
+    size: int
+    deepest: int
+
+
+def find_cuts(chunks: Iterator[bytes], key: str) -> Cuts:
+    """Where the list of records begins, and where it may be cut.
+
+    In a file that is not JSON the cuts may lie anywhere; its parts are not JSON either.
+    """
+    scan = BracketScan()
+    cuts = Cuts(bytearray(), [], bytearray(), 0, 0, 0)
+    begin, item_depth, is_open = 0, 0, True
+    for block in blocks_of(chunks):
+        cuts.size += len(block)
+        cuts.behind_size += len(block)
+        cuts.behind += block[: max(0, PART_BYTES + 1 - len(cuts.behind))]
+        place, depth = scan.find(block)
+        cuts.deepest = max(cuts.deepest, int(depth.max(initial=0)))
+        if is_open and not item_depth and len(place):
+            begin, item_depth = find_list(cuts.behind, place, depth, key.encode())
+        if not (is_open and item_depth):
+            continue
+        inner = place >= begin
+        place, depth = place[inner], depth[inner]
+        closing = np.flatnonzero(depth < item_depth)
+        is_open = not len(closing)
+        stop = len(place) if is_open else closing[0]
+        behind = place[:stop][depth[:stop] == item_depth] + 1
+        last = cuts.ends[-1] if cuts.ends else begin
+        while (index := int(np.searchsorted(behind, last + PIECE_BYTES))) < len(behind):
+            last = int(behind[index])
+            cuts.head = cuts.head if cuts.ends else cuts.behind[:begin]
+            cuts.ends.append(last)
+        if cuts.ends and cuts.size - last < cuts.behind_size:
+            cuts.behind_size = cuts.size - last
+            cuts.behind = bytearray(block[len(block) - cuts.behind_size :])
+    return cuts
+
+
+def find_list(text: bytearray, place: Int64, depth: Int64, key: bytes) -> tuple[int, int]:
+    """Where the items of the list of records begin, and how deep they lie; 0, 0 if it does not open here."""
+    if place[0] < PART_BYTES and text[place[0]] == OPENING_BRACKET and not text[: place[0]].strip():
+        return int(place[0]) + 1, 1
+    before = re.compile(rb'(?<!\\)"' + re.escape(key) + rb'"\s*:\s*\Z')
+    for index in np.flatnonzero((depth == 2) & (place < PART_BYTES)):
+        opening = int(place[index])
+        if text[opening] == OPENING_BRACKET and before.search(text, max(0, opening - KEY_BYTES), opening):
+            return opening + 1, 2
+    return 0, 0
+
+
+# --- parsing ----------------------------------------------------------------------------------------------------------
+
+
+def parse(text: bytes | bytearray, where: str, locate: Callable[[int], tuple[int, int]]) -> Any:
+    """The value of a text of JSON. Raises InputFault: not-json, too-large.
+
+    locate   gives line and column in the file of a place in the text, for messages
+    """
+    check_part(len(text), where)
+    try:
+        with resting_collector():
+            return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        line, column = locate(error.pos)
+        got = f"{error.msg} (line {line:,}, column {column:,})" if text.strip() else "an empty file"
+        fix = "Write it with a JSON library; NaN and Infinity are not JSON."
+        raise InputFault(Finding("not-json", where, got, "well-formed JSON in UTF-8", fix)) from None
+
+
+def check_part(size: int, where: str) -> None:
+    """Raise InputFault if a text is too large to be parsed at once."""
+    if size > PART_BYTES:
+        got = f"{size:,} bytes that are no list of annotations, or are a single one"
+        fix = "Write each nucleus as an annotation of its own, in one list, and nothing else that is long."
+        raise InputFault(Finding("too-large", where, got, f"at most {PART_BYTES:,} bytes", fix))
+
+
+def line_and_column(text: bytes | bytearray, place: int) -> tuple[int, int]:
+    """Of a place in a text, both from 1."""
+    return text.count(b"\n", 0, place) + 1, place - text.rfind(b"\n", 0, max(place, 0))
+
+
+@contextmanager
+def resting_collector() -> Iterator[None]:
+    """Without the garbage collector, which finds nothing in what a parser makes."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def check_depth(depth: int, where: str, limits: LimitRules) -> None:
+    if depth > limits.json_depth:
+        expected = f"at most {limits.json_depth} (limits.json_depth in challenge.toml)"
+        got = f"arrays and objects nested {depth:,} deep"
+        raise InputFault(Finding("too-deep", where, got, expected, "Write the plain structure of the format."))

@@ -1,0 +1,213 @@
+"""What every label image must be, whatever file it comes from: one plane of whole numbers of the case's size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.decoding.content import pickled
+from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
+from evaluation.model import LabelRuns
+from evaluation.model.label_runs import count_regions
+
+Integers = npt.NDArray[np.integer[Any]]
+
+LARGEST_LABEL = 2**63 - 1
+EXPECTED_LABELS = "0 for background and 1, 2, 3, … for nuclei"
+EXPECTED_SHAPE = "the height and width of the image"
+
+
+def check_labels(array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], first_row: int = 0) -> Integers:
+    """The array as labels, integer (H, W): 0 is background, every other value one instance.
+
+    array     (H, W), or with axes of length 1 before or after; integers, booleans (one instance), or floats that hold
+              whole numbers. It is not changed, and copied only if its values or bytes must be converted.
+    shape_yx  (H, W) px of the case
+    first_row of the array in the image, for messages, if it is a band of it
+
+    Integers keep their type. Labels may have gaps and may be as large as 2^63 - 1.
+
+    Raises InputFault with all that is wrong: wrong-shape, not-numeric, not-finite, fractional-label, negative-label,
+    label-too-large.
+
+    >>> check_labels(np.array([[[0.0, 7.0, 7.0]]]), where="'a.npy'", shape_yx=(1, 3))
+    array([[0, 7, 7]], dtype=int32)
+    """
+    expected = EXPECTED_LABELS
+    labels = check_integers(array, where=where, shape_yx=shape_yx, expected=expected, first_row=first_row)
+    if labels.size and labels.dtype.kind == "i" and labels.min() < 0:
+        raise InputFault(*label_faults(labels, where, expected, first_row))
+    return labels
+
+
+def check_integers(
+    array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], expected: str, first_row: int = 0
+) -> Integers:
+    """The array as integers (H, W), of any sign; else as ``check_labels``. ``expected`` is what the values mean."""
+    check_dtype(array.dtype, where=where)
+    plane: Any = array.reshape(check_shape(array.shape, where=where, shape_yx=shape_yx))  # of any kind of number
+    if plane.dtype.kind == "b":
+        plane = plane.view(np.uint8)
+    if not plane.dtype.isnative:
+        plane = plane.astype(plane.dtype.newbyteorder("="))
+    if plane.dtype.kind == "f":
+        return whole_numbers(plane, where, expected, first_row)
+    if plane.dtype == np.uint64 and plane.size and int(plane.max()) > LARGEST_LABEL:
+        raise InputFault(*label_faults(plane, where, expected, first_row))
+    integers: Integers = plane
+    return integers
+
+
+def whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: str, first_row: int) -> Integers:
+    """Floats as int32, or int64 if they need it. Raises InputFault if one of them is no whole number."""
+    with np.errstate(invalid="ignore"):
+        low, high = float(plane.min(initial=0)), float(plane.max(initial=0))
+        fits = low >= -(2.0**63) and high < 2.0**63  # false for NaN
+        narrow = low >= -(2.0**31) and high < 2.0**31
+        dtype: type[np.integer[Any]] = np.int32 if narrow else np.int64
+        numbers: Integers | None = plane.astype(dtype) if fits else None
+    if numbers is None or not np.array_equal(numbers, plane):
+        raise InputFault(*label_faults(plane, where, expected, first_row))
+    return numbers
+
+
+def label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row: int) -> list[Finding]:
+    """All that is wrong with the values of a label image, one finding for each kind of fault."""
+    faults = []
+
+    def fault(code: str, wrong: npt.NDArray[np.bool_], got: str, fix: str) -> None:
+        count = int(np.count_nonzero(wrong))
+        if count:
+            row, column = divmod(int(wrong.argmax()), plane.shape[1])
+            first = plane[row, column]
+            row += first_row
+            text = got.format(
+                pixels=f"{count:,} of {plane.size:,} pixels {'is' if count == 1 else 'are'}",
+                first=first if plane.dtype.kind == "f" else int(first),
+                place=f"first at row {row}, column {column}",
+                low=plane[wrong].min(),
+                high=plane[wrong].max(),
+            )
+            faults.append(Finding(code, where, text, expected, fix))
+
+    finite = np.isfinite(plane)
+    fault(
+        "not-finite",
+        ~finite,
+        "{pixels} not a number or infinite ({first}, {place})",
+        "Write 0 where there is no nucleus.",
+    )
+    values = plane if finite.all() else np.where(finite, plane, 0)
+    fault(
+        "fractional-label",
+        np.floor(values) != values,
+        "{pixels} not a whole number ({first}, {place})",
+        "Write labels of instances, not probabilities; do not interpolate when you resize.",
+    )
+    fault(
+        "negative-label",
+        values < 0,
+        "{pixels} below 0 (lowest {low}, {place})",
+        "If -1 is your background, write 0.",
+    )
+    too_large = values >= 2.0**63 if plane.dtype.kind == "f" else values > LARGEST_LABEL
+    fault(
+        "label-too-large",
+        too_large,
+        "{pixels} above 2^63 - 1 (highest {high}, {place})",
+        "Number the nuclei 1, 2, 3, …; a negative number in an unsigned type also looks like this.",
+    )
+    return faults
+
+
+def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
+    """Refuse what is not numbers. Raises InputFault ("not-numeric"; "pickle" for Python objects)."""
+    if dtype.kind in "biuf" and dtype.itemsize <= 8:
+        return
+    if dtype.kind == "O":
+        raise InputFault(pickled(where))
+    kinds = {
+        "f": "numbers of more than 64 bits",
+        "c": "complex numbers",
+        "U": "texts",
+        "S": "texts",
+        "V": "records",
+    }
+    raise InputFault(
+        Finding(
+            "not-numeric",
+            where,
+            f"an array of {kinds.get(dtype.kind, 'another kind of values')}",
+            "an array of whole numbers",
+            "Write the label image alone, for example numpy.save(path, labels.astype(numpy.int32)).",
+        )
+    )
+
+
+def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int], channels: int = 1) -> tuple[int, ...]:
+    """``shape_yx``, if an array of this shape is one plane of that size; axes of length 1 at either end do not count.
+
+    With several channels: (H, W, channels) or (channels, H, W), whichever it is. Called with the shape in a file's
+    header, before any memory is taken. Raises InputFault ("wrong-shape").
+
+    >>> check_shape((1, 20, 30), where="'a.tif'", shape_yx=(20, 30))
+    (20, 30)
+    >>> check_shape((20, 30, 2, 1), where="'a.tif'", shape_yx=(20, 30), channels=2)
+    (20, 30, 2)
+    """
+    accepted = [shape_yx] if channels == 1 else [(*shape_yx, channels), (channels, *shape_yx)]
+    for wanted in accepted:
+        for first in range(len(shape) - len(wanted) + 1):
+            last = first + len(wanted)
+            if shape[first:last] == wanted and set(shape[:first] + shape[last:]) <= {1}:
+                return wanted
+    height, width = shape_yx
+    sizes = tuple(size for size in shape if size != 1)
+    fix = "Write the labels at the size of the image, without resizing or cropping."
+    if len(sizes) == 2 and sizes == (width, height):
+        got = rows_and_columns(*sizes)
+        fix = "Height and width are swapped: write the transposed array (labels.T in numpy, labels.' in MATLAB)."
+    elif len(sizes) <= 2 and len(shape) >= 2:
+        got = rows_and_columns(*(sizes if len(sizes) == 2 else shape[:2]))
+        if 0 in shape:
+            got, fix = "an empty array", "For an image without nuclei write an image of zeros."
+    else:
+        got = f"an array of {' x '.join(str(size) for size in shape[:8])}" if shape else "a single number"
+        if channels == 1 and (sizes[:2] == shape_yx or sizes[-2:] == shape_yx):
+            fix = "These are several planes, such as colours or one per class: write one plane of labels."
+    expected = f"{rows_and_columns(height, width)}, {EXPECTED_SHAPE}"
+    if channels > 1:
+        expected += f", with {channels} channels"
+        fix = "Write the ids of the nuclei in one channel and their classes in the other."
+    raise InputFault(Finding("wrong-shape", where, got, expected, fix))
+
+
+def rows_and_columns(height: int, width: int) -> str:
+    return f"{height:,} rows x {width:,} columns"
+
+
+def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
+    """A warning if there is one label only (1, or 255) and its pixels lie apart: all nuclei would count as one.
+
+    Legal, since an instance may have several parts, but hardly ever meant.
+
+    >>> from evaluation.model.label_runs import runs_of
+    >>> find_binary_mask(runs_of(np.array([[1, 0, 1]])), where="'a.npy'")[0].code
+    'binary-mask'
+    >>> find_binary_mask(runs_of(np.array([[1, 0, 2]])), where="'a.npy'")
+    ()
+    """
+    if not len(labels.value) or (labels.value != labels.value[0]).any() or (parts := count_regions(labels)) == 1:
+        return ()
+    return (
+        Finding(
+            "binary-mask",
+            where,
+            f"{parts:,} separate regions that all have the label {labels.value[0]}",
+            "a label of its own for each nucleus",
+            "They count as one nucleus. Number them, for example with scipy.ndimage.label or bwlabel.",
+        ),
+    )

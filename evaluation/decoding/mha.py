@@ -1,0 +1,102 @@
+"""MetaImage files (.mha) whose data follow the header, plain or compressed with zlib.
+
+They are read here and not by SimpleITK, which fetches the data from any path that the header names.
+ITK, "MetaIO documentation".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.decoding.label_array import check_shape
+from evaluation.decoding.streams import CutOff, Damaged, Inflated, Plain, Source, read_array
+from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault
+
+HEADER_BYTES = 1 << 16
+DTYPES = {
+    "MET_CHAR": "i1",
+    "MET_UCHAR": "u1",
+    "MET_SHORT": "i2",
+    "MET_USHORT": "u2",
+    "MET_INT": "i4",
+    "MET_UINT": "u4",
+    "MET_LONG": "i4",
+    "MET_ULONG": "u4",
+    "MET_LONG_LONG": "i8",
+    "MET_ULONG_LONG": "u8",
+    "MET_FLOAT": "f4",
+    "MET_DOUBLE": "f8",
+}
+
+
+def read_mha(
+    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int = 1
+) -> npt.NDArray[Any]:
+    """The pixels of a MetaImage, if it has the shape of the image.
+
+    Raises InputFault (external-data, unsupported-format, wrong-shape, too-large, unreadable-file), CutOff, Damaged.
+    """
+    header = read_mha_header(stream)
+    data_file = header["elementdatafile"]
+    if data_file.upper() != "LOCAL":
+        raise InputFault(
+            Finding(
+                "external-data",
+                where,
+                f"a header whose data are in another file, {quote(data_file)}",
+                "'ElementDataFile = LOCAL', with the data behind the header",
+                "Write one .mha file; with SimpleITK: WriteImage(image, 'name.mha').",
+            )
+        )
+    if header.get("binarydata", "True").lower() == "false":
+        got = "pixels written as text (BinaryData = False)"
+        raise InputFault(Finding("unsupported-format", where, got, "binary data", "Write the file with SimpleITK."))
+    sizes_xy = [whole_number(size, "DimSize") for size in header.get("dimsize", "").split()]
+    if len(sizes_xy) != whole_number(header.get("ndims", ""), "NDims") or not 1 <= len(sizes_xy) <= 8:
+        raise Damaged("DimSize does not fit NDims")
+    samples = whole_number(header.get("elementnumberofchannels", "1"), "ElementNumberOfChannels")
+    shape = (*reversed(sizes_xy), samples) if samples != 1 else tuple(reversed(sizes_xy))
+    check_shape(shape, where=where, shape_yx=shape_yx, channels=channels)
+    if header.get("elementtype", "").upper() not in DTYPES:
+        raise Damaged(f"ElementType {quote(header.get('elementtype', ''))}")
+    if header.get("headersize", "0") not in ("0", ""):
+        raise Damaged("HeaderSize")
+    big_endian = "true" in (
+        header.get("binarydatabyteordermsb", "False").lower(),
+        header.get("elementbyteordermsb", "False").lower(),
+    )
+    dtype = np.dtype((">" if big_endian else "<") + DTYPES[header["elementtype"].upper()])
+    compressed = header.get("compresseddata", "False").lower() == "true"
+    source: Source = Inflated(stream, bytes_limit) if compressed else Plain(stream)
+    return read_array(source, shape, dtype, where=where, bytes_limit=bytes_limit)
+
+
+def read_mha_header(stream: BinaryIO) -> dict[str, str]:
+    """The header as values by key in lower case; the stream is left behind ElementDataFile, its last line."""
+    header: dict[str, str] = {}
+    left = HEADER_BYTES
+    while "elementdatafile" not in header:
+        line = stream.readline(left)
+        left -= len(line)
+        if not line.endswith(b"\n"):
+            if left <= 0:
+                raise Damaged(f"no ElementDataFile in the first {HEADER_BYTES:,} bytes")
+            if not line.strip().lower().startswith(b"elementdatafile"):
+                raise CutOff
+        key, equals, value = line.decode("latin-1").partition("=")
+        key = key.strip().lower()
+        if not equals or key in header:
+            raise Damaged(f"the line {quote(line.decode('latin-1').strip())}")
+        header[key] = value.strip()
+    return header
+
+
+def whole_number(text: str, key: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,12}", text, re.ASCII):
+        raise Damaged(f"{key} is {quote(text)}")
+    return int(text)

@@ -1,0 +1,169 @@
+"""NumPy files: .npy, and .npz (a ZIP of them). Nothing is unpickled. NumPy Enhancement Proposal 1."""
+
+from __future__ import annotations
+
+import ast
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.decoding.content import EMPTY_ZIP_MAGIC, NPY_MAGIC
+from evaluation.decoding.label_array import check_dtype, check_shape
+from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
+from evaluation.findings import Finding, listed, quote
+from evaluation.findings.errors import InputFault
+
+HEADER_BYTES = 10_000  # as many as numpy itself allows
+MAX_AXES = 32
+MAX_SIDE = 1 << 62
+DIRECTORY_BYTES = 1 << 20
+ID_NAMES = ("labels", "label", "inst_map", "inst", "instances", "n_ary_mask", "mask", "masks", "arr_0")
+CLASS_NAMES = ("classes", "class_map", "type_map", "type", "types")
+
+# What ast.literal_eval is documented to raise; then it is not the header that numpy writes.
+LITERAL_FAULTS = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
+
+# What zipfile raises for damaged files: BadZipFile by itself, the others from what it calls.
+ZIP_FAULTS = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+    struct.error,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NpyHeader:
+    """What a .npy file says of its array. ``fortran``: the first axis runs fastest."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran: bool
+
+
+def read_npy(
+    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int = 1
+) -> npt.NDArray[Any]:
+    """The array of a .npy file, if it has the shape of the image. Python objects are refused by their type.
+
+    Raises InputFault (pickle, not-numeric, wrong-shape, too-large, unreadable-file), CutOff, Damaged.
+    """
+    source = Plain(stream)
+    header = read_npy_header(source)
+    check_dtype(header.dtype, where=where)
+    check_shape(header.shape, where=where, shape_yx=shape_yx, channels=channels)
+    return read_array(source, header.shape, header.dtype, where=where, bytes_limit=bytes_limit, fortran=header.fortran)
+
+
+def read_npy_header(source: Plain) -> NpyHeader:
+    """Shape and type from the dictionary that a .npy file starts with; the source is left at the data."""
+    start = source.read(8)
+    if not start.startswith(NPY_MAGIC):
+        raise Damaged("not that of an array")
+    header_bytes = int.from_bytes(source.read(2 if start[6] == 1 else 4), "little")
+    if header_bytes > HEADER_BYTES:
+        raise Damaged(f"a description of {header_bytes:,} bytes")
+    try:
+        header = ast.literal_eval(source.read(header_bytes).decode("latin-1").strip())
+    except LITERAL_FAULTS:
+        raise Damaged("no description of the array") from None
+    if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
+        raise Damaged("no description of the array")
+    shape, description = header["shape"], header["descr"]
+    sizes_fit = isinstance(shape, tuple) and all(type(size) is int and 0 <= size < MAX_SIDE for size in shape)
+    if not sizes_fit or len(shape) > MAX_AXES:
+        raise Damaged("no usable shape")
+    return NpyHeader(shape, parse_dtype(description), bool(header["fortran_order"]))
+
+
+def parse_dtype(description: object) -> np.dtype[Any]:
+    """The type of an array, from its description in a header."""
+    if isinstance(description, list | tuple):
+        return np.dtype("V1")  # records: their fields do not matter
+    if not isinstance(description, str):
+        raise Damaged("no usable type")
+    if not re.fullmatch(r"[<>=|]?[?biufcmMOSUV]\d{0,6}(\[\w{1,9}\])?", description):
+        raise Damaged(f"the type {quote(description)}")
+    try:
+        return np.dtype(description)
+    except TypeError:
+        raise Damaged(f"the type {quote(description)}") from None
+
+
+def read_npz(
+    stream: BinaryIO,
+    *,
+    where: str,
+    shape_yx: tuple[int, int],
+    bytes_limit: int,
+    channels: int = 1,
+    names: Sequence[str] = ID_NAMES,
+) -> npt.NDArray[Any]:
+    """The only array of an .npz file, or the only one with one of the names. It is read where it lies.
+
+    Raises InputFault (no-mask-variable, and those of ``read_npy``), CutOff, Damaged.
+    """
+    check_directory(stream)
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            member = choose_member(archive, where, names)
+            if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise Damaged("an array that is encrypted, or compressed in another way than numpy does")
+            with archive.open(member) as content:
+                array = read_npy(
+                    content,  # type: ignore[arg-type]  # it only has to read
+                    where=f"{where}, {quote(member.filename)}",
+                    shape_yx=shape_yx,
+                    bytes_limit=bytes_limit,
+                    channels=channels,
+                )
+                if content.read(1):  # at its end the check sum is compared
+                    raise CutOff
+                return array
+    except ZIP_FAULTS:
+        raise CutOff from None
+
+
+def check_directory(stream: BinaryIO) -> None:
+    """Refuse a ZIP whose list of members would fill the memory."""
+    size = stream.seek(0, 2)
+    stream.seek(max(0, size - 65535 - 22))
+    tail = stream.read()
+    end = tail.rfind(EMPTY_ZIP_MAGIC)
+    if end < 0 or len(tail) - end < 22:
+        raise CutOff
+    (directory_bytes,) = struct.unpack_from("<I", tail, end + 12)
+    if tail[max(0, end - 20) : end].startswith(b"PK\6\7") or directory_bytes > DIRECTORY_BYTES:
+        raise Damaged("a list of arrays that is too long")
+    stream.seek(0)
+
+
+def choose_member(archive: zipfile.ZipFile, where: str, names: Sequence[str]) -> zipfile.ZipInfo:
+    """The array to read. Raises InputFault if it cannot be told."""
+    members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+    named = [member for member in members if member.filename.removesuffix(".npy") in names]
+    chosen = named if len(members) > 1 else members
+    if len(chosen) == 1:
+        return chosen[0]
+    found = listed(member.filename.removesuffix(".npy") for member in members).replace(" or ", " and ")
+    raise InputFault(
+        Finding(
+            "no-mask-variable",
+            where,
+            f"the arrays {found}" if members else "no array",
+            f"one array, or one with a name such as {quote(names[0])}",
+            "Save the label image alone: numpy.savez_compressed(path, labels=labels).",
+        )
+    )

@@ -1,0 +1,188 @@
+"""PNG images of 1 to 16 bits a sample, without palette.
+
+The chunks are read and checked here: their check sums, and that the compressed data give exactly the bytes of the image
+that the header describes. Only then are they handed to libpng, as a file of nothing but header and data, which undoes
+the filters. So no other chunk (profiles, texts, transparency) is looked at, and nothing is scaled or printed.
+W3C, "Portable Network Graphics (PNG) Specification (Second Edition)", ISO/IEC 15948:2003.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.decoding.content import PNG_MAGIC, check_content
+from evaluation.decoding.label_array import check_shape
+from evaluation.decoding.streams import CutOff, Damaged, Plain, damage_told, stream_size, too_large
+from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
+
+MAX_CHUNKS = 300_000  # encoders write data chunks of 8 kB or more
+MAX_SIDE = 1_000_000  # as many as libpng itself allows
+INFLATED_BYTES = 1 << 20
+CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by colour type: grey, RGB, grey and alpha, RGB and alpha
+DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 4: (8, 16), 6: (8, 16)}
+PALETTE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PngHeader:
+    """What the header of a PNG says; ``bits`` are those of a sample."""
+
+    height: int
+    width: int
+    bits: int
+    colour_type: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        channels = CHANNELS[self.colour_type]
+        return (self.height, self.width, channels) if channels > 1 else (self.height, self.width)
+
+    @property
+    def row_bytes(self) -> int:
+        return (self.width * CHANNELS[self.colour_type] * self.bits + 7) // 8
+
+    @property
+    def array_bytes(self) -> int:
+        return math.prod(self.shape) * max(self.bits // 8, 1)
+
+
+def read_png(
+    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int | None = None
+) -> npt.NDArray[Any]:
+    """The samples of a PNG as they stand in the file, uint8 or uint16: (H, W) if grey, else (H, W, channels).
+
+    stream       seekable, read from its start
+    where        the file, for messages
+    shape_yx     (H, W) px that it must have
+    bytes_limit  the most bytes that the file, and the array in it, may have
+    channels     how many there must be; None: any
+
+    Grey of 1, 2 or 4 bits keeps its values (0 and 1, 0…3, 0…15). Channels are grey and alpha (2), RGB (3) or RGB and
+    alpha (4). Raises InputFault: too-large, wrong-format, unsupported-format (a palette, interlaced), wrong-shape,
+    unreadable-file.
+    """
+    stream_size(stream, where=where, bytes_limit=bytes_limit)
+    check_content(stream, where=where, magics=(PNG_MAGIC,), name="a PNG file")
+    with damage_told(where, "a PNG file"):
+        header, data = read_chunks(stream, where, bytes_limit, shape_yx, channels)
+        check_data(header, data)
+        return decode(header, data)
+
+
+def read_chunks(
+    stream: BinaryIO, where: str, bytes_limit: int, shape_yx: tuple[int, int], channels: int | None
+) -> tuple[PngHeader, list[bytes]]:
+    """The header and the compressed data in the pieces in which they lie in the file."""
+    left = stream.seek(0, 2) - len(PNG_MAGIC)
+    stream.seek(len(PNG_MAGIC))
+    header: PngHeader | None = None
+    data: list[bytes] = []
+    for _ in range(MAX_CHUNKS):
+        size, kind = struct.unpack(">I4s", Plain(stream).read(8))
+        left -= 12 + size
+        if left < 0:
+            raise CutOff
+        content = Plain(stream).read(size)
+        if Plain(stream).read(4) != struct.pack(">I", zlib.crc32(content, zlib.crc32(kind))):
+            raise CutOff
+        if header is None:
+            header = read_header(kind, content, where)
+            there = header.shape if channels is not None else header.shape[:2]
+            check_shape(there, where=where, shape_yx=shape_yx, channels=channels or 1)
+            if header.array_bytes > bytes_limit:
+                raise InputFault(too_large(where, f"an array of {header.array_bytes:,} bytes", bytes_limit))
+        elif kind == b"IDAT":
+            data.append(content)
+        elif kind == b"IEND":
+            return header, data
+        elif kind != b"PLTE" and not kind[0] & 32:
+            raise Damaged("an unknown critical chunk")
+    raise Damaged(f"more than {MAX_CHUNKS:,} chunks")
+
+
+def read_header(kind: bytes, content: bytes, where: str) -> PngHeader:
+    """The first chunk of the file."""
+    if kind != b"IHDR" or len(content) != 13:
+        raise Damaged("no header chunk")
+    width, height, bits, colour_type, compression, filters, interlaced = struct.unpack(">IIBBBBB", content)
+    if colour_type == PALETTE:
+        refuse(where, "a PNG with a palette", "Write the numbers themselves as grey values of 8 or 16 bits.")
+    if bits not in DEPTHS.get(colour_type, ()) or (compression, filters) != (0, 0) or interlaced > 1:
+        raise Damaged("an unknown kind of pixels")
+    if interlaced:
+        refuse(where, "an interlaced PNG", "Write it without interlacing.")
+    if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
+        raise Damaged(f"{height:,} rows x {width:,} columns; 1 to {MAX_SIDE:,} are possible")
+    return PngHeader(height, width, bits, colour_type)
+
+
+def refuse(where: str, got: str, fix: str) -> NoReturn:
+    expected = "a PNG of grey values or RGB, of up to 16 bits, not interlaced"
+    raise InputFault(Finding("unsupported-format", where, got, expected, fix))
+
+
+def check_data(header: PngHeader, data: list[bytes]) -> None:
+    """Raise CutOff unless the data decompress to exactly the rows of the image, each behind the number of a filter."""
+    stride = 1 + header.row_bytes
+    inflate = zlib.decompressobj()
+    position, needed = 0, header.height * stride
+    try:
+        for piece in data:
+            if piece and inflate.eof:
+                raise CutOff
+            waiting = piece
+            while not inflate.eof:
+                rows = inflate.decompress(waiting, INFLATED_BYTES)
+                filters = np.frombuffer(rows, np.uint8)[-position % stride :: stride]
+                if len(filters) and filters.max() > 4:
+                    raise CutOff
+                position += len(rows)
+                waiting = inflate.unconsumed_tail
+                if position > needed:
+                    raise CutOff
+                if not rows and not waiting:
+                    break
+    except zlib.error:
+        raise CutOff from None
+    if position != needed or not inflate.eof or inflate.unused_data:
+        raise CutOff
+
+
+def decode(header: PngHeader, data: list[bytes]) -> npt.NDArray[Any]:
+    """The samples of data that were checked."""
+    from imagecodecs import PngError, png_decode  # slow to import, and few need it
+
+    width, bits = header.width, header.bits
+    if bits < 8:
+        width, bits = header.row_bytes, 8  # bytes of packed samples, which libpng would scale to 0…255
+    ihdr = struct.pack(">IIBBBBB", width, header.height, bits, header.colour_type, 0, 0, 0)
+    try:
+        samples: npt.NDArray[Any] = png_decode(
+            b"".join([PNG_MAGIC, chunk(b"IHDR", ihdr), *(chunk(b"IDAT", piece) for piece in data), chunk(b"IEND", b"")])
+        )
+    except PngError:
+        raise CutOff from None
+    return unpack_samples(samples, header.bits, header.width) if header.bits < 8 else samples.reshape(header.shape)
+
+
+def chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(content, zlib.crc32(kind)))
+
+
+def unpack_samples(packed: npt.NDArray[np.uint8], bits: int, width: int) -> npt.NDArray[np.uint8]:
+    """Samples of 1, 2 or 4 bits from bytes, the first in the highest bits; uint8 (H, width).
+
+    >>> unpack_samples(np.array([[0b00_01_10_11, 0b11_000000]], np.uint8), 2, 5)
+    array([[0, 1, 2, 3, 3]], dtype=uint8)
+    """
+    shifts = np.arange(8 - bits, -1, -bits, dtype=np.uint8)
+    samples = (packed[..., np.newaxis] >> shifts) & np.uint8((1 << bits) - 1)
+    return samples.reshape(len(packed), -1)[:, :width]

@@ -1,0 +1,177 @@
+"""Reading from strangers: sizes are known before memory is taken, and compressed data give no more than asked for."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
+
+CHUNK_BYTES = 1 << 16
+PADDING_BYTES = 64
+ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
+
+
+class CutOff(Exception):
+    """The data stop before their end, or cannot be decompressed. Never leaves the readers of this package."""
+
+
+class Damaged(Exception):
+    """The header of a file contradicts its format. Never leaves the readers of this package."""
+
+
+@contextmanager
+def damage_told(where: str, name: str) -> Iterator[None]:
+    """Turn CutOff, Damaged and MemoryError into findings: "unreadable-file", "wrong-format", "too-large".
+
+    where   the file, for messages
+    name    what it should be, such as "a TIFF file"
+    """
+    try:
+        yield
+    except CutOff:
+        raise InputFault(cut_off(where)) from None
+    except Damaged as error:
+        got = f"a damaged header ({error})"
+        raise InputFault(Finding("wrong-format", where, got, name, "Write or copy the file again.")) from None
+    except MemoryError:
+        fix = "Write a smaller type of integers, such as int32."
+        raise InputFault(Finding("too-large", where, "more than the memory holds", "a smaller file", fix)) from None
+
+
+class Source(Protocol):
+    """Where bytes come from, one after the other."""
+
+    def read(self, size: int) -> bytes:
+        """Exactly ``size`` bytes; raises CutOff if there are fewer."""
+
+    def fill(self, buffer: memoryview) -> None:
+        """Fill the buffer; raises CutOff if there is not enough."""
+
+    def finish(self) -> None:
+        """Raise CutOff if what was read is not what was written, as far as a check sum tells."""
+
+
+class Plain:
+    """A stream from its present position on."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream = stream
+
+    def read(self, size: int) -> bytes:
+        data = self.stream.read(size)
+        if len(data) < size:
+            raise CutOff
+        return data
+
+    def fill(self, buffer: memoryview) -> None:
+        filled = 0
+        while filled < len(buffer):
+            data = self.stream.read(min(len(buffer) - filled, 1 << 24))
+            if not data:
+                raise CutOff
+            buffer[filled : filled + len(data)] = data
+            filled += len(data)
+
+    def finish(self) -> None:
+        """Plain data have no check sum."""
+
+
+class Inflated:
+    """The bytes that ``compressed_bytes`` of a stream decompress to (zlib or gzip), never more than is asked for.
+
+    >>> import io
+    >>> Inflated(io.BytesIO(zlib.compress(b"nuclei" * 1000)), 100).read(7)
+    b'nuclein'
+    """
+
+    def __init__(self, stream: BinaryIO, compressed_bytes: int) -> None:
+        self.stream = stream
+        self.compressed_bytes = compressed_bytes
+        self.inflate = zlib.decompressobj(ZLIB_OR_GZIP)
+
+    def read(self, size: int) -> bytes:
+        data = bytearray(size)
+        self.fill(memoryview(data))
+        return bytes(data)
+
+    def finish(self) -> None:
+        """Read on to the check sum, unless more than a few bytes of padding stand before it."""
+        padding = bytearray(PADDING_BYTES)
+        try:
+            self.fill(memoryview(padding))
+        except CutOff:
+            if not self.inflate.eof:
+                raise
+
+    def fill(self, buffer: memoryview) -> None:
+        filled = 0
+        while filled < len(buffer):
+            waiting = self.inflate.unconsumed_tail
+            if not waiting and not self.inflate.eof:
+                waiting = self.stream.read(min(CHUNK_BYTES, self.compressed_bytes))
+                self.compressed_bytes -= len(waiting)
+            try:
+                data = self.inflate.decompress(waiting, len(buffer) - filled)
+            except zlib.error:
+                raise CutOff from None
+            if not data and not waiting:
+                raise CutOff
+            buffer[filled : filled + len(data)] = data
+            filled += len(data)
+
+
+def stream_size(stream: BinaryIO, *, where: str, bytes_limit: int) -> int:
+    """Number of bytes of a stream, which is left at its start. Raises InputFault ("too-large") above the limit."""
+    size = stream.seek(0, 2)
+    stream.seek(0)
+    if size > bytes_limit:
+        raise InputFault(too_large(where, f"a file of {size:,} bytes", bytes_limit))
+    return size
+
+
+def read_array(
+    source: Source, shape: tuple[int, ...], dtype: np.dtype[Any], *, where: str, bytes_limit: int, fortran: bool = False
+) -> npt.NDArray[Any]:
+    """An array of ``shape`` and ``dtype`` from the next bytes. Raises InputFault if it is too large or cut off.
+
+    fortran   the first axis runs fastest
+    """
+    count = int(np.prod(shape, dtype=object))
+    needed = count * dtype.itemsize
+    if needed > bytes_limit:
+        raise InputFault(too_large(where, f"an array of {needed:,} bytes ({dtype.name})", bytes_limit))
+    array = np.empty(count, dtype)
+    try:
+        source.fill(array.view(np.uint8).data)
+        source.finish()
+    except CutOff:
+        raise InputFault(cut_off(where)) from None
+    return array.reshape(shape, order="F" if fortran else "C")
+
+
+def too_large(where: str, got: str, bytes_limit: int) -> Finding:
+    return Finding(
+        "too-large",
+        where,
+        got,
+        f"at most {bytes_limit:,} bytes",
+        "Leave out what is not needed, store integers in a smaller type, or raise limits.bytes_per_file in "
+        "challenge.toml.",
+    )
+
+
+def cut_off(where: str) -> Finding:
+    return Finding(
+        "unreadable-file",
+        where,
+        "the data stop before their end, or are damaged",
+        "a complete file",
+        "Write or copy the file again.",
+    )

@@ -1,0 +1,361 @@
+"""TIFF images of numbers: strips or tiles, TIFF or BigTIFF, without compression or with a lossless one.
+
+Strips and tiles are decoded here from the one header that is also checked, so that no second reader can understand it
+differently; each must give all the bytes of its pixels, and can give no more. TIFF Revision 6.0; TIFF Technical Note 3
+(floating point predictor).
+"""
+
+from __future__ import annotations
+
+import lzma
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.decoding.label_array import check_dtype, check_shape
+from evaluation.decoding.lzw import decode_lzw
+from evaluation.decoding.png import unpack_samples
+from evaluation.decoding.streams import CutOff, Damaged, too_large
+from evaluation.decoding.tiff_header import Tag, TiffFile, TiffPage
+from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
+from evaluation.model import Int64
+
+NONE, LZW, DEFLATE, OLD_DEFLATE, PACKBITS, LZMA, ZSTD = 1, 5, 8, 32946, 32773, 34925, 50000
+LOSSLESS = {NONE, LZW, DEFLATE, OLD_DEFLATE, PACKBITS, LZMA, ZSTD}
+NO_PREDICTOR, HORIZONTAL, FLOATING_POINT = 1, 2, 3
+SEPARATE_PLANES = 2
+KINDS = {1: "u", 2: "i", 3: "f", 4: "u", 5: "c", 6: "c"}  # by sample format
+PADDED_PIXELS = 1 << 24  # tiles may reach this far over the edges of the image
+LZMA_MEMORY = 1 << 27
+BAND_PX = 1 << 23  # of an image that is decoded in bands of rows
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the pixels of a page lie in the file.
+
+    samples   numbers of a pixel that lie together; ``planes`` is how often the image is there, for others
+    bits      of a number; ``dtype`` holds it, in the byte order of the file
+    segment_yx, segments_yx   size of a strip or tile, px, and how many there are below and beside each other
+    """
+
+    shape_yx: tuple[int, int]
+    samples: int
+    planes: int
+    bits: int
+    dtype: np.dtype[Any]
+    compression: int
+    predictor: int
+    is_tiled: bool
+    segment_yx: tuple[int, int]
+
+    @property
+    def segments_yx(self) -> tuple[int, int]:
+        (height, width), (down, across) = self.shape_yx, self.segment_yx
+        return math.ceil(height / down), math.ceil(width / across)
+
+    @property
+    def segments(self) -> int:
+        return self.planes * math.prod(self.segments_yx)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of a strip or tile."""
+        return (self.segment_yx[1] * self.samples * self.bits + 7) // 8
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes of a tile as an array; 0 for strips, which are no larger than the image."""
+        return math.prod(self.segment_yx) * self.samples * self.dtype.itemsize if self.is_tiled else 0
+
+    @property
+    def array_bytes(self) -> int:
+        return math.prod(self.shape_yx) * self.samples * self.planes * self.dtype.itemsize
+
+
+def read_tiff(
+    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int = 1
+) -> npt.NDArray[Any]:
+    """The image of a TIFF file, (H, W); with two channels (2, H, W) or (H, W, 2), from one page or two.
+
+    Further pages may only be smaller copies of it (a pyramid). Nothing is scaled: grey, inverted grey and numbers of a
+    palette are read as they stand.
+
+    Raises InputFault (several-images, wrong-shape, unsupported-format, not-numeric, too-large), CutOff, Damaged.
+    """
+    pages = tiff_pages(stream, where, shape_yx, bytes_limit, channels)
+    if (needed := sum(layout.array_bytes for _, layout in pages)) > bytes_limit:
+        raise InputFault(too_large(where, f"an image of {needed:,} bytes", bytes_limit))
+    arrays = [
+        decode_rows(page, layout, find_segments(page, layout), 0, empty_rows(layout, page.height))
+        for page, layout in pages
+    ]
+    return arrays[0] if len(arrays) == 1 else np.stack(arrays)
+
+
+def read_tiff_bands(
+    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int
+) -> Iterator[npt.NDArray[Any]]:
+    """The image of a TIFF file of one channel in bands of rows, from the top, each about BAND_PX pixels or a strip.
+
+    A band is gone when the next one is asked for. ``bytes_limit`` is for a band: a slide may be larger. Raises as
+    ``read_tiff`` does.
+    """
+    ((page, layout),) = tiff_pages(stream, where, shape_yx, bytes_limit, 1)
+    layout, segments = cut_strip(layout, find_segments(page, layout))
+    rows = max(1, BAND_PX // (page.width * layout.segment_yx[0])) * layout.segment_yx[0]
+    if (needed := layout.array_bytes // page.height * min(rows, page.height)) > bytes_limit:
+        raise InputFault(too_large(where, f"a strip of {needed:,} bytes", bytes_limit))
+    band = empty_rows(layout, min(rows, page.height))
+    for first in range(0, page.height, rows):
+        yield decode_rows(page, layout, segments, first, band[:, : page.height - first])
+
+
+def tiff_pages(
+    stream: BinaryIO, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int
+) -> list[tuple[TiffPage, Layout]]:
+    """The pages that make up the image, checked, and how they are stored."""
+    file = TiffFile(stream)
+    first, *others = file.pages()
+    pages = [first, *(page for page in others if not page.is_reduced)]
+    stacked = first.images() if len(pages) == 1 else 1
+    if len(pages) not in (1, channels) or stacked > 1:
+        got = f"a stack of {stacked:,} images" if stacked > 1 else f"{len(pages)} pages"
+        raise InputFault(
+            Finding("several-images", where, got, "one image, alone in its file", "Write only the label image.")
+        )
+    for page in pages:
+        check_page_shape(page, where, shape_yx, channels // len(pages))
+    layouts = [page_layout(page, where) for page in pages]
+    if layouts[0].dtype != layouts[-1].dtype:
+        raise InputFault(unsupported(where, f"{layouts[0].dtype.name} and {layouts[-1].dtype.name} side by side"))
+    if (tile := max(layout.tile_bytes for layout in layouts)) > bytes_limit:  # it may reach far over the edges
+        raise InputFault(too_large(where, f"a tile of {tile:,} bytes", bytes_limit))
+    return list(zip(pages, layouts, strict=True))
+
+
+def check_page_shape(page: TiffPage, where: str, shape_yx: tuple[int, int], channels: int) -> None:
+    """Refuse colours and wrong sizes."""
+    separate = page.value(Tag.PLANAR_CONFIGURATION, 1) == SEPARATE_PLANES
+    shape: tuple[int, ...] = (page.height, page.width)
+    if page.samples != 1:
+        shape = (page.samples, *shape) if separate else (*shape, page.samples)
+    if (depth := page.value(Tag.DEPTH, 1)) != 1:
+        shape = (depth, *shape)
+    check_shape(shape, where=where, shape_yx=shape_yx, channels=channels)
+
+
+def page_layout(page: TiffPage, where: str) -> Layout:
+    """How a page of the right size is stored. Raises InputFault if that is not supported, Damaged if impossible."""
+    compression, predictor = page.value(Tag.COMPRESSION, NONE), page.value(Tag.PREDICTOR, NO_PREDICTOR)
+    bits = page.value(Tag.BITS_PER_SAMPLE, 1)
+    kind = KINDS.get(page.value(Tag.SAMPLE_FORMAT, 1))
+    if compression not in LOSSLESS:
+        raise InputFault(unsupported(where, f"compression {compression}"))
+    if kind == "c":
+        check_dtype(np.dtype(np.complex64), where=where)
+    is_packed = bits in (1, 2, 4) and kind == "u"
+    if kind is None or not (is_packed or bits in (16, 32, 64) or (bits == 8 and kind != "f")):
+        raise InputFault(unsupported(where, f"{bits} bits a pixel"))
+    dtype = np.dtype("u1" if is_packed else f"{page.file.order}{kind}{bits // 8}")
+    fits = {NO_PREDICTOR: True, HORIZONTAL: not is_packed and kind != "f", FLOATING_POINT: kind == "f"}
+    if not fits.get(predictor, False):
+        raise InputFault(unsupported(where, f"predictor {predictor} for {bits} bits"))
+    if page.value(Tag.FILL_ORDER, 1) != 1:
+        raise InputFault(unsupported(where, "bits in reversed order"))
+    separate = page.value(Tag.PLANAR_CONFIGURATION, 1) == SEPARATE_PLANES
+    is_tiled = Tag.TILE_WIDTH in page.entries or Tag.TILE_HEIGHT in page.entries
+    shape_yx = page.height, page.width
+    if is_tiled:
+        segment_yx = page.value(Tag.TILE_HEIGHT, 0), page.value(Tag.TILE_WIDTH, 0)
+    else:
+        segment_yx = min(page.value(Tag.ROWS_PER_STRIP, page.height), page.height), page.width
+    check_segment_size(page, shape_yx, segment_yx, is_tiled)
+    return Layout(
+        shape_yx=shape_yx,
+        samples=1 if separate else page.samples,
+        planes=page.samples if separate else 1,
+        bits=bits,
+        dtype=dtype,
+        compression=compression,
+        predictor=predictor,
+        is_tiled=is_tiled,
+        segment_yx=segment_yx,
+    )
+
+
+def check_segment_size(page: TiffPage, shape_yx: tuple[int, int], segment_yx: tuple[int, int], is_tiled: bool) -> None:
+    """Refuse strips without rows, tiles far larger than the image, and tiny ones that would take for ever."""
+    if not is_tiled:
+        if segment_yx[0] < 1:
+            raise Damaged("strips without rows")
+        return
+    multiples = all(size >= 16 and size % 16 == 0 for size in segment_yx)
+    padded = [math.ceil(size / max(tile, 1)) * tile for size, tile in zip(shape_yx, segment_yx, strict=True)]
+    far = math.prod(padded) > 4 * math.prod(shape_yx) + PADDED_PIXELS
+    if not multiples or far or page.value(Tag.TILE_DEPTH, 1) != 1:
+        raise Damaged(f"tiles of {segment_yx[1]:,} x {segment_yx[0]:,} pixels")
+
+
+def unsupported(where: str, got: str) -> Finding:
+    return Finding(
+        "unsupported-format",
+        where,
+        f"a TIFF file with {got}",
+        "whole numbers of 8, 16, 32 or 64 bits, without compression or with a lossless one (deflate, LZW, zstd)",
+        "Write it again, for example with tifffile.imwrite(path, labels, compression='zlib').",
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    """Where strips or tiles lie in the file, and how many bytes they take, int64 (S,); plane by plane, row by row."""
+
+    offset: Int64
+    size: Int64
+
+
+def find_segments(page: TiffPage, layout: Layout) -> Segments:
+    """Where the strips or tiles of a page lie. Raises CutOff if the header does not tell it of all."""
+    tags = (Tag.TILE_OFFSETS, Tag.TILE_BYTES) if layout.is_tiled else (Tag.STRIP_OFFSETS, Tag.STRIP_BYTES)
+    far = np.uint64(1 << 62)  # beyond any file
+    offset, size = (np.minimum(page.values(tag, layout.segments), far).astype(np.int64) for tag in tags)
+    if len(offset) != layout.segments or len(size) != layout.segments:
+        raise CutOff
+    return Segments(offset, size)
+
+
+def cut_strip(layout: Layout, segments: Segments) -> tuple[Layout, Segments]:
+    """An image that is one strip of plain numbers as if it were several strips; any other as it is."""
+    height, width = layout.shape_yx
+    rows = max(1, BAND_PX // width)
+    if layout.is_tiled or layout.compression != NONE or len(segments.size) != 1 or rows >= height:
+        return layout, segments
+    first = np.arange(0, height, rows) * layout.row_bytes
+    offset = segments.offset + first if segments.offset[0] else np.zeros_like(first)
+    return replace(layout, segment_yx=(rows, width)), Segments(offset, segments.size - first)
+
+
+def empty_rows(layout: Layout, rows: int) -> npt.NDArray[Any]:
+    """Room for rows of a page, (planes, rows, W, samples), without the last axis if that is one number.
+
+    (An axis of one number would slow down every copy.)
+    """
+    shape = (layout.planes, rows, layout.shape_yx[1], layout.samples)
+    return np.empty(shape[:3] if layout.samples == 1 else shape, layout.dtype.newbyteorder("="))
+
+
+def decode_rows(
+    page: TiffPage, layout: Layout, segments: Segments, first: int, image: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """Fill an image with the rows of a page from the ``first`` on, in the byte order of the machine; without its axis
+    of planes if there is one.
+
+    The rows begin where strips or tiles begin, and end where they or the image end. Raises CutOff if a strip or tile
+    is missing or damaged.
+    """
+    (down, across), (below, beside) = layout.segment_yx, layout.segments_yx
+    rows_of_segments = range(first // down, math.ceil((first + image.shape[1]) / down))
+    for plane, i, j in product(range(layout.planes), rows_of_segments, range(beside)):
+        place = image[plane, i * down - first : (i + 1) * down - first, j * across : (j + 1) * across]
+        rows = down if layout.is_tiled else len(place)
+        segment = (plane * below + i) * beside + j
+        data = read_segment(page, layout, int(segments.offset[segment]), int(segments.size[segment]), rows)
+        place[...] = numbers(data, layout, rows).reshape(rows, across, *image.shape[3:])[: len(place), : place.shape[1]]
+    return image[0] if layout.planes == 1 else image
+
+
+def read_segment(page: TiffPage, layout: Layout, offset: int, size: int, rows: int) -> bytes:
+    """The bytes of the rows of a strip or tile, decompressed.
+
+    The last strip may have been written at its full height. Raises CutOff if there are fewer or more bytes; compressed
+    data of more than twice the bytes of the pixels are damaged, and not looked at.
+    """
+    needed, most = rows * layout.row_bytes, layout.segment_yx[0] * layout.row_bytes
+    if offset == 0:  # left out by the writer
+        raise CutOff
+    if layout.compression == NONE:
+        if size < needed:
+            raise CutOff
+        return page.file.read(offset, needed)
+    if size > 2 * most + 1024:
+        raise CutOff
+    data = decompress(page.file.read(offset, size), layout.compression, most)
+    if not needed <= len(data) <= most:
+        raise CutOff
+    return data[:needed]
+
+
+def decompress(data: bytes, compression: int, most: int) -> bytes:
+    """What the data decompress to; raises CutOff, or gives a little more than ``most`` bytes, if that is more."""
+    if compression == LZW:
+        return decode_lzw(data, most)
+    if compression == PACKBITS:
+        return decode_packbits(data, most)
+    if compression == LZMA:
+        try:
+            return lzma.LZMADecompressor(memlimit=LZMA_MEMORY).decompress(data, most + 1)
+        except (lzma.LZMAError, EOFError):
+            raise CutOff from None
+    import imagecodecs  # slow to import, and few need it
+
+    try:
+        if compression == ZSTD:
+            return bytes(imagecodecs.zstd_decode(data, out=most))
+        return bytes(imagecodecs.deflate_decode(data, out=most))
+    except (imagecodecs.ZstdError, imagecodecs.DeflateError):
+        raise CutOff from None
+
+
+def decode_packbits(data: bytes, most: int) -> bytes:
+    """Runs of a repeated byte, and of bytes as they are. TIFF Revision 6.0, section 9.
+
+    >>> decode_packbits(bytes([0xFE, 7, 0x01, 8, 9, 0x80]), 9)
+    b'\\x07\\x07\\x07\\x08\\t'
+    """
+    pieces: list[bytes] = []
+    size = position = 0
+    while position < len(data) and size <= most:
+        length = data[position]
+        if length > 128:
+            pieces.append(data[position + 1 : position + 2] * (257 - length))
+            position += 2
+        elif length < 128:
+            pieces.append(data[position + 1 : position + 2 + length])
+            position += 2 + length
+        else:
+            position += 1
+            continue
+        size += len(pieces[-1])
+    return b"".join(pieces)
+
+
+def numbers(data: bytes, layout: Layout, rows: int) -> npt.NDArray[Any]:
+    """The numbers of a strip or tile, (rows, width of it, samples), with the predictor undone."""
+    width = layout.segment_yx[1]
+    if layout.bits < 8:
+        packed = np.frombuffer(data, np.uint8).reshape(rows, layout.row_bytes)
+        return unpack_samples(packed, layout.bits, width * layout.samples).reshape(rows, width, layout.samples)
+    if layout.predictor == FLOATING_POINT:
+        return undo_floating_point(data, layout, rows)
+    array = np.frombuffer(data, layout.dtype).reshape(rows, width, layout.samples)
+    if layout.predictor == HORIZONTAL:
+        import imagecodecs  # four times as fast as numpy.cumsum
+
+        return np.asarray(imagecodecs.delta_decode(array.astype(layout.dtype.newbyteorder("="), copy=False), axis=1))
+    return array
+
+
+def undo_floating_point(data: bytes, layout: Layout, rows: int) -> npt.NDArray[Any]:
+    """Floats whose bytes were sorted by significance, the highest first, and stored as differences."""
+    width, samples, size = layout.segment_yx[1], layout.samples, layout.dtype.itemsize
+    differences = np.frombuffer(data, np.uint8).reshape(rows, -1, samples)
+    by_significance = np.cumsum(differences, axis=1, dtype=np.uint8).reshape(rows, size, width * samples)
+    floats = np.ascontiguousarray(by_significance.transpose(0, 2, 1)).view(f">f{size}")
+    return floats.reshape(rows, width, samples)

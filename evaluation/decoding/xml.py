@@ -1,0 +1,244 @@
+"""XML from strangers: the parser is fed piece by piece, keeps nothing but numbers, and refuses every declaration.
+
+The parser is expat itself: 27 MB of Aperio XML take about a second. Files may be compressed with gzip. Coordinates are
+attributes of many equal elements ("vertices"); their texts are collected and become numbers piece by piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+from xml.parsers import expat
+
+import numpy as np
+
+from evaluation.challenge import LimitRules
+from evaluation.decoding.chunks import CHUNK_BYTES, plain_chunks, too_many
+from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings.errors import InputFault
+from evaluation.model import Float64
+
+DEPTH_LIMIT = 64  # open elements; expat keeps each of them
+NAMES_LIMIT = 1000  # different names of elements and attributes; expat keeps them all
+TOKEN_BYTES = 1 << 20  # one tag or comment; expat reads an unfinished one again with every piece
+COORDINATE_LIMIT = 1e9
+IN_NUMBERS = b"0123456789+-.eE \t\r\n"  # float() also takes "1_000", "nan" and the digits of other scripts
+MISSING = "\0"  # stands for an attribute that is absent: no XML can hold this character
+
+
+Opened = Callable[[Mapping[str, str]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What is known of the elements of a format.
+
+    software    that writes it, for messages
+    root        the root element
+    wrong_root  code of the finding about another one
+    holder      names of the elements down to the one that holds vertices
+    vertex      name of the elements in it
+    columns     the attributes of a vertex, as most files order them; the last two are X and Y
+    """
+
+    software: str
+    root: str
+    wrong_root: str
+    holder: tuple[str, ...]
+    vertex: str
+    columns: tuple[str, ...]
+
+
+class Vertices:
+    """The vertices that the parser has met so far, and what is wrong with their X and Y."""
+
+    def __init__(self, columns: tuple[str, ...], where: str, limits: LimitRules) -> None:
+        self.columns = columns
+        self.where = where
+        self.limits = limits
+        self.texts: list[str] = []  # of all columns in turn, of the piece at hand
+        self.numbers: list[Float64] = []
+        self.converted = 0
+        self.invalid: list[tuple[int, str, str]] = []  # vertex, axis, text; the first few
+        self.invalid_count = 0
+
+    def __len__(self) -> int:
+        return self.converted + len(self.texts) // len(self.columns)
+
+    def convert(self) -> None:
+        """Turn the collected texts into numbers, all at once. Raises InputFault if there are too many vertices."""
+        if len(self) > self.limits.vertices_per_file:
+            raise InputFault(too_many(self.where, "vertices", self.limits.vertices_per_file, "vertices_per_file"))
+        numbers = numbers_of(self.texts).reshape(-1, len(self.columns))
+        is_invalid = ~(np.abs(numbers[:, -2:]) <= COORDINATE_LIMIT)
+        if is_invalid.any():
+            rows, axes = np.nonzero(is_invalid)
+            for row, axis in list(zip(rows.tolist(), axes.tolist(), strict=True))[: FAULTS_NAMED - len(self.invalid)]:
+                column = len(self.columns) - 2 + axis
+                text = self.texts[row * len(self.columns) + column]
+                self.invalid.append((self.converted + row, self.columns[column], text))
+            self.invalid_count += len(rows)
+        self.numbers.append(numbers)
+        self.converted += len(numbers)
+        self.texts.clear()
+
+    def points_xy(self) -> Float64:
+        """Float64 (V, 2)."""
+        return np.concatenate([np.empty((0, 2)), *(numbers[:, -2:] for numbers in self.numbers)])
+
+    def column(self, name: str) -> Float64:
+        """Float64 (V,); NaN for what is no number."""
+        index = self.columns.index(name)
+        return np.concatenate([np.empty(0), *(numbers[:, index] for numbers in self.numbers)])
+
+    def faults(self, place: Callable[[int], str], word: str) -> list[Finding]:
+        """What is wrong with coordinates: the first few, with the number of all.
+
+        place  where a vertex is, given its index
+        word   what the format calls a vertex
+        """
+        expected = f"numbers between -1e9 and 1e9 as X and Y of every {word}"
+        named = [
+            Finding(
+                "invalid-coordinate",
+                f"{self.where}, {place(vertex)}",
+                f"no {axis}" if text == MISSING else f"{axis} is {quote(text)}",
+                expected,
+            )
+            for vertex, axis, text in self.invalid
+        ]
+        return with_rest(named, self.invalid_count)
+
+
+def numbers_of(texts: list[str]) -> Float64:
+    """Decimal numbers in ASCII as float64 (V,); NaN for everything else.
+
+    >>> numbers_of(["1.5", " -2e3 "]).tolist(), numbers_of(["7", "1_000", "nan", "１", ""]).tolist()
+    ([1.5, -2000.0], [7.0, nan, nan, nan, nan])
+    """
+    if not "".join(texts).encode().translate(None, IN_NUMBERS):
+        try:
+            return np.array(texts, np.float64)
+        except ValueError:
+            pass
+    return np.array([number_or_nan(text) for text in texts], np.float64)
+
+
+def number_or_nan(text: str) -> float:
+    if text.encode().translate(None, IN_NUMBERS):
+        return float("nan")
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def read_elements(
+    stream: BinaryIO, dialect: Dialect, vertices: Vertices, opened: Mapping[tuple[str, ...], Opened]
+) -> None:
+    """Read a file to its end; ``vertices`` takes the vertices of its holders.
+
+    opened  what to call with the attributes of an element when it opens, by the names of the elements down to it
+
+    Raises InputFault: too-large, unreadable-file (gzip), not-xml, forbidden-xml, and ``dialect.wrong_root``.
+    """
+    where = vertices.where
+    parser = make_parser(where, dialect, vertices.texts, opened)
+    fed = 0
+    try:
+        for chunk in plain_chunks(stream, where, vertices.limits.bytes_per_file):
+            parser.Parse(chunk, False)
+            fed += len(chunk)
+            if fed - parser.CurrentByteIndex > TOKEN_BYTES + CHUNK_BYTES:
+                raise InputFault(not_xml(where, "a tag or comment of more than a million bytes", dialect))
+            if len(parser.intern) > NAMES_LIMIT:
+                got = f"more than {NAMES_LIMIT:,} different names of elements and attributes"
+                raise InputFault(not_xml(where, got, dialect))
+            vertices.convert()
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        reason = expat.errors.messages.get(error.code, "not XML")
+        got = f"{reason} (line {error.lineno:,}, column {error.offset:,})"
+        raise InputFault(not_xml(where, got, dialect)) from None
+    except (LookupError, ValueError) as error:  # what pyexpat raises for encodings that it cannot read
+        raise InputFault(not_xml(where, str(error), dialect)) from None
+    vertices.convert()
+
+
+class Element:
+    """An element that a dialect knows: what to call when it opens, and the elements in it that are known too."""
+
+    __slots__ = ("inner", "opened")
+
+    def __init__(self) -> None:
+        self.opened: Opened | None = None
+        self.inner: dict[str, Element] = {}
+
+    def find(self, path: tuple[str, ...]) -> Element:
+        """The element at a path below; from now on it is known."""
+        return self.inner.setdefault(path[0], Element()).find(path[1:]) if path else self
+
+
+UNKNOWN_ELEMENT = Element()
+
+
+def make_parser(
+    where: str, dialect: Dialect, texts: list[str], opened: Mapping[tuple[str, ...], Opened]
+) -> expat.XMLParserType:
+    """An expat parser that collects the texts of vertices, and refuses whatever a stranger could misuse."""
+    parser = expat.ParserCreate()
+    parser.ordered_attributes = True  # a list [name, value, …]: a fifth less time than a dictionary for each vertex
+    columns, stop = list(dialect.columns), 2 * len(dialect.columns)
+    vertex, root = dialect.vertex, dialect.root
+    document = Element()
+    holder = document.find(dialect.holder)
+    for path, call in opened.items():
+        document.find(path).opened = call
+    stack = [document]  # the open elements
+
+    def start(name: str, pairs: list[str]) -> None:
+        if stack[-1] is holder and name == vertex:
+            if pairs[:stop:2] == columns:
+                texts.extend(pairs[1:stop:2])
+            else:
+                attributes = dict(zip(pairs[::2], pairs[1::2], strict=True))
+                texts.extend([attributes.get(column, MISSING) for column in columns])
+            stack.append(UNKNOWN_ELEMENT)
+            return
+        element = stack[-1].inner.get(name, UNKNOWN_ELEMENT)
+        if len(stack) == 1 and name != root:
+            expected = f"an {dialect.software} XML file (root {quote(root)})"
+            raise InputFault(Finding(dialect.wrong_root, where, f"the root element is {quote(name)}", expected))
+        if len(stack) > DEPTH_LIMIT:
+            raise InputFault(not_xml(where, f"elements nested more than {DEPTH_LIMIT} deep", dialect))
+        stack.append(element)
+        if element.opened is not None:
+            element.opened(dict(zip(pairs[::2], pairs[1::2], strict=True)))
+
+    def end(_: str) -> None:
+        stack.pop()
+
+    def refuse(*_: object) -> int:
+        got = "a document type or entity declaration"
+        fix = "Remove the '<!DOCTYPE …>' part."
+        raise InputFault(Finding("forbidden-xml", where, got, "XML without declarations", fix))
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    parser.UnparsedEntityDeclHandler = refuse
+    parser.ExternalEntityRefHandler = refuse
+    return parser
+
+
+# --- bytes ------------------------------------------------------------------------------------------------------------
+
+
+# --- findings ---------------------------------------------------------------------------------------------------------
+
+
+def not_xml(where: str, got: str, dialect: Dialect) -> Finding:
+    expected = f"well-formed {dialect.software} XML"
+    return Finding("not-xml", where, got, expected, "Export or copy the file again.")

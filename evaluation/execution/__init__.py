@@ -1,0 +1,4 @@
+"""Where work runs: workers of this machine, pools that are shared, a cluster, storage.
+
+In: functions and their tasks. Out: outcomes in the order of the tasks. Knows nothing of what the tasks do.
+"""

@@ -1,0 +1,354 @@
+"""Many submissions at once, by workers that they share: processes of this machine, or any executor of Python.
+
+Several submissions are in flight, each in a thread that reads what was handed in and waits for its cases. How many is
+bounded by the tasks that the workers can use, so that ten thousand submissions are not in memory together. What a
+submission comes to never depends on who else is in flight.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import AbstractContextManager
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from evaluation.execution.workers import (
+    CASES_AT_ONCE,
+    MAIN_BYTES,
+    UNLIMITED,
+    WORKER_BYTES,
+    Crew,
+    Plan,
+    Workers,
+    bytes_at_once,
+    memory_for_the_largest,
+    memory_left,
+    out_of_memory,
+    pixels_of,
+    plan_workers,
+    usable_processors,
+    worker_processes,
+)
+from evaluation.findings import Finding, quote
+from evaluation.findings.errors import WorkerDied, WorkersLost
+from evaluation.model import Case
+from evaluation.model.version import __version__
+from evaluation.submission import SubmissionFiles
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+CREW_FROM_PX = 5_000_000  # fewer are scored sooner than processes have started: a second call that finds little new
+TASKS_FOR_EACH = 4  # that are under way or waiting for each task that is worked on
+IN_FLIGHT_UP_TO = 256  # submissions
+RETRIES = 2  # of a task whose worker was lost
+LOSSES = 3  # of a pool, after which every submission is scored by itself
+SAME = "Install the same version, or use the same image, on every machine."
+CLUSTER_TASKS = 8  # at least, where a cluster has not started its workers yet
+
+
+class NotTogether(Exception):
+    """A submission is to be scored by itself, when the others are done."""
+
+
+class SharedWorkers(Crew):
+    """A crew that can be stopped: ``width`` tasks at once, and a submission cut into ``parts``."""
+
+    def __init__(self, width: int, submissions: int) -> None:
+        self.width = width
+        self.parts = -(-width // max(submissions, 1))
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what the crew holds, after its work."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End all work at once; threads that wait for it go on, with an exception."""
+
+
+# --- processes of this machine ----------------------------------------------------------------------------------------
+
+
+class LocalCrew(SharedWorkers):
+    """Worker processes that stay from one submission to the next.
+
+    A submission that needs more memory than each worker has, or during which a worker was lost, is scored by itself.
+    """
+
+    def __init__(self, width: int, submissions: int, *, bytes_each: int, pool_from_px: int) -> None:
+        super().__init__(width, submissions)
+        self.bytes_each, self.pool_from_px = bytes_each, pool_from_px
+        self.lock = threading.Lock()
+        self.pixels = self.losses = 0
+        self.opened: tuple[Executor, AbstractContextManager[Executor]] | None = None
+
+    def plan(self, cases: Sequence[Case], needs: Sequence[int]) -> Plan:
+        if bytes_at_once(needs) > self.bytes_each or self.losses >= LOSSES:
+            raise NotTogether
+        with self.lock:
+            self.pixels += pixels_of(cases)
+            are_few = self.pixels < self.pool_from_px
+        if are_few:  # so far: they are scored sooner than worker processes have started
+            alone = plan_workers(1, cases, needs)
+            if alone.is_in_process:
+                return alone
+        return Plan(self.parts, is_in_process=False, may_shrink=False, case_bytes=max(needs, default=0), crew=self)
+
+    def outcomes(
+        self, function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
+    ) -> Iterator[Outcome]:
+        pool = self.pool(plan)
+        try:
+            futures = [pool.submit(function, *task) for task in tasks]
+            for future in futures:
+                yield future.result()
+        except BrokenExecutor as error:
+            self.leave(pool, error)
+            raise NotTogether from error
+        except MemoryError as error:
+            raise NotTogether from error
+
+    def pool(self, plan: Plan) -> Executor:
+        """The pool, started for the first task and after a loss."""
+        with self.lock:
+            if self.losses >= LOSSES:
+                raise NotTogether
+            if self.opened is None:
+                opening = worker_processes(self.width, plan)
+                self.opened = opening.__enter__(), opening
+            return self.opened[0]
+
+    def leave(self, pool: Executor, error: BaseException) -> None:
+        """Give up a pool that lost a worker; the next task starts another."""
+        with self.lock:
+            if self.opened is not None and self.opened[0] is pool:
+                self.losses += 1
+                self.end(error)
+
+    def end(self, error: BaseException | None) -> None:
+        """End the processes: with their work done, or at once after an error."""
+        if self.opened is not None:
+            self.opened[1].__exit__(None if error is None else type(error), error, None)
+            self.opened = None
+
+    def close(self) -> None:
+        self.end(None)
+
+    def stop(self) -> None:
+        with self.lock:  # nobody starts another pool, and none that is just being started is left behind
+            self.losses = LOSSES
+            self.end(NotTogether())
+
+
+def local_crew(cases: Sequence[Case], needs: Sequence[int], submissions: int, workers: int | None) -> LocalCrew | None:
+    """The processes that work on several submissions; None if one process alone is as good, or all there is room for.
+
+    ``needs``, the bytes that each case takes, tell how many there is room for; a submission that needs more is scored
+    by itself.
+    """
+    if submissions < 2 or workers == 1:
+        return None
+    if workers is not None:
+        return LocalCrew(workers, submissions, bytes_each=UNLIMITED, pool_from_px=0)
+    times = min(submissions, 1000)  # so many cases are more than any number of processors
+    memory = memory_left()
+    width = plan_workers(None, [*cases] * times, [*needs] * times, memory).workers
+    if width == 1:
+        return None
+    each = (memory.together - MAIN_BYTES) // width - WORKER_BYTES
+    return LocalCrew(width, submissions, bytes_each=each, pool_from_px=CREW_FROM_PX)
+
+
+# --- any executor -----------------------------------------------------------------------------------------------------
+
+
+class ExecutorCrew(SharedWorkers):
+    """The workers behind an executor, of which nothing is known but that it takes tasks.
+
+    Tasks whose worker was lost are tried again, and at last the submission by itself: it may have been lost for what
+    another one did to the same worker. What a submission has wrong is an outcome, and is never tried again.
+    """
+
+    def __init__(self, executor: Executor, workers: int | None, submissions: int = 1) -> None:
+        super().__init__(workers or tasks_at_once(executor), submissions)
+        self.executor, self.is_alone = executor, submissions == 1
+        self.futures: set[Future[Any]] = set()
+        self.is_stopped = False
+
+    def plan(self, cases: Sequence[Case], needs: Sequence[int]) -> Plan:
+        return Plan(self.parts, is_in_process=False, may_shrink=False, case_bytes=max(needs, default=0), crew=self)
+
+    def outcomes(
+        self, function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
+    ) -> Iterator[Outcome]:
+        packed = [pickle.dumps((function, task), pickle.HIGHEST_PROTOCOL) for task in tasks]
+        futures = [self.submit(content) for content in packed]
+        try:
+            for future, content in zip(futures, packed, strict=True):
+                yield self.outcome(future, content, plan)
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def submit(self, packed: bytes) -> Future[Any]:
+        if self.is_stopped:
+            raise CancelledError
+        try:
+            future = self.executor.submit(run_packed, __version__, packed)
+        except (RuntimeError, OSError) as error:  # BrokenExecutor among them, and connections that are closed
+            raise WorkersLost(no_executor(error)) from error
+        self.futures.add(future)
+        future.add_done_callback(self.futures.discard)
+        return future
+
+    def outcome(self, future: Future[Any], packed: bytes, plan: Plan) -> Any:
+        """What became of a task. Raises WorkerDied or NotTogether if its workers were lost again and again."""
+        retries = RETRIES
+        while True:
+            try:
+                return future.result()
+            except BrokenExecutor as error:
+                if retries == 0:
+                    raise (lost_workers(plan) if self.is_alone else NotTogether) from error
+                retries -= 1
+                future = self.submit(packed)
+            except killed_by_dask() as error:  # after retries of its own
+                raise (lost_workers(plan) if self.is_alone else NotTogether) from error
+            except MemoryError as error:
+                raise out_of_memory("a worker", plan) from error
+            except CancelledError as error:
+                raise WorkersLost(no_executor(error)) from error
+            except ImportError as error:
+                expected = "the program and its packages"
+                raise WorkersLost(Finding("no-cluster", "a worker", quote(str(error), 120), expected, SAME)) from error
+
+    def close(self) -> None:
+        """The executor is not ours."""
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        for future in list(self.futures):
+            future.cancel()
+
+
+def run_packed(version: str, packed: bytes) -> Any:
+    """What a worker is sent. It has to run the program that sent it: another one may come to other numbers."""
+    if version != __version__:
+        got = f"runs the version {__version__}"
+        raise WorkersLost(Finding("no-cluster", "a worker", got, f"the version {version}", SAME))
+    function, task = pickle.loads(packed)
+    for argument in task:
+        path = argument.path if isinstance(argument, SubmissionFiles) else argument
+        if isinstance(path, Path) and not path.exists():  # or its files would seem to be missing
+            expected = "folders that all machines share, under the same path"
+            raise WorkersLost(Finding("no-cluster", "a worker", f"does not see {quote(path, 120)}", expected))
+    return function(*task)
+
+
+def lost_workers(plan: Plan) -> WorkerDied:
+    got = "were lost with the same task, most often killed for memory"
+    fix = "Give each worker more memory."
+    return WorkerDied(Finding("worker-died", "several workers", got, memory_for_the_largest(plan), fix))
+
+
+def killed_by_dask() -> tuple[type[Exception], ...]:
+    """What dask.distributed raises for a task that it gave to several workers, which were all lost."""
+    distributed = sys.modules.get("distributed")
+    return () if distributed is None else (distributed.KilledWorker,)
+
+
+def no_executor(error: BaseException) -> Finding:
+    got = quote(str(error) or type(error).__name__, 120)
+    fix = "What is complete is kept: run again with workers to go on."
+    return Finding("no-cluster", "the executor", f"takes no more tasks, {got}", "workers to the end", fix)
+
+
+def tasks_at_once(executor: Executor) -> int:
+    """How many tasks an executor works on at once, as far as it tells."""
+    client = getattr(executor, "_client", None)
+    if client is not None:  # of dask.distributed; a cluster may start its workers when there are tasks
+        return max(CLUSTER_TASKS, sum(int(threads) for threads in client.nthreads().values()))
+    return int(getattr(executor, "_max_workers", 0)) or usable_processors()
+
+
+# --- several submissions in flight ------------------------------------------------------------------------------------
+
+
+def work_through(
+    items: Sequence[Item],
+    work: Callable[[Item, Workers], Outcome],
+    *,
+    cases: Sequence[Case],
+    needs: Sequence[int],
+    workers: int | None,
+    executor: Executor | None,
+) -> Iterator[tuple[int, Outcome]]:
+    """The place and the outcome of every item (a submission), as they are done.
+
+    work      on an item, with those who do it
+    cases     of each item, and the bytes that each of them ``needs``
+    workers   processes; with an executor, the tasks that it works on at once; None: chosen
+    """
+    crew: ExecutorCrew | LocalCrew | None
+    if executor is not None:
+        crew = ExecutorCrew(executor, workers, len(items))
+    else:
+        crew = local_crew(cases, needs, len(items), workers)
+    left: Sequence[int] = range(len(items))
+    if crew is not None:
+        left = []
+        tasks_of_each = max(crew.parts, -(-len(cases) // CASES_AT_ONCE))
+        at_once = max(2, min(IN_FLIGHT_UP_TO, -(-TASKS_FOR_EACH * crew.width // tasks_of_each)))
+        yield from in_flight(items, work, crew, at_once, left)
+    for place in left:
+        yield place, work(items[place], workers if executor is None else ExecutorCrew(executor, workers))
+
+
+def in_flight(
+    items: Sequence[Item],
+    work: Callable[[Item, Workers], Outcome],
+    crew: ExecutorCrew | LocalCrew,
+    at_once: int,
+    left: list[int],
+) -> Iterator[tuple[int, Outcome]]:
+    """The same, several at once; into ``left`` come the places of those that are to be scored by themselves."""
+    threads = ThreadPoolExecutor(at_once, thread_name_prefix="submission")
+    places = iter(range(len(items)))
+    waiting: dict[Future[Outcome], int] = {}
+    try:
+        while True:
+            for place in islice(places, at_once - len(waiting)):
+                waiting[threads.submit(work, items[place], crew)] = place
+            if not waiting:
+                break
+            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                place = waiting.pop(future)
+                try:
+                    outcome = future.result()
+                except NotTogether:
+                    left.append(place)
+                else:
+                    yield place, outcome
+    except BaseException:
+        crew.stop()  # nobody waits for the others
+        raise
+    else:
+        crew.close()
+    finally:
+        threads.shutdown(cancel_futures=True)
+    left.sort()

@@ -1,0 +1,80 @@
+"""The catalogue as text: in the terminal, and as the pages of docs/findings, which a test keeps equal to it."""
+
+from __future__ import annotations
+
+import re
+
+from evaluation.findings.catalogue import CATALOGUE, PARTS, Explanation
+
+FOLDER = "docs/findings"
+GROUPS = {"error": "Errors", "warning": "Warnings"}
+MEANING = {
+    "error": "Nothing is scored or written until it is mended.",
+    "warning": "Scoring goes on. Check whether it is meant.",
+}
+
+
+def terminal_page(code: str) -> str:
+    """What ``evaluation explain CODE`` prints."""
+    page = CATALOGUE[code]
+    return (
+        f"{code}: {page.title}.\n\n{meaning(page)}\n\nWhy: {page.why}\n\nWhat to do: {page.fix}\n\n"
+        f"Example:\n  {page.example}\n\nThis page: {FOLDER}/{code}.md"
+    )
+
+
+def terminal_index() -> str:
+    """What ``evaluation explain`` prints: all codes with their titles, part by part."""
+    width = max(map(len, CATALOGUE)) + 2
+    parts = [
+        "\n".join([name, *(f"  {code:{width}}{page.title}" for code, page in pages.items())])
+        for name, pages in PARTS.items()
+    ]
+    return "\n\n".join(parts)
+
+
+def documents() -> dict[str, str]:
+    """The files of docs/findings in Markdown: a page for each code, and README.md, which lists them."""
+    return {"README.md": index(), **{f"{code}.md": markdown_page(code) for code in CATALOGUE}}
+
+
+def markdown_page(code: str) -> str:
+    """The page of a code in Markdown."""
+    page = CATALOGUE[code]
+    return (
+        f"# `{code}`\n\n**{escaped(page.title)}.** {meaning(page)}\n\n"
+        f"## Why\n\n{escaped(page.why)}\n\n## What to do\n\n{escaped(page.fix)}\n\n"
+        f"## Example\n\n```text\n{page.example}\n```\n\n[All codes](README.md)\n"
+    )
+
+
+def index() -> str:
+    """The list of all codes in Markdown, by part of the catalogue, errors before warnings."""
+    sections = [
+        "# What the program finds, code by code",
+        "Every message has the form `[code] where: what we got; what we expected. What to do.` The code in square "
+        "brackets has a page here; `evaluation explain CODE` prints the same. Equal faults come in one line, with "
+        "up to three places and how many more there are.",
+    ]
+    for name, pages in PARTS.items():
+        sections.append(f"## {escaped(name)}")
+        for severity, heading in GROUPS.items():
+            chosen = {code: page for code, page in pages.items() if page.severity == severity}
+            if chosen:
+                rows = [f"| [`{code}`]({code}.md) | {escaped(page.title)} |" for code, page in sorted(chosen.items())]
+                sections.append("\n".join([f"| {heading} | |", "| --- | --- |", *rows]))
+    return "\n\n".join(sections) + "\n"
+
+
+def meaning(page: Explanation) -> str:
+    """What the severity of a code means."""
+    return f"{'An error' if page.severity == 'error' else 'A warning'}. {MEANING[page.severity]}"
+
+
+def escaped(text: str) -> str:
+    """Plain text for Markdown, where '<', '*' and '__' would vanish.
+
+    >>> escaped("'<!DOCTYPE …>', '*.mat' and __MACOSX")
+    "'\\\\<!DOCTYPE …>', '\\\\*.mat' and \\\\_\\\\_MACOSX"
+    """
+    return re.sub(r"[<*|]|(?<!\w)__", lambda found: "".join(f"\\{character}" for character in found[0]), text)

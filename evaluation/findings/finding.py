@@ -1,0 +1,171 @@
+"""What is wrong with an input, as data.
+
+A finding has a stable code, a place, what was got, what was expected and what to do; the sentence is rendered from it:
+``[code] where: what we got; what we expected. What to do.`` Every code is explained in ``CATALOGUE``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Literal
+
+from evaluation.findings.catalogue import CATALOGUE
+
+EXAMPLES_SHOWN = 3
+FAULTS_NAMED = 20  # more of a kind are counted, not listed
+SUMMARY_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One fault, or one thing worth knowing, at one place.
+
+    where     the place as its author sees it: file inside the submission, case, key of challenge.toml
+    got       what is there, with the value
+    expected  the rule that is broken
+    fix       what to do about it; a sentence of its own
+    count     how many equal faults it stands for
+    named     how many places ``where`` names
+    """
+
+    code: str
+    where: str
+    got: str
+    expected: str
+    fix: str = ""
+    count: int = 1
+    named: int = 1
+
+    def __post_init__(self) -> None:
+        if self.code not in CATALOGUE:
+            raise LookupError(f"no page in the catalogue for {self.code!r}")
+
+    @property
+    def severity(self) -> Literal["error", "warning"]:
+        return CATALOGUE[self.code].severity
+
+    def __str__(self) -> str:
+        return render_group([self])
+
+
+def quote(value: object, limit: int = 60) -> str:
+    """A value of a stranger's in quotes, safe to print: no control characters, cut in the middle when long.
+
+    An apostrophe in it becomes a typographic one, so that it cannot end the quotation.
+
+    >>> quote("a\\nb\\x1b[31m")
+    "'a?b?[31m'"
+    """
+    try:
+        whole = str(value)
+    except ValueError:  # whole numbers of thousands of digits
+        whole = f"a {type(value).__name__} too large to be written"
+    text = "".join(character if character.isprintable() else "?" for character in whole[: 4 * limit])
+    if len(text) > limit:
+        text = f"{text[: limit * 2 // 3]}…{text[-limit // 3 :]}"
+    return "'" + text.replace("'", "’") + "'"
+
+
+def listed(values: Iterable[object], limit: int = 8) -> str:
+    """Values in quotes as a list in words, cut after ``limit``.
+
+    >>> listed(["a", "b", "c"])
+    "'a', 'b' or 'c'"
+    """
+    known = list(values)
+    quoted = [quote(value) for value in known[:limit]]
+    if len(known) > limit:
+        return ", ".join(quoted) + f" or one of {len(known) - limit:,} more"
+    return " or ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
+
+
+def did_you_mean(got: str, known: Iterable[str]) -> str:
+    """The sentence "Did you mean 'x'?" if a known name is close to what was got, else an empty string."""
+    by_folded = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(got[:200].casefold(), list(by_folded), n=1, cutoff=0.6)
+    return f"Did you mean {quote(by_folded[close[0]])}?" if close else ""
+
+
+def at_places(finding: Finding, places: Sequence[str]) -> Finding:
+    """An equal fault at several places, of which the first three are named; the finding counts all of them."""
+    named = places[:EXAMPLES_SHOWN]
+    return replace(finding, where=join_places(named), named=len(named))
+
+
+def join_places(places: Sequence[str]) -> str:
+    """Places in words; what stands before the last comma is said once.
+
+    >>> join_places(["'a.xml', region 1", "'a.xml', region 2", "'b.xml', region 1"])
+    "'a.xml', region 1, region 2, 'b.xml', region 1"
+    """
+    words, before = [], None
+    for place in places:
+        outer, comma, inner = place.rpartition(", ")
+        is_whole = inner.count("'") % 2 == 0  # the comma does not stand inside a name
+        words.append(inner if comma and outer == before and is_whole else place)
+        before = outer
+    return ", ".join(words)
+
+
+def render_group(findings: Sequence[Finding]) -> str:
+    """One line for equal faults (same code and expectation): at most three places, and how many more there are."""
+    first = findings[0]
+    shown = findings[:EXAMPLES_SHOWN]
+    more = sum(finding.count for finding in findings) - sum(finding.named for finding in shown)
+    if all(finding.got == first.got for finding in shown):
+        where, got = join_places([finding.where for finding in shown]), first.got
+        where += f" and {more:,} more" if more else ""
+    else:
+        also = [f"{finding.where}: {finding.got}" for finding in shown[1:]] + ([f"{more:,} more"] if more else [])
+        where, got = first.where, f"{first.got} (also {'; '.join(also)})"
+    line = f"[{first.code}] {where}: {got}; expected {first.expected}."
+    text = f"{line} {first.fix}".rstrip()
+    return "".join(character if character.isprintable() else "?" for character in text)  # names of strangers
+
+
+def render_findings(findings: Iterable[Finding]) -> list[str]:
+    """All findings as lines, equal faults grouped, errors before warnings; the same for any order of the findings."""
+
+    def key(finding: Finding) -> tuple[str, str, str]:
+        return finding.severity, finding.code, finding.expected
+
+    ordered = sorted(set(findings), key=lambda finding: (key(finding), natural_order(finding.where), finding))
+    return [render_group(list(group)) for _, group in groupby(ordered, key)]
+
+
+def natural_order(text: str) -> list[tuple[int, str]]:
+    """A key by which numbers behind a blank are sorted as numbers.
+
+    >>> sorted(["line 10", "line 9"], key=natural_order)
+    ['line 9', 'line 10']
+    """
+    parts = re.split("(?<= )([0-9]+)", text)  # every second one is a number; the longer one is larger
+    return [(len(part) if index % 2 else 0, part) for index, part in enumerate(parts)]
+
+
+def render_summary(findings: Iterable[Finding], *, intro: str) -> str:
+    """One line of at most 1,000 characters: the intro, then as many lines of findings as fit, then how many do not."""
+    lines = render_findings(finding for finding in findings if finding.severity == "error")
+    summary = intro
+    for index, line in enumerate(lines):
+        remaining = len(lines) - index - 1
+        tail = f" (and {remaining} more kinds of problem)" if remaining else ""
+        room = SUMMARY_LIMIT - len(summary) - len(tail) - 1
+        if len(line) > room:
+            if index == 0:
+                return f"{summary} {line[: room - 1]}…{tail}"
+            return f"{summary} (and {remaining + 1} more kinds of problem)"
+        if len(summary) + 1 + len(line) + 40 > SUMMARY_LIMIT and remaining:
+            return f"{summary} {line}{tail}"
+        summary = f"{summary} {line}"
+    return summary
+
+
+def with_rest(named: list[Finding], total: int) -> list[Finding]:
+    """The findings that are named; the last one also stands for the rest of ``total`` equal faults."""
+    rest = total - sum(finding.count for finding in named)
+    return [*named[:-1], replace(named[-1], count=named[-1].count + rest)] if rest else named

@@ -1,0 +1,239 @@
+"""What the columns of CSV formats mean: cases, classes, probabilities, coordinates."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evaluation.decoding.csv import Table, numbers_of
+from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, did_you_mean, listed, quote, with_rest
+from evaluation.findings.errors import InputFault
+from evaluation.formats.request import Request
+from evaluation.model import Bool, Case, ClassTable, Float32, Float64, Int16, Int64
+
+COORDINATE_LIMIT = 1e9
+CLASS_COLUMNS = ("class", "cell_type", "label", "type")
+PROBABILITY_COLUMNS = ("probability", "score", "confidence")
+
+
+def find_case(cases: Mapping[str, Case], key: str) -> Case | None:
+    """The case that a file calls ``key``; folders before the name of an image file do not count."""
+    return cases.get(key) or cases.get(key.replace("\\", "/").rpartition("/")[2])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseRows:
+    """The rows of a table that belong to cases, case by case, in the order of the file inside a case.
+
+    cases        that the file names, in order of first appearance
+    case_of_row  int64 (R,), ascending: which of them
+    unknown      how many rows each name has that is no case
+    """
+
+    table: Table
+    cases: tuple[Case, ...]
+    case_of_row: Int64
+    unknown: Mapping[str, int]
+
+    def take(self, kept: Bool) -> CaseRows:
+        """The same cases with some of the rows, bool (R,)."""
+        return replace(self, table=self.table.take(kept), case_of_row=self.case_of_row[kept])
+
+    def slices(self) -> list[slice]:
+        """The rows of each case."""
+        edges = np.searchsorted(self.case_of_row, np.arange(len(self.cases) + 1)).tolist()
+        return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
+
+
+def rows_of_cases(table: Table, column: int, cases: Mapping[str, Case]) -> CaseRows:
+    """Sort the rows of a table by the cases that a column names."""
+    keys, key_of_row = table.categories(column)
+    found: dict[str, tuple[int, Case]] = {}
+    case_of_key = np.full(len(keys), -1, np.int64)
+    for index, key in enumerate(keys):
+        if (case := find_case(cases, key)) is not None:
+            case_of_key[index] = found.setdefault(case.name, (len(found), case))[0]
+    count = np.bincount(key_of_row, minlength=len(keys))
+    unknown = {keys[index]: int(count[index]) for index in np.flatnonzero(case_of_key < 0)}
+    case_of_row = case_of_key[key_of_row]
+    order = np.argsort(case_of_row, kind="stable")
+    order = order[case_of_row[order] >= 0]
+    return CaseRows(table.take(order), tuple(case for _, case in found.values()), case_of_row[order], unknown)
+
+
+def check_counts(rows: CaseRows, request: Request) -> None:
+    """Refuse a case with more rows than the challenge allows nuclei. Raises InputFault ("too-large")."""
+    limit = request.limits.instances_per_case
+    fix = "Remove some, or raise limits.instances_per_case in challenge.toml."
+    counts = [(case, part.stop - part.start) for case, part in zip(rows.cases, rows.slices(), strict=True)]
+    faults = [
+        Finding(
+            "too-large", f"{request.where}, case {quote(case.name)}", f"{count:,} nuclei", f"at most {limit:,}", fix
+        )
+        for case, count in counts
+        if count > limit
+    ]
+    if faults:
+        raise InputFault(*with_rest(faults[:FAULTS_NAMED], len(faults)))
+
+
+def class_of_text(text: str, classes: ClassTable) -> int | None:
+    """The class id that a name or number stands for; nothing stands for no name. None if it is no class."""
+    if not text:
+        return classes.of_nameless
+    if (name := text.casefold()) in classes.ids:
+        return classes.ids[name]
+    number = re.fullmatch(r"([+-]?[0-9]{1,9})(\.0*)?", text, re.ASCII)
+    return classes.values.get(int(number[1])) if number else None
+
+
+def unknown_class(place: str, text: str, classes: ClassTable, count: int = 1) -> Finding:
+    known = sorted(name for name in classes.ids if name)
+    expected = listed(known)
+    if classes.values:
+        expected += f", or one of the numbers {', '.join(map(str, sorted(classes.values)))}"
+    got = f"{quote(text)} is not a class of this challenge"
+    return Finding("unknown-class", place, got, expected, did_you_mean(text, known), count)
+
+
+def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
+    """The columns that are called ``prefix`` and the name or an alias of a class, in the order of the classes.
+
+    Also what is wrong with them: a class with two, or with none; no columns at all if nothing is called so.
+    """
+    by_class: dict[int, int] = {}
+    faults = []
+    for column, name in enumerate(table.names):
+        folded = name.casefold()
+        of_class = folded.removeprefix(prefix).strip() if folded.startswith(prefix) else ""
+        class_id = request.classes.ids.get(of_class, 0) if of_class else 0
+        if class_id > 0 and by_class.setdefault(class_id, column) != column:
+            got = f"two columns of one class, {quote(table.names[by_class[class_id]])} and {quote(name)}"
+            faults.append(Finding("invalid-csv", request.where, got, "one column for each class"))
+    if prefix and not by_class:
+        return [], []
+    missing = [name for class_id, name in enumerate(request.classes.names, start=1) if class_id not in by_class]
+    seen = [name for name in table.names if name]
+    named = []
+    for name in missing[:FAULTS_NAMED]:
+        got = f"no column {quote(prefix + name)} among {listed(seen).replace(' or ', ' and ')}"
+        expected = (
+            f"a column {quote(prefix + '…')} for each class, or for none" if prefix else "a column for each class"
+        )
+        named.append(Finding("missing-column", request.where, got, expected, did_you_mean(prefix + name, seen)))
+    faults += with_rest(named, len(missing))
+    return [by_class[class_id] for class_id in sorted(by_class)], faults
+
+
+def read_classes(table: Table, column: int | None, request: Request) -> tuple[Int16, Bool, list[Finding]]:
+    """The class id of each row, int16 (R,), which rows are nuclei, bool (R,), and what is wrong with the classes."""
+    if request.file_class or column is None:
+        only = request.file_class or request.classes.of_nameless
+        return np.full(len(table), only, np.int16), np.ones(len(table), np.bool_), []
+    return find_classes(*table.categories(column), table.place, request.classes)
+
+
+def find_classes(
+    texts: Sequence[str], text_of_row: Int64, place: Callable[[int], str], classes: ClassTable
+) -> tuple[Int16, Bool, list[Finding]]:
+    """The same for texts; texts that are no class are told with the places of their first rows."""
+    skipped = np.array([text.casefold() in classes.skipped for text in texts], np.bool_)
+    found = [0 if skip else class_of_text(text, classes) for text, skip in zip(texts, skipped, strict=True)]
+    class_id = np.array([-1 if of_text is None else of_text for of_text in found], np.int16)
+    unknown = [index for index, of_text in enumerate(found) if of_text is None]
+    faults: list[Finding] = []
+    if unknown:
+        for index in unknown[:FAULTS_NAMED]:
+            rows = np.flatnonzero(text_of_row == index)
+            places = [place(row) for row in rows[:EXAMPLES_SHOWN].tolist()]
+            faults.append(at_places(unknown_class(places[0], texts[index], classes, len(rows)), places))
+        faults = with_rest(faults, int(np.isin(text_of_row, unknown).sum()))
+    return class_id[text_of_row], ~skipped[text_of_row], faults
+
+
+def read_probabilities(table: Table) -> tuple[Float32 | None, list[Finding]]:
+    """The probability of each row, float32 (R,), None if no row has one, and what is wrong with them."""
+    column = table.find(PROBABILITY_COLUMNS)
+    if column is None:
+        return None, []
+    cells = table.cells(column)
+    given = np.array([bool(cell.strip()) for cell in cells], np.bool_)
+    if not given.any():
+        return None, []
+    numbers = numbers_of(cells)
+    wrong = np.flatnonzero(given & ~((numbers >= 0) & (numbers <= 1)))
+    missing = np.flatnonzero(~given)
+    out_of_range = [
+        Finding(
+            "invalid-probability",
+            table.place(row),
+            f"{table.names[column]} is {quote(table.text(row, column))}",
+            "a number from 0 to 1",
+        )
+        for row in wrong[:FAULTS_NAMED]
+    ]
+    absent = [
+        Finding(
+            "missing-probability",
+            table.place(row),
+            "no probability, although other nuclei have one",
+            "a probability for every nucleus, or for none",
+        )
+        for row in missing[:FAULTS_NAMED]
+    ]
+    faults = [*with_rest(out_of_range, len(wrong)), *with_rest(absent, len(missing))]
+    return (None if faults else numbers.astype(np.float32)), faults
+
+
+def check_case(table: Table, column: int, request: Request, case: Case) -> None:
+    """Refuse rows of other cases in a file that holds one. Raises InputFault ("other-case").
+
+    A row may have the name of the case or, as in shared files, ``case_key``, with folders before it or without.
+    """
+    key = request.rules.case_key.replace("{case}", case.name).replace("{group}", case.group)
+    texts, text_of_row = table.categories(column)
+    wrong = [index for index, text in enumerate(texts) if find_case({case.name: case, key: case}, text) is None]
+    if wrong:
+        rows = np.flatnonzero(np.isin(text_of_row, wrong))
+        named = [
+            Finding(
+                "other-case",
+                table.place(row),
+                f"a row of {quote(texts[text_of_row[row]])}",
+                f"only rows of {quote(key)}, the case that the file is for",
+                "Write the rows into the files of their cases.",
+            )
+            for row in rows[:FAULTS_NAMED]
+        ]
+        raise InputFault(*with_rest(named, len(rows)))
+
+
+def rows_limit(request: Request, cases: int) -> int:
+    """The most rows that a file of so many cases may have."""
+    return request.limits.instances_per_case * max(cases, 1)
+
+
+def read_coordinates(
+    table: Table, columns: Sequence[int], um_per_unit: float = 1.0, spacing_um: Float64 | float = 1.0
+) -> tuple[Float64, list[Finding]]:
+    """Columns of coordinates in px, float64 (R, K), and what is wrong with them.
+
+    x_px = x * um_per_unit / spacing_um, with one spacing for all rows or one for each.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        numbers = np.stack([numbers_of(table.cells(column)) * um_per_unit / spacing_um for column in columns], axis=1)
+    wrong = np.argwhere(~(np.abs(numbers) <= COORDINATE_LIMIT))
+    named = [
+        invalid_coordinate(table.place(row), f"{table.names[columns[k]]} is {quote(table.text(row, columns[k]))}")
+        for row, k in wrong[:FAULTS_NAMED]
+    ]
+    return numbers, with_rest(named, len(wrong))
+
+
+def invalid_coordinate(place: str, got: str) -> Finding:
+    expected = "plain numbers between -1e9 and 1e9 px, with a point as decimal mark"
+    return Finding("invalid-coordinate", place, got, expected)

@@ -1,0 +1,632 @@
+"""The leaderboard: teams in their places, what is significant, and how far the places can be trusted.
+
+It is made of a table of scores (``build_board``), whether that comes from a folder of submissions, from results or from
+a CSV file; and of the result of one submission beside earlier ones (``rank_result``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from evaluation.challenge import Challenge
+from evaluation.challenge.rules import RankingRules
+from evaluation.execution.workers import Progress
+from evaluation.findings import Finding, listed, quote, render_findings
+from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
+from evaluation.leaderboard.document import (
+    PAIRS_UP_TO,
+    VALUES_UP_TO,
+    Board,
+    BoardColumn,
+    BoardStability,
+    ColumnTest,
+    MethodPlaces,
+    TeamRow,
+    UnrankedRow,
+    leaderboard_csv,
+    leaderboard_json,
+    number,
+)
+from evaluation.leaderboard.score_csv import ScoresInFile
+from evaluation.leaderboard.team_scores import (
+    TeamScores,
+    groups_of,
+    number_at,
+    plan_columns,
+    ranking_of,
+    read_metrics,
+    score_table,
+)
+from evaluation.leaderboard.teams import ResultFolder, Told, Unranked, score_teams
+from evaluation.model import Bool, Float64, RankingMethod, ScoreTable
+from evaluation.model.version import __version__
+from evaluation.ranking.kendall import kendall_tau
+from evaluation.ranking.methods import (
+    Ranking,
+    needs_units,
+    positions_of,
+    rank_teams,
+    unit_values,
+)
+from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
+from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values, rank_each
+from evaluation.results.files import write_atomically
+from evaluation.results.metrics_json import put
+from evaluation.results.schema import MetricsFile
+from evaluation.scoring.columns import check_columns
+from evaluation.scoring.score import Result
+
+EARLIER = "leaderboard"  # folder of a challenge with results that are ranked beside a submission
+EARLIER_LIMIT = 10_000
+THIS = ""  # stands for the submission among earlier ones; no file has this name
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def load_ranked(folder: Path) -> tuple[Challenge, RankingRules]:
+    """A challenge that ranks, with its table [ranking]. Raises ChallengeBroken."""
+    challenge = Challenge.load(folder)
+    check_columns(challenge)
+    return challenge, ranking_of(challenge)
+
+
+def score_and_rank(
+    challenge_folder: Path,
+    submissions: Path | str,
+    output: Path,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    told: Told | None = None,
+    executor: Executor | None = None,
+) -> Board:
+    """Score all teams of a folder, as far as it is not done, and rank them.
+
+    executor  works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
+
+    Raises WrongUsage, ChallengeBroken and WorkersLost.
+    """
+    challenge, rules = load_ranked(challenge_folder)
+    columns = plan_columns(challenge, rules.columns)
+    found = score_teams(
+        challenge_folder,
+        challenge,
+        columns,
+        submissions,
+        output,
+        workers=workers,
+        progress=progress,
+        told=told,
+        executor=executor,
+    )
+    return board_of_challenge(challenge, rules, found.scores, found.unranked, found.findings)
+
+
+def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any]) -> Board:
+    """Rank the results of a folder. Raises WrongUsage, ChallengeBroken."""
+    challenge, rules = load_ranked(challenge_folder)
+    rules = changed_rules(rules, settings)
+    scores, unranked, findings = results.read(challenge, plan_columns(challenge, rules.columns))
+    return board_of_challenge(challenge, rules, scores, unranked, findings)
+
+
+def rank_scores(found: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> Board:
+    """Rank the teams of a CSV file. Raises WrongUsage."""
+    title = f"{challenge.name}: leaderboard" if challenge else "Leaderboard"
+    return build_board(
+        replace(found.table, units=public_names(challenge, found.table.units, found.unit_name)),
+        rules,
+        title=title,
+        identity=identity_of(challenge),
+        unit_name=found.unit_name,
+        findings=found.findings,
+    )
+
+
+def changed_rules(rules: RankingRules, settings: Mapping[str, Any]) -> RankingRules:
+    """The table [ranking] with other values for some of its keys. Raises WrongUsage."""
+    if not settings:
+        return rules
+    try:
+        return RankingRules.model_validate(
+            {**{key: getattr(rules, key) for key in type(rules).model_fields}, **settings}
+        )
+    except ValueError as error:
+        raise WrongUsage(*setting_faults(error, settings)) from None
+
+
+def setting_faults(error: ValueError, settings: Mapping[str, Any]) -> list[Finding]:
+    """What is wrong with values that were given for keys of [ranking]."""
+    faults = []
+    for fault in error.errors() if hasattr(error, "errors") else []:
+        key = str(fault["loc"][0]) if fault["loc"] else "method"
+        where = f"--set {key}"
+        if fault["type"] == "extra_forbidden":
+            expected = f"one of {listed(sorted(set(RankingRules.model_fields) - {'columns'}), 20)}"
+            faults.append(Finding("unknown-key", where, "a key that is not known", expected))
+            continue
+        message = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+        parts = message.split("|")
+        got, expected = (parts[2], parts[3]) if len(parts) == 4 else (quote(settings.get(key)), message)
+        faults.append(Finding("invalid-rule", where, got, expected[0].lower() + expected[1:]))
+    return faults
+
+
+def write_board(folder: Path, board: Board) -> None:
+    """Write leaderboard.csv and leaderboard.json, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / "leaderboard.csv", leaderboard_csv(board))
+    write_atomically(folder / "leaderboard.json", leaderboard_json(board))
+
+
+# --- from scores to a board -------------------------------------------------------------------------------------------
+
+
+def board_of_challenge(
+    challenge: Challenge,
+    rules: RankingRules,
+    scores: Sequence[TeamScores],
+    unranked: Sequence[Unranked],
+    findings: Sequence[Finding],
+) -> Board:
+    """The leaderboard of results of a challenge."""
+    versions = tuple(sorted({team.version for team in scores}))
+    if len(versions) > 1:
+        got = f"results of the versions {listed(versions).replace(' or ', ' and ')}"
+        expected = "results of one version of the program"
+        fix = "Score all of them with the same image; docs/leaderboards.md tells how."
+        findings = [*findings, Finding("several-versions", "results", got, expected, fix)]
+    unit_name = "groups" if any(case.name != case.group for case in challenge.cases) else "cases"
+    return build_board(
+        score_table(scores, rules.columns, public_names(challenge, groups_of(challenge), unit_name)),
+        rules,
+        title=f"{challenge.name}: leaderboard",
+        identity=identity_of(challenge),
+        versions=versions,
+        unranked=unranked,
+        unit_name=unit_name,
+        findings=findings,
+    )
+
+
+def public_names(challenge: Challenge | None, units: tuple[str, ...], unit_name: str) -> tuple[str, ...]:
+    """The names of units as a leaderboard, which is made to be published, may tell them: numbers if they are hidden."""
+    if challenge is None or challenge.submission.case_names != "hidden":
+        return units
+    return tuple(f"{unit_name.removesuffix('s')} {place}" for place in range(1, len(units) + 1))
+
+
+def identity_of(challenge: Challenge | None) -> dict[str, str]:
+    if challenge is None:
+        return {}
+    return {"name": challenge.name, "version": challenge.version, "hash": challenge.hash}
+
+
+def build_board(
+    table: ScoreTable,
+    rules: RankingRules,
+    *,
+    title: str = "Leaderboard",
+    identity: Mapping[str, str] | None = None,
+    versions: Sequence[str] = (),
+    unranked: Sequence[Unranked] = (),
+    unit_name: str = "groups",
+    findings: Sequence[Finding] = (),
+) -> Board:
+    """Rank the teams of a table, test their differences, and draw samples of their units.
+
+    unranked  teams that have no scores
+
+    Teams without a place are neither tested nor in a sample. Raises WrongUsage ("missing-units") if the rules ask for
+    values of units that are not known.
+    """
+    if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
+        raise WrongUsage(missing_units(rules))
+    full = apply_method(table, rules) if table.teams else None
+    is_ranked = ~np.isnan(full.position) if full else np.zeros(0, np.bool_)
+    kept = select_teams(table, is_ranked)
+    tests = compare_columns(kept, rules)
+    rows: tuple[TeamRow, ...] = ()
+    methods: tuple[MethodPlaces, ...] = ()
+    stability = BoardStability(0, rules.seed, "no-teams")
+    if kept.teams:
+        plain = apply_method(kept, rules)
+        drawn = draw_samples(kept, rules, plain)
+        rows = team_rows(kept, rules, share_places(kept, rules, tests) if rules.ex_aequo else plain, drawn)
+        stability = stability_of(drawn, rules, table.units)
+        methods = places_by_methods(kept, rules, tests, [row.name for row in rows])
+    without = [
+        UnrankedRow(name, "no-value", full.why[name], optional(values))
+        for name, values, ranked in zip(table.teams, table.overall, is_ranked, strict=True)
+        if full and not ranked
+    ]
+    return Board(
+        title=title,
+        identity=dict(identity or {}),
+        versions=tuple(versions),
+        software_version=__version__,
+        rules=rules.model_dump(mode="json", exclude={"columns"}),
+        words=method_in_words(rules, len(table.units), unit_name),
+        columns=tuple(
+            BoardColumn(column.path, column.direction, column.weight, column_test(kept.teams, test))
+            for column, test in zip(rules.columns, tests, strict=True)
+        ),
+        teams=rows,
+        unranked=tuple(
+            sorted(
+                [*without, *(UnrankedRow(team.name, team.code, team.reason) for team in unranked)],
+                key=lambda row: row.name,
+            )
+        ),
+        units=len(table.units),
+        unit_name=unit_name,
+        stability=stability,
+        findings=tuple(render_findings(findings)),
+        unit_names=table.units if rows and rows[0].by_unit else (),
+        methods=methods,
+    )
+
+
+def missing_units(rules: RankingRules) -> Finding:
+    asks = f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
+    got = f"{asks}, but of some team only the means are known"
+    fix = (
+        "Put the details.json of every team beside its metrics.json, or rank by the means alone: "
+        "--set method=sum_of_ranks --set ex_aequo=false."
+    )
+    return Finding("missing-units", "ranking", got, "the values of every patient, for every team", fix)
+
+
+def apply_method(table: ScoreTable, rules: RankingRules) -> Ranking:
+    """Rank the teams of a table by the method of the rules; places are not shared yet."""
+    matrix = None
+    if rules.method == "test_then_rank":
+        matrix = np.stack([test.better for test in compare_columns(table, rules) if test is not None])
+    return rank_teams(
+        table,
+        method=rules.method,
+        ties=rules.ties,
+        missing=rules.missing,
+        aggregate=rules.aggregate,
+        test_matrix=matrix,
+    )
+
+
+def compare_columns(table: ScoreTable, rules: RankingRules) -> list[Comparison | None]:
+    """The differences between teams, tested in each column; None where the values of units are not known."""
+    if table.by_unit is None:
+        return [None] * len(table.columns)
+    return [
+        compare_teams(
+            table.by_unit[:, place],
+            higher_is_better=bool(table.higher_is_better[place]),
+            test=rules.test,
+            level=rules.significance_level,
+        )
+        for place in range(len(table.columns))
+    ]
+
+
+def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None]) -> Ranking:
+    """Rank the teams so that those which cannot be told apart share a place in a column (ex aequo).
+
+    In a column the place of a team is one more than the number of teams with fewer teams significantly better than them
+    (``ex_aequo_positions``). These places take the part of the ranks: their sum, mean or median is ranked. For the
+    methods that rank by the values of units it is their mean.
+    """
+    places = np.stack([ex_aequo_positions(test) for test in tests if test is not None], axis=1)
+    shared = replace(table, overall=places, higher_is_better=np.zeros(len(table.columns), np.bool_), by_unit=None)
+    method = "mean_of_ranks" if needs_units(rules.method) else rules.method
+    return rank_teams(shared, method=method, ties=rules.ties, missing=rules.missing)
+
+
+def places_by_methods(
+    table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None], order: Sequence[str]
+) -> tuple[MethodPlaces, ...]:
+    """The places of the teams, in this order, under every method that their values allow; none for many teams.
+
+    All other rules stay as they are. "absolute" is for one column only.
+    """
+    if len(order) > PAIRS_UP_TO:
+        return ()
+    at = [table.teams.index(name) for name in order]
+    found: dict[str, Float64] = {}
+    for method in get_args(RankingMethod):
+        if (table.by_unit is not None or not needs_units(method)) and (method != "absolute" or len(table.columns) == 1):
+            changed = rules.model_copy(update={"method": method})
+            ranking = share_places(table, changed, tests) if rules.ex_aequo else apply_method(table, changed)
+            found[method] = ranking.position[at]
+    places = np.stack(list(found.values()))
+    return tuple(MethodPlaces(method, optional(of), optional(kendall_tau(of, places))) for method, of in found.items())
+
+
+def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
+    """The places of the teams by the values of each unit alone, float64 (T, G).
+
+    In a unit there is one value in a column, so that methods that go by many units are the mean of ranks there.
+    """
+    assert table.by_unit is not None
+    return positions_of(
+        np.moveaxis(table.by_unit, -1, 0),
+        higher_is_better=table.higher_is_better,
+        weights=table.weights,
+        method=rules.method,
+        ties=rules.ties,
+        missing=rules.missing,
+    ).T
+
+
+def draw_samples(table: ScoreTable, rules: RankingRules, plain: Ranking) -> Stability:
+    """The bootstrap over the units of a table, of the ranking before places are shared."""
+    rank: RankSamples = rank_nothing
+    if table.by_unit is not None:
+        rank = sample_ranker(table, rules)
+    units = len(table.units) if table.by_unit is not None else 0
+    return bootstrap_ranks(rank, plain.position, units=units, samples=rules.samples, seed=rules.seed)
+
+
+def rank_nothing(weights: np.ndarray[Any, Any]) -> Float64:
+    raise AssertionError("nothing is drawn without units")
+
+
+def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
+    """The function that ranks samples of the units of a table by the method of the rules."""
+    assert table.by_unit is not None
+    if rules.method == "test_then_rank":
+        return rank_each(
+            table.by_unit,
+            lambda drawn: apply_method(replace(table, by_unit=drawn, units=("",) * drawn.shape[-1]), rules).position,
+        )
+    found = unit_values(table, method=rules.method, ties=rules.ties, missing=rules.missing)
+    return rank_by_values(
+        found.by_unit,
+        lambda values: positions_of(
+            values,
+            higher_is_better=found.higher_is_better,
+            weights=table.weights,
+            method=rules.method,
+            ties=rules.ties,
+            missing=rules.missing,
+        ),
+        aggregate=rules.aggregate if needs_units(rules.method) else "mean",
+    )
+
+
+def select_teams(table: ScoreTable, chosen: Bool) -> ScoreTable:
+    """The table of some of the teams."""
+    if chosen.all():
+        return table
+    teams = tuple(name for name, is_in in zip(table.teams, chosen, strict=True) if is_in)
+    by_unit = None if table.by_unit is None else table.by_unit[chosen]
+    return replace(table, teams=teams, overall=table.overall[chosen], by_unit=by_unit)
+
+
+# --- what the documents are made of -----------------------------------------------------------------------------------
+
+
+def team_rows(table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: Stability) -> tuple[TeamRow, ...]:
+    """The teams from the first place to the last, equal places by name."""
+    order = sorted(range(len(table.teams)), key=lambda team: (ranking.position[team], table.teams[team]))
+    equal: dict[int, tuple[str, ...]] = {}
+    for _, alike in groupby(order, key=lambda team: float(ranking.position[team])):
+        members = list(alike)
+        for team in members:
+            equal[team] = tuple(table.teams[other] for other in members if other != team)
+    has_samples = drawn.reason is None
+    by_unit = table.by_unit if table.by_unit is not None and table.by_unit.size <= VALUES_UP_TO else None
+    places = places_in_units(table, rules) if by_unit is not None else None
+    return tuple(
+        TeamRow(
+            name=table.teams[team],
+            position=float(ranking.position[team]),
+            combined=float(ranking.combined[team]),
+            values=optional(table.overall[team]),
+            ranks=optional(ranking.rank_by_column[team]),
+            ranked_by=optional(ranking.values[team]) if needs_units(rules.method) and not rules.ex_aequo else (),
+            equal=equal[team],
+            low=float(drawn.low[team]) if has_samples else None,
+            high=float(drawn.high[team]) if has_samples else None,
+            first=float(drawn.first[team]) if has_samples else None,
+            places=tuple(
+                (float(place), float(share))
+                for place, share in zip(drawn.ranks, drawn.frequency[team], strict=True)
+                if share > 0
+            ),
+            by_unit=() if by_unit is None else tuple(optional(values) for values in by_unit[team]),
+            unit_places=() if places is None else optional(places[team]),
+        )
+        for team in order
+    )
+
+
+def optional(values: Float64) -> tuple[float | None, ...]:
+    """Numbers, None for NaN."""
+    return tuple(None if np.isnan(value) else float(value) for value in values)
+
+
+def column_test(teams: Sequence[str], test: Comparison | None) -> ColumnTest | None:
+    if test is None:
+        return None
+    return ColumnTest(
+        test=test.test,
+        reason=test.undefined,
+        units=test.units,
+        left_out=test.left_out,
+        statistic=test.statistic,
+        p_value=test.p_value,
+        critical_difference=test.critical_difference,
+        names=tuple(teams),
+        mean_ranks=test.mean_ranks,
+        better=test.better,
+        p_values=test.p_values,
+        cliques=tuple(tuple(teams[place] for place in clique) for clique in test.cliques),
+    )
+
+
+def stability_of(drawn: Stability, rules: RankingRules, units: Sequence[str]) -> BoardStability:
+    if drawn.reason is not None:
+        return BoardStability(0, rules.seed, drawn.reason)
+    left_out = drawn.left_out
+    return BoardStability(
+        samples=drawn.samples,
+        seed=rules.seed,
+        reason=None,
+        approximate=drawn.approximate,
+        tau_mean=drawn.tau.mean,
+        tau_median=drawn.tau.median,
+        tau_low=drawn.tau.low,
+        same_order=drawn.tau.same_order,
+        first_changes_without=tuple(units[unit] for unit in np.flatnonzero(left_out.changes_first).tolist()),
+        most=None if left_out.most is None else units[left_out.most],
+    )
+
+
+def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
+    """What decides, in a few sentences; every rule of [ranking] that has an effect is in them."""
+    columns = "the one column" if len(rules.columns) == 1 else f"each of {len(rules.columns)} columns"
+    each = unit_name.removesuffix("s")
+    weighted = any(column.weight != 1 for column in rules.columns)
+    by_weight = "weighted " if weighted else ""
+    first = {
+        "sum_of_ranks": f"Teams are ranked in {columns}; the {by_weight}sum of their ranks decides.",
+        "mean_of_ranks": f"Teams are ranked in {columns}; the {by_weight}mean of their ranks decides.",
+        "median_of_ranks": f"Teams are ranked in {columns}; the {by_weight}median of their ranks decides.",
+        "absolute": "The value of the column decides.",
+        "aggregate_then_rank": f"In {columns} teams are ranked by the {rules.aggregate} of their values over all "
+        f"{unit_name}; the {by_weight}mean of these ranks decides.",
+        "rank_then_aggregate": f"In {columns} teams are ranked in each {each}, and then by the {rules.aggregate} of "
+        f"these ranks; the {by_weight}mean of the ranks decides.",
+        "test_then_rank": f"In {columns} teams are ranked by how many others they are significantly better than; the "
+        f"{by_weight}mean of these ranks decides.",
+    }[rules.method]
+    ties = {"min": '"1, 2, 2, 4"', "average": '"1, 2.5, 2.5, 4"', "dense": '"1, 2, 2, 3"'}[rules.ties]
+    missing = {
+        "worst": "A team without a value in a column is last there.",
+        "unranked": "A team without a value in a column is not ranked.",
+    }[rules.missing]
+    test = {"friedman_nemenyi": "Friedman and Nemenyi", "wilcoxon_holm": "Wilcoxon and Holm"}[rules.test]
+    over = (
+        f"over {units} {unit_name}, level {rules.significance_level:g}" if units else "not made: only means are known"
+    )
+    tested = f"Tests: {test}, {over}."
+    shared = "Teams that these cannot tell apart share a place in a column." if rules.ex_aequo else ""
+    return " ".join(filter(None, [first, f"Equal values: {ties}.", missing, tested, shared]))
+
+
+# --- one result among earlier ones ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RankedResult(Result):
+    """A result with its place among earlier ones.
+
+    ranks      the table ``leaderboard`` of metrics.json
+    not_ranked   why numbers in it are None, a tree like it
+    """
+
+    ranks: Mapping[str, Any] = field(default_factory=dict)
+    not_ranked: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """metrics.json as nested tables, with the table ``leaderboard``."""
+        scores = Result(**{item.name: getattr(self, item.name) for item in fields(Result)}).metrics
+        document = {**scores, "leaderboard": dict(self.ranks)}
+        if self.not_ranked:
+            document["undefined"] = {**scores["undefined"], "leaderboard": dict(self.not_ranked)}
+        MetricsFile.model_validate(document)
+        return document
+
+
+def rank_result(challenge_folder: Path, result: Result) -> Result:
+    """The result with its place among those in ``leaderboard/`` of the challenge; unchanged if there are none.
+
+    Ranked are results with the same hash of the challenge; a finding tells of others. Raises ChallengeBroken for files
+    that are no metrics.json.
+
+    ``position`` is that by the method of [ranking], ``sum_of_ranks`` the weighted sum of the ranks in its columns,
+    ``submissions`` how many results are ranked, this one included. Names of teams go nowhere.
+    """
+    rules = result.challenge.ranking
+    files = earlier_files(challenge_folder)
+    if rules is None or not rules.columns or not files:
+        return result
+    earlier, findings = read_earlier(files, result.challenge.hash)
+    told = replace(result, findings=(*result.findings, *findings)) if findings else result
+    if not earlier:
+        return told
+    results = {THIS: result.metrics, **earlier}
+    scores = [
+        TeamScores(name, np.array([number_at(metrics, column.path) for column in rules.columns]))
+        for name, metrics in results.items()
+    ]
+    ranks, not_ranked = ranks_of_first(score_table(scores, rules.columns, ()), rules)
+    return RankedResult(
+        **{item.name: getattr(told, item.name) for item in fields(Result)}, ranks=ranks, not_ranked=not_ranked
+    )
+
+
+def ranks_of_first(table: ScoreTable, rules: RankingRules) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The table ``leaderboard`` of metrics.json for the first team, and the reasons why numbers in it are None."""
+    summed = rank_teams(table, method="sum_of_ranks", ties=rules.ties, missing=rules.missing)
+    ranks: dict[str, Any] = {"submissions": int(np.count_nonzero(~np.isnan(summed.position)))}
+    not_ranked: dict[str, Any] = {}
+    position, reason = float("nan"), "needs-details"
+    if not needs_units(rules.method) and not rules.ex_aequo:
+        position, reason = float(apply_method(table, rules).position[0]), "no-value"
+    entries: dict[tuple[str, ...], float] = {("position",): position, ("sum_of_ranks",): float(summed.combined[0])}
+    for column, rank in zip(rules.columns, summed.rank_by_column[0], strict=True):
+        entries["rank", *column.path.split(".")] = float(rank)
+    for path, value in entries.items():
+        put(ranks, path, number(value))
+        if np.isnan(value):
+            put(not_ranked, path, reason if path == ("position",) else "no-value")
+    return ranks, not_ranked
+
+
+def earlier_files(challenge_folder: Path) -> list[Path]:
+    """The results that a challenge keeps, in ascending order. Raises ChallengeBroken for too many."""
+    folder = challenge_folder / EARLIER
+    files = sorted(path for path in folder.glob("*.json") if path.is_file() and not path.name.startswith("."))
+    if len(files) > EARLIER_LIMIT:
+        got, expected = f"{len(files):,} files", f"at most {EARLIER_LIMIT:,} results"
+        raise ChallengeBroken(Finding("too-many-files", quote(EARLIER), got, expected, "Keep the best of each team."))
+    return files
+
+
+def read_earlier(files: Sequence[Path], challenge_hash: str) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
+    """The earlier results of the same challenge by the names of their files, and warnings about others.
+
+    Raises ChallengeBroken with all files that are no metrics.json.
+    """
+    earlier: dict[str, dict[str, Any]] = {}
+    findings: list[Finding] = []
+    faults: list[Finding] = []
+    for path in files:
+        where = f"'{EARLIER}/{quote(path.name)[1:]}"
+        try:
+            metrics = read_metrics(path, where=where)
+        except InputFault as fault:
+            faults += fault.findings
+            continue
+        if metrics["challenge"]["hash"] == challenge_hash:
+            earlier[path.name] = metrics
+        else:
+            got = (
+                f"a result of {quote(metrics['challenge']['name'])} with the hash {metrics['challenge']['hash'][:12]}…"
+            )
+            expected = "results of this challenge, which has another hash"
+            fix = "It is left out. Score the submission again with the rules as they are now."
+            findings.append(Finding("other-leaderboard", where, got, expected, fix))
+    if faults:
+        raise ChallengeBroken(*faults)
+    return earlier, findings

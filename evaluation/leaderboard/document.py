@@ -1,0 +1,462 @@
+"""The leaderboard as files and as a table: places, ranks and values, and how far the places can be trusted."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from evaluation.findings import quote
+from evaluation.model import Float64
+from evaluation.results.metrics_json import as_json, rounded
+
+PAIRS_UP_TO = 100  # teams; of more, what is known of each pair would fill megabytes that nobody reads
+VALUES_UP_TO = 50_000  # values of teams in columns and units, for the same reason
+
+
+@dataclass(frozen=True, slots=True)
+class TeamRow:
+    """A team with a place.
+
+    combined   what its ranks in the columns add up to, or their mean or median; lower is better
+    values, ranks  in the columns, in their order; None: no value
+    ranked_by  what was ranked in each column, if not the value: an aggregate over units, or the share of tests won
+    equal      the other teams in the same place
+    low, high  interval of its places in the samples of the bootstrap, None: nothing was drawn
+    first      probability of being first, shared by teams that are first together
+    places     share of the samples by place, those that occur; empty if nothing was drawn
+    by_unit    its values in each column and unit; empty if they are not known or too many
+    unit_places  its places by the values of each unit alone, None: none; empty as above
+    """
+
+    name: str
+    position: float
+    combined: float
+    values: tuple[float | None, ...]
+    ranks: tuple[float | None, ...]
+    ranked_by: tuple[float | None, ...] = ()
+    equal: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    first: float | None = None
+    places: tuple[tuple[float, float], ...] = ()
+    by_unit: tuple[tuple[float | None, ...], ...] = ()
+    unit_places: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MethodPlaces:
+    """The places of all teams, in the order of the board, under a method that the challenge might have chosen.
+
+    tau  Kendall's tau-b to the places under each of the methods; None: undefined
+    """
+
+    method: str
+    places: tuple[float | None, ...]
+    tau: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnrankedRow:
+    """A team without a place, and why: a code with its reason. ``values`` if the team was scored."""
+
+    name: str
+    code: str
+    reason: str
+    values: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnTest:
+    """What a test says of the differences between teams in a column.
+
+    reason   why nothing was tested, else None; then the other fields say nothing
+    units    that every team has a value in, and ``left_out`` those that were not used
+    names    of the teams, in the order of the matrix, (T,)
+    better   int8 (T, T), 1 where the team of the row is significantly better
+    p_values float64 (T, T)
+    cliques  teams that cannot be told apart, by the names
+    """
+
+    test: str
+    reason: str | None
+    units: int
+    left_out: int
+    statistic: float | None
+    p_value: float | None
+    critical_difference: float | None
+    names: tuple[str, ...]
+    mean_ranks: Float64
+    better: npt.NDArray[np.int8]
+    p_values: Float64
+    cliques: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardColumn:
+    """A column of the leaderboard; ``test`` None: the values of units are not known."""
+
+    path: str
+    direction: str
+    weight: float
+    test: ColumnTest | None
+
+
+@dataclass(frozen=True, slots=True)
+class BoardStability:
+    """What the bootstrap says of the ranking as a whole; numbers are None where nothing was drawn.
+
+    reason       why nothing was drawn, or None
+    approximate  the samples are of a ranking that differs a little from the published one
+    tau_mean, tau_median, tau_low   of Kendall's tau-b to the published ranking
+    same_order   share of samples with the published order
+    first_changes_without   units without any one of which another team is first
+    most         the unit without which most pairs of teams stand otherwise
+    """
+
+    samples: int
+    seed: int
+    reason: str | None
+    approximate: bool = False
+    tau_mean: float | None = None
+    tau_median: float | None = None
+    tau_low: float | None = None
+    same_order: float | None = None
+    first_changes_without: tuple[str, ...] = ()
+    most: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Board:
+    """A leaderboard.
+
+    identity    of the challenge, as in metrics.json; empty if scores came from a table
+    versions    of the program that scored the teams
+    rules       the table [ranking] as it was applied
+    words       the method in words
+    teams       from the first place to the last, equal places by name
+    units       what was drawn and compared: how many, and what they are called
+    unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
+    methods     the places under all methods that the values allow; empty for many teams
+    """
+
+    title: str
+    identity: Mapping[str, str]
+    versions: tuple[str, ...]
+    software_version: str
+    rules: Mapping[str, Any]
+    words: str
+    columns: tuple[BoardColumn, ...]
+    teams: tuple[TeamRow, ...]
+    unranked: tuple[UnrankedRow, ...]
+    units: int
+    unit_name: str
+    stability: BoardStability
+    findings: tuple[str, ...] = field(default=())
+    unit_names: tuple[str, ...] = ()
+    methods: tuple[MethodPlaces, ...] = ()
+
+
+# --- leaderboard.json -------------------------------------------------------------------------------------------------
+
+
+def leaderboard_json(board: Board) -> str:
+    """The content of leaderboard.json: strict JSON, sorted keys, six decimals; the same bytes for the same board."""
+    return as_json(leaderboard_document(board))
+
+
+def leaderboard_document(board: Board) -> dict[str, Any]:
+    """The content of leaderboard.json. Names and paths are values, never keys, so that they may hold anything."""
+    paths = [column.path for column in board.columns]
+    few = len(board.teams) + len(board.unranked) <= PAIRS_UP_TO
+    document: dict[str, Any] = {
+        "challenge": dict(board.identity) or None,
+        "software": {"version": board.software_version, "scored_with": list(board.versions)},
+        "ranking": {**board.rules, "in_words": board.words},
+        "units": {"number": board.units, "kind": board.unit_name},
+        "unit_names": list(board.unit_names),
+        "columns": [column_entry(column, few=few) for column in board.columns],
+        "teams": [team_entry(row, paths, few=few) for row in board.teams],
+        "not_ranked": [
+            {"name": row.name, "code": row.code, "reason": row.reason, "columns": cells(paths, row.values, ())}
+            for row in board.unranked
+        ],
+        "methods": [
+            {"method": of.method, "places": [number(n) for n in of.places], "kendall_tau": [number(n) for n in of.tau]}
+            for of in board.methods
+        ],
+        "stability": stability_entry(board.stability),
+        "findings": list(board.findings),
+    }
+    return document
+
+
+def cells(paths: Sequence[str], values: Sequence[float | None], ranks: Sequence[float | None]) -> list[dict[str, Any]]:
+    """The values and ranks of a team, column by column; without ranks for a team that has none."""
+    if not ranks:
+        return [{"path": path, "value": number(value)} for path, value in zip(paths, values, strict=bool(values))]
+    return [
+        {"path": path, "value": number(value), "rank": number(rank)}
+        for path, value, rank in zip(paths, values, ranks, strict=True)
+    ]
+
+
+def team_entry(row: TeamRow, paths: Sequence[str], *, few: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": row.name,
+        "position": number(row.position),
+        "combined": number(row.combined),
+        "columns": cells(paths, row.values, row.ranks),
+        "equal": list(row.equal),
+        "rank_interval": None if row.low is None else {"low": number(row.low), "high": number(row.high)},
+        "probability_of_first": number(row.first),
+    }
+    for cell, value in zip(entry["columns"], row.ranked_by, strict=False):
+        cell["ranked_by"] = number(value)
+    for cell, values in zip(entry["columns"], row.by_unit, strict=False):
+        cell["by_unit"] = [number(value) for value in values]
+    if row.unit_places:
+        entry["unit_places"] = [number(place) for place in row.unit_places]
+    if few:
+        entry["places"] = [{"place": number(place), "share": number(share)} for place, share in row.places]
+    return entry
+
+
+def column_entry(column: BoardColumn, *, few: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "path": column.path,
+        "direction": column.direction,
+        "weight": number(column.weight),
+        "significance": None,
+    }
+    test = column.test
+    if test is None:
+        return entry
+    tested: dict[str, Any] = {
+        "test": test.test,
+        "units": test.units,
+        "left_out": test.left_out,
+        "undefined": test.reason,
+    }
+    if test.reason is None:
+        tested["friedman"] = {"statistic": number(test.statistic), "p_value": number(test.p_value)}
+        tested["critical_difference"] = number(test.critical_difference)
+        tested["teams"] = [team_test(test, place, few=few) for place in range(len(test.names))]
+        if few:
+            tested["cliques"] = [list(names) for names in test.cliques]
+    entry["significance"] = tested
+    return entry
+
+
+def team_test(test: ColumnTest, place: int, *, few: bool) -> dict[str, Any]:
+    """The row of a team in the matrix of a column: which teams it is better and worse than, and the p-values."""
+    row = test.better[place]
+    entry: dict[str, Any] = {"name": test.names[place], "mean_rank": number(test.mean_ranks[place])}
+    if few:
+        entry["better_than"] = [test.names[other] for other in np.flatnonzero(row > 0)]
+        entry["worse_than"] = [test.names[other] for other in np.flatnonzero(row < 0)]
+        entry["p_values"] = [number(value) for value in test.p_values[place].tolist()]
+    else:
+        entry |= {"better_than": int((row > 0).sum()), "worse_than": int((row < 0).sum())}
+    return entry
+
+
+def stability_entry(stability: BoardStability) -> dict[str, Any]:
+    entry: dict[str, Any] = {"samples": stability.samples, "seed": stability.seed, "undefined": stability.reason}
+    if stability.reason is None:
+        entry |= {
+            "approximate": stability.approximate,
+            "kendall_tau": {
+                "mean": number(stability.tau_mean),
+                "median": number(stability.tau_median),
+                "low": number(stability.tau_low),
+            },
+            "same_order": number(stability.same_order),
+            "first_changes_without": list(stability.first_changes_without),
+            "most_changes_without": stability.most,
+        }
+    return entry
+
+
+def number(value: float | None) -> float | int | None:
+    """Six decimals, whole numbers without a point; None for what is not known.
+
+    >>> number(2.0), number(2.5), number(float("nan"))
+    (2, 2.5, None)
+    """
+    if value is None or math.isnan(value):
+        return None
+    decimal = rounded(value) or 0.0
+    return int(decimal) if decimal.is_integer() else decimal
+
+
+# --- leaderboard.csv --------------------------------------------------------------------------------------------------
+
+
+def leaderboard_csv(board: Board) -> str:
+    """The content of leaderboard.csv: a row for each team, those that are not ranked last, with their reasons."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    of_columns = [name for column in board.columns for name in (column.path, f"{column.path}.rank")]
+    ends = ("rank_low", "rank_high", "probability_of_first", "not_ranked", "reason")
+    writer.writerow(["position", "team", "combined", *of_columns, *ends])
+    for row in board.teams:
+        pairs = [number(n) for pair in zip(row.values, row.ranks, strict=True) for n in pair]
+        trust = [number(row.low), number(row.high), number(row.first)]
+        writer.writerow([number(row.position), row.name, number(row.combined), *pairs, *trust, "", ""])
+    for unranked in board.unranked:
+        values = unranked.values or (None,) * len(board.columns)
+        pairs = [n for value in values for n in (number(value), None)]
+        writer.writerow(["", unranked.name, "", *pairs, "", "", "", unranked.code, unranked.reason])
+    return text.getvalue()
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def leaderboard_table(board: Board) -> Table:
+    """The leaderboard for people in a shell: the value of each column with its rank, rank intervals last."""
+    table = Table(
+        title=escape(board.title),
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+        title_justify="left",
+        title_style="bold",
+    )
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("team")
+    table.add_column(COMBINED.get(str(board.rules.get("method")), "mean\nrank"), justify="right")
+    for column, title in zip(board.columns, short_titles([column.path for column in board.columns]), strict=True):
+        arrow = "↑" if column.direction == "descending" else "↓"
+        weight = "" if column.weight == 1 else f" ×{column.weight:g}"
+        table.add_column(escape(title).replace(" ", "\n") + f" {arrow}{weight}", justify="right")
+    drawn = board.stability.reason is None
+    for heading in ("places", "first") if drawn else ():
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in board.teams:
+        place = f"{'=' if row.equal else ''}{shown(row.position)}"
+        pairs = [f"{decimal(value)} ({shown(rank)})" for value, rank in zip(row.values, row.ranks, strict=True)]
+        trust = [interval(row.low, row.high), percent(row.first)] if drawn else []
+        table.add_row(place, safe(row.name), shown(row.combined), *pairs, *trust)
+    for unranked in board.unranked:
+        values = [decimal(value) for value in unranked.values] or [""] * len(board.columns)
+        table.add_row("–", safe(unranked.name), "", *values, *([""] * (2 * drawn)), style="dim")
+    return table
+
+
+def unranked_lines(rows: Sequence[UnrankedRow]) -> list[str]:
+    """Why teams have no place, a line each; the reason of a rejected submission has its codes in it."""
+    return [
+        f"Not ranked: {quote(row.name)}: " + ("" if row.reason.startswith("[") else f"[{row.code}] ") + row.reason
+        for row in rows[:20]
+    ]
+
+
+COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank"}
+
+
+def leaderboard_lines(board: Board) -> list[str]:
+    """What the table does not show: the method, what is significant, how stable the order is, who is not ranked."""
+    lines = [board.words]
+    lines += [line for column in board.columns if (line := significance_line(column))]
+    lines += stability_lines(board)
+    lines += unranked_lines(board.unranked)
+    if len(board.unranked) > 20:
+        lines.append(f"and {len(board.unranked) - 20:,} more that are not ranked; leaderboard.csv has all of them.")
+    return lines
+
+
+def significance_line(column: BoardColumn) -> str:
+    """What was tested in a column, in a sentence; nothing if the values of units are not known."""
+    test = column.test
+    if test is None:
+        return ""
+    if test.reason is not None:
+        return f"{column.path}: no test ({NO_TEST.get(test.reason, test.reason)})."
+    pairs = len(test.names) * (len(test.names) - 1) // 2
+    apart = int((test.better > 0).sum())
+    return f"{column.path}: {apart} of {pairs} pairs differ significantly (Friedman p = {probability(test.p_value)})."
+
+
+NO_TEST = {
+    "one-team": "fewer than two teams have a value",
+    "one-unit": "all teams have a value in one unit only",
+    "no-complete-unit": "there is no unit in which all teams have a value",
+}
+NO_SAMPLES = {
+    "no-units": "only the means are known, not the values of each patient",
+    "one-unit": "there is one patient only, so that nothing can be drawn",
+    "no-teams": "no team is ranked",
+}
+
+
+def stability_lines(board: Board) -> list[str]:
+    found = board.stability
+    if found.reason is not None:
+        return [f"How far the places can be trusted is not known: {NO_SAMPLES.get(found.reason, found.reason)}."]
+    lines = [
+        f"In {found.samples:,} samples of {board.units} {board.unit_name} the order is the same in "
+        f"{percent(found.same_order)}. 'places': the middle 95 % of the places that a team has in them; 'first': how "
+        "often it wins."
+    ]
+    if found.first_changes_without:
+        number_of = len(found.first_changes_without)
+        lines.append(f"Another team is first without {number_of} of the {board.units} {board.unit_name}, each in turn.")
+    if found.approximate:
+        lines.append("Some columns are no means over these units: the samples are of a ranking that differs a little.")
+    return lines
+
+
+def short_titles(paths: Sequence[str]) -> list[str]:
+    """Paths as headings: the name of the metric, and as much of what stands around it as tells the columns apart.
+
+    >>> short_titles(["detection.f1.group_mean", "segmentation.hausdorff_px.group_mean"])
+    ['f1', 'hausdorff px']
+    >>> short_titles(["detection.f1.pooled", "objects.f1.pooled"])
+    ['detection f1', 'objects f1']
+    """
+    split = [path.split(".") for path in paths]
+    if any(len(parts) < 3 for parts in split):
+        return [path.replace("_", " ") for path in paths]
+    for first, last in ((-2, -1), (0, -1), (0, None)):
+        titles = [" ".join(parts[first:last]).replace("_", " ") for parts in split]
+        if len(set(titles)) == len(titles):
+            break
+    return titles
+
+
+def safe(name: str) -> str:
+    """The name of a team for the terminal: no control characters, nothing that rich takes for markup."""
+    return escape(quote(name, 40)[1:-1])
+
+
+def decimal(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+def shown(value: float | None) -> str:
+    """A rank, or a sum of ranks: whole numbers without decimals."""
+    return "–" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """An interval of places, of which both ends may be the same."""
+    return shown(low) if low == high else f"{shown(low)} to {shown(high)}"
+
+
+def percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
+def probability(value: float | None) -> str:
+    return "–" if value is None else "< 0.0001" if value < 0.0001 else f"{value:.4f}"

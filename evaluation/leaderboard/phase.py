@@ -1,0 +1,108 @@
+"""The settings of a phase of the platform, from the table [ranking] of a challenge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evaluation.challenge import Challenge
+from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.leaderboard.team_scores import ranking_of
+from evaluation.ranking.methods import needs_units
+
+ORDERS = {"ascending": "asc", "descending": "desc"}
+SCORING = {"absolute": "abs", "median_of_ranks": "med"}
+SCORING_WORDS = {
+    "abs": "Use the absolute value of the score column",
+    "avg": "Use the mean of the relative ranks of the score and extra result columns",
+    "med": "Use the median of the relative ranks of the score and extra result columns",
+}
+AS_WRITTEN = {
+    "auroc": "AUROC", "dice": "Dice", "dq": "DQ", "f1": "F1", "froc": "FROC", "hausdorff": "Hausdorff", "hausdorff95":
+    "Hausdorff95", "iou": "IoU", "map": "mAP", "mcc": "MCC", "pq": "PQ", "r2": "R2", "rq": "RQ", "sq": "SQ",
+}  # fmt: skip
+TITLE_CHARACTERS = 64  # of a title on the platform
+DECIMAL_PLACES = 4
+
+
+def phase_settings(challenge: Challenge) -> dict[str, Any]:
+    """What to enter in the settings of a phase, by the names that the platform has for them, and why.
+
+    ``settings`` hold the score (the first column of [ranking]), its order, the other columns and how ranks are
+    combined; ``explanation`` is a list of sentences, also about what the platform cannot do. Raises ChallengeBroken
+    ("no-ranking").
+    """
+    rules = ranking_of(challenge)
+    titles = column_titles([column.path for column in rules.columns])
+    score, *extra = zip(rules.columns, titles, strict=True)
+    scoring = SCORING.get(rules.method, "avg")
+    return {
+        "settings": {
+            "score_title": score[1],
+            "score_jsonpath": score[0].path,
+            "score_error_jsonpath": "",
+            "score_default_sort": ORDERS[score[0].direction],
+            "score_decimal_places": DECIMAL_PLACES,
+            "scoring_method_choice": scoring,
+            "extra_results_columns": [
+                {"title": title, "path": column.path, "order": ORDERS[column.direction]} for column, title in extra
+            ],
+        },
+        "explanation": explain_settings(rules, scoring),
+    }
+
+
+def explain_settings(rules: RankingRules, scoring: str) -> list[str]:
+    """What the settings mean, and where the platform's order may differ from that of [ranking]."""
+    lines = [
+        "The score is the first column of [ranking], the others are extra results columns; each path is that of a "
+        "number in metrics.json, and 'desc' means that higher is better.",
+        f"Scoring method '{scoring}': {SCORING_WORDS[scoring]}.",
+        "A submission in which one of these is no number is not ranked by the platform at all.",
+        'To show a number that does not rank, add a column with "exclude_from_ranking": true.',
+    ]
+    differs = [*other_method(rules), *other_weights(rules.columns)]
+    if rules.ties != "min":
+        differs.append(f"ties = '{rules.ties}': on the platform equal values share the better rank, \"1, 2, 2, 4\".")
+    if rules.missing == "worst":
+        differs.append("missing = 'worst': the platform leaves a submission without a value unranked.")
+    if rules.ex_aequo:
+        differs.append("ex_aequo: the platform tests nothing; teams share a place only if their numbers are equal.")
+    return lines + [f"Not on the platform: {line}" for line in differs]
+
+
+def other_method(rules: RankingRules) -> list[str]:
+    if not needs_units(rules.method):
+        return []
+    return [
+        f"method = '{rules.method}': the platform ranks by the means alone. Publish the table of 'evaluation "
+        "leaderboard' instead, and say so on the page of the challenge."
+    ]
+
+
+def other_weights(columns: Sequence[RankingColumn]) -> list[str]:
+    if all(column.weight == columns[0].weight for column in columns):
+        return []
+    return ["weights: on the platform all columns count the same."]
+
+
+def column_titles(paths: Sequence[str]) -> list[str]:
+    """Titles of columns, each once: the path in words, without the aggregation where that is enough.
+
+    >>> column_titles(["detection.f1.group_mean", "panoptic.per_class.Epithelial.pq.pooled"])
+    ['Detection F1', 'Panoptic Epithelial PQ']
+    """
+    short = [in_words(path.split(".")[:-1]) for path in paths]
+    whole = [in_words(path.split(".")) for path in paths]
+    titles = [a if short.count(a) == 1 else b for a, b in zip(short, whole, strict=True)]
+    return [
+        title if len(title) <= TITLE_CHARACTERS else f"{title[: TITLE_CHARACTERS - 4].rstrip()} {place}"
+        for place, title in enumerate(titles, start=1)
+    ]
+
+
+def in_words(keys: Sequence[str]) -> str:
+    """Keys of a path as a title."""
+    words = [word for key in keys if key != "per_class" for word in key.split("_")]
+    text = " ".join(AS_WRITTEN.get(word, word) for word in words)
+    return text[:1].upper() + text[1:]

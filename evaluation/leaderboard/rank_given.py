@@ -1,0 +1,114 @@
+"""What the command ``rank`` was asked for: where the scores come from, and by which rules they are ranked."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.challenge import Challenge
+from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.findings import Finding, listed, quote
+from evaluation.findings.errors import WrongUsage
+from evaluation.leaderboard.board import changed_rules, load_ranked, rank_folder, rank_scores
+from evaluation.leaderboard.document import Board
+from evaluation.leaderboard.score_csv import Unit, metrics_in, read_scores
+from evaluation.leaderboard.teams import ResultFolder
+
+DIRECTIONS = ("ascending", "descending")
+PLAIN: Mapping[str, Any] = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05}
+
+
+def rank_given(
+    challenge_folder: Path | None,
+    *,
+    results: Path | None,
+    scores: Path | None,
+    columns: Sequence[str],
+    settings: Sequence[str],
+    unit: Unit,
+) -> Board:
+    """Rank the teams of a folder of results, or of a CSV file. Raises WrongUsage, ChallengeBroken.
+
+    Without a challenge the columns of a CSV file must be given; the rules are then sum_of_ranks, ties "min", level 0.05
+    but for what ``settings`` change.
+    """
+    if (results is None) == (scores is None):
+        got = "neither is given" if results is None else "both are given"
+        raise WrongUsage(Finding("missing-option", "--results, --scores", got, "one of the two", "Add one of them."))
+    changes = parse_settings(settings)
+    if results is not None:
+        if challenge_folder is None:
+            expected = "the challenge that the results are of"
+            raise WrongUsage(Finding("missing-option", "--challenge", "not given", expected, "Add --challenge DIR."))
+        if columns:
+            expected = "only one of them, since the columns are those of the challenge"
+            raise WrongUsage(Finding("contradictory-rules", "--column", "given with --results", expected))
+        return rank_folder(challenge_folder, ResultFolder(results), changes)
+    assert scores is not None
+    challenge: Challenge | None = None
+    if challenge_folder is not None:
+        if columns:
+            expected = "only one of them, since the columns are those of the challenge"
+            raise WrongUsage(Finding("contradictory-rules", "--column", "given with --challenge", expected))
+        challenge, rules = load_ranked(challenge_folder)
+    else:
+        rules = RankingRules(**PLAIN, columns=parse_columns(columns, scores))
+    rules = changed_rules(rules, changes)
+    return rank_scores(read_scores(scores, rules.columns, unit=unit, challenge=challenge), rules, challenge)
+
+
+def parse_columns(texts: Sequence[str], scores: Path) -> tuple[RankingColumn, ...]:
+    """Columns as they stand on the command line. Raises WrongUsage.
+
+    >>> parse_columns(["pq:descending", "hd:ascending:2"], Path("scores.csv"))[1].weight
+    2.0
+    """
+    if not texts:
+        expected = f"every metric to rank by, with its direction, among {listed(metrics_in(scores))}"
+        fix = "Add --column METRIC:descending where higher is better, --column METRIC:ascending where lower is."
+        raise WrongUsage(Finding("missing-option", "--column", "not given, and there is no --challenge", expected, fix))
+    columns = []
+    for text in texts:
+        metric, direction, weight = split_column(text)
+        if not metric or direction not in DIRECTIONS or not 0 < weight <= 1000:
+            expected = "METRIC:ascending or METRIC:descending, and :WEIGHT above 0 if columns shall not count the same"
+            raise WrongUsage(Finding("invalid-rule", "--column", quote(text, 120), expected))
+        columns.append(RankingColumn.model_construct(path=metric, direction=direction, weight=weight))
+    twice = sorted({column.path for column in columns if sum(column.path == other.path for other in columns) > 1})
+    if twice:
+        raise WrongUsage(Finding("contradictory-rules", "--column", f"{listed(twice)} twice", "every metric once"))
+    return tuple(columns)
+
+
+def split_column(text: str) -> tuple[str, str, float]:
+    """Metric, direction and weight; the weight is NaN if it is no number. A metric may hold colons."""
+    parts = text.split(":")
+    if parts[-1] in DIRECTIONS:
+        return ":".join(parts[:-1]), parts[-1], 1.0
+    try:
+        weight = float(parts[-1])
+    except ValueError:
+        weight = math.nan
+    return ":".join(parts[:-2]), parts[-2] if len(parts) > 2 else "", weight
+
+
+def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
+    """Values for keys of [ranking], written as in TOML or as plain words. Raises WrongUsage.
+
+    >>> parse_settings(["method=absolute", "samples=500", "ex_aequo=true"])
+    {'method': 'absolute', 'samples': 500, 'ex_aequo': True}
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not key or key == "columns":
+            expected = "KEY=VALUE, with a key of [ranking] but 'columns'"
+            raise WrongUsage(Finding("invalid-rule", "--set", quote(text), expected))
+        try:
+            found[key] = tomllib.loads(f"value = {value}")["value"]
+        except (tomllib.TOMLDecodeError, RecursionError):
+            found[key] = value
+    return found

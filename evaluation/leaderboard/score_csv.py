@@ -1,0 +1,347 @@
+"""A table of scores as CSV: a row for each team, case and metric. For challenges that were scored by another program.
+
+``team,case,group,metric,value``, in any order of rows and columns; ``group`` may be absent, then every case is a group.
+An empty value is undefined: it is left out of means. A row that is not there is another matter: a team that lacks a row
+which other teams have has no value in that column, since a mean over the other cases would reward leaving one out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from evaluation.challenge import Challenge
+from evaluation.challenge.rules import RankingColumn
+from evaluation.decoding.csv import Table, numbers_of, read_table
+from evaluation.findings import FAULTS_NAMED, Finding, at_places, did_you_mean, listed, quote, with_rest
+from evaluation.findings.errors import InputFault, WrongUsage
+from evaluation.model import Bool, Float64, Int64, ScoreTable
+
+BYTES_LIMIT = 2_000_000_000
+ROWS_LIMIT = 20_000_000
+VALUES_LIMIT = 100_000_000  # teams x columns x cases
+NAME_CHARACTERS = 200
+MEANS = ("group_mean", "case_mean")
+
+Unit = Literal["group", "case"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoresInFile:
+    """The table of a file; ``unit_name`` is what its units are, in the plural."""
+
+    table: ScoreTable
+    unit_name: str
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreRows:
+    """The rows of a file: the place of each in lists of names, int64 (R,), and its value, NaN where it is empty."""
+
+    table: Table
+    teams: tuple[str, ...]
+    cases: tuple[str, ...]
+    groups: tuple[str, ...]
+    team: Int64
+    case: Int64
+    column: Int64
+    group_of_case: Int64
+    value: Float64
+
+
+def read_scores(
+    path: Path, columns: Sequence[RankingColumn], *, unit: Unit, challenge: Challenge | None = None
+) -> ScoresInFile:
+    """The scores of a CSV file in the columns of a ranking.
+
+    columns    a metric in the file is the path of a column, or that path without ``.group_mean`` or ``.case_mean``.
+               These say what the column is: the mean over cases, or over groups of the means of their cases. A column
+               that ends otherwise is the mean over ``unit``
+    unit       what teams are compared in, and what samples are drawn from
+    challenge  then cases and groups must be those of cases.csv
+
+    Raises WrongUsage with all that is wrong: no-submission, no-teams, invalid-csv, missing-column, too-large,
+    invalid-team, unknown-case, wrong-group, invalid-score, duplicate-row, missing-metric.
+    """
+    where = quote(path.name, 120)
+    try:
+        with path.open("rb") as stream:
+            table = read_table(stream, where=where, bytes_limit=BYTES_LIMIT, rows_limit=ROWS_LIMIT)
+        rows, findings = find_rows(table, columns, challenge)
+    except OSError as error:
+        got = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "not readable").lower()
+        raise WrongUsage(Finding("no-submission", quote(path, 200), got, "a CSV file of scores")) from None
+    except InputFault as fault:
+        raise WrongUsage(*(without_limits_hint(finding) for finding in fault.findings)) from None
+    values, known = fill(rows, len(columns))
+    lacking = known.any(axis=0) & ~known  # (T, K, C)
+    units, of_case = (rows.groups, rows.group_of_case) if unit == "group" else (rows.cases, np.arange(len(rows.cases)))
+    overall = np.stack(
+        [mean_of(values[:, place], rows, aggregation_of(column.path, unit)) for place, column in enumerate(columns)],
+        axis=1,
+    )
+    overall[lacking.any(axis=-1) | ~known.any(axis=-1)] = np.nan
+    ordered = ScoreTable(
+        teams=rows.teams,
+        columns=tuple(column.path for column in columns),
+        higher_is_better=np.array([column.direction == "descending" for column in columns], np.bool_),
+        weights=np.array([column.weight for column in columns], np.float64),
+        overall=np.round(overall, 6) + 0.0,
+        units=units,
+        by_unit=means_of_groups(values, of_case, len(units)),
+    )
+    name = "cases" if unit == "case" or len(rows.groups) == len(rows.cases) else "groups"
+    return ScoresInFile(ordered, name, (*findings, *incomplete(lacking, rows, columns, where)))
+
+
+def metrics_in(path: Path) -> list[str]:
+    """The metrics that a file of scores names, for messages. Raises WrongUsage."""
+    where = quote(path.name, 120)
+    try:
+        with path.open("rb") as stream:
+            table = read_table(stream, where=where, bytes_limit=BYTES_LIMIT, rows_limit=ROWS_LIMIT)
+        return sorted(table.categories(table.need("metric"))[0])
+    except OSError as error:
+        got = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "not readable").lower()
+        raise WrongUsage(Finding("no-submission", quote(path, 200), got, "a CSV file of scores")) from None
+    except InputFault as fault:
+        raise WrongUsage(*fault.findings) from None
+
+
+def without_limits_hint(finding: Finding) -> Finding:
+    """Limits of challenge.toml do not hold for this file."""
+    return replace(finding, fix="Rank fewer teams at a time.") if finding.code == "too-large" else finding
+
+
+def aggregation_of(path: str, unit: Unit) -> Unit:
+    """What a column is the mean over."""
+    ending = path.rpartition(".")[2]
+    return {"group_mean": "group", "case_mean": "case"}.get(ending, unit)  # type: ignore[return-value]
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def find_rows(
+    table: Table, columns: Sequence[RankingColumn], challenge: Challenge | None
+) -> tuple[ScoreRows, list[Finding]]:
+    """The rows that belong to columns, and warnings about others. Raises InputFault with all that is wrong."""
+    needed = {name: table.need(name) for name in ("team", "case", "metric", "value")}
+    metrics, metric_of_row = table.categories(needed["metric"])
+    column_of_metric = match_columns(metrics, columns, table.where)
+    column_of_row = column_of_metric[metric_of_row] if len(table) else np.empty(0, np.int64)
+    unused = [metric for metric, column in zip(metrics, column_of_metric.tolist(), strict=True) if column < 0]
+    findings = [
+        Finding("unused-metric", table.where, f"rows of the metric {quote(metric)}", "metrics that are ranked",
+                "They are left out; name it as a column if it shall be ranked.")
+        for metric in unused[:FAULTS_NAMED]
+    ]  # fmt: skip
+    table, column_of_row = table.take(column_of_row >= 0), column_of_row[column_of_row >= 0]
+    if not len(table):
+        raise InputFault(
+            Finding("no-teams", table.where, "no row with a metric that is ranked", "a row for every team and case")
+        )
+
+    teams, team_of_row = table.categories(needed["team"])
+    cases, case_of_row = table.categories(needed["case"])
+    group_column = table.find(["group"])
+    groups, group_of_row = table.categories(group_column) if group_column is not None else (list(cases), case_of_row)
+    value, faults = read_values(table, needed["value"])
+    faults += name_faults(table, "team", teams, team_of_row) + name_faults(table, "case", cases, case_of_row)
+    of_case, group_faults = groups_of_cases(table, cases, case_of_row, groups, group_of_row)
+    faults += group_faults
+    faults += challenge_faults(table, challenge, cases, case_of_row, of_case) if challenge else []
+    if len(teams) * len(columns) * len(cases) > VALUES_LIMIT:
+        got = f"{len(teams):,} teams in {len(cases):,} cases"
+        faults.append(Finding("too-large", table.where, got, f"at most {VALUES_LIMIT:,} values"))
+    else:
+        faults += duplicates(table, columns, [team_of_row, column_of_row, case_of_row], [teams, cases])
+    if faults:
+        raise InputFault(*faults)
+
+    names, group_of_case = np.unique(np.array(of_case, object).astype(str), return_inverse=True)
+    order = sorted(range(len(cases)), key=cases.__getitem__)
+    place_of_case = np.argsort(np.array(order))
+    place_of_team = np.argsort(np.array(sorted(range(len(teams)), key=teams.__getitem__)))
+    rows = ScoreRows(
+        table=table,
+        teams=tuple(sorted(teams)),
+        cases=tuple(sorted(cases)),
+        groups=tuple(names.tolist()),
+        team=place_of_team[team_of_row],
+        case=place_of_case[case_of_row],
+        column=column_of_row,
+        group_of_case=group_of_case[order],
+        value=value,
+    )
+    return rows, findings
+
+
+def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], where: str) -> Int64:
+    """The column of each metric of a file, int64, -1 for none. Raises InputFault for columns without a metric."""
+    places: dict[str, int] = {}
+    for place, column in enumerate(columns):
+        metric, _, ending = column.path.rpartition(".")
+        if ending in ("pooled", "stratum_mean"):
+            expected = "a column that is a mean over cases or groups; nothing can be pooled from scores"
+            raise InputFault(Finding("invalid-rule", f"column {quote(column.path, 120)}", quote(ending), expected))
+        if ending in MEANS:
+            places.setdefault(metric, place)
+        places[column.path] = place
+    found = np.array([places.get(metric, -1) for metric in metrics], np.int64)
+    lacking = [
+        Finding("missing-metric", where, f"no row of the metric {quote(column.path, 120)}",
+                f"rows for every column, among {listed(metrics)}" if metrics else "rows for every column",
+                did_you_mean(column.path, metrics))
+        for place, column in enumerate(columns)
+        if place not in set(found.tolist())
+    ]  # fmt: skip
+    if lacking:
+        raise InputFault(*lacking)
+    return found
+
+
+def read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
+    """The values, NaN where the cell is empty, and what is wrong with others."""
+    cells = table.cells(column)
+    value = numbers_of(cells)
+    is_empty = np.array([not cell.strip() for cell in cells], np.bool_)
+    wrong = np.flatnonzero(~np.isfinite(value) & ~is_empty)
+    named = [
+        Finding("invalid-score", table.place(row), f"the value {quote(table.text(row, column))}",
+                "a finite number, or nothing where the metric is undefined", "")
+        for row in wrong[:FAULTS_NAMED]
+    ]  # fmt: skip
+    value[is_empty] = np.nan
+    return value, with_rest(named, len(wrong))
+
+
+def name_faults(table: Table, column: str, names: Sequence[str], name_of_row: Int64) -> list[Finding]:
+    """Names that are empty, too long or not printable, each with the first rows that have them."""
+    code = "invalid-team" if column == "team" else "unknown-case"
+    faults = []
+    for place, name in enumerate(names):
+        if 0 < len(name) <= NAME_CHARACTERS and name.isprintable():
+            continue
+        rows = np.flatnonzero(name_of_row == place)
+        places = [table.place(row) for row in rows[:3].tolist()]
+        expected = f"a printable name of up to {NAME_CHARACTERS} characters"
+        faults.append(
+            at_places(Finding(code, places[0], f"the {column} {quote(name)}", expected, "", len(rows)), places)
+        )
+    return with_rest(faults[:FAULTS_NAMED], len(faults))
+
+
+def groups_of_cases(
+    table: Table, cases: Sequence[str], case_of_row: Int64, groups: Sequence[str], group_of_row: Int64
+) -> tuple[list[str], list[Finding]]:
+    """The group of each case, the case itself where it has none; and cases that rows put into two groups."""
+    pairs, first = np.unique(case_of_row * max(len(groups), 1) + group_of_row, return_index=True)
+    of_case: dict[int, int] = {}
+    faults = []
+    for pair, row in sorted(zip(pairs.tolist(), first.tolist(), strict=True), key=lambda item: item[1]):
+        case, group = divmod(pair, len(groups))
+        if of_case.setdefault(case, group) != group:
+            before = quote(groups[of_case[case]])
+            got = f"case {quote(cases[case])} in the group {quote(groups[group])}, before in {before}"
+            faults.append(Finding("wrong-group", table.place(row), got, "one group for each case"))
+    return [groups[of_case[case]] or cases[case] for case in range(len(cases))], with_rest(
+        faults[:FAULTS_NAMED], len(faults)
+    )
+
+
+def challenge_faults(
+    table: Table, challenge: Challenge, cases: Sequence[str], case_of_row: Int64, groups: Sequence[str]
+) -> list[Finding]:
+    """Cases that cases.csv does not list, or puts into another group."""
+    known = {case.name: case.group for case in challenge.cases}
+    has_groups = table.find(["group"]) is not None
+    faults = []
+    for place, (name, group) in enumerate(zip(cases, groups, strict=True)):
+        if known.get(name) == group or (name in known and not has_groups):
+            continue
+        rows = np.flatnonzero(case_of_row == place)
+        at = table.place(int(rows[0]))
+        if name not in known:
+            got, expected = (
+                f"{quote(name)} is not a case of this challenge",
+                f"one of the {len(known):,} cases in cases.csv",
+            )
+            faults.append(Finding("unknown-case", at, got, expected, did_you_mean(name, known)))
+        else:
+            got, expected = f"in the group {quote(group)}", f"{quote(known[name])}, the group that cases.csv gives it"
+            faults.append(Finding("wrong-group", at, got, expected))
+    return with_rest(faults[:FAULTS_NAMED], len(faults))
+
+
+def duplicates(
+    table: Table, columns: Sequence[RankingColumn], of_row: Sequence[Int64], names: Sequence[Sequence[str]]
+) -> list[Finding]:
+    """Rows with the team, the column and the case of a row before them."""
+    team, column, case = of_row
+    teams, cases = names
+    key = (team * len(columns) + column) * len(cases) + case
+    is_again = np.ones(len(key), np.bool_)
+    is_again[np.unique(key, return_index=True)[1]] = False
+    again = np.flatnonzero(is_again)
+    named = []
+    for row in again[:FAULTS_NAMED].tolist():
+        path = quote(columns[column[row]].path, 120)
+        got = f"{path} of {quote(teams[team[row]])} in {quote(cases[case[row]])} again"
+        expected = "one value for each team, case and metric"
+        named.append(Finding("duplicate-row", table.place(row), got, expected, "Remove one of them."))
+    return with_rest(named, len(again))
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def fill(rows: ScoreRows, columns: int) -> tuple[Float64, Bool]:
+    """The values by team, column and case, float64 (T, K, C), NaN where there is none; and where there is a row."""
+    shape = len(rows.teams), columns, len(rows.cases)
+    values, known = np.full(shape, np.nan), np.zeros(shape, np.bool_)
+    values[rows.team, rows.column, rows.case] = rows.value
+    known[rows.team, rows.column, rows.case] = True
+    return values, known
+
+
+def means_of_groups(values: Float64, group_of_case: Int64, groups: int) -> Float64:
+    """Means over the cases of each group, NaN left out, (..., C) -> (..., G); NaN where nothing is left."""
+    by_group = np.full((*values.shape[:-1], groups), np.nan)
+    for group in range(groups):
+        by_group[..., group] = mean_of_known(values[..., group_of_case == group])
+    return by_group
+
+
+def mean_of_known(values: Float64) -> Float64:
+    """Mean along the last axis, NaN left out; NaN where nothing is left."""
+    known = ~np.isnan(values)
+    number = np.asarray(known.sum(axis=-1))
+    total = np.where(known, values, 0.0).sum(axis=-1)
+    means: Float64 = np.divide(total, number, out=np.full(number.shape, np.nan), where=number > 0)
+    return means
+
+
+def mean_of(values: Float64, rows: ScoreRows, unit: Unit) -> Float64:
+    """A column of the data set, float64 (T,), from its values in cases, (T, C)."""
+    if unit == "case":
+        return mean_of_known(values)
+    return mean_of_known(means_of_groups(values, rows.group_of_case, len(rows.groups)))
+
+
+def incomplete(lacking: Bool, rows: ScoreRows, columns: Sequence[RankingColumn], where: str) -> list[Finding]:
+    """Warnings about teams that lack rows which other teams have."""
+    number = lacking.sum(axis=-1)
+    findings = []
+    for team, column in np.argwhere(number > 0).tolist():
+        got = f"no row for {number[team, column]:,} of {len(rows.cases):,} cases in {quote(columns[column].path, 120)}"
+        expected = "a row for every case that another team has"
+        fix = "The team has no value in this column. Write rows with an empty value where it is undefined."
+        place = f"{where}, team {quote(rows.teams[team])}"
+        findings.append(Finding("incomplete-scores", place, got, expected, fix))
+    return with_rest(findings[:FAULTS_NAMED], len(findings))

@@ -1,0 +1,263 @@
+"""The scores of teams as they are ranked: numbers of metrics.json, and of each group from details.json.
+
+What a group contributes to a mean is computed here from details.json, so that a result folder of any age can be ranked
+with everything that is known: scores of its cases and groups, and which cases were not submitted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import orjson
+from pydantic import ValidationError
+
+from evaluation.aggregation import charge, unite
+from evaluation.challenge import Challenge, LimitRules
+from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.decoding.json import check_depth, deepest_of, read_json, read_text, resting_collector
+from evaluation.findings import Finding, quote
+from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.metrics import Metric, metrics_of
+from evaluation.model import (
+    STRATUM_MEAN,
+    UNDEFINED_REASONS,
+    CaseTable,
+    Float64,
+    PairSamples,
+    PredictionSamples,
+    Scores,
+    ScoreTable,
+    Units,
+)
+from evaluation.results.schema import MetricsFile
+
+METRICS_BYTES = 10_000_000
+DETAILS_BYTES = 500_000_000
+NO_FILE = "the metrics.json of a scored submission"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TeamScores:
+    """What is known of one team in the columns of a ranking.
+
+    overall  float64 (K,), NaN: undefined
+    by_unit  float64 (K, G) as in ``ScoreTable``, or None if only ``overall`` is known
+    version  of the program that scored it
+    """
+
+    name: str
+    overall: Float64
+    by_unit: Float64 | None = None
+    version: str = ""
+
+
+def ranking_of(challenge: Challenge) -> RankingRules:
+    """The table [ranking] with a column at least. Raises ChallengeBroken ("no-ranking") if there is none."""
+    if challenge.ranking is not None and challenge.ranking.columns:
+        return challenge.ranking
+    got = "no columns" if challenge.ranking is not None else "no such table"
+    fix = "Add it, or start from a preset that ranks; docs/leaderboards.md shows one."
+    expected = "a table with the columns that teams are ranked by"
+    raise ChallengeBroken(Finding("no-ranking", "challenge.toml: ranking", got, expected, fix))
+
+
+def score_table(teams: Sequence[TeamScores], columns: Sequence[RankingColumn], units: Sequence[str]) -> ScoreTable:
+    """The table that is ranked, teams in ascending order. Values of units are kept if they are known for every team."""
+    ordered = sorted(teams, key=lambda team: team.name)
+    known = [team.by_unit for team in ordered if team.by_unit is not None]
+    complete = len(known) == len(ordered) > 0
+    return ScoreTable(
+        teams=tuple(team.name for team in ordered),
+        columns=tuple(column.path for column in columns),
+        higher_is_better=np.array([column.direction == "descending" for column in columns], np.bool_),
+        weights=np.array([column.weight for column in columns], np.float64),
+        overall=np.stack([team.overall for team in ordered]) if ordered else np.empty((0, len(columns))),
+        units=tuple(units) if complete else (),
+        by_unit=np.stack(known) if complete else None,
+    )
+
+
+def groups_of(challenge: Challenge) -> tuple[str, ...]:
+    """The groups of a challenge in ascending order: the units of its rankings."""
+    return tuple(sorted({case.group for case in challenge.cases}))
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedColumn:
+    """A column of a ranking, and where its numbers come from: the metric, the matching rule, the aggregation."""
+
+    path: str
+    metric: Metric
+    rule: str
+    aggregation: str
+
+
+def plan_columns(challenge: Challenge, columns: Sequence[RankingColumn]) -> list[PlannedColumn]:
+    """The columns of a ranking of results of a challenge, which must have them (``pipeline.check_columns``)."""
+    rules = challenge.matching.passes
+    known = {}
+    for place, (rule, class_aware) in enumerate(rules):
+        prefix = ("alternatives", rule) if place else ()
+        for metric in metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=place == 0):
+            known[".".join((*prefix, *metric.path))] = (metric, rule)
+    planned = []
+    for column in columns:
+        of_metric, _, aggregation = column.path.rpartition(".")
+        planned.append(PlannedColumn(column.path, *known[of_metric], aggregation))
+    return planned
+
+
+def team_of_documents(
+    name: str,
+    challenge: Challenge,
+    columns: Sequence[PlannedColumn],
+    metrics: Mapping[str, Any],
+    details: Mapping[str, Any] | None,
+    *,
+    where: str = "details.json",
+) -> TeamScores:
+    """The scores of a team from the content of its metrics.json and, if it is known, of its details.json.
+
+    Raises InputFault ("not-metrics") if details.json is not of this result.
+    """
+    overall = np.array([number_at(metrics, column.path) for column in columns])
+    version = metrics["software"]["version"]
+    if details is None:
+        return TeamScores(name, overall, None, version)
+    try:
+        if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
+            raise InputFault(not_metrics(where, "of another challenge than the metrics.json beside it"))
+        by_unit = np.stack([values_of_groups(challenge, details, column) for column in columns])
+    except (KeyError, TypeError, ValueError, IndexError):
+        got = "not all scores of all cases and groups"
+        raise InputFault(not_metrics(where, got, "the details.json that was written with it")) from None
+    return TeamScores(name, overall, by_unit, version)
+
+
+def number_at(metrics: Mapping[str, Any], path: str) -> float:
+    """The number at a path of metrics.json; NaN if it is null or not there."""
+    node: Any = metrics
+    for key in path.split("."):
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return math.nan if node is None or isinstance(node, Mapping) else float(node)
+
+
+def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn) -> Float64:
+    """What each group brings into a column, float64 (G,); NaN for groups that are left out.
+
+    It is what the column would be if the data set were that group alone, as it enters a mean: cases that were not
+    submitted are charged. For ``group_mean`` the mean of these values is the number in metrics.json; for ``case_mean``
+    the value of a group is the mean over its cases.
+    """
+    metric, aggregation = column.metric, column.aggregation
+    groups = groups_of(challenge)
+    by_case = aggregation == "case_mean" or (aggregation == STRATUM_MEAN and challenge.aggregation.unit == "case")
+    kind = "cases" if by_case else "groups"
+    names = [case.name for case in challenge.cases] if by_case else groups
+    entries = [details[kind][name]["rules"][column.rule] for name in names]
+    found = scores_of([(value_at(of["scores"], metric.path), value_at(of["undefined"], metric.path)) for of in entries])
+    missing = [not details["cases"][case.name]["submitted"] for case in challenge.cases]
+    members = [
+        [row for row, case in enumerate(challenge.cases) if (case.name if by_case else case.group) == name]
+        for name in names
+    ]
+    units = bare_units(challenge, missing, members)
+    undefined, counts_missed = challenge.aggregation.undefined, metric.counts_missed
+    value = charge(found, units, metric.worst_of(units), undefined=undefined, counts_missed=counts_missed).value
+    if not by_case:
+        return value
+    of_group = [value[[case.group == group for case in challenge.cases]] for group in groups]
+    known = [values[~np.isnan(values)] for values in of_group]
+    return np.array([math.fsum(values.tolist()) / len(values) if len(values) else math.nan for values in known])
+
+
+def value_at(tree: Mapping[str, Any], path: Sequence[str]) -> Any:
+    node: Any = tree
+    for key in path:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
+
+
+def scores_of(entries: Sequence[tuple[Any, Any]]) -> Scores:
+    """Numbers, or None with the reason, of several units."""
+    value = np.array([math.nan if number is None else float(number) for number, _ in entries])
+    reason = [0 if number is not None else 1 + UNDEFINED_REASONS.index(why) for number, why in entries]
+    return Scores(value, np.array(reason, np.int8))
+
+
+def bare_units(challenge: Challenge, missing: Sequence[bool], members: Sequence[Sequence[int]]) -> Units:
+    """Unions of cases of which only that is known which a charge depends on: missing cases and sizes of images."""
+    cases = challenge.cases
+    diagonal = np.array([math.hypot(case.height - 1, case.width - 1) for case in cases])
+    spacing = np.array([math.nan if case.spacing_um is None else case.spacing_um for case in cases])
+    rows, none = np.empty(0, np.int64), np.empty(0, np.int16)
+    table = CaseTable(
+        sums={"cases": np.ones(len(cases), np.int64), "missing": np.array(missing, np.int64)},
+        largest={"diagonal_px": diagonal, "diagonal_um": diagonal * spacing},
+        area_mm2=np.full(len(cases), math.nan),
+        pairs=PairSamples(rows, np.empty((0, 2), np.int16), {}, None),
+        predictions=PredictionSamples(rows, none, none, None, None),
+    )
+    return unite(table, members)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
+    """The content of a metrics.json. Raises InputFault: not-metrics, and as ``read_json`` does."""
+    try:
+        with path.open("rb") as stream:
+            document = read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES))
+        MetricsFile.model_validate(document)
+    except OSError as error:
+        raise InputFault(not_metrics(where, (error.strerror or "not readable").lower())) from None
+    except (ValidationError, RecursionError) as error:
+        raise InputFault(not_metrics(where, why_invalid(error))) from None
+    found: dict[str, Any] = document
+    return found
+
+
+def why_invalid(error: ValidationError | RecursionError) -> str:
+    """The first thing that is wrong with the form of a document, and where."""
+    if isinstance(error, RecursionError):
+        return "tables nested too deeply"
+    fault = error.errors(include_input=False, include_url=False)[0]
+    place = ".".join(str(part) for part in fault["loc"] if part != "function-after")
+    return f"{quote(place, 100)} is wrong: {fault['msg'][:100].lower()}" if place else "no object of scores"
+
+
+def read_details(path: Path, *, where: str) -> dict[str, Any]:
+    """The content of a details.json, which may be large. Raises InputFault: not-metrics, too-large, too-deep."""
+    limits = LimitRules(bytes_per_file=DETAILS_BYTES)
+    try:
+        with path.open("rb") as stream:
+            return plain_object(stream, where, limits)
+    except OSError as error:
+        raise InputFault(not_metrics(where, (error.strerror or "not readable").lower())) from None
+
+
+def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, Any]:
+    data = read_text(stream, where, limits)
+    check_depth(deepest_of(data), where, limits)
+    try:
+        with resting_collector():
+            document = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        raise InputFault(not_metrics(where, "not JSON", "the details.json that was written with it")) from None
+    if not isinstance(document, dict):
+        raise InputFault(not_metrics(where, "no object", "the details.json that was written with it"))
+    return document
+
+
+def not_metrics(where: str, got: str, expected: str = NO_FILE) -> Finding:
+    fix = "Take the files that 'score' or the platform wrote, unchanged, and nothing else."
+    return Finding("not-metrics", where, got, expected, fix)

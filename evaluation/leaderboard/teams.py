@@ -1,0 +1,483 @@
+"""Scoring all teams of a folder, each once: results are kept, and taken again as long as nothing changed.
+
+What a result depends on goes into its key: the program, the rules and cases, the reference files and the files of the
+submission, by their names and contents. The key is written last, with the hashes of the results; so an interrupted call
+goes on where it stopped, and a result that was changed or is half there is scored again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Literal
+
+import orjson
+
+from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRules, is_safe_name
+from evaluation.execution.crews import work_through
+from evaluation.execution.storage import FETCHED, entries_at, fetched, is_address
+from evaluation.execution.workers import Progress, Workers
+from evaluation.findings import Finding, listed, quote, render_summary
+from evaluation.findings.errors import (
+    ChallengeBroken,
+    EvaluationError,
+    InputFault,
+    SubmissionRejected,
+    WorkersLost,
+    WrongUsage,
+)
+from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, read_details, read_metrics, team_of_documents
+from evaluation.model.version import __version__
+from evaluation.results.files import write_atomically
+from evaluation.results.metrics_json import as_json
+from evaluation.scoring.from_files import score_then
+from evaluation.scoring.memory import memory_needs, names_of
+from evaluation.scoring.read import reference_files
+from evaluation.scoring.score import Result, write_texts
+from evaluation.submission import open_submission
+from evaluation.submission.names import is_litter
+from evaluation.submission.redact import redact_findings
+
+KEY_FILE = "key.json"
+RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
+OTHER_FILES = ("details.json", "leaderboard.json", "rasterisation.json")  # that commands write beside results
+SUFFIXES = (".zip", ".csv")
+HASH_BYTES = 1 << 20
+KEY_FILE_BYTES = 1 << 20
+
+Outcome = Literal["scored", "kept", "not ranked"]
+Told = Callable[[str, Outcome], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """A team and its submission, a folder, a ZIP, or a CSV file of all cases; ``path`` may be an address of storage."""
+
+    name: str
+    path: Path | str
+
+
+@dataclass(frozen=True, slots=True)
+class Unranked:
+    """A team without a place, the code of the first thing that is wrong, and all of it in one line."""
+
+    name: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredTeams:
+    """All teams of a folder: those with scores, and those without, with findings about the folder."""
+
+    scores: tuple[TeamScores, ...]
+    unranked: tuple[Unranked, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+# --- which teams there are --------------------------------------------------------------------------------------------
+
+
+def find_teams(folder: Path | str, *, output: Path | None = None) -> tuple[list[Team], list[Finding]]:
+    """The teams of a folder in ascending order of their names, and findings about files that are no submission.
+
+    Every sub-folder is a team, and every ZIP and CSV file; its name is that of the folder, or of the file without its
+    suffix. Hidden files, litter and ``output`` do not count. Raises WrongUsage: no-submission, no-teams, invalid-team,
+    duplicate-team.
+    """
+    teams, unused, sources = [], [], []
+    for name, path, is_folder in entries_of(folder, output):
+        suffix = PurePosixPath(name).suffix
+        if is_folder:
+            teams.append(Team(name, path))
+        elif suffix.casefold() in SUFFIXES:
+            teams.append(Team(name.removesuffix(suffix), path))
+        else:
+            unused.append(name)
+            continue
+        sources.append((teams[-1].name, name))
+    check_names(sources)
+    if not teams:
+        fix = "Name the folder that holds the submissions, not one of them."
+        expected = "a folder or a ZIP file for each team"
+        raise WrongUsage(Finding("no-teams", quote(folder, 120), "no submission in it", expected, fix))
+    fix = "Check that these are not submissions."
+    expected = "a folder, a ZIP or a CSV file for each team"
+    findings = [Finding("unused-file", quote(name), "not used", expected, fix) for name in unused]
+    return sorted(teams, key=lambda team: team.name), findings
+
+
+def entries_of(folder: Path | str, output: Path | None) -> list[tuple[str, Path | str, bool]]:
+    """The name, the place and the kind (whether it is a folder) of everything that may be a submission."""
+    found: list[tuple[str, Path | str, bool]]
+    if is_address(folder):
+        found = [(entry.name, entry.address, entry.is_folder) for entry in entries_at(str(folder))]
+    else:
+        try:
+            paths = sorted(Path(folder).iterdir())
+        except OSError as error:
+            got = (error.strerror or "not readable").lower()
+            got = "no such folder" if isinstance(error, FileNotFoundError) else got
+            expected = "a folder with the submission of every team"
+            raise WrongUsage(Finding("no-submission", quote(folder, 200), got, expected)) from None
+        found = [(p.name, p, p.is_dir()) for p in paths if not (output and p.resolve() == output.resolve())]
+    return [entry for entry in found if not entry[0].startswith(".") and not is_litter(entry[0])]
+
+
+def check_names(teams: Iterable[tuple[str, str]]) -> None:
+    """Refuse names of teams that cannot be part of a path or a message, and the same name twice.
+
+    teams  the name of each, and the file or folder that it comes from
+
+    Raises WrongUsage: invalid-team, duplicate-team. Names that differ in upper and lower case only are the same: some
+    file systems take them for one.
+    """
+    teams = list(teams)
+    faults = []
+    for name, source in teams:
+        if not is_safe_name(name) or name != name.strip():
+            expected = "a name of letters, digits and any of ' _-.+@', up to 200"
+            fix = "Rename the folder or file."
+            faults.append(Finding("invalid-team", quote(source), f"the team {quote(name)}", expected, fix))
+    for name, times in Counter(name.casefold() for name, _ in teams).items():
+        if times > 1:
+            sources = [source for other, source in teams if other.casefold() == name]
+            got = f"{times} submissions of one team, {listed(sources).replace(' or ', ' and ')}"
+            where, fix = (
+                f"team {quote(name)}",
+                "Keep one of them, or rename it: entries of a team are teams of their own.",
+            )
+            faults.append(Finding("duplicate-team", where, got, "every team once", fix))
+    if faults:
+        raise WrongUsage(*faults)
+
+
+# --- scoring them -----------------------------------------------------------------------------------------------------
+
+
+def score_teams(
+    challenge_folder: Path,
+    challenge: Challenge,
+    columns: list[PlannedColumn],
+    submissions: Path | str,
+    output: Path,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    told: Told | None = None,
+    executor: Executor | None = None,
+) -> ScoredTeams:
+    """Score every team of a folder into ``output/results/<team>``, those that are there already excepted.
+
+    workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
+    progress  is called with the number of teams that are done, and of all
+    told      is called with the name of each team and what became of it
+
+    A team never stops the others: what is wrong with its submission comes back with its name. Raises WrongUsage,
+    ChallengeBroken and WorkersLost.
+    """
+    teams, findings = find_teams(submissions, output=output)
+    of_challenge = challenge_key(challenge_folder, challenge)
+
+    below = output / FETCHED if executor else None
+
+    def work(team: Team, workers: Workers) -> tuple[TeamScores | Unranked, Outcome]:
+        folder = output / "results" / team.name
+        try:
+            with staged(team, challenge.limits, below) as path:
+                key = submission_key(of_challenge, challenge, path)
+                is_kept = holds_result(folder, key)
+                unranked = (
+                    rejection_in(read_key(folder), team.name)
+                    if is_kept
+                    else score_team(challenge_folder, challenge, team.name, path, folder, key, workers)
+                )
+        except SubmissionRejected as error:  # by its names or sizes, before it was fetched
+            return why_unranked(team.name, error), "not ranked"
+        if unranked:
+            return unranked, "not ranked"
+        return read_team(folder, team.name, challenge, columns), "kept" if is_kept else "scored"
+
+    found: dict[int, TeamScores | Unranked] = {}
+    if progress:
+        progress(0, len(teams))
+    needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
+    for place, (of_team, outcome) in work_through(
+        teams, work, cases=challenge.cases, needs=needs, workers=workers, executor=executor
+    ):
+        found[place] = of_team
+        if progress:
+            progress(len(found), len(teams))
+        if told:
+            told(teams[place].name, outcome)
+    ordered = [found[place] for place in range(len(teams))]
+    scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
+    unranked = tuple(of_team for of_team in ordered if isinstance(of_team, Unranked))
+    return ScoredTeams(scores, unranked, tuple(findings))
+
+
+def read_team(folder: Path, name: str, challenge: Challenge, columns: list[PlannedColumn]) -> TeamScores:
+    """The scores in a result folder. Raises InputFault."""
+    where = f"team {quote(name)}, 'details.json'"
+    metrics = read_metrics(folder / "metrics.json", where=f"team {quote(name)}, 'metrics.json'")
+    return team_of_documents(
+        name, challenge, columns, metrics, read_details(folder / "details.json", where=where), where=where
+    )
+
+
+def score_team(
+    challenge_folder: Path, challenge: Challenge, name: str, path: Path, folder: Path, key: str, workers: Workers
+) -> Unranked | None:
+    """Score one submission and keep the result, or why there is none. Raises ChallengeBroken, WorkersLost."""
+    forget(folder)
+    try:
+        texts = score_then(Result.texts, challenge_folder, path, workers=workers, challenge=challenge)
+    except (ChallengeBroken, WorkersLost):
+        raise
+    except EvaluationError as error:
+        unranked = why_unranked(name, error)
+        lasts = isinstance(error, SubmissionRejected)  # anything else may be gone the next time
+        folder.mkdir(parents=True, exist_ok=True)
+        write_key(folder, {"key": key if lasts else "", "code": unranked.code, "reason": unranked.reason})
+        return unranked
+    write_texts(folder, texts)
+    write_key(folder, {"key": key, "files": {name: file_hash(folder / name) for name in RESULT_FILES}})
+    return None
+
+
+def why_unranked(name: str, error: EvaluationError) -> Unranked:
+    """The line that the team would have read: nothing of the reference, no name that it must not know."""
+    hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
+    findings = redact_findings((f for f in error.findings if f.severity == "error"), hidden)
+    first = min(findings, key=lambda finding: (finding.code, finding.expected))
+    return Unranked(name, first.code, render_summary(findings, intro="").strip())
+
+
+@contextmanager
+def staged(team: Team, limits: LimitRules, below: Path | None = None) -> Iterator[Path]:
+    """Where a submission is read: a CSV file lies in a folder of its own, under the name that the platform gives it.
+
+    below   a folder that all workers share, for what comes from storage
+    """
+    with fetched(team.path, limits, below=below) as path, ExitStack() as stack:
+        if not path.is_dir() and path.suffix.casefold() == ".csv":
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-")))
+            shutil.copyfile(path, folder / "predictions.csv")
+            path = folder
+        yield path
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------------
+
+
+def challenge_key(folder: Path, challenge: Challenge) -> str:
+    """The hash of everything but the submission that a result depends on. Raises ChallengeBroken.
+
+    [ranking] and [audit] are not in it: they are applied to the scores.
+    """
+    digest = hashlib.sha256()
+    add_text(digest, __version__, challenge.hash, challenge.model_dump_json(exclude={"ranking", "audit"}))
+    try:
+        for name in sorted(reference_names(challenge, folder)):
+            with (folder / name).open("rb") as stream:
+                add_file(digest, name, stream)
+    except InputFault as fault:
+        raise ChallengeBroken(*fault.findings) from fault
+    except OSError as error:
+        got = (error.strerror or "not readable").lower()
+        expected = f"the reference of every case in {CASES_FILE}"
+        raise ChallengeBroken(Finding("missing-file", CHALLENGE_FILE, got, expected)) from None
+    return digest.hexdigest()
+
+
+def reference_names(challenge: Challenge, folder: Path) -> set[str]:
+    """The files of the reference, below the folder of the challenge. Raises InputFault."""
+    if challenge.reference.is_shared:
+        rules = challenge.reference
+        patterns = [rules.files.replace("{class}", "*")]
+        return {path.relative_to(folder).as_posix() for pattern in patterns for path in folder.glob(pattern)}
+    files = [file for case in challenge.cases for file in reference_files(challenge, folder, case)]
+    return {name for file in files for name in names_of(file)}
+
+
+def submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
+    """The key of the result of a submission; "" if its files cannot be read, which scoring it will tell."""
+    digest = hashlib.sha256()
+    add_text(digest, of_challenge)
+    with suppress(SubmissionRejected, WrongUsage, InputFault, OSError):
+        if path.is_dir():
+            files = open_submission(path, challenge.limits)
+            for name in files.names:
+                with files.open(name) as stream:
+                    add_file(digest, name, stream)
+        else:
+            with path.open("rb") as stream:
+                add_file(digest, path.suffix.casefold(), stream)
+        return digest.hexdigest()
+    return ""
+
+
+def add_text(digest: Any, *texts: str) -> None:
+    """Texts, each with its length, so that no two lists of texts are the same bytes."""
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+
+
+def add_file(digest: Any, name: str, stream: BinaryIO) -> None:
+    """The name and the content of a file, by the hash of the content."""
+    add_text(digest, name, hashed(stream))
+
+
+def hashed(stream: BinaryIO) -> str:
+    """SHA-256 of what is left in a stream, a piece at a time."""
+    digest = hashlib.sha256()
+    while piece := stream.read(HASH_BYTES):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def file_hash(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashed(stream)
+
+
+def write_key(folder: Path, content: dict[str, Any]) -> None:
+    write_atomically(folder / KEY_FILE, as_json(content))
+
+
+def read_key(folder: Path) -> dict[str, Any]:
+    """What the key file of a result folder says; nothing if there is none, or none that can be read."""
+    try:
+        with (folder / KEY_FILE).open("rb") as stream:
+            content = orjson.loads(stream.read(KEY_FILE_BYTES))
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def holds_result(folder: Path, key: str) -> bool:
+    """Whether a folder holds what was kept under this key, whole and unchanged: a result, or why there is none."""
+    content = read_key(folder)
+    files = content.get("files")
+    if not key or content.get("key") != key:
+        return False
+    if not isinstance(files, dict):
+        return rejection_in(content, "") is not None
+    with suppress(OSError):
+        return all(files.get(name) == file_hash(folder / name) for name in RESULT_FILES)
+    return False
+
+
+def rejection_in(content: dict[str, Any], name: str) -> Unranked | None:
+    """The team without a result that a key file tells of."""
+    code, reason = content.get("code"), content.get("reason")
+    return Unranked(name, code, reason) if isinstance(code, str) and isinstance(reason, str) else None
+
+
+def forget(folder: Path) -> None:
+    """Remove a result that is not valid any more, its key first, and what a killed call left half written.
+
+    Other files in the folder stay.
+    """
+    for name in (KEY_FILE, *RESULT_FILES):
+        (folder / name).unlink(missing_ok=True)
+        for unfinished in folder.glob(f".{name}.????????"):
+            unfinished.unlink()
+
+
+# --- results that are there -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A metrics.json of a team, and the details.json beside it if there is one."""
+
+    name: str
+    metrics: Path
+    details: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFolder:
+    """A folder with results at any depth: ``<team>/metrics.json``, or ``<team>.json`` as the platform's files are kept.
+
+    Only a details.json beside a metrics.json tells the values of patients.
+    """
+
+    path: Path
+
+    def read(
+        self, challenge: Challenge, columns: list[PlannedColumn]
+    ) -> tuple[list[TeamScores], list[Unranked], list[Finding]]:
+        """The scores of all teams, and teams that are known to have none.
+
+        Raises WrongUsage with all that is wrong: no-submission, no-teams, invalid-team, duplicate-team, not-metrics,
+        different-challenges.
+        """
+        files, rejected = self.find()
+        scores: list[TeamScores] = []
+        faults: list[Finding] = []
+        hashes: dict[str, list[str]] = {}
+        for file in files:
+            where, beside = self.where(file.metrics), self.where(file.details or file.metrics)
+            try:
+                metrics = read_metrics(file.metrics, where=where)
+                hashes.setdefault(metrics["challenge"]["hash"], []).append(file.name)
+                if metrics["challenge"]["hash"] == challenge.hash:
+                    details = read_details(file.details, where=beside) if file.details else None
+                    scores.append(team_of_documents(file.name, challenge, columns, metrics, details, where=beside))
+            except InputFault as fault:
+                faults += fault.findings
+        faults += different_challenges(hashes, challenge)
+        if faults:
+            raise WrongUsage(*faults)
+        return scores, rejected, []
+
+    def where(self, path: Path) -> str:
+        """A file in messages."""
+        return quote(path.relative_to(self.path).as_posix(), 120)
+
+    def find(self) -> tuple[list[ResultFile], list[Unranked]]:
+        """All results below the folder, in ascending order of their teams, and teams whose submission was rejected."""
+        if not self.path.is_dir():
+            expected = "a folder with results"
+            raise WrongUsage(Finding("no-submission", quote(self.path, 200), "no such folder", expected))
+        files, rejected = [], []
+        for path in sorted(self.path.rglob("*.json")):
+            if path.name.startswith(".") or not path.is_file() or path.name in OTHER_FILES:
+                continue
+            if path.name == KEY_FILE:
+                unranked = rejection_in(read_key(path.parent), path.parent.name)
+                rejected += [unranked] if unranked else []
+            elif path.name == "metrics.json":
+                details = path.with_name("details.json")
+                files.append(ResultFile(path.parent.resolve().name, path, details if details.is_file() else None))
+            else:
+                files.append(ResultFile(path.stem, path, None))
+        check_names([(file.name, file.metrics.relative_to(self.path).as_posix()) for file in files])
+        if not files and not rejected:
+            fix = "Name the folder that 'score' or 'leaderboard' wrote, or one with the platform's files."
+            expected = "the metrics.json of every team"
+            raise WrongUsage(Finding("no-teams", quote(self.path, 120), "no result in it", expected, fix))
+        return sorted(files, key=lambda file: file.name), rejected
+
+
+def different_challenges(hashes: dict[str, list[str]], challenge: Challenge) -> list[Finding]:
+    """The finding about results that were made with other rules or cases, which cannot be compared."""
+    if set(hashes) <= {challenge.hash}:
+        return []
+    others = {found: names for found, names in sorted(hashes.items()) if found != challenge.hash}
+    told = [f"{found[:12]}… in {listed(names, 3).replace(' or ', ' and ')}" for found, names in others.items()]
+    got = f"results with the hash {'; '.join(told[:5])}" + (f"; and {len(told) - 5} more" if len(told) > 5 else "")
+    expected = "results of this challenge, which has another hash"
+    fix = "Equal hashes mean equal rules and cases. Score these submissions again with the rules as they are now."
+    return [Finding("different-challenges", "results", got, expected, fix)]

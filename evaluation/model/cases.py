@@ -1,0 +1,52 @@
+"""What is scored: the images, and the classes of their nuclei."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One image that is scored: a row of cases.csv. ``group`` is the patient (the case itself if none is given).
+
+    ``index`` is the place of the case, from 0, in arrays that hold all cases; None if there are no such arrays.
+    ``offset_xy`` is the upper left corner of the image in the slide it was cut from, px.
+    ``stratum`` is what groups belong to (tissue, organ, centre), "" if cases.csv names none.
+    ``area_mm2`` is the area that was annotated, if it is not the image.
+    """
+
+    name: str
+    group: str
+    height: int
+    width: int
+    spacing_um: float | None = None
+    index: int | None = None
+    offset_xy: tuple[float, float] = (0.0, 0.0)
+    stratum: str = ""
+    area_mm2: float | None = None
+
+    @property
+    def shape_yx(self) -> tuple[int, int]:
+        return self.height, self.width
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTable:
+    """How the files of one side name the classes.
+
+    names    names of the scored classes; class id c is ``names[c - 1]``
+    ids      class id by case-folded name or alias: 1…C scored, -1…-I ignore classes; "" stands for no name
+    values   class id by the number that stands for it in files; empty if the challenge gives no numbers
+    skipped  case-folded names of annotations that are left out, such as regions of interest
+    """
+
+    names: tuple[str, ...]
+    ids: Mapping[str, int]
+    values: Mapping[int, int] = field(default_factory=dict)
+    skipped: frozenset[str] = frozenset()
+
+    @property
+    def of_nameless(self) -> int:
+        """The class of nuclei in formats that name no class: the only one, or 0 if there are several."""
+        return 1 if len(self.names) == 1 else self.ids.get("", 0)

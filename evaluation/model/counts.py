@@ -1,0 +1,250 @@
+"""What is counted and measured of cases; counts add up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.model.arrays import Bool, Float32, Float64, Int16, Int64
+from evaluation.model.cases import Case
+from evaluation.model.instances import RasterisationReport
+from evaluation.model.matches import Matches
+from evaluation.model.rules import ClassPresence
+
+Family = Literal[
+    "detection",
+    "classification",
+    "segmentation",
+    "panoptic",
+    "thresholds",
+    "curves",
+    "overlap",
+    "objects",
+    "counting",
+]
+Measure = Literal[
+    "iou",
+    "dice",
+    "boundary_iou",
+    "surface_dice",
+    "hausdorff_px",
+    "hausdorff95_px",
+    "mean_surface_distance_px",
+    "centroid_distance_px",
+    "hausdorff_um",
+    "hausdorff95_um",
+    "mean_surface_distance_um",
+    "centroid_distance_um",
+    "area_ratio",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChoice:
+    """What is to be measured: the table ``metrics`` of a challenge, in the words of the engine.
+
+    families      in the order of metrics.json
+    class_names   class id c is ``class_names[c - 1]``
+    measures      what is measured on each matched pair
+    class_groups  by the name of a grouping: its groups, each a name and class ids
+    iou_thresholds  ascending; for the families thresholds and curves
+    false_positives, per   where the FROC curve is read: false positives per "image" or per "mm2"
+    class_probabilities    whether predictions come with the probability of each class
+    class_present          where a class must occur in a unit to count there
+    """
+
+    families: tuple[Family, ...]
+    class_names: tuple[str, ...]
+    measures: tuple[Measure, ...] = ("iou", "dice", "hausdorff_px", "hausdorff95_px")
+    class_groups: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    iou_thresholds: tuple[float, ...] = ()
+    false_positives: tuple[float, ...] = ()
+    per: Literal["image", "mm2"] = "image"
+    class_probabilities: bool = False
+    class_present: ClassPresence = "either"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class MatchCounts:
+    """What was counted and measured in one case under one matching rule.
+
+    confusion      int64 (C + 1, C + 1), rows reference, columns prediction, index 0 "none": ``confusion[0, c]`` are
+                   spurious predictions of class c, ``confusion[c, 0]`` missed nuclei, ``confusion[0, 0]`` is 0
+    pair_class     int16 (T, 2)    class of the reference and of the prediction of each matched pair
+    measures       by name, float64 (T,), of each matched pair; what is not asked for or cannot be measured is absent
+    pair_probability  float32 (T, C)   class probabilities of the prediction of each pair, or None
+    predictions    what is known of every prediction
+    missing        the case was not submitted
+    diagonal_px    of the image: no Hausdorff distance can be larger
+    spacing_um     size of a pixel, or None
+    outlines       False: one side is points, so there are no areas and boundaries to compare
+    """
+
+    confusion: Int64
+    pair_class: Int16
+    measures: Mapping[str, Float64]
+    pair_probability: Float32 | None = None
+    predictions: PredictionList
+    missing: bool = False
+    diagonal_px: float
+    spacing_um: float | None = None
+    outlines: bool = True
+
+    @property
+    def true_positives(self) -> int:
+        return int(self.confusion[1:, 1:].sum())
+
+    @property
+    def false_positives(self) -> int:
+        return int(self.confusion[0].sum())
+
+    @property
+    def false_negatives(self) -> int:
+        return int(self.confusion[:, 0].sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictionList:
+    """All predictions of a case, (M,): what curves over their confidence are made of.
+
+    class_id      int16, their classes
+    found_class   int16, class of the reference nucleus that each found, 0 if it is spurious
+    probability   float32, or None if a prediction has none
+    """
+
+    class_id: Int16
+    found_class: Int16
+    probability: Float32 | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedCounts:
+    """What is counted in one case whatever the matching rule.
+
+    sums   by name, statistics that add up over cases (see ``CaseTable``)
+    hits   bool (M, K): which prediction found a nucleus of its class at which IoU threshold, taken in order of
+           confidence; None if not asked for
+    """
+
+    sums: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    hits: Bool | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairSamples:
+    """Matched pairs of all cases, (T,): for what does not add up, such as medians.
+
+    case               int64, row of the case in the table
+    class_id           int16 (T, 2), class of the reference and of the prediction
+    measures           by name, float64
+    class_probability  float32 (T, C) of the predictions, or None if a case does not give them
+    """
+
+    case: Int64
+    class_id: Int16
+    measures: Mapping[str, Float64]
+    class_probability: Float32 | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictionSamples:
+    """Predictions of all cases, (M,): for curves over their confidence.
+
+    case         int64, row of the case in the table
+    class_id, found_class  int16 as in ``PredictionList``
+    probability  float32, or None if a prediction of any case has none
+    hits         bool (M, K) as in ``SharedCounts``, or None
+    """
+
+    case: Int64
+    class_id: Int16
+    found_class: Int16
+    probability: Float32 | None
+    hits: Bool | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseTable:
+    """All cases under one matching rule, a row each: what every score is made of.
+
+    sums         by name, (U, ...), statistics that add up. Always there: ``cases`` (1), ``missing``, ``points`` (1 if
+                 the case has no outlines to compare), all int64 (U,), and ``confusion`` int64 (U, C + 1, C + 1). For
+                 each measure ``<measure>``, float64 (U, C, 2): its sum over the matched pairs by class of the
+                 reference, first those that were predicted as another class, then those as the same. The rest belongs
+                 to a family and is described there.
+    largest      by name, float64 (U,), of which a union of cases has the largest: ``diagonal_px``, ``diagonal_um``
+                 (NaN without spacing)
+    area_mm2     float64 (U,), NaN if not known
+    """
+
+    sums: Mapping[str, npt.NDArray[Any]]
+    largest: Mapping[str, Float64]
+    area_mm2: Float64
+    pairs: PairSamples
+    predictions: PredictionSamples
+
+    def __len__(self) -> int:
+        return len(self.sums["cases"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """B units, each a union of cases: single cases, groups, all cases, or samples of a bootstrap.
+
+    weights  sparse int64 (B, U): how often each case is in each unit; scipy's csr_array
+    """
+
+    table: CaseTable
+    weights: Any
+    cache: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return int(self.weights.shape[0])
+
+    def sum(self, name: str) -> npt.NDArray[Any]:
+        """A statistic of ``CaseTable.sums`` added up over the cases of each unit, (B, ...)."""
+        if name not in self.cache:
+            rows = self.table.sums[name]
+            self.cache[name] = (self.weights @ rows.reshape(len(rows), -1)).reshape(len(self), *rows.shape[1:])
+        return self.cache[name]
+
+    def largest(self, name: str) -> Float64:
+        """The largest value among the cases of each unit, float64 (B,); every unit has a case."""
+        values = self.table.largest[name][self.weights.indices]
+        return np.asarray(np.maximum.reduceat(values, self.weights.indptr[:-1]))
+
+    def area_mm2(self) -> Float64:
+        """Area of all cases of each unit, float64 (B,); NaN if that of one is not known."""
+        return np.asarray(self.weights @ self.table.area_mm2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectList:
+    """The instances of one side of a case, for the object table: ids in the file, classes, areas; (N,) each."""
+
+    source_id: npt.NDArray[Any]
+    class_id: Int16
+    area_px: Int64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseResult:
+    """All that was counted in one case; ``matches`` and ``counts`` by the name of the matching rule.
+
+    missing              the case was not submitted
+    ignored_predictions  predictions that left because of an ignore region
+    """
+
+    case: Case
+    missing: bool
+    reference: ObjectList
+    prediction: ObjectList
+    ignored_predictions: int
+    matches: dict[str, Matches]
+    counts: dict[str, MatchCounts]
+    shared: SharedCounts = SharedCounts()
+    rasterisation: RasterisationReport | None = None

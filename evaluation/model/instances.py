@@ -1,0 +1,165 @@
+"""The nuclei of one image, as runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.model.arrays import Float32, Float64, Int16, Int32, Int64
+
+RUNS_SUMMED_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instances:
+    """The instances of one image as runs.
+
+    Runs are sorted by ``run_start``; those of different instances may overlap (equal starts come in any order),
+    those of one instance neither overlap nor touch in a row.
+
+    shape_yx      (H, W) px
+    class_id      int16 (N,)    1…C, 0 = class not given
+    source_id     int64 or object (N,)   the id in the file, for messages and the object table
+    run_start, run_stop   int64 (R,)     half-open intervals of the row-major flat index
+    run_instance  int32 (R,)    0…N-1
+    probability   float32 (N,)  confidence of each instance in 0…1, or None
+    point_yx      float64 (N, 2), for nuclei that are points without pixels; whole numbers are pixel centres; or None
+    class_probability  float32 (N, C)  probability of each class in 0…1, in the order of the classes, or None
+    """
+
+    shape_yx: tuple[int, int]
+    class_id: Int16
+    source_id: npt.NDArray[Any]
+    run_start: Int64
+    run_stop: Int64
+    run_instance: Int32
+    probability: Float32 | None = None
+    point_yx: Float64 | None = None
+    class_probability: Float32 | None = None
+
+    def __len__(self) -> int:
+        return len(self.class_id)
+
+    def part(self, runs: slice) -> Instances:
+        """All instances, with some of the runs."""
+        return replace(
+            self,
+            run_start=self.run_start[runs],
+            run_stop=self.run_stop[runs],
+            run_instance=self.run_instance[runs],
+        )
+
+    def areas_px(self) -> Int64:
+        """Number of pixels of each instance, int64 (N,). Summed as integers, so exact."""
+        totals = np.zeros(len(self) + 1, np.int64)
+        np.add.at(totals, self.run_instance, self.run_stop - self.run_start)
+        return totals[:-1]
+
+    def first_pixels(self) -> Int64:
+        """Flat index of the first pixel of each instance, int64 (N,); H * W for an instance without pixels.
+
+        It orders instances without looking at their ids: ties are decided by it.
+        """
+        first = np.full(len(self), self.shape_yx[0] * self.shape_yx[1], np.int64)
+        first[self.run_instance[::-1]] = self.run_start[::-1]
+        return first
+
+    def centroids_yx(self) -> Float64:
+        """Centroid of each instance, px, float64 (N, 2): the mean of its pixel centres, or its point.
+
+        Pixel centres are whole numbers and summed as such; the one division is the only rounding. NaN for an instance
+        that has neither pixels nor a point.
+        """
+        if self.point_yx is not None:
+            return self.point_yx
+        sums_twice, area = self.coordinate_sums_twice_yx()
+        with np.errstate(invalid="ignore"):
+            return np.asarray((sums_twice / (2 * area)).T)
+
+    def centroid_pixels_yx(self) -> Int64:
+        """Pixel that holds the centroid of each instance, int64 (N, 2), computed in integers.
+
+        The centroid is the mean of the pixel centres; exactly between two pixels it belongs to the later one
+        (``floor(mean + 1/2)``), which does not change when an image is shifted. Instances without pixels get -1.
+        """
+        sums_twice, area = self.coordinate_sums_twice_yx()
+        pixels = (sums_twice + area) // np.maximum(2 * area, 1)
+        pixels[:, area == 0] = -1
+        return pixels.T
+
+    def coordinate_sums_twice_yx(self) -> tuple[Int64, Int64]:
+        """Twice the sums of rows and of columns of the pixels of each instance, int64 (2, N), and its area, (N,)."""
+        width = self.shape_yx[1]
+        sums_twice = np.zeros((2, len(self)), np.int64)
+        for first in range(0, len(self.run_start), RUNS_SUMMED_AT_ONCE):
+            runs = slice(first, first + RUNS_SUMMED_AT_ONCE)
+            start, length = self.run_start[runs], self.run_stop[runs] - self.run_start[runs]
+            row = start // width
+            column_twice = 2 * (start - row * width) + length - 1
+            np.add.at(sums_twice[0], self.run_instance[runs], 2 * row * length)
+            np.add.at(sums_twice[1], self.run_instance[runs], column_twice * length)
+        return sums_twice, self.areas_px()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """A set of pixels of one image: sorted, disjoint runs, int64 (R,) each."""
+
+    run_start: Int64
+    run_stop: Int64
+
+    def area_px(self) -> int:
+        return int((self.run_stop - self.run_start).sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RasterisationReport:
+    """What happened when the outlines of one file became pixels.
+
+    outlines                        outlines of scored classes in the file
+    ignore_outlines                 outlines of ignore classes
+    contested_px                    pixels covered by two or more outlines of scored classes
+    contested_px_by_cover           the same by the number of outlines: {2: …, 3: …}
+    outlines_that_lost_pixels       outlines whose pixels went, in part, to another one under the overlap rule
+    outlines_lost_whole             outlines that covered pixels and keep none under the overlap rule (source ids)
+    outlines_vanished               outlines that cover no pixel centre of the image (source ids)
+    outlines_self_intersecting      outlines of which a ring crosses or touches itself; None: not looked for
+    outlines_outside                outlines with a vertex outside 0 <= x < width, 0 <= y < height
+    vertices_outside                those vertices, as they stand in the file
+    outlines_with_holes, outlines_multi_part
+
+    The last five count outlines of ignore classes too.
+    """
+
+    outlines: int
+    ignore_outlines: int
+    contested_px: int
+    contested_px_by_cover: dict[int, int]
+    outlines_that_lost_pixels: int
+    outlines_lost_whole: tuple[str, ...]
+    outlines_vanished: tuple[str, ...]
+    outlines_self_intersecting: int | None
+    outlines_outside: int
+    vertices_outside: int
+    outlines_with_holes: int
+    outlines_multi_part: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boundaries:
+    """Boundary pixels of instances: those of instance i are ``points_yx[:, first[i] : first[i] + size[i]]``.
+
+    points_yx    int32 (2, B)
+    first, size  int64 (K,)
+    """
+
+    points_yx: Int32
+    first: Int64
+    size: Int64
+
+    def points_of(self, index: int) -> Int32:
+        """Points of one instance, int32 (n, 2)."""
+        return self.points_yx[:, self.first[index] : self.first[index] + self.size[index]].T

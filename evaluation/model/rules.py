@@ -1,0 +1,31 @@
+"""The names of the rules that the stages obey."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+OverlapRule = Literal["keep", "last", "first", "smallest", "class_order", "ignore"]
+OverlapScope = Literal["class", "image"]
+VanishedRule = Literal["drop", "pixel", "error"]
+VerticesRule = Literal["exact", "truncate", "nearest"]
+OriginRule = Literal["pixel_centre", "pixel_corner"]
+IgnorePolicy = Literal["clip", "drop_overlapping", "drop_centroid"]
+BorderRule = Literal["open", "closed"]
+AggregationUnit = Literal["pooled", "group", "case"]
+UndefinedRule = Literal["skip", "worst"]
+ClassPresence = Literal["either", "reference"]
+Perturbation = Literal["none", "eroded", "dilated", "shifted"]  # of predictions, by a pixel
+AGGREGATIONS = ("pooled", "group_mean", "case_mean")
+STRATUM_MEAN = "stratum_mean"  # beside them if cases.csv names strata
+RankingMethod = Literal[
+    "sum_of_ranks",
+    "mean_of_ranks",
+    "median_of_ranks",
+    "absolute",
+    "aggregate_then_rank",
+    "rank_then_aggregate",
+    "test_then_rank",
+]
+Aggregate = Literal["mean", "median"]
+Ties = Literal["min", "average", "dense"]
+Missing = Literal["worst", "unranked"]

@@ -1,0 +1,140 @@
+"""Scores: numbers, or why there is none, with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.model.arrays import Bool, Float64
+from evaluation.model.counts import Units
+
+UndefinedReason = Literal[
+    "no-instances",
+    "no-reference",
+    "no-prediction",
+    "nothing-matched",
+    "one-class",
+    "class-aware-matching",
+    "points-only",
+    "no-probability",
+    "constant-reference",
+    "no-spacing",
+    "no-units",
+]
+UNDEFINED_REASONS: tuple[UndefinedReason, ...] = get_args(UndefinedReason)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A finite number, or None with the reason why there is none. Never NaN."""
+
+    value: float | None
+    undefined: UndefinedReason | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """One metric of B units.
+
+    value   float64 (B,), NaN where it is undefined
+    reason  int8 (B,), 0 where it is defined, else 1 + the place of the reason in ``UNDEFINED_REASONS``
+    """
+
+    value: Float64
+    reason: npt.NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def at(self, unit: int) -> Score:
+        reason = int(self.reason[unit])
+        return Score(None, UNDEFINED_REASONS[reason - 1]) if reason else Score(float(self.value[unit]))
+
+
+@dataclass(frozen=True, slots=True)
+class UnitMean:
+    """A mean over units (groups or cases), and what became of each unit.
+
+    score     the mean, or undefined: the reason of the only unit, "no-units" if none of several has a value
+    units     how many units entered the mean
+    left_out  how many were left out because the value is undefined there
+    charged   how many entered with the worst value: not submitted, or undefined at a cost
+    """
+
+    score: Score
+    units: int
+    left_out: int
+    charged: int
+
+
+NoInterval = Literal["one-group", "undefined", "often-undefined", "outside-samples"]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The ends of a confidence interval, or None with the reason why there is none.
+
+    one-group        there are fewer than two groups
+    undefined        the number itself is undefined
+    often-undefined  it is undefined in more than a tenth of the samples
+    outside-samples  it lies outside all samples, so that BCa has no correction for it
+    """
+
+    low: float | None
+    high: float | None
+    reason: NoInterval | None = None
+
+
+Better = Literal["higher", "lower", "one"]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricScores:
+    """One metric on the whole data set. ``path`` is its place in metrics.json, without the aggregation.
+
+    means   by the name of the aggregation, in the order of ``AGGREGATIONS``
+    better  "one": a ratio whose best value is 1
+    """
+
+    path: tuple[str, ...]
+    better: Better
+    means: Mapping[str, UnitMean]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitScores:
+    """Units of one kind (cases, groups, or all pooled) under one matching rule, and what every metric says of each.
+
+    names   of the units, (B,)
+    scores  by the path of the metric
+    """
+
+    names: tuple[str, ...]
+    units: Units
+    scores: Mapping[tuple[str, ...], Scores]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreTable:
+    """What is ranked: the values of teams in columns, on the whole data set and in each of its units.
+
+    teams    (T,) names, in ascending order
+    columns  (K,) paths of metrics.json
+    higher_is_better  bool (K,)
+    weights  float64 (K,), above 0
+    overall  float64 (T, K), the numbers of metrics.json; NaN: undefined, or not known
+    units    (G,) names of groups (patients), or of cases where there are no groups, in ascending order
+    by_unit  float64 (T, K, G), the same of each unit; NaN where it is undefined. None if only ``overall`` is known
+    """
+
+    teams: tuple[str, ...]
+    columns: tuple[str, ...]
+    higher_is_better: Bool
+    weights: Float64
+    overall: Float64
+    units: tuple[str, ...] = ()
+    by_unit: Float64 | None = None

@@ -1,0 +1,169 @@
+"""A page as one HTML file that opens from a disk: no request leaves it, every text of a stranger's is shown as text.
+
+jinja2 and plotly are the extra ``report``; they are imported when a page is drawn.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import textwrap
+from collections.abc import Iterable, Mapping
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.findings import Finding
+from evaluation.findings.errors import WrongUsage
+from evaluation.report.figures import shorten
+from evaluation.report.page import Cell, Figure, Page, Picture, Pictures, Table
+from evaluation.report.plot_numbers import tabulate
+from evaluation.report.shown import shown_cell, shown_value, visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = Path(__file__).parent / "templates"
+HOVER_WIDTH, NAME_LENGTH = 60, 40
+LONG_TABLE = 25
+
+
+def page_html(page: Page) -> str:
+    """The file; equal pages give equal bytes. ``WrongUsage`` if the extra ``report`` is not installed.
+
+    Raises ``ValueError`` if two parts of the page have the same anchor, or a number of a plot is not finite.
+    """
+    environment = load_environment()
+    plotly = plotly_source() if page.figures() else ""
+    script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
+    figures = [
+        {"anchor": one.anchor, "height": one.height, "traces": plain(one.traces), "layout": plain(one.layout)}
+        for one in page.figures()
+    ]
+    return environment.get_template("page.html.j2").render(
+        page=page,
+        anchors=collect_anchors(page),
+        policy=security_policy(filter(None, [plotly, script])),
+        style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
+        plotly=plotly,
+        script=script,
+        data=embedded_json(page.data),
+        figures=embedded_json(figures),
+    )
+
+
+# --- the extra --------------------------------------------------------------------------------------------------------
+
+
+def require_extra() -> None:
+    """``WrongUsage`` if no page could be drawn: to be asked before long work."""
+    load_environment()
+    plotly_source()
+
+
+def load_environment() -> Environment:
+    """Templates that escape every value and know every name that they use."""
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError:
+        raise missing("jinja2") from None
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
+    environment.filters |= {"shown_cell": shown_cell, "png_source": png_source, "png_size": png_size}
+    environment.globals |= {
+        "kind": lambda block: type(block).__name__,
+        "shown_value": shown_value,
+        "tabulate": tabulate,
+        "LONG_TABLE": LONG_TABLE,
+    }
+    return environment
+
+
+def plotly_source() -> str:
+    """plotly.js, which draws the plots."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise missing("plotly") from None
+    return str(get_plotlyjs()).replace("\r", "").replace("</script", "<\\/script")
+
+
+def missing(package: str) -> WrongUsage:
+    fix = "Install them: pip install '.[report]' in the folder of this program."
+    expected = "the packages of the extra 'report'"
+    return WrongUsage(Finding("missing-extra", "HTML report", f"'{package}' is not installed", expected, fix))
+
+
+# --- what must not do harm --------------------------------------------------------------------------------------------
+
+
+def security_policy(scripts: Iterable[str]) -> str:
+    """No request at all, and no script but these."""
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def plain(value: Any, key: str = "") -> Any:
+    """Traces and layouts with all strings such that plotly shows them to the letter, line breaks apart.
+
+    >>> plain({"name": "<b>a & b</b>"})
+    {'name': '&lt;b&gt;a &amp; b&lt;/b&gt;'}
+    """
+    if isinstance(value, str):
+        text = shorten(value, NAME_LENGTH) if key == "name" else value
+        lines = wrap_lines(visible(text)) if key in {"hovertext", "text"} else visible(text).split("\n")
+        return "<br>".join(escape(line, quote=False) for line in lines)
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner, str(name)) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner, key) for inner in value]
+    return value
+
+
+def wrap_lines(text: str) -> list[str]:
+    return [part for line in text.split("\n") for part in textwrap.wrap(line, HOVER_WIDTH) or [""]]
+
+
+def embedded_json(value: Any) -> str:
+    """JSON that no text in it can end."""
+    text = json.dumps(value, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def collect_anchors(page: Page) -> frozenset[str]:
+    """Everything on the page that can be led to."""
+    anchors = [section.anchor for section in page.sections]
+    for block in (block for section in page.sections for block in section.blocks):
+        if isinstance(block, Table | Figure):
+            anchors.append(block.anchor)
+        if isinstance(block, Table):
+            anchors += [cell.name for row in block.rows for cell in row if isinstance(cell, Cell) and cell.name]
+        if isinstance(block, Pictures):
+            anchors += [picture.anchor for picture in block.pictures if picture.anchor]
+    if len(set(anchors)) < len(anchors):
+        twice = sorted({anchor for anchor in anchors if anchors.count(anchor) > 1})
+        raise ValueError(f"anchors that stand twice on the page: {twice[:5]}")
+    return frozenset(anchors)
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def png_source(picture: Picture) -> str:
+    return "data:image/png;base64," + base64.b64encode(picture.png).decode()
+
+
+def png_size(picture: Picture) -> tuple[int, int]:
+    """Width and height in px, as the header says."""
+    return int.from_bytes(picture.png[16:20]), int.from_bytes(picture.png[20:24])

@@ -1,0 +1,241 @@
+"""What the command ``report`` was asked for: which documents lie in a folder of results, and the page of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.analysis.error_costs import costs_document, error_costs
+from evaluation.challenge import Challenge
+from evaluation.decoding.csv import numbers_of, read_table
+from evaluation.execution.workers import Progress
+from evaluation.findings import Finding, listed, quote
+from evaluation.findings.errors import InputFault, WrongUsage
+from evaluation.leaderboard.document import Board, leaderboard_document
+from evaluation.leaderboard.team_scores import not_metrics, read_details, read_metrics
+from evaluation.report.audit import audit_page
+from evaluation.report.html import page_html
+from evaluation.report.illustrated import Illustration
+from evaluation.report.leaderboard import leaderboard_page
+from evaluation.report.nuclei import OUTCOMES, NucleusTable
+from evaluation.report.page import Page
+from evaluation.report.pictures import find_images, illustrate_cases
+from evaluation.report.result import ResultDocuments
+from evaluation.report.sensitivity import sensitivity_page
+from evaluation.report.submission import submission_page
+from evaluation.report.units import worst_cases
+from evaluation.results.files import write_atomically
+
+WORST_CASES = 10
+OBJECTS_BYTES = 500_000_000
+OBJECTS_ROWS = 5_000_000
+LAST_COLUMN = "prediction_area_px"  # before those of the measures
+OTHER_DOCUMENTS: Mapping[str, Callable[[Mapping[str, Any]], Page]] = {
+    "leaderboard.json": leaderboard_page,
+    "audit.json": audit_page,
+    "sensitivity.json": sensitivity_page,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What pictures are made from, beside a result: the folder of its challenge, and the submission.
+
+    images    folder with the images of the cases; None: in the folder of the challenge
+    overlays  folder that gets an overlay of every case
+    """
+
+    challenge: Path
+    submission: Path
+    images: Path | None = None
+    overlays: Path | None = None
+
+
+def page_of_results(
+    folder: Path,
+    *,
+    sources: Sources | None = None,
+    public: bool = False,
+    title: str = "",
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Page:
+    """The page of what lies in a folder: metrics.json, leaderboard.json, audit.json or sensitivity.json.
+
+    sources  of pictures and costs of errors, for a metrics.json
+    public   only what metrics.json tells
+    title    of the page of a submission
+
+    Raises WrongUsage for files that are not what they should be, and what ``illustrate_cases`` raises.
+    """
+    if not (folder / "metrics.json").is_file():
+        return page_of_others(folder, public=public, sources=sources)
+    if public and sources is not None:
+        expected = "only one of them, since pictures show the reference"
+        raise WrongUsage(Finding("contradictory-rules", "--public", "given with --submission", expected))
+    if public:
+        with reading("metrics.json"):
+            return submission_page(read_metrics(folder / "metrics.json", where="'metrics.json'"), title=title)
+    with reading("details.json"):
+        result = read_result(folder)
+        if sources is not None and result.details is None:
+            got = "not there, although pictures are asked for"
+            raise InputFault(not_metrics("'details.json'", got, "the details.json that was written with metrics.json"))
+    with reading("objects.csv"):
+        nuclei = read_nuclei(folder / "objects.csv", result)
+    illustration, costs = None, None
+    if sources is not None:
+        illustration, costs = look_again(result, sources, workers=workers, progress=progress)
+    with reading("details.json"):
+        return submission_page(
+            result.metrics,
+            details=result.details,
+            nuclei=nuclei,
+            illustration=illustration,
+            error_costs=costs,
+            title=title,
+        )
+
+
+def report_result(
+    folder: Path, sources: Sources, *, title: str = "", workers: int | None = None, progress: Progress | None = None
+) -> None:
+    """Write report.html beside the metrics.json of a folder."""
+    page = page_of_results(folder, sources=sources, title=title, workers=workers, progress=progress)
+    write_page(page, folder / "report.html")
+
+
+def write_page(page: Page, path: Path) -> None:
+    """Write the page as one HTML file, whole or not at all. Raises WrongUsage if the extra ``report`` is not there."""
+    write_atomically(path, page_html(page))
+
+
+def report_demo(
+    folder: Path, board: Board, *, workers: int | None = None, progress: Progress | None = None
+) -> list[str]:
+    """Write a page for each team of the demo, and that of their leaderboard; their names."""
+    write_page(leaderboard_page(leaderboard_document(board)), folder / "leaderboard.html")
+    written = ["leaderboard.html"]
+    for team in sorted(row.name for row in board.teams):
+        sources = Sources(folder / "challenge", folder / "submissions" / team)
+        title = f"Result of {team}"
+        report_result(folder / "results" / team, sources, title=title, workers=workers, progress=progress)
+        written.append(f"results/{team}/report.html")
+    return written
+
+
+def check_images(challenge: Challenge, folder: Path, images: Path) -> None:
+    """Raise WrongUsage if a folder of images that was named has none of any case."""
+    if not find_images(challenge, folder, images):
+        got = "no image of any case" if images.is_dir() else "no such folder"
+        expected = f"images such as {quote(f'{challenge.cases[0].name}.svs')}, .tif, .tiff or .png"
+        raise WrongUsage(Finding("missing-file", quote(images, 120), got, expected, "Name them like the cases."))
+
+
+def page_of_others(folder: Path, *, public: bool, sources: Sources | None) -> Page:
+    """The page of a folder without metrics.json."""
+    name = next((name for name in OTHER_DOCUMENTS if (folder / name).is_file()), None)
+    if name is None:
+        got = f"no metrics.json, {listed(OTHER_DOCUMENTS)}".replace("'", "")
+        expected = "the folder that score, leaderboard, rank, audit or sensitivity wrote to"
+        raise WrongUsage(Finding("not-metrics", quote(folder, 120), got, expected))
+    if public or sources is not None:
+        option, expected = ("--public" if public else "--submission"), "it for the metrics.json of one submission"
+        raise WrongUsage(Finding("contradictory-rules", option, f"given for {name}", expected))
+    with reading(name):
+        document = read_details(folder / name, where=quote(name))
+        if name == "leaderboard.json" and (folder / "audit.json").is_file():
+            return leaderboard_page(document, audit=read_details(folder / "audit.json", where="'audit.json'"))
+        return OTHER_DOCUMENTS[name](document)
+
+
+# --- one submission ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """What is wrong with a document is a fault of the command line; so is another form than it should have."""
+    try:
+        yield
+    except InputFault as fault:
+        raise WrongUsage(*fault.findings) from None
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        got, expected = "not of the form that this program writes", f"the {name} that this program wrote"
+        raise WrongUsage(not_metrics(quote(name), got, expected)) from None
+
+
+def read_result(folder: Path) -> ResultDocuments:
+    """metrics.json, and details.json if it lies beside it."""
+    metrics = read_metrics(folder / "metrics.json", where="'metrics.json'")
+    if not (folder / "details.json").is_file():
+        return ResultDocuments(metrics)
+    details = read_details(folder / "details.json", where="'details.json'")
+    if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
+        raise InputFault(not_metrics("'details.json'", "of another challenge than the metrics.json beside it"))
+    return ResultDocuments(metrics, details)
+
+
+def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
+    """The nuclei of objects.csv under the first matching rule; None if there is no such file, or nothing to match."""
+    if not path.is_file() or result.details is None or not result.rules["matching"]["rules"]:
+        return None
+    with path.open("rb") as stream:
+        table = read_table(stream, where="'objects.csv'", bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
+    rules, rule_of_row = table.categories(table.need("rule"))
+    chosen = table.take(rule_of_row == (rules.index(result.rule) if result.rule in rules else -1))
+    outcomes, outcome_of_row = chosen.categories(chosen.need("outcome"))
+    names, name_of_row = chosen.categories(chosen.need("reference_class"))
+    place_of_class = {name: place for place, name in enumerate(result.classes)}
+    return NucleusTable(
+        outcome=np.array([OUTCOMES.index(name) for name in outcomes], np.int64)[outcome_of_row],
+        classes=result.classes,
+        reference_class=np.array([place_of_class.get(name, -1) for name in names], np.int64)[name_of_row],
+        reference_area=numbers_of(chosen.cells(chosen.need("reference_area_px"))),
+        measures={
+            name: numbers_of(chosen.cells(column))
+            for column, name in enumerate(table.names)
+            if column > table.need(LAST_COLUMN)
+        },
+    )
+
+
+def look_again(
+    result: ResultDocuments, sources: Sources, *, workers: int | None, progress: Progress | None
+) -> tuple[Illustration, Mapping[str, Any] | None]:
+    """Pictures of a submission and what its errors cost, by scoring it once more.
+
+    Raises WrongUsage if the result is not of this challenge, or not of this submission.
+    """
+    challenge = Challenge.load(sources.challenge)
+    if sources.images is not None:
+        check_images(challenge, sources.challenge, sources.images)
+    found = str(result.metrics["challenge"]["hash"])
+    if found != challenge.hash:
+        expected = "a result of this challenge, which has another hash"
+        fix = "Score the submission again with the rules as they are now."
+        got = f"the hash {found[:12]}…"
+        raise WrongUsage(Finding("different-challenges", "'metrics.json'", got, expected, fix))
+    second = illustrate_cases(
+        sources.challenge,
+        sources.submission,
+        challenge=challenge,
+        worst_cases=[unit.name for unit in worst_cases(result, WORST_CASES) if unit.submitted],
+        images=sources.images,
+        overlays=sources.overlays,
+        workers=workers,
+        progress=progress,
+    )
+    if not second.mended:
+        return second.illustration, None
+    costs = costs_document(error_costs(challenge, second.mended))
+    for path, value in costs["as_is"].items():
+        if value != result.value(path):
+            got = f"{path} is {result.value(path)}, but the submission that was given has {value}"
+            expected = "the result of this submission, scored by this version"
+            raise WrongUsage(not_metrics("'metrics.json'", got, expected))
+    return second.illustration, costs

@@ -1,0 +1,58 @@
+"""Values and texts as they are shown, in HTML and in the terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+from evaluation.report.page import Cell, Column
+
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def visible(text: str) -> str:
+    """A text in which nothing is hidden: control characters, and those that turn the direction, by their numbers.
+
+    >>> visible("a\\u202eb")
+    'a‹U+202E›b'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        f"‹U+{ord(character):04X}›" if character != "\n" and unicodedata.category(character) in HIDDEN else character
+        for character in text
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCell:
+    """A cell as the template puts it down: ``number`` or ``order`` is what it is sorted by if not its text."""
+
+    cell: Cell
+    text: str
+    number: float | int | None
+    order: str
+
+
+def shown_cell(value: Cell | float | int | str | None, column: Column) -> ShownCell:
+    """A cell with its text: numbers with the digits of their column."""
+    cell = value if isinstance(value, Cell) else Cell(value)
+    number = None if isinstance(cell.value, str) else cell.value
+    text = cell.text or ("" if cell.value is None else shown_value(cell.value, column.digits))
+    order = cell.value if isinstance(cell.value, str) and cell.text else ""
+    return ShownCell(cell, text, number, order)
+
+
+def shown_value(value: float | int | str, digits: int | None = None) -> str:
+    """A number with a true minus, and commas between thousands; without ``digits`` with three or four that count.
+
+    >>> shown_value(-0.12345), shown_value(1234.5), shown_value(12), shown_value(3.0), shown_value(0.5, 2)
+    ('−0.123', '1,234.5', '12', '3', '0.50')
+    """
+    if isinstance(value, str):
+        return value
+    if digits is None:
+        whole = float(value).is_integer()
+        digits = 0 if whole else 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
+    text = f"{value:,.{digits}f}"
+    return text.replace("-", "−") if float(text.replace(",", "")) else text.lstrip("-")

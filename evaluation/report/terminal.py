@@ -1,0 +1,85 @@
+"""A page for people in a shell: the same tiles, tables and texts, and plots in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table as Grid
+from rich.text import Text as Words
+
+from evaluation.report.page import Block, Figure, Page, Pictures, Table, Text, Tiles, Tone
+from evaluation.report.shown import shown_cell, shown_value, visible
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SIGNS: dict[Tone, str] = {"plain": "", "good": "✓ ", "warning": "! ", "bad": "✕ "}
+STYLES: dict[Tone, str] = {"plain": "", "good": "green", "warning": "yellow", "bad": "red"}
+
+
+def page_renderables(page: Page, *, rows: int = 20) -> list[RenderableType]:
+    """What rich prints, part by part. Of tables the first ``rows``; folded sections are only named."""
+    parts: list[RenderableType] = [words(page.title, "bold")]
+    if page.subtitle:
+        parts.append(words(page.subtitle))
+    parts += [words(f"{name}: {value}", "dim") for name, value in page.facts]
+    for section in page.sections:
+        if section.folded:
+            continue
+        parts += [Words(), words(section.title, "bold underline")]
+        if section.lead:
+            parts.append(words(section.lead, "dim"))
+        for block in section.blocks:
+            parts += [Words(), *block_renderables(block, rows)]
+    folded = [section.title for section in page.sections if section.folded]
+    if folded:
+        parts += [Words(), words(f"Only on the page: {'; '.join(folded)}.", "dim")]
+    return parts
+
+
+def block_renderables(block: Block, rows: int) -> list[RenderableType]:
+    match block:
+        case Text():
+            sign = SIGNS[block.tone]
+            return [
+                words((sign if index == 0 else "") + paragraph, STYLES[block.tone])
+                for index, paragraph in enumerate(block.paragraphs)
+            ]
+        case Tiles():
+            return [tile_grid(block)]
+        case Table():
+            left_out = len(block.rows) - rows
+            more = f"and {left_out:,} more rows on the page" if left_out > 0 else ""
+            return [table_grid(block, rows), *(words(line, "dim") for line in (more, block.note) if line)]
+        case Figure():
+            return [words(block.caption, "bold"), words(block.description)]
+        case Pictures():
+            return [words(f"{len(block.pictures):,} pictures, on the page only.", "dim")]
+
+
+def tile_grid(tiles: Tiles) -> Grid:
+    grid = Grid(box=None, show_header=False, pad_edge=False)
+    grid.add_column()
+    grid.add_column(justify="right")
+    grid.add_column()
+    for tile in tiles.tiles:
+        value = "–" if tile.value is None else shown_value(tile.value)
+        label = words(SIGNS[tile.tone] + tile.label, STYLES[tile.tone])
+        grid.add_row(label, words(value, "bold"), words(tile.detail, "dim"))
+    return grid
+
+
+def table_grid(table: Table, rows: int) -> Grid:
+    grid = Grid(title=words(table.caption, "bold"), box=box.SIMPLE_HEAD, title_justify="left", title_style="")
+    for column in table.columns:
+        grid.add_column(words(column.title), justify="left" if column.digits is None else "right")
+    for row in table.rows[:rows]:
+        cells = [shown_cell(value, column) for value, column in zip(row, table.columns, strict=True)]
+        grid.add_row(*(words(SIGNS[one.cell.tone] + (one.text or "–"), STYLES[one.cell.tone]) for one in cells))
+    return grid
+
+
+def words(text: str, style: str = "") -> Words:
+    """A text without markup, and without what would move the cursor."""
+    return Words(visible(text), style)

@@ -1,0 +1,4 @@
+"""What programs read: metrics.json, details.json, objects.csv, label maps of the reference, and their schema.
+
+In: scores and counts. Out: text of files, and files that are there whole or not at all.
+"""

@@ -1,0 +1,106 @@
+"""details.json, for administrators: counts, confusion matrices and scores of every case and group, and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from evaluation.challenge import COUNTED, Challenge
+from evaluation.findings import Finding, render_findings
+from evaluation.model import CaseResult, MetricScores, UnitScores
+from evaluation.results.metrics_json import identity, put, rounded
+
+
+def details_document(
+    challenge: Challenge,
+    cases: Sequence[CaseResult],
+    units: Mapping[str, Mapping[str, UnitScores]],
+    scores: Mapping[str, Sequence[MetricScores]],
+    findings: Sequence[Finding],
+    software_version: str,
+) -> dict[str, Any]:
+    """The content of details.json.
+
+    units   ``units[rule]["cases" | "groups" | "pooled" | "strata"]``
+    scores  as in metrics.json; from here come the numbers of units that were left out of a mean, or charged
+    """
+    group_of = {result.case.name: result.case.group for result in cases}
+    entries = {
+        kind: {rule: unit_entries(of_kind[kind], paired=rule != COUNTED) for rule, of_kind in units.items()}
+        for kind in next(iter(units.values()))
+    }
+
+    def rules_of(kind: str, name: str) -> dict[str, Any]:
+        return {rule: of_rule[name] for rule, of_rule in entries[kind].items()}
+
+    document = {
+        "challenge": {**identity(challenge), "rules": challenge.model_dump(mode="json", exclude={"cases"})},
+        "software": {"version": software_version},
+        "classes": ["none", *challenge.class_names],
+        "findings": render_findings(findings),
+        "cases": {
+            result.case.name: {
+                "group": group_of[result.case.name],
+                "submitted": not result.missing,
+                "ignored_predictions": result.ignored_predictions,
+                "rasterisation": None if result.rasterisation is None else asdict(result.rasterisation),
+                "rules": rules_of("cases", result.case.name),
+            }
+            for result in cases
+        },
+        "groups": {
+            group: {
+                "cases": sorted(name for name, its_group in group_of.items() if its_group == group),
+                "rules": rules_of("groups", group),
+            }
+            for group in sorted(set(group_of.values()))
+        },
+        "pooled": {"rules": rules_of("pooled", "all")},
+        "means": {rule: means_entry(metrics) for rule, metrics in scores.items()},
+    }
+    if "strata" in entries:
+        strata = sorted({result.case.stratum for result in cases})
+        document["strata"] = {stratum: {"rules": rules_of("strata", stratum)} for stratum in strata}
+    return document
+
+
+def unit_entries(of_kind: UnitScores, *, paired: bool) -> dict[str, dict[str, Any]]:
+    """Counts, scores and undefined values of all units of a kind, by their names.
+
+    paired   False: nuclei of both sides were counted only, class by class
+    """
+    entries = {}
+    units = of_kind.units
+    confusion, cases, missing = (units.sum(name) for name in ("confusion", "cases", "missing"))
+    for place, name in enumerate(of_kind.names):
+        scores: dict[str, Any] = {}
+        undefined: dict[str, Any] = {}
+        for path, of_metric in of_kind.scores.items():
+            score = of_metric.at(place)
+            put(scores, path, rounded(score.value))
+            if score.value is None:
+                put(undefined, path, score.undefined)
+        counts: dict[str, Any] = {"cases": int(cases[place]), "missing_cases": int(missing[place])}
+        if paired:
+            counts |= {
+                "true_positives": int(confusion[place, 1:, 1:].sum()),
+                "false_positives": int(confusion[place, 0].sum()),
+                "false_negatives": int(confusion[place, :, 0].sum()),
+                "confusion_matrix": confusion[place].tolist(),
+            }
+        else:
+            counts |= {side: units.sum(f"count_{side}")[place].tolist() for side in ("reference", "prediction")}
+        entries[name] = {"counts": counts, "scores": scores, "undefined": undefined}
+    return entries
+
+
+def means_entry(metrics: Sequence[MetricScores]) -> dict[str, Any]:
+    """For each mean, how many units entered it, were left out as undefined, and were charged with the worst value."""
+    entry: dict[str, Any] = {}
+    for metric in metrics:
+        for aggregation, mean in metric.means.items():
+            if aggregation != "pooled":
+                units = {"units": mean.units, "left_out": mean.left_out, "charged": mean.charged}
+                put(entry, (*metric.path, aggregation), units)
+    return entry

@@ -1,0 +1,68 @@
+"""metrics.json: the scores, and nothing of the reference. Strict JSON, sorted keys, six decimals, no dot in a key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from evaluation.challenge import Challenge
+from evaluation.model import Interval, MetricScores
+from evaluation.results.schema import MetricsFile
+
+DECIMALS = 6
+
+
+def metrics_document(
+    challenge: Challenge,
+    scores: Mapping[str, Sequence[MetricScores]],
+    intervals: Mapping[tuple[str, ...], Interval],
+    software_version: str,
+) -> dict[str, Any]:
+    """The content of metrics.json.
+
+    ``scores`` by the name of the matching rule; the first rule fills the top level, the others stand under
+    ``alternatives.<name>``. ``intervals`` by the path of the number. A value is a number or null; for null the same
+    path under ``undefined`` holds the reason.
+    Raises pydantic's ValidationError if the document is not of the form that other tools rely on.
+    """
+    document: dict[str, Any] = {"challenge": identity(challenge), "software": {"version": software_version}}
+    undefined: dict[str, Any] = {}
+    for index, (rule, metrics) in enumerate(scores.items()):
+        prefix = () if index == 0 else ("alternatives", rule)
+        for metric in metrics:
+            for aggregation, mean in metric.means.items():
+                path = (*prefix, *metric.path, aggregation)
+                put(document, path, rounded(mean.score.value))
+                if mean.score.value is None:
+                    put(undefined, path, mean.score.undefined)
+    for path, interval in intervals.items():
+        for end in ("low", "high"):
+            put(document, ("confidence_intervals", *path, end), rounded(getattr(interval, end)))
+        if interval.reason is not None:
+            put(undefined, ("confidence_intervals", *path), interval.reason)
+    document["undefined"] = undefined
+    MetricsFile.model_validate(document)
+    return document
+
+
+def identity(challenge: Challenge) -> dict[str, str]:
+    return {"name": challenge.name, "version": challenge.version, "hash": challenge.hash}
+
+
+def put(tree: dict[str, Any], path: Iterable[str], value: Any) -> None:
+    """Set a value at a path of nested tables."""
+    *tables, key = path
+    for table in tables:
+        tree = tree.setdefault(table, {})
+    tree[key] = value
+
+
+def rounded(value: float | None) -> float | None:
+    """Six decimals, so that the platform's comparison for exact equality means what people read; never -0.0."""
+    return None if value is None else round(float(value), DECIMALS) + 0.0
+
+
+def as_json(document: Mapping[str, Any]) -> str:
+    """Strict JSON with sorted keys; the same bytes for the same content. Raises ValueError for NaN and infinity."""
+    return json.dumps(document, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"

@@ -1,1 +1,0 @@
-"""Pydantic models of the files that other tools read or write."""

@@ -1,0 +1,111 @@
+"""What a worker does with cases: read, match, measure; faults come back as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.challenge import Challenge
+from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
+from evaluation.instances.perturb import perturb_instances
+from evaluation.model import (
+    Annotations,
+    Case,
+    CaseResult,
+    Instances,
+    Perturbation,
+)
+from evaluation.scoring.match import MatchedCase, match_case
+from evaluation.scoring.measure import measure_cases
+from evaluation.scoring.read import (
+    ReadPrediction,
+    read_prediction,
+    read_reference,
+)
+from evaluation.submission import CaseFile, SubmissionFiles
+
+CaseContent = Annotations | tuple[CaseFile, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseInput:
+    """What is known of a case before it is scored.
+
+    reference   its annotations, if a file of all cases holds them; None: read its own files
+    prediction  the same, or its files; None: not submitted
+    """
+
+    case: Case
+    reference: Annotations | None
+    prediction: CaseContent | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOutcome:
+    """What a worker sends back about a case: a result, or what is at fault.
+
+    ``placed`` is the number of predicted nuclei, and of those that lie outside the image or on no pixel of it.
+    """
+
+    result: CaseResult | None = None
+    reference_faults: tuple[Finding, ...] = ()
+    prediction_faults: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+    placed: tuple[int, int] = (0, 0)
+
+
+def score_cases(
+    challenge: Challenge,
+    folder: Path,
+    files: SubmissionFiles,
+    inputs: Sequence[CaseInput],
+    perturbation: Perturbation = "none",
+) -> list[CaseOutcome]:
+    """Read, match and measure some cases. Faults come back as data, so that one pass finds all of them."""
+    outcomes = [read_and_match(challenge, folder, files, given, perturbation) for given in inputs]
+    faulty = [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)]
+    if faulty:
+        return faulty
+    found = [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
+    results = measure_cases(challenge, [read.matched for read in found])
+    return [
+        CaseOutcome(result, warnings=read.warnings, placed=read.placed)
+        for result, read in zip(results, found, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadCase:
+    """A case that is read and matched. ``prediction`` is what was read, before an ignore region acts on it."""
+
+    matched: MatchedCase
+    prediction: Instances | None
+    warnings: tuple[Finding, ...]
+    placed: tuple[int, int]
+
+
+def read_and_match(
+    challenge: Challenge,
+    folder: Path,
+    files: SubmissionFiles,
+    given: CaseInput,
+    perturbation: Perturbation = "none",
+) -> ReadCase | CaseOutcome:
+    """Read and match one case, or say what is at fault."""
+    try:
+        reference = read_reference(challenge, folder, given.case, given.reference)
+    except InputFault as fault:
+        return CaseOutcome(reference_faults=fault.findings)
+    prediction: ReadPrediction | None = None
+    try:
+        if given.prediction is not None:
+            prediction = read_prediction(challenge, files, given.case, given.prediction)
+        instances = perturb_instances(prediction.instances, perturbation) if prediction else None
+        counts = prediction.class_counts if prediction else None
+        matched = match_case(challenge, given.case, reference, instances, counts)
+    except InputFault as fault:
+        return CaseOutcome(prediction_faults=fault.findings)
+    warnings = (*reference.findings, *(prediction.findings if prediction else ()))
+    return ReadCase(matched, instances, warnings, (prediction.nuclei, prediction.outside) if prediction else (0, 0))

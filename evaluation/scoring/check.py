@@ -1,0 +1,70 @@
+"""Everything that can be said about a submission without the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaluation.challenge import Challenge
+from evaluation.execution.workers import Progress, Workers, plan_workers, run_tasks
+from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
+from evaluation.model import (
+    Case,
+)
+from evaluation.scoring.cases import CaseContent, CaseOutcome
+from evaluation.scoring.columns import check_columns
+from evaluation.scoring.memory import memory_needs
+from evaluation.scoring.read import (
+    OUTSIDE_FIX,
+    read_prediction,
+)
+from evaluation.scoring.receive import ReceivedSubmission, receive_submission
+from evaluation.submission import SubmissionFiles
+
+
+def check_submission(
+    challenge_folder: Path | str,
+    submission: Path | str,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Challenge, tuple[Finding, ...]]:
+    """Everything that can be said about a submission without the reference; needs challenge.toml and cases.csv only."""
+    challenge = Challenge.load(challenge_folder)
+    check_columns(challenge)
+    return challenge, all_findings(challenge, receive_submission(challenge, Path(submission)), workers, progress)
+
+
+def all_findings(
+    challenge: Challenge, received: ReceivedSubmission, workers: Workers, progress: Progress | None
+) -> tuple[Finding, ...]:
+    """Findings of the layout and of everything that could be assigned to a case."""
+    tasks = [
+        (challenge, received.files, case, received.contents[case.name])
+        for case in challenge.cases
+        if case.name in received.contents
+    ]
+    needs = memory_needs(challenge, challenge.cases, files=received.files, contents=received.contents)
+    outcomes = list(run_tasks(check_case, tasks, plan_workers(workers, challenge.cases, needs), progress))
+    of_cases = [finding for outcome in outcomes for finding in (*outcome.prediction_faults, *outcome.warnings)]
+    has_faults = received.has_errors or any(outcome.prediction_faults for outcome in outcomes)
+    lost = [] if has_faults else everything_outside([outcome.placed for outcome in outcomes])
+    return (*received.findings, *of_cases, *lost)
+
+
+def everything_outside(placed: Sequence[tuple[int, int]]) -> list[Finding]:
+    """An error if there are predicted nuclei and none of them lies on its image."""
+    nuclei, outside = (sum(numbers) for numbers in zip(*placed, strict=True)) if placed else (0, 0)
+    if nuclei == 0 or outside < nuclei:
+        return []
+    got = f"all {nuclei:,} nuclei lie outside their images, or on no pixel of them"
+    return [Finding("everything-outside", "submission", got, "coordinates in px of the images", OUTSIDE_FIX)]
+
+
+def check_case(challenge: Challenge, files: SubmissionFiles, case: Case, content: CaseContent) -> CaseOutcome:
+    try:
+        prediction = read_prediction(challenge, files, case, content)
+    except InputFault as fault:
+        return CaseOutcome(prediction_faults=fault.findings)
+    return CaseOutcome(warnings=prediction.findings, placed=(prediction.nuclei, prediction.outside))

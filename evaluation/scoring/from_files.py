@@ -1,0 +1,156 @@
+"""The street, readable as a list of its stages. Only this module knows their order.
+
+files -> outlines or label images -> instances -> overlap table -> matches -> counts -> scores -> files
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from evaluation.challenge import Challenge
+from evaluation.execution.crews import ExecutorCrew
+from evaluation.execution.workers import Plan, Progress, Workers, batches, plan_workers, run_tasks
+from evaluation.findings import Finding
+from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.model import (
+    CaseResult,
+    Perturbation,
+)
+from evaluation.scoring.cases import CaseInput, CaseOutcome, score_cases
+from evaluation.scoring.check import all_findings, everything_outside
+from evaluation.scoring.columns import check_columns
+from evaluation.scoring.memory import memory_needs
+from evaluation.scoring.read import (
+    read_shared_reference,
+)
+from evaluation.scoring.receive import ReceivedSubmission, receive_submission, rejection
+from evaluation.scoring.score import Result, summarise
+
+Finished = TypeVar("Finished")
+
+# --- from files -----------------------------------------------------------------------------------------------------
+
+
+def score_submission(
+    challenge_folder: Path | str,
+    submission: Path | str,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    challenge: Challenge | None = None,
+    perturbation: Perturbation = "none",
+    executor: Executor | None = None,
+) -> Result:
+    """Score a submission (a folder or a ZIP) against the reference of a challenge folder.
+
+    challenge     other rules for the same cases and files than those of challenge.toml
+    perturbation  of the predictions, after they are read
+    executor      works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
+
+    Raises SubmissionRejected or ChallengeBroken with all that is wrong; nothing is scored then. ``workers`` None
+    chooses from the processors, the memory and the size of the challenge; it never changes the result.
+    """
+    crew = workers if executor is None else ExecutorCrew(executor, workers)
+    return summarise(*count_submission(challenge_folder, submission, crew, progress, challenge, perturbation).counted)
+
+
+def score_then(
+    finish: Callable[[Result], Finished],
+    challenge_folder: Path | str,
+    submission: Path | str,
+    *,
+    workers: Workers = None,
+    challenge: Challenge | None = None,
+    perturbation: Perturbation = "none",
+) -> Finished:
+    """What is made of the result. A crew does that too: small cases are counted in the time that it takes."""
+    found = count_submission(challenge_folder, submission, workers, None, challenge, perturbation)
+    task = (finish, *found.counted)
+    return next(run_tasks(finish_submission, [task], found.plan, None)) if found.plan.crew else finish_submission(*task)
+
+
+def finish_submission(
+    finish: Callable[[Result], Finished],
+    challenge: Challenge,
+    results: Sequence[CaseResult],
+    findings: Sequence[Finding],
+) -> Finished:
+    return finish(summarise(challenge, results, findings))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedSubmission:
+    """All cases of a submission, with the rules and the findings, and how they were worked on."""
+
+    counted: tuple[Challenge, list[CaseResult], list[Finding]]
+    plan: Plan
+
+
+def count_submission(
+    challenge_folder: Path | str,
+    submission: Path | str,
+    workers: Workers,
+    progress: Progress | None,
+    challenge: Challenge | None,
+    perturbation: Perturbation,
+) -> CountedSubmission:
+    """Everything that comes before the scores. Raises SubmissionRejected, ChallengeBroken."""
+    folder = Path(challenge_folder).absolute()  # workers may be elsewhere
+    challenge = Challenge.load(folder) if challenge is None else challenge
+    check_columns(challenge)
+    received = receive_submission(challenge, Path(submission))
+    planned = plan_cases(challenge, folder, received, workers, progress)
+    tasks = [(challenge, folder, received.files, part, perturbation) for part in planned.parts]
+    outcomes = [outcome for part in run_tasks(score_cases, tasks, planned.plan, progress) for outcome in part]
+    raise_faults(challenge, received, outcomes)
+    results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    warnings = [finding for outcome in outcomes for finding in outcome.warnings]
+    return CountedSubmission((challenge, results, [*received.findings, *warnings]), planned.plan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedCases:
+    """All cases of a challenge in parts for the workers; each part is worked on at a time."""
+
+    parts: list[list[CaseInput]]
+    plan: Plan
+
+
+def plan_cases(
+    challenge: Challenge, folder: Path, received: ReceivedSubmission, workers: Workers, progress: Progress | None
+) -> PlannedCases:
+    """What belongs to each case, and how the cases are worked on. Raises SubmissionRejected, ChallengeBroken."""
+    if received.has_errors:
+        raise rejection(challenge, all_findings(challenge, received, workers, progress))
+    try:
+        shared = read_shared_reference(challenge, folder)
+    except InputFault as fault:
+        raise ChallengeBroken(*fault.findings) from fault
+    inputs = [
+        CaseInput(case, None if shared is None else shared.cases[case.name], received.contents.get(case.name))
+        for case in challenge.cases
+    ]
+    needs = memory_needs(
+        challenge, challenge.cases, folder=folder, shared=shared, files=received.files, contents=received.contents
+    )
+    plan = plan_workers(workers, challenge.cases, needs)
+    return PlannedCases(batches(inputs, needs, plan.workers), plan)
+
+
+def raise_faults(challenge: Challenge, received: ReceivedSubmission, outcomes: Sequence[CaseOutcome]) -> None:
+    """Raise ChallengeBroken or SubmissionRejected if any case is at fault, with all that is wrong."""
+    reference_faults = [f for outcome in outcomes for f in outcome.reference_faults]
+    if reference_faults:
+        raise ChallengeBroken(*reference_faults)
+    prediction_faults = [f for outcome in outcomes for f in outcome.prediction_faults]
+    if prediction_faults:
+        raise rejection(challenge, [*prediction_faults, *received.findings])
+    if lost := everything_outside([outcome.placed for outcome in outcomes]):
+        raise rejection(challenge, [*lost, *received.findings])
+
+
+# --- from arrays ----------------------------------------------------------------------------------------------------

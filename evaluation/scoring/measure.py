@@ -1,0 +1,337 @@
+"""Count and measure matched cases: matches -> counts, under every matching rule, and what no rule can change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from evaluation.challenge import COUNTED, Challenge
+from evaluation.instances.bands import band_overlaps
+from evaluation.instances.boundary import (
+    ChosenRuns,
+    RunsByInstance,
+    boundaries_of,
+    choose_runs,
+    join_boundaries,
+    join_runs,
+    runs_by_instance,
+)
+from evaluation.matching import match_confidence_first_iou_many, match_iou_above_many, match_iou_assignment
+from evaluation.metrics.counting import count_errors
+from evaluation.metrics.joined import JoinedCases, join_cases
+from evaluation.metrics.measure import count_matches, overlap_measures, shape_measures
+from evaluation.metrics.objects import count_objects
+from evaluation.metrics.overlap import count_overlaps
+from evaluation.metrics.surfaces import surface_measures
+from evaluation.metrics.thresholds import count_threshold_nuclei, count_threshold_pairs
+from evaluation.model import (
+    Bool,
+    BorderRule,
+    Boundaries,
+    Case,
+    CaseResult,
+    Float64,
+    Instances,
+    Int64,
+    MatchCounts,
+    Matches,
+    Measure,
+    ObjectList,
+    PredictionList,
+    SharedCounts,
+)
+from evaluation.scoring.match import MatchedCase
+from evaluation.scoring.published_faults import keep_faults
+
+PAIRS_AT_ONCE = 2048  # whose boundaries are held together; they stay in the cache
+INSTANCES_AT_ONCE = 4096  # of cases that are counted together
+OF_SURFACES: Mapping[str, str] = {  # fields of SurfaceMeasures
+    "hausdorff_px": "hausdorff_px",
+    "hausdorff95_px": "hausdorff95_px",
+    "mean_surface_distance_px": "mean_distance_px",
+    "surface_dice": "within_tolerance",
+}
+OF_OUTLINES = frozenset({*OF_SURFACES, "boundary_iou"})
+
+
+def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[CaseResult]:
+    """Count and measure the pairs of several cases; outlines are compared for all of them together."""
+    choice = challenge.metric_choice()
+    are_points = challenge.reference.are_points or challenge.submission.are_points
+    wanted = {in_px(measure) for measure in choice.measures}
+    outlines: Sequence[Sequence[Mapping[str, Float64]]] = [[{}] * len(case.matches) for case in matched]
+    images: Sequence[OutlinedImage] = ()
+    if wanted & OF_OUTLINES and not are_points:
+        images = [
+            outlined_image(case.reference.instances, case.prediction, list(case.matches.values())) for case in matched
+        ]
+        tolerances = [challenge.tolerance_px(case.case) for case in matched]
+        outlines = measure_outlines(images, wanted, border=challenge.metrics.boundary, tolerances_px=tolerances)
+    faults = challenge.matching.published_faults
+    results = []
+    all_shared = count_shared(challenge, matched, images, are_points=are_points)
+    for case, of_case, shared in zip(matched, outlines, all_shared, strict=True):
+        reference, prediction = case.reference.instances, case.prediction
+        counts = {}
+        for (name, found), of_pairs in zip(case.matches.items(), of_case, strict=True):
+            measures = {**overlap_measures(found), **of_pairs}
+            if wanted & {"area_ratio", "centroid_distance_px"}:
+                measures |= shape_measures(reference, prediction, found)
+            counts[name] = count_matches(
+                reference,
+                prediction,
+                found,
+                classes=len(challenge.classes),
+                measures={measure: in_unit(measures, measure, case.case) for measure in choice.measures},
+                missing=case.submitted is None,
+                spacing_um=case.case.spacing_um,
+            )
+            if faults:
+                counts[name] = keep_faults(counts[name], faults, reference, prediction, found)
+        if challenge.are_counts:
+            counts[COUNTED] = nothing_paired(case, len(challenge.classes))
+        results.append(
+            CaseResult(
+                case=case.case,
+                missing=case.submitted is None,
+                reference=object_list(reference, case.table.reference_area_px),
+                prediction=object_list(prediction, case.table.prediction_area_px),
+                ignored_predictions=(case.submitted or 0) - len(prediction),
+                matches=case.matches,
+                counts=counts,
+                shared=shared,
+                rasterisation=case.reference.report,
+            )
+        )
+    return results
+
+
+def in_px(measure: Measure) -> str:
+    return measure.removesuffix("_um") + "_px" if measure.endswith("_um") else measure
+
+
+def in_unit(measures: Mapping[str, Float64], measure: Measure, case: Case) -> Float64:
+    """A measure of the pairs of a case, distances in um if it says so; NaN without spacing."""
+    values = measures.get(in_px(measure), np.empty(0))
+    if measure.endswith("_um"):
+        return values * (np.nan if case.spacing_um is None else case.spacing_um)
+    return values
+
+
+def nothing_paired(case: MatchedCase, classes: int) -> MatchCounts:
+    """What is counted of pairs where of one side only the numbers of nuclei are known: nothing."""
+    none = np.empty(0, np.int16)
+    return MatchCounts(
+        confusion=np.zeros((classes + 1, classes + 1), np.int64),
+        pair_class=np.empty((0, 2), np.int16),
+        measures={},
+        predictions=PredictionList(none, none, None),
+        missing=case.submitted is None,
+        diagonal_px=math.hypot(case.case.height - 1, case.case.width - 1),
+        spacing_um=case.case.spacing_um,
+        outlines=False,
+    )
+
+
+def object_list(instances: Instances, areas_px: Int64) -> ObjectList:
+    return ObjectList(instances.source_id, instances.class_id, areas_px)
+
+
+# --- outlines ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinctPairs:
+    """The pairs of an image under all its matchings, each once: indices (P,), and the places of each matching's."""
+
+    reference_index: Int64
+    prediction_index: Int64
+    places: list[Int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutlinedImage:
+    """An image whose outlines are compared: the runs of both sides, and the pairs of all its matchings."""
+
+    reference: RunsByInstance
+    prediction: RunsByInstance
+    pairs: DistinctPairs
+
+
+def outlined_image(reference: Instances, prediction: Instances, matchings: Sequence[Matches]) -> OutlinedImage:
+    keys = [m.reference_index.astype(np.int64) * len(prediction) + m.prediction_index for m in matchings]
+    distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
+    left, right = np.divmod(distinct, max(len(prediction), 1))
+    pairs = DistinctPairs(left, right, np.split(place, np.cumsum([len(key) for key in keys])[:-1]))
+    return OutlinedImage(runs_by_instance(reference), runs_by_instance(prediction), pairs)
+
+
+def pair_batches(images: Sequence[OutlinedImage], chosen: Iterable[int]) -> Iterator[list[tuple[int, slice]]]:
+    """The pairs of the chosen images, about ``PAIRS_AT_ONCE`` at a time: small images together, large ones in parts.
+
+    So small images cost no more than large ones, and what is made of a large one is never in memory as a whole.
+    """
+    batch: list[tuple[int, slice]] = []
+    held = 0
+    for image in chosen:
+        number = len(images[image].pairs.reference_index)
+        for first in range(0, number, PAIRS_AT_ONCE):
+            last = min(first + PAIRS_AT_ONCE, number)
+            batch.append((image, slice(first, last)))
+            held += last - first
+            if held >= PAIRS_AT_ONCE:
+                yield batch
+                batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def measure_outlines(
+    images: Sequence[OutlinedImage], wanted: set[str], *, border: BorderRule, tolerances_px: Sequence[float | None]
+) -> list[list[dict[str, Float64]]]:
+    """The wanted measures of outlines, for each image and each of its matchings.
+
+    A pair that several matchings have is measured once.
+    """
+    names = [name for name in OF_OUTLINES if name in wanted]
+    found = [{name: np.empty(len(image.pairs.reference_index)) for name in names} for image in images]
+    if wanted & set(OF_SURFACES):
+        measure_surfaces(found, images, wanted, border=border, tolerances_px=tolerances_px)
+    if "boundary_iou" in wanted:
+        measure_bands(found, images, border=border, tolerances_px=tolerances_px)
+    return [
+        [{name: values[place] for name, values in of_image.items()} for place in image.pairs.places]
+        for image, of_image in zip(images, found, strict=True)
+    ]
+
+
+def measure_surfaces(
+    found: Sequence[dict[str, Float64]],
+    images: Sequence[OutlinedImage],
+    wanted: set[str],
+    *,
+    border: BorderRule,
+    tolerances_px: Sequence[float | None],
+) -> None:
+    """Fill in the wanted measures of ``OF_SURFACES`` of the pairs of each image."""
+    for batch in pair_batches(images, range(len(images))):
+        sides: tuple[list[Boundaries], list[Boundaries]] = ([], [])
+        for place, part in batch:
+            image = images[place]
+            sides[0].append(boundaries_of(image.reference, image.pairs.reference_index[part], border=border))
+            sides[1].append(boundaries_of(image.prediction, image.pairs.prediction_index[part], border=border))
+        tolerance = [np.full(part.stop - part.start, tolerances_px[place] or 0.0) for place, part in batch]
+        measures = surface_measures(
+            *map(join_boundaries, sides),
+            tolerance_px=np.concatenate(tolerance) if "surface_dice" in wanted else None,
+            mean="mean_surface_distance_px" in wanted,
+        )
+        for name in wanted & set(OF_SURFACES):
+            fill_in(found, name, batch, getattr(measures, OF_SURFACES[name]))
+
+
+def measure_bands(
+    found: Sequence[dict[str, Float64]],
+    images: Sequence[OutlinedImage],
+    *,
+    border: BorderRule,
+    tolerances_px: Sequence[float | None],
+) -> None:
+    """Fill in the boundary IoU of the pairs of each image. A pair of nuclei that both fill the image has 1.
+
+    The bands are as wide as the tolerance, rounded, and at least 1 px.
+    """
+    widths_px = np.array([max(1, math.floor((tolerance or 1.0) + 0.5)) for tolerance in tolerances_px])
+    for width_px in np.unique(widths_px).tolist():
+        for batch in pair_batches(images, np.flatnonzero(widths_px == width_px).tolist()):
+            sides: tuple[list[ChosenRuns], list[ChosenRuns]] = ([], [])
+            for place, part in batch:
+                image = images[place]
+                sides[0].append(choose_runs(image.reference, image.pairs.reference_index[part]))
+                sides[1].append(choose_runs(image.prediction, image.pairs.prediction_index[part]))
+            bands = band_overlaps(*map(join_runs, sides), width_px=width_px, border=border)
+            empty = bands.union_px == 0
+            iou = np.where(empty, 1.0, bands.intersection_px / np.where(empty, 1, bands.union_px))
+            fill_in(found, "boundary_iou", batch, iou)
+
+
+def fill_in(
+    found: Sequence[dict[str, Float64]], name: str, batch: Sequence[tuple[int, slice]], values: Float64
+) -> None:
+    """Put the values of a batch where they belong."""
+    first = 0
+    for place, part in batch:
+        last = first + part.stop - part.start
+        found[place][name][part] = values[first:last]
+        first = last
+
+
+# --- what no matching rule can change ---------------------------------------------------------------------------------
+
+
+def count_shared(
+    challenge: Challenge, matched: Sequence[MatchedCase], images: Sequence[OutlinedImage], *, are_points: bool
+) -> list[SharedCounts]:
+    """What the families that need no matching rule of the challenge are made of, for each case.
+
+    Cases are counted together, as one image, ``INSTANCES_AT_ONCE`` at a time: so small images cost no more than large
+    ones. ``images`` may be empty.
+    """
+    size = [len(case.reference.instances) + len(case.prediction) for case in matched]
+    batch = np.cumsum([0, *size])[:-1] // INSTANCES_AT_ONCE
+    counts = []
+    for first, last in pairwise([0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(matched)]):
+        if first < last:
+            counts += count_together(challenge, matched[first:last], images[first:last], are_points=are_points)
+    return counts
+
+
+def count_together(
+    challenge: Challenge, matched: Sequence[MatchedCase], images: Sequence[OutlinedImage], *, are_points: bool
+) -> list[SharedCounts]:
+    """The same for cases that are counted together; at least one."""
+    families, classes = set(challenge.metrics.families), len(challenge.classes)
+    thresholds = challenge.metrics.iou_thresholds
+    sums: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
+    hits: Sequence[Bool | None] = [None] * len(matched)
+    if "counting" in families:
+        reference_counts = np.stack([case.reference_counts for case in matched])
+        sums |= count_errors(reference_counts, np.stack([case.prediction_counts for case in matched]))
+    if families & {"thresholds", "overlap", "objects", "curves"}:
+        cases = join_cases([(case.reference.instances, case.prediction, case.table) for case in matched])
+        sides = cases.table, cases.reference, cases.prediction
+        if "thresholds" in families:
+            found = match_iou_above_many(*sides, [] if are_points else thresholds, class_aware=False)
+            no_pairs = np.zeros((len(cases), len(thresholds), classes + 1), np.int64)
+            sums["threshold_pairs"] = no_pairs if are_points else count_threshold_pairs(cases, found, classes=classes)
+            sums["threshold_nuclei"] = count_threshold_nuclei(cases, classes=classes)
+        if "overlap" in families:
+            sums |= count_overlaps(cases, match_iou_assignment(*sides, threshold=0.0, class_aware=False))
+        if "objects" in families:
+            runs = [*(image.reference for image in images), *(image.prediction for image in images)]
+            sums |= count_objects(cases, runs)
+        if "curves" in families and thresholds:
+            hits = np.split(hits_by_confidence(cases, thresholds), cases.prediction_bound[1:-1])
+    return [
+        SharedCounts({name: values[place] for name, values in sums.items()}, of_case)
+        for place, of_case in enumerate(hits)
+    ]
+
+
+def hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:
+    """Which prediction finds a nucleus of its class at which IoU threshold, the most confident first, bool (M, K).
+
+    None does if the probability of a prediction of these cases is not known.
+    """
+    hits = np.zeros((len(cases.prediction), len(thresholds)), np.bool_)
+    if cases.prediction.probability is not None:
+        matches = match_confidence_first_iou_many(
+            cases.table, cases.reference, cases.prediction, thresholds, class_aware=True
+        )
+        for place, found in enumerate(matches):
+            hits[found.prediction_index, place] = True
+    return hits

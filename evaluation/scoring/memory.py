@@ -1,0 +1,104 @@
+"""How much memory a case takes, estimated before it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from evaluation.challenge import Challenge, FormatRules
+from evaluation.challenge.format_rules import FORMATS
+from evaluation.execution.workers import CASE_BYTES
+from evaluation.findings.errors import InputFault
+from evaluation.model import Annotations, Case, Instances
+from evaluation.scoring.read import SharedCases, reference_files
+from evaluation.submission import CaseFile, SubmissionFiles
+
+BYTES_PER_PIXEL = 16
+BYTES_PER_TEXT_BYTE = 10  # and of a compressed label image, for its runs
+ROWS_AT_ONCE = 2048  # of a TIFF of labels; its tiles are seldom higher
+GZIP_RATIO = 12  # of annotations as text
+
+
+def memory_needs(
+    challenge: Challenge,
+    cases: Sequence[Case],
+    *,
+    folder: Path | None = None,
+    shared: SharedCases | None = None,
+    files: SubmissionFiles | None = None,
+    contents: Mapping[str, Annotations | Sequence[CaseFile]] | None = None,
+) -> list[int]:
+    """Bytes of memory that each case takes beyond the program itself, by the formula above.
+
+    folder     of the reference, if it is read
+    shared     what reference files that hold all cases say
+    files      of the submission, if it is read, with ``contents``: what belongs to each case
+    """
+    needs = []
+    for case in cases:
+        sides = [0]
+        if shared is not None:
+            sides.append(BYTES_PER_TEXT_BYTE * array_bytes(shared.cases[case.name]))
+        elif folder is not None:
+            sides.append(side_bytes(challenge.reference, case, reference_bytes(challenge, folder, case)))
+        content = (contents or {}).get(case.name)
+        if isinstance(content, Annotations):
+            sides.append(BYTES_PER_TEXT_BYTE * array_bytes(content))
+        elif content is not None and files is not None:
+            sides.append(side_bytes(challenge.submission, case, submission_bytes(files, content)))
+        needs.append(CASE_BYTES + 3 * max(sides) // 2)
+    return needs
+
+
+def side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
+    """Memory that reading one side of a case takes.
+
+    >>> from evaluation.challenge import Challenge
+    >>> rules = Challenge.from_preset("monusac2020", name="an example")
+    >>> case = Case("image", "patient", 1000, 1000)
+    >>> side_bytes(rules.reference, case, 200_000), side_bytes(rules.submission, case, 200_000)
+    (2000000, 16200000)
+    """
+    if FORMATS[rules.format].dense:
+        if rules.files.endswith((".tif", ".tiff")) and rules.class_channel is None:  # decoded in bands
+            rows = min(case.height, ROWS_AT_ONCE)
+            return BYTES_PER_PIXEL * rows * case.width + BYTES_PER_TEXT_BYTE * file_bytes
+        return BYTES_PER_PIXEL * case.height * case.width + file_bytes
+    return BYTES_PER_TEXT_BYTE * file_bytes
+
+
+def reference_bytes(challenge: Challenge, folder: Path, case: Case) -> int:
+    """Bytes of the reference files of a case, unpacked; 0 where they cannot be opened, which is told when they are."""
+    total = 0
+    with suppress(InputFault, OSError):
+        for file in reference_files(challenge, folder, case):
+            total += sum(unpacked_bytes(name, (folder / name).stat().st_size) for name in names_of(file))
+    return total
+
+
+def submission_bytes(files: SubmissionFiles, content: Sequence[CaseFile]) -> int:
+    """Bytes of the files that a submission has for a case, unpacked; 0 where they cannot be opened."""
+    total = 0
+    with suppress(InputFault, OSError, RuntimeError):
+        for file in content:
+            total += sum(unpacked_bytes(name, files.size(name)) for name in names_of(file))
+    return total
+
+
+def names_of(file: CaseFile) -> list[str]:
+    names = (file.name, file.class_map_name, file.class_table_name, file.segments_name)
+    return [name for name in names if name is not None]
+
+
+def unpacked_bytes(name: str, size: int) -> int:
+    """Bytes of a file, or about what is in it if it is packed with gzip."""
+    return size * GZIP_RATIO if name.endswith(".gz") else size
+
+
+def array_bytes(said: Annotations) -> int:
+    """Bytes of the coordinates or runs that are in memory already."""
+    arrays = (
+        part.run_start if isinstance(part, Instances) else getattr(part, "points_xy", None) for part in said.parts
+    )
+    return sum(array.nbytes for array in arrays if array is not None)

@@ -1,0 +1,270 @@
+"""From the counts of cases to the scores of the data set, and the result that the files are written from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.aggregation import Bootstrap, Column, bootstrap, charge, mean_of_units, stack_cases, unite
+from evaluation.aggregation.units import ChargedScores
+from evaluation.challenge import Challenge
+from evaluation.findings import Finding
+from evaluation.metrics import Metric, metrics_of
+from evaluation.model import (
+    STRATUM_MEAN,
+    AggregationUnit,
+    CaseResult,
+    CaseTable,
+    Float64,
+    Interval,
+    MetricScores,
+    Units,
+    UnitScores,
+)
+from evaluation.model.version import __version__
+from evaluation.results.details_json import details_document
+from evaluation.results.files import write_atomically
+from evaluation.results.metrics_json import as_json, metrics_document
+from evaluation.results.objects_csv import objects_csv
+
+KINDS: Mapping[AggregationUnit, str] = {"pooled": "pooled", "group": "groups", "case": "cases"}
+MEANS: Mapping[str, str] = {"pooled": "pooled", "groups": "group_mean", "cases": "case_mean"}
+UNIT_OF_MEAN: Mapping[str, AggregationUnit] = {"pooled": "pooled", "group_mean": "group", "case_mean": "case"}
+
+
+@dataclass(frozen=True)
+class Result:
+    """A scored submission: all cases, and the scores of the data set.
+
+    ``metrics``, ``details`` and ``objects`` are the contents of the files that the commands write.
+
+    units   by the name of the matching rule ("counted" if there is none), then "cases", "groups", "pooled", "strata"
+    scores  by the name of the matching rule
+    intervals  confidence intervals by the path of metrics.json; empty if the challenge does not ask for any
+    """
+
+    challenge: Challenge
+    cases: tuple[CaseResult, ...]
+    units: dict[str, dict[str, UnitScores]]
+    scores: dict[str, tuple[MetricScores, ...]]
+    findings: tuple[Finding, ...] = ()
+    intervals: Mapping[tuple[str, ...], Interval] = field(default_factory=dict)
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """metrics.json as nested tables; numbers are rounded to six decimals, undefined values are None."""
+        return metrics_document(self.challenge, self.scores, self.intervals, __version__)
+
+    @cached_property
+    def details(self) -> dict[str, Any]:
+        """details.json as nested tables."""
+        return details_document(self.challenge, self.cases, self.units, self.scores, self.findings, __version__)
+
+    @cached_property
+    def objects(self) -> str:
+        """objects.csv: one row per matched, missed and spurious nucleus and matching rule."""
+        return objects_csv(self.cases, self.challenge.class_names, self.challenge.metrics.measures)
+
+    def value(self, path: str) -> float | None:
+        """The number at a path of metrics.json such as ``"panoptic.pq.group_mean"``; None if undefined."""
+        node: Any = self.metrics
+        for key in path.split("."):
+            node = node[key]
+        return None if node is None else float(node)
+
+    def texts(self) -> dict[str, str]:
+        """The contents of the files by their names, in the order in which they are written."""
+        return {
+            "details.json": as_json(self.details),
+            "objects.csv": self.objects,
+            "metrics.json": as_json(self.metrics),
+        }
+
+    def write(self, folder: Path | str) -> None:
+        """Write details.json, objects.csv and, last, metrics.json: where it is, all are."""
+        write_texts(Path(folder), self.texts())
+
+
+def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files into a folder in order, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        write_atomically(folder / name, text)
+
+
+def summarise(challenge: Challenge, cases: Iterable[CaseResult], findings: Sequence[Finding] = ()) -> Result:
+    """Add up the cases and score every unit: each case, each group, and all pooled, under each matching rule."""
+    ordered = tuple(sorted(cases, key=lambda result: (result.case.group, result.case.name)))
+    units, scores = {}, {}
+    intervals: dict[tuple[str, ...], Interval] = {}
+    for index, (rule, class_aware) in enumerate(challenge.matching.passes):
+        table = case_table(challenge, ordered, rule, primary=index == 0)
+        metrics = metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0)
+        found = score_units(metrics, table, members_of(ordered), challenge)
+        units[rule] = found.units
+        scores[rule] = tuple(average_units(metric, found, ordered, challenge) for metric in metrics)
+        prefix = ("alternatives", rule) if index else ()
+        intervals |= confidence_intervals(challenge, ordered, table, metrics, scores[rule], prefix)
+    return Result(challenge, ordered, units, scores, tuple(findings), intervals)
+
+
+def case_table(challenge: Challenge, cases: Sequence[CaseResult], rule: str, *, primary: bool) -> CaseTable:
+    return stack_cases(
+        [result.counts[rule] for result in cases],
+        [result.shared for result in cases] if primary else (),
+        measures=challenge.metric_choice().measures,
+        areas_mm2=[challenge.area_mm2(result.case) for result in cases],
+    )
+
+
+def members_of(cases: Sequence[CaseResult]) -> dict[str, dict[str, list[int]]]:
+    """The rows of the cases in every unit, by the kind of unit and its name; strata only if there are some."""
+    groups: dict[str, list[int]] = {}
+    strata: dict[str, list[int]] = {}
+    for row, result in enumerate(cases):
+        groups.setdefault(result.case.group, []).append(row)
+        strata.setdefault(result.case.stratum, []).append(row)
+    members = {
+        "cases": {result.case.name: [row] for row, result in enumerate(cases)},
+        "groups": groups,
+        "pooled": {"all": list(range(len(cases)))},
+    }
+    if "" not in strata:
+        members["strata"] = dict(sorted(strata.items()))
+    return members
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredUnits:
+    """The units of every kind under one matching rule.
+
+    units    by the kind
+    charged  every metric as it enters means over the units of a kind, by the path of the metric, then the kind
+    """
+
+    units: dict[str, UnitScores]
+    charged: dict[tuple[str, ...], dict[str, ChargedScores]]
+
+
+def score_units(
+    metrics: Sequence[Metric], table: CaseTable, members: Mapping[str, Mapping[str, list[int]]], challenge: Challenge
+) -> ScoredUnits:
+    """Every formula is evaluated once, for the units of all kinds together."""
+    together = unite(table, [rows for of_kind in members.values() for rows in of_kind.values()])
+    bounds = accumulate((len(of_kind) for of_kind in members.values()), initial=0)
+    places = {kind: slice(*ends) for kind, ends in zip(members, pairwise(bounds), strict=True)}
+    found = {}
+    for metric in metrics:
+        of_all = charged(metric, together, challenge)
+        found[metric.path] = {kind: of_all.part(place) for kind, place in places.items()}
+    units = {
+        kind: UnitScores(
+            tuple(members[kind]),
+            Units(table, together.weights[place]),
+            {path: of_metric[kind].scores for path, of_metric in found.items()},
+        )
+        for kind, place in places.items()
+    }
+    return ScoredUnits(units, found)
+
+
+def average_units(
+    metric: Metric, found: ScoredUnits, cases: Sequence[CaseResult], challenge: Challenge
+) -> MetricScores:
+    """One metric: pooled, and its means over groups, cases and, if there are some, strata."""
+    of_metric = found.charged[metric.path]
+    means = {name: mean_of_units(of_metric[kind]) for kind, name in MEANS.items()}
+    if "strata" in of_metric:
+        unit = challenge.aggregation.unit
+        kind = "strata" if unit == "pooled" else KINDS[unit]
+        means[STRATUM_MEAN] = mean_of_units(of_metric[kind], strata_of(found.units[kind].names, kind, cases))
+    return MetricScores(metric.path, metric.better, means)
+
+
+def confidence_intervals(
+    challenge: Challenge,
+    cases: Sequence[CaseResult],
+    table: CaseTable,
+    metrics: Sequence[Metric],
+    scores: Sequence[MetricScores],
+    prefix: tuple[str, ...],
+) -> dict[tuple[str, ...], Interval]:
+    """The confidence intervals that the challenge asks for under one matching rule, by their paths in metrics.json.
+
+    prefix  of the paths of the rule: none for the first one. Numbers that are undefined have no entry.
+    """
+    rules = challenge.confidence
+    if rules is None:
+        return {}
+    main = next(name for name in aggregations_of(challenge) if name.startswith(challenge.aggregation.unit))
+    wanted = {tuple(path.split(".")) for path in rules.columns}
+    chosen = [
+        (place, aggregation)
+        for place, metric in enumerate(metrics)
+        for aggregation, mean in scores[place].means.items()
+        if mean.score.value is not None
+        and (
+            (*prefix, *metric.path, aggregation) in wanted
+            if wanted
+            else not prefix and aggregation == main and "per_class" not in metric.path
+        )
+    ]
+    places = sorted({place for place, _ in chosen})
+    columns = [
+        Column(
+            places.index(place),
+            challenge.aggregation.unit if aggregation == STRATUM_MEAN else UNIT_OF_MEAN[aggregation],
+            of_strata=aggregation == STRATUM_MEAN,
+        )
+        for place, aggregation in chosen
+    ]
+
+    def evaluate(units: Units) -> Float64:
+        return np.stack([charged(metrics[place], units, challenge).value for place in places], axis=1)
+
+    groups, strata = (
+        np.unique([getattr(result.case, name) for result in cases], return_inverse=True)[1]
+        for name in ("group", "stratum")
+    )
+    settings = Bootstrap(rules.samples, rules.seed, rules.level, rules.method, rules.resample)
+    found = bootstrap(table, groups, columns, evaluate, settings, strata=strata) if columns else ()
+    return {
+        (*prefix, *metrics[place].path, aggregation): interval
+        for (place, aggregation), interval in zip(chosen, found, strict=True)
+    }
+
+
+def charged(metric: Metric, units: Units, challenge: Challenge) -> ChargedScores:
+    """A metric of units as it enters means over them."""
+    return charge(
+        metric.evaluate(units),
+        units,
+        metric.worst_of(units),
+        undefined=challenge.aggregation.undefined,
+        counts_missed=metric.counts_missed,
+    )
+
+
+def strata_of(names: Sequence[str], kind: str, cases: Sequence[CaseResult]) -> list[list[int]]:
+    """The places of the units of each stratum; strata themselves are units of their own."""
+    stratum_of = {
+        "strata": {result.case.stratum: result.case.stratum for result in cases},
+        "groups": {result.case.group: result.case.stratum for result in cases},
+        "cases": {result.case.name: result.case.stratum for result in cases},
+    }[kind]
+    strata: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        strata.setdefault(stratum_of[name], []).append(place)
+    return [strata[name] for name in sorted(strata)]
+
+
+def aggregations_of(challenge: Challenge) -> tuple[str, ...]:
+    """The names of the aggregations that results of a challenge have."""
+    has_strata = bool(challenge.cases) and all(case.stratum for case in challenge.cases)
+    return (*MEANS.values(), *([STRATUM_MEAN] if has_strata else []))
