@@ -19,12 +19,12 @@ from evaluation import Challenge, ChallengeBroken, Instances, Result, instances_
 from evaluation.analysis import error_costs as error_costs_module
 from evaluation.analysis.error_costs import (
     HEADLINES,
+    CorrectedCase,
     ErrorCost,
-    MendedCase,
+    correct_case,
     costs_document,
     error_costs,
     fill_in_outlines,
-    mend_case,
     sort_case,
 )
 from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
@@ -57,30 +57,32 @@ def side_of(picture: str, classes: str) -> Instances:
     return instances_from_labels(labels, np.array([int(digit) for digit in classes], np.int16))
 
 
-def score_and_mend(challenge: Challenge, images: Images, groups: Mapping[str, str]) -> tuple[Result, list[MendedCase]]:
+def score_and_correct(
+    challenge: Challenge, images: Images, groups: Mapping[str, str]
+) -> tuple[Result, list[CorrectedCase]]:
     result = score_instances(challenge, images, groups=groups)
     nothing = Region(np.empty(0, np.int64), np.empty(0, np.int64))
     rule = challenge.matching.rules[0].name
-    mended = []
+    corrected = []
     for case in result.challenge.cases:
         matched = match_case(
             result.challenge, case, PreparedReference(images[case.name][0], nothing), images[case.name][1]
         )
         measured = measure_cases(result.challenge, [matched])[0]
-        mended.append(mend_case(matched, measured, sort_case(result.challenge, matched), rule))
-    return result, mended
+        corrected.append(correct_case(matched, measured, sort_case(result.challenge, matched), rule))
+    return result, corrected
 
 
 def costs_of(challenge: Challenge, images: Images, groups: Mapping[str, str] | None = None) -> dict[str, ErrorCost]:
-    """By the kind; that the scores as they are equal metrics.json, and all mended is perfect, holds every time."""
-    result, mended = score_and_mend(challenge, images, groups or {})
-    costs = error_costs(result.challenge, mended)
-    assert all((counts.confusion >= 0).all() for case in mended for counts in case.counts.values())
+    """By the kind; that the scores as they are equal metrics.json, and all corrected is perfect, holds every time."""
+    result, corrected = score_and_correct(challenge, images, groups or {})
+    costs = error_costs(result.challenge, corrected)
+    assert all((counts.confusion >= 0).all() for case in corrected for counts in case.counts.values())
     assert [cost.kind for cost in costs] == [*KINDS[1:], "all"]
     for cost in costs:
         for score in cost.scores:
             assert (None if score.as_is is None else round(score.as_is, 6)) == result.value(score.path), score.path
-    assert {score.mended for score in costs[-1].scores} <= {1.0, None}
+    assert {score.corrected for score in costs[-1].scores} <= {1.0, None}
     return {cost.kind: cost for cost in costs}
 
 
@@ -110,7 +112,7 @@ def test_a_missed_nucleus_costs_finding_only():
 
 
 def test_a_missed_nucleus_is_found_like_an_average_one_of_its_class():
-    """Class 1 is outlined with IoU 3/4, class 2 with 1. PQ is (3/4 / (3/2) + 1) / 2 = 3/4, mended (3/4 + 1) / 2."""
+    """Class 1 is outlined with IoU 3/4, class 2 with 1. PQ is (3/4 / (3/2) + 1) / 2 = 3/4, corrected (3/4 + 1) / 2."""
     images = {"a": (side_of("AAAA.BB.CCCC", "121"), side_of("AAA..BB.....", "12"))}
     costs = costs_of(challenge_of(), images)
     assert costs_at(costs["missed"], "panoptic.pq", "panoptic.sq") == [Fraction(1, 8), 0]
@@ -213,7 +215,7 @@ def test_means_over_groups_are_means_of_what_each_group_would_gain():
 
 
 def test_a_case_that_was_not_submitted_costs_outlines_and_names_too():
-    """One patient with IoU 3/4 and one without a file, who is charged with IoU 0: found, both have 3/4."""
+    """One patient with IoU 3/4 and one without a file, who is penalised with IoU 0: found, both have 3/4."""
     reference, prediction = side_of("AAAA", "1"), side_of("AAA.", "1")
     costs = costs_of(challenge_of("group"), {"a": (reference, prediction), "b": (reference, None)})
     assert numbers_of(costs) == {"missed": (1, 0)}
@@ -312,9 +314,9 @@ def test_published_faults_stay_until_everything_is_mended():
     rule, precision = {**IOU_RULE, "class_aware": True}, "detection.precision.pooled"
     images = {**drawn(EVERYTHING), "b": (side_of("A....", "1"), side_of("A.B.C", "122"))}  # class 2 is not opened
     with_faults, without = (costs_of(challenge_of(rule=rule, matching=more), images) for more in (FAULTS, {}))
-    perfect = {score.path: score.mended for score in without["spurious"].scores}[precision]
+    perfect = {score.path: score.corrected for score in without["spurious"].scores}[precision]
     found = {score.path: score for score in with_faults["spurious"].scores}[precision]
-    assert found.as_is < found.mended < perfect
+    assert found.as_is < found.corrected < perfect
 
 
 def test_points_have_no_outlines_to_mend():
@@ -338,14 +340,14 @@ def test_points_have_no_outlines_to_mend():
         Fraction(2, 3) * Fraction(2, 3),
     ]  # one case of 3 is missing
     assert all(
-        costs[kind].scores == tuple(replace(s, mended=s.as_is) for s in costs[kind].scores) for kind in KINDS[4:]
+        costs[kind].scores == tuple(replace(s, corrected=s.as_is) for s in costs[kind].scores) for kind in KINDS[4:]
     )
 
 
 def test_the_order_of_cases_and_the_way_through_a_worker_change_no_byte():
-    result, mended = score_and_mend(challenge_of("group"), drawn(EVERYTHING), {"case0": "P1", "case2": "P1"})
-    sent = [pickle.loads(pickle.dumps(case)) for case in mended[::-1]]
-    assert error_costs(result.challenge, sent) == error_costs(result.challenge, mended)
+    result, corrected = score_and_correct(challenge_of("group"), drawn(EVERYTHING), {"case0": "P1", "case2": "P1"})
+    sent = [pickle.loads(pickle.dumps(case)) for case in corrected[::-1]]
+    assert error_costs(result.challenge, sent) == error_costs(result.challenge, corrected)
 
 
 def test_the_document_holds_the_rounded_numbers_and_their_differences():
@@ -356,8 +358,8 @@ def test_the_document_holds_the_rounded_numbers_and_their_differences():
     for cost, kind in zip(costs, document["kinds"], strict=True):
         assert (kind["reference"], kind["prediction"]) == (cost.reference, cost.prediction)
         for score in cost.scores:
-            assert kind["mended"][score.path] == round(score.mended, 6)
-            assert kind["cost"][score.path] == round(kind["mended"][score.path] - document["as_is"][score.path], 6)
+            assert kind["corrected"][score.path] == round(score.corrected, 6)
+            assert kind["cost"][score.path] == round(kind["corrected"][score.path] - document["as_is"][score.path], 6)
 
 
 # --- the document ---------------------------------------------------------------------------------------------------
@@ -373,8 +375,8 @@ def test_the_worked_example_of_the_document_is_right():
     for kind, reference, prediction, f1, pq in rows:
         cost = costs[kind]
         assert (cost.reference, cost.prediction) == (int(reference), int(prediction))
-        mended = {score.path: score.mended for score in cost.scores}
-        assert mended["detection.f1.pooled"] == pytest.approx(float(Fraction(f1)))
-        assert mended["panoptic.pq.pooled"] == pytest.approx(float(Fraction(pq)))
+        corrected = {score.path: score.corrected for score in cost.scores}
+        assert corrected["detection.f1.pooled"] == pytest.approx(float(Fraction(f1)))
+        assert corrected["panoptic.pq.pooled"] == pytest.approx(float(Fraction(pq)))
     gains = [costs_at(cost, "panoptic.pq")[0] for cost in costs.values()]
     assert [f"{float(gain):.2f}" for gain in (sum(gains[:-1]), gains[-1])] == ["0.78", "0.85"]

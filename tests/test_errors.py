@@ -17,7 +17,7 @@ from evaluation.analysis.error_costs import fill_in_outlines
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import match_best_iou_any_overlap, match_iou_above, overlap_table
 from evaluation.metrics import count_matches, panoptic
-from evaluation.metrics.errors import ALL, KINDS, MERGED, SPLIT, ErrorKinds, mended_counts, sort_errors
+from evaluation.metrics.errors import ALL, KINDS, MERGED, SPLIT, ErrorKinds, corrected_counts, sort_errors
 from evaluation.metrics.measure import overlap_measures
 from evaluation.model import Instances, MatchCounts, Matches
 
@@ -144,9 +144,9 @@ def test_points_are_right_missed_spurious_or_of_a_wrong_class():
     found = sort_errors(*sides, overlap_table(*sides), pairs)
     assert names_of(found) == ("right wrong_class missed", "right wrong_class")
     counts = count_matches(*sides, pairs, classes=2)
-    mended = mended_counts(counts, *sides, pairs, found, "wrong_class")
-    assert mended.confusion.tolist() == [[0, 0, 0], [0, 2, 0], [1, 0, 0]]
-    assert mended.measures == {}
+    corrected = corrected_counts(counts, *sides, pairs, found, "wrong_class")
+    assert corrected.confusion.tolist() == [[0, 0, 0], [0, 2, 0], [1, 0, 0]]
+    assert corrected.measures == {}
 
 
 # --- the definitions, literally -------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def literal_pieces(wholes, pieces, whole_is_free, piece_is_free, pairs) -> dict[
 
 
 def literal_kinds(reference: Side, prediction: Side, matches: Matches, misnamed: list[tuple[int, int]]):
-    """Kinds of both sides, and the IoU that nuclei have once they are mended, by kind and reference."""
+    """Kinds of both sides, and the IoU that nuclei have once they are corrected, by kind and reference."""
     (left, left_class), (right, right_class) = reference, prediction
     of_left, of_right = ["missed"] * len(left), ["spurious"] * len(right)
     pairs = set()
@@ -285,13 +285,13 @@ def test_kinds_and_mended_counts_are_those_of_the_definition(scene, rule, class_
                 values.append((c, named, redrawn[kind].get(i, as_it_is)))
         for j, c in enumerate(prediction[1]):
             confusion[0, c] += j not in pairs.values() and of_right[j] != kind
-        mended = mended_counts(counts, *sides, matches, found, kind)
-        assert mended.confusion.tolist() == confusion.tolist()
+        corrected = corrected_counts(counts, *sides, matches, found, kind)
+        assert corrected.confusion.tolist() == confusion.tolist()
         actual = [
-            (*pair, value) for pair, value in zip(mended.pair_class.tolist(), mended.measures["iou"], strict=True)
+            (*pair, value) for pair, value in zip(corrected.pair_class.tolist(), corrected.measures["iou"], strict=True)
         ]
         assert sorted(map(str, np.round(actual, 9))) == sorted(map(str, np.round(values, 9)))
-        iou_of, dice_of = mended.measures["iou"], mended.measures["dice"]
+        iou_of, dice_of = corrected.measures["iou"], corrected.measures["dice"]
         assert dice_of == pytest.approx(2 * iou_of / (1 + iou_of), nan_ok=True)
 
 
@@ -360,15 +360,15 @@ def test_the_order_of_nuclei_in_a_file_changes_no_kind(scene, random):
     assert found.prediction[orders[1]].tolist() == again.prediction.tolist()
 
 
-def mend(scene: tuple[Side, Side]) -> tuple[MatchCounts, dict[str, MatchCounts]]:
-    """A case as it is, and mended of each kind, with the outlines of missed nuclei filled in."""
+def correct(scene: tuple[Side, Side]) -> tuple[MatchCounts, dict[str, MatchCounts]]:
+    """A case as it is, and corrected of each kind, with the outlines of missed nuclei filled in."""
     sides = instances_of(*scene[0]), instances_of(*scene[1])
     matches = match_sides(*sides)
     found = sort_errors(*sides, overlap_table(*sides), matches)
     counts = count_matches(*sides, matches, classes=3, measures=overlap_measures(matches))
-    mended = {kind: mended_counts(counts, *sides, matches, found, kind) for kind in (*KINDS[1:], ALL)}
+    corrected = {kind: corrected_counts(counts, *sides, matches, found, kind) for kind in (*KINDS[1:], ALL)}
     only = np.zeros(1, int)
-    return counts, {kind: fill_in_outlines([of_kind], [counts], only)[0] for kind, of_kind in mended.items()}
+    return counts, {kind: fill_in_outlines([of_kind], [counts], only)[0] for kind, of_kind in corrected.items()}
 
 
 def value_of(quality, counts: MatchCounts) -> float | None:
@@ -382,8 +382,8 @@ def is_no_worse(after: float | None, before: float | None) -> bool:
 @given(stripes())
 def test_mending_never_lowers_panoptic_quality(scene):
     """With IoU above 1/2. A merge of four may, and so may parts with the name of another class; see docs/errors.md."""
-    before, mended = mend(scene)
-    for kind, after in mended.items():
+    before, corrected = correct(scene)
+    for kind, after in corrected.items():
         if kind not in ("split", "merged"):
             mean = panoptic.class_mean_pq
             assert is_no_worse(value_of(mean, after), value_of(mean, before)), kind
@@ -394,9 +394,9 @@ def test_mending_never_lowers_panoptic_quality(scene):
 
 @given(SCENES)
 def test_with_everything_mended_the_prediction_is_the_reference(scene):
-    _, mended = mend(scene)
+    _, corrected = correct(scene)
     for quality in (panoptic.class_mean_pq, panoptic.binary_panoptic_quality, panoptic.class_mean_sq):
-        assert value_of(quality, mended[ALL]) == (1.0 if scene[0][1] else None)
+        assert value_of(quality, corrected[ALL]) == (1.0 if scene[0][1] else None)
 
 
 # --- worked by hand -------------------------------------------------------------------------------------------------
@@ -431,12 +431,12 @@ def test_a_case_that_was_not_submitted_is_only_missed():
     reference, nothing = instances_of(*side_of("AA.B")), instances_of(np.zeros((0, 1, 4), bool), [])
     found = sort_errors(reference, nothing, overlap_table(reference, nothing), NO_PAIRS)
     counts = count_matches(reference, nothing, NO_PAIRS, classes=1, measures=overlap_measures(NO_PAIRS), missing=True)
-    mended = {
-        kind: mended_counts(counts, reference, nothing, NO_PAIRS, found, kind) for kind in ("missed", "split", ALL)
+    corrected = {
+        kind: corrected_counts(counts, reference, nothing, NO_PAIRS, found, kind) for kind in ("missed", "split", ALL)
     }
-    assert {kind: (of.missing, of.true_positives) for kind, of in mended.items()} == {
+    assert {kind: (of.missing, of.true_positives) for kind, of in corrected.items()} == {
         "missed": (False, 2),
         "split": (True, 0),
         ALL: (False, 2),
     }
-    assert np.isnan(mended["missed"].measures["iou"]).all()
+    assert np.isnan(corrected["missed"].measures["iou"]).all()

@@ -24,7 +24,7 @@ from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.metrics.errors import KINDS
 from evaluation.report.pictures import SecondPass, illustrate_cases
-from evaluation.report.pictures.easel import Easel
+from evaluation.report.pictures.case_pictures import CasePictures
 from evaluation.report.pictures.images import find_images
 from evaluation.report.pictures.judging import Mistake, choose_worst
 from evaluation.scoring.score import Result
@@ -76,10 +76,10 @@ def test_the_states_are_the_counts_of_the_score(seen: SecondPass, scored: Result
 
 
 def test_every_case_is_mended(seen: SecondPass, scored: Result) -> None:
-    for mended, case in zip(seen.mended, scored.cases, strict=True):
-        assert mended.case == case.case
-        np.testing.assert_array_equal(mended.counts["as_is"].confusion, case.counts["iou_above"].confusion)
-        assert mended.reference.sum() == len(case.reference.class_id)
+    for corrected, case in zip(seen.corrected, scored.cases, strict=True):
+        assert corrected.case == case.case
+        np.testing.assert_array_equal(corrected.counts["as_is"].confusion, case.counts["iou_above"].confusion)
+        assert corrected.reference.sum() == len(case.reference.class_id)
 
 
 # --- the worst nuclei -------------------------------------------------------------------------------------------------
@@ -180,15 +180,15 @@ def test_a_poor_outline_costs_both_nuclei() -> None:
 def test_a_perfect_submission_has_no_worst_nuclei(bench: Bench) -> None:
     seen = illustrate_cases(*tiny(bench), worst_cases=["case_017"])
     assert seen.illustration.nuclei == ()
-    assert len(seen.mended) == 2 and seen.illustration.cases[0].states["matched"] > 0
+    assert len(seen.corrected) == 2 and seen.illustration.cases[0].states["matched"] > 0
 
 
 def test_a_nucleus_larger_than_its_picture_is_drawn_smaller() -> None:
     labels = np.zeros((1500, 2100), np.int64)
     labels[100:1300, 50:2000] = 1
     case = judged(challenge_of(), prepared_of(labels), None)
-    with Easel(case, ("small", "LARGE"), None) as easel:
-        picture = easel.nucleus(case.mistakes.worst(1)[0]).picture
+    with CasePictures(case, ("small", "LARGE"), None) as drawing:
+        picture = drawing.nucleus(case.mistakes.worst(1)[0]).picture
     pixels = png_decode(picture.png)
     assert max(pixels.shape) <= 256
     assert (pixels == colour("missed")).all(axis=2).sum() > 2 * (1200 + 1950) / 17
@@ -347,7 +347,7 @@ def test_of_numbers_of_nuclei_there_are_no_pictures(tmp_path: Path) -> None:
     (tmp_path / "challenge/challenge.toml").write_text(toml(rules))
     (tmp_path / "challenge/cases.csv").write_text("case,height,width\na,9,9\n")
     seen = illustrate_cases(tmp_path / "challenge", tmp_path / "submission", worst_cases=["a"], overlays=tmp_path / "o")
-    assert seen.illustration.nuclei == seen.illustration.cases == seen.illustration.files == seen.mended == ()
+    assert seen.illustration.nuclei == seen.illustration.cases == seen.illustration.files == seen.corrected == ()
 
 
 def test_a_case_that_was_not_submitted_is_all_missed_and_said_so(demo: DemoPaths, tmp_path: Path) -> None:

@@ -483,7 +483,7 @@ def test_the_mean_of_what_groups_bring_is_the_number_in_metrics_json(made, tmp_p
         (submission / "P4" / case / "Macrophage/1.mat").write_bytes(blank_like(source))
     result = score_submission(challenge_folder, submission)
     columns = plan_columns(result.challenge, every_column(result.challenge, "group_mean"))
-    charged = 0
+    penalised = 0
     for column in columns:
         values = values_of_groups(result.challenge, result.details, column)
         known = values[~np.isnan(values)].tolist()
@@ -493,8 +493,8 @@ def test_the_mean_of_what_groups_bring_is_the_number_in_metrics_json(made, tmp_p
         else:
             assert statistics.fmean(known) == pytest.approx(expected, abs=2e-6, rel=1e-7), column.path
             plain = result.details["groups"]["P1"]["rules"][column.rule]["scores"]
-            charged += number_at(plain, ".".join(column.metric.path)) is None and not np.isnan(values[0])
-    assert charged > 20  # the patient that was not submitted costs the worst value where it has none
+            penalised += number_at(plain, ".".join(column.metric.path)) is None and not np.isnan(values[0])
+    assert penalised > 20  # the patient that was not submitted costs the worst value where it has none
 
 
 def blank_like(path: Path) -> bytes:

@@ -13,8 +13,8 @@ from literal import instances_of, iou, pairs_of_images
 from made_counts import counts_of, score_of, units_of
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, matthews_corrcoef
 
-from evaluation.aggregation import charge, mean_of_units
-from evaluation.aggregation.units import ChargedScores
+from evaluation.aggregation import mean_of_units, penalise
+from evaluation.aggregation.units import PenalisedScores
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
     match_best_iou_centroid_inside,
@@ -274,7 +274,7 @@ def mean_of(metric, units, undefined="skip"):
     of_units = units_of(*units)
     found = metric.evaluate(of_units)
     worst = metric.worst_of(of_units)
-    return mean_of_units(charge(found, of_units, worst, undefined=undefined, counts_missed=metric.counts_missed))
+    return mean_of_units(penalise(found, of_units, worst, undefined=undefined, counts_missed=metric.counts_missed))
 
 
 def metric_of(path):
@@ -298,14 +298,14 @@ def test_a_missing_case_of_a_unit_costs_its_share_where_missed_nuclei_cost_nothi
     units = units_of(counts_of(PERFECT_ONE_CLASS), counts_of(ONLY_REFERENCE, missing=True), members=[[0, 1]])
     for path, expected in (("detection.precision", 0.5), ("detection.f1", 2 / 3), ("segmentation.hausdorff_px", 26.0)):
         metric = metric_of(path)
-        charged = charge(
+        penalised = penalise(
             metric.evaluate(units),
             units,
             metric.worst_of(units),
             undefined="skip",
             counts_missed=metric.counts_missed,
         )
-        assert mean_of_units(charged).score.value == pytest.approx(expected), path
+        assert mean_of_units(penalised).score.value == pytest.approx(expected), path
 
 
 @pytest.mark.parametrize(("undefined", "expected"), [("skip", 1.0), ("worst", 0.5)])
@@ -323,9 +323,9 @@ def test_the_worst_distance_is_the_diagonal_of_the_image():
 
 def test_a_mean_over_strata_weighs_every_stratum_the_same():
     found = Scores(np.array([1.0, 0.5, 0.0, np.nan]), np.array([0, 0, 0, 1], np.int8))
-    charged = ChargedScores(found.value, np.zeros(4, np.bool_), found)
-    assert mean_of_units(charged).score.value == 0.5
-    assert mean_of_units(charged, [[0, 1], [2], [3]]).score.value == pytest.approx((0.75 + 0) / 2)
+    penalised = PenalisedScores(found.value, np.zeros(4, np.bool_), found)
+    assert mean_of_units(penalised).score.value == 0.5
+    assert mean_of_units(penalised, [[0, 1], [2], [3]]).score.value == pytest.approx((0.75 + 0) / 2)
 
 
 def points_of(classes, points_yx):
@@ -380,7 +380,7 @@ def test_points_pooled_with_a_missing_case_still_have_no_outlines(family):
     for metric in metrics_of(MetricChoice((family,), ("a", "b")), class_aware=False):
         assert score_of(metric.evaluate, points, missing) == Score(None, "points-only")
         mean = mean_of(metric, [points, missing], "worst")
-        assert (mean.score, mean.units, mean.left_out, mean.charged) == (Score(None, "points-only"), 0, 2, 0)
+        assert (mean.score, mean.units, mean.left_out, mean.penalised) == (Score(None, "points-only"), 0, 2, 0)
 
 
 def test_a_mean_without_any_value_says_why():

@@ -20,8 +20,8 @@ from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference, prepare_reference
 from evaluation.model import Case, Instances, Points
 from evaluation.report.illustrated import STATE_COLOURS, State
+from evaluation.report.pictures.case_pictures import drawing_of, facts_of
 from evaluation.report.pictures.drawing import draw, overlay_png
-from evaluation.report.pictures.easel import drawing_of, facts_of
 from evaluation.report.pictures.geojson import overlay_geojson
 from evaluation.report.pictures.judging import JudgedCase, judge_case
 from evaluation.report.pictures.views import View

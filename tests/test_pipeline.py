@@ -178,7 +178,7 @@ def test_a_case_that_was_not_submitted_counts_with_the_worst_value():
     assert result.details["means"]["iou_above"]["segmentation"]["iou"]["case_mean"] == {
         "units": 2,
         "left_out": 0,
-        "charged": 1,
+        "penalised": 1,
     }
 
 

@@ -374,7 +374,7 @@ def test_costs_are_those_of_the_document(result):
         "scores": ["panoptic.pq.group_mean", "detection.f1.group_mean"],
         "as_is": {"panoptic.pq.group_mean": 0.25, "detection.f1.group_mean": None},
         "kinds": [
-            {"kind": kind, "reference": 2, "prediction": 0, "mended": {}, "cost": {"panoptic.pq.group_mean": cost}}
+            {"kind": kind, "reference": 2, "prediction": 0, "corrected": {}, "cost": {"panoptic.pq.group_mean": cost}}
             for kind, cost in (("missed", 0.125), ("wrong_class", -0.0625), ("all", 0.75))
         ],
     }

@@ -3,6 +3,6 @@
 from evaluation.aggregation.intervals import Bootstrap, bootstrap
 from evaluation.aggregation.resampling import Column
 from evaluation.aggregation.table import stack_cases, unite
-from evaluation.aggregation.units import charge, mean_of_units
+from evaluation.aggregation.units import mean_of_units, penalise
 
-__all__ = ["Bootstrap", "Column", "bootstrap", "charge", "mean_of_units", "stack_cases", "unite"]
+__all__ = ["Bootstrap", "Column", "bootstrap", "mean_of_units", "penalise", "stack_cases", "unite"]

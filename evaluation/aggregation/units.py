@@ -24,30 +24,30 @@ POINTS_ONLY = 1 + UNDEFINED_REASONS.index("points-only")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChargedScores:
+class PenalisedScores:
     """Scores of units as they enter a mean.
 
     value    float64 (B,), NaN for units that are left out
-    charged  bool (B,), where the worst value entered, in whole or in part
+    penalised  bool (B,), where the worst value entered, in whole or in part
     scores   as they were before
     """
 
     value: Float64
-    charged: Bool
+    penalised: Bool
     scores: Scores
 
-    def part(self, units: slice) -> ChargedScores:
+    def part(self, units: slice) -> PenalisedScores:
         """Some of the units."""
         scores = Scores(self.scores.value[units], self.scores.reason[units])
-        return ChargedScores(self.value[units], self.charged[units], scores)
+        return PenalisedScores(self.value[units], self.penalised[units], scores)
 
 
-def charge(
+def penalise(
     found: Scores, units: Units, worst: Float64, *, undefined: UndefinedRule, counts_missed: bool
-) -> ChargedScores:
+) -> PenalisedScores:
     """What each unit brings into a mean.
 
-    worst          the worst value in each unit, float64 (B,), NaN if the metric has none: then nothing is charged
+    worst          the worst value in each unit, float64 (B,), NaN if the metric has none: then nothing is penalised
     counts_missed  whether missed nuclei already make the metric worse
 
     - Cases that were not submitted are scored as if nothing had been found in them. Where that costs nothing, since
@@ -59,15 +59,15 @@ def charge(
     - Undefined because there is nothing to measure: left out.
     """
     missing = units.sum("missing") / units.sum("cases")
-    can_charge = ~np.isnan(worst)
+    can_penalise = ~np.isnan(worst)
     costly = (found.reason == COSTLY[0]) | (found.reason == COSTLY[1])
-    instead = can_charge & costly & ((missing > 0) | (undefined == "worst"))
-    mixed = can_charge & (found.reason == 0) & (missing > 0) & (not counts_missed)
+    instead = can_penalise & costly & ((missing > 0) | (undefined == "worst"))
+    mixed = can_penalise & (found.reason == 0) & (missing > 0) & (not counts_missed)
     value = np.where(mixed, (1 - missing) * found.value + missing * worst, found.value)
-    return ChargedScores(np.where(instead, worst, value), instead | mixed, found)
+    return PenalisedScores(np.where(instead, worst, value), instead | mixed, found)
 
 
-def mean_of_units(charged: ChargedScores, strata: Sequence[Sequence[int]] | None = None) -> UnitMean:
+def mean_of_units(penalised: PenalisedScores, strata: Sequence[Sequence[int]] | None = None) -> UnitMean:
     """Mean of a metric over units; every unit weighs the same. Summed exactly (``math.fsum``), so in any order.
 
     strata   the units of each stratum: then the mean over strata of their means, each stratum weighing the same; one of
@@ -75,7 +75,7 @@ def mean_of_units(charged: ChargedScores, strata: Sequence[Sequence[int]] | None
 
     The mean is undefined if a unit has points where outlines are asked for: no cost makes up for that.
     """
-    value, reason = charged.value, charged.scores.reason
+    value, reason = penalised.value, penalised.scores.reason
     if np.any(reason == POINTS_ONLY):
         return UnitMean(Score(None, "points-only"), 0, len(value), 0)
     entered = ~np.isnan(value)
@@ -87,4 +87,4 @@ def mean_of_units(charged: ChargedScores, strata: Sequence[Sequence[int]] | None
     else:
         reasons = set(reason.tolist())
         mean = Score(None, UNDEFINED_REASONS[reasons.pop() - 1] if len(reasons) == 1 else "no-units")
-    return UnitMean(mean, int(entered.sum()), int((~entered).sum()), int(charged.charged.sum()))
+    return UnitMean(mean, int(entered.sum()), int((~entered).sum()), int(penalised.penalised.sum()))

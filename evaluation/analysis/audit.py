@@ -25,9 +25,9 @@ from evaluation.analysis.variants import audit_positions, find_differences
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouAbove, IouAssignment
 from evaluation.challenge.format_rules import FORMATS
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.execution.crews import work_through
 from evaluation.execution.storage import FETCHED
-from evaluation.execution.workers import Crew, Progress, Workers
+from evaluation.execution.worker_pools import work_through
+from evaluation.execution.workers import Progress, WorkerPool, Workers
 from evaluation.findings import Finding
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WorkersLost
 from evaluation.leaderboard.board import apply_method, compare_columns, load_ranked, select_teams, share_places
@@ -429,7 +429,7 @@ def score_runs(
 ) -> tuple[TeamRuns | Unranked, bool]:
     """All runs of a team, and whether nothing had to be scored. A rejected submission is looked at once."""
     scores, is_kept = [], True
-    below = folder.parents[1] / FETCHED if isinstance(workers, Crew) else None
+    below = folder.parents[1] / FETCHED if isinstance(workers, WorkerPool) else None
     with staged(team, plan.challenge.limits, below) as path:
         files = submission_key(of_challenge, plan.challenge, path)
         for place, run in enumerate(plan.runs):

@@ -1,7 +1,7 @@
 """What PQ hides: how much each kind of error costs each score.
 
-In the workers, every case is sorted and mended (``sort_case``, ``mend_case``); then the scores are computed from the
-mended counts by the same formulas and in the same way as those of metrics.json.
+In the workers, every case is sorted and corrected (``sort_case``, ``correct_case``); then the scores are computed
+from the corrected counts by the same formulas and in the same way as those of metrics.json.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from evaluation.aggregation import mean_of_units, stack_cases, unite
 from evaluation.challenge import Challenge
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.metrics import metrics_of
-from evaluation.metrics.errors import ALL, KINDS, OUTLINES, ErrorKinds, bare, mended_counts, sort_errors
+from evaluation.metrics.errors import ALL, KINDS, OUTLINES, ErrorKinds, bare, corrected_counts, sort_errors
 from evaluation.model import AGGREGATIONS, AggregationUnit, Case, CaseResult, Float64, Int64, MatchCounts
 from evaluation.results.metrics_json import rounded
 from evaluation.scoring.match import MatchedCase, match
-from evaluation.scoring.score import charged
+from evaluation.scoring.score import penalised
 
 AS_IS = "as_is"
 HEADLINES: tuple[tuple[str, ...], ...] = (
@@ -45,7 +45,7 @@ FAMILIES_THAT_CHANGE: Mapping[str, Collection[str]] = {  # by which kinds; the o
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MendedCase:
+class CorrectedCase:
     """A case, and what it would be without each kind of error.
 
     reference, prediction  nuclei of each kind, int64 (7,), in the order of ``KINDS``
@@ -64,12 +64,12 @@ class ScoreCost:
 
     path: str
     as_is: float | None
-    mended: float | None
+    corrected: float | None
 
     @property
     def cost(self) -> float | None:
         """How much the score would gain."""
-        return None if self.as_is is None or self.mended is None else self.mended - self.as_is
+        return None if self.as_is is None or self.corrected is None else self.corrected - self.as_is
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,30 +97,30 @@ def sort_case(challenge: Challenge, case: MatchedCase) -> ErrorKinds:
     return sort_errors(reference, prediction, case.table, case.matches[rule.name], misnamed=misnamed)
 
 
-def mend_case(case: MatchedCase, result: CaseResult, kinds: ErrorKinds, rule: str) -> MendedCase:
+def correct_case(case: MatchedCase, result: CaseResult, kinds: ErrorKinds, rule: str) -> CorrectedCase:
     """What a case would be without each kind of error. ``result``: as it is; ``rule``: whose kinds they are."""
     as_is, found = result.counts[rule], case.matches[rule]
     counts = {AS_IS: bare(as_is)}
     for kind in (*KINDS[1:], ALL):
-        counts[kind] = mended_counts(as_is, case.reference.instances, case.prediction, found, kinds, kind)
+        counts[kind] = corrected_counts(as_is, case.reference.instances, case.prediction, found, kinds, kind)
     reference, prediction = (np.bincount(side, minlength=len(KINDS)) for side in (kinds.reference, kinds.prediction))
-    return MendedCase(case.case, reference, prediction, counts)
+    return CorrectedCase(case.case, reference, prediction, counts)
 
 
-def error_costs(challenge: Challenge, cases: Iterable[MendedCase]) -> tuple[ErrorCost, ...]:
+def error_costs(challenge: Challenge, cases: Iterable[CorrectedCase]) -> tuple[ErrorCost, ...]:
     """What each kind of error costs the headline scores of a challenge, in its unit of aggregation; last, all of them.
 
-    Costs do not add up to what is missing from a perfect score: mending two kinds gains more, or less, than the sum.
+    Costs do not add up to what is missing from a perfect score: correcting two kinds gains more, or less, than the sum.
     """
-    ordered = sorted(cases, key=lambda mended: (mended.case.group, mended.case.name))
-    known = [mended.counts[AS_IS] for mended in ordered]
-    unit = unit_of_each([mended.case for mended in ordered], challenge.aggregation.unit)
-    areas_mm2 = [challenge.area_mm2(mended.case) for mended in ordered]
+    ordered = sorted(cases, key=lambda corrected: (corrected.case.group, corrected.case.name))
+    known = [corrected.counts[AS_IS] for corrected in ordered]
+    unit = unit_of_each([corrected.case for corrected in ordered], challenge.aggregation.unit)
+    areas_mm2 = [challenge.area_mm2(corrected.case) for corrected in ordered]
     as_is = headline_scores(challenge, AS_IS, known, known, unit, areas_mm2)
-    number_of = sum(np.stack([mended.reference, mended.prediction]) for mended in ordered)
+    number_of = sum(np.stack([corrected.reference, corrected.prediction]) for corrected in ordered)
     costs = []
     for kind in (*KINDS[1:], ALL):
-        counts = fill_in_outlines([mended.counts[kind] for mended in ordered], known, unit)
+        counts = fill_in_outlines([corrected.counts[kind] for corrected in ordered], known, unit)
         scores = headline_scores(challenge, kind, counts, known, unit, areas_mm2)
         of_kind = slice(1, None) if kind == ALL else slice(KINDS.index(kind), KINDS.index(kind) + 1)
         reference, prediction = np.asarray(number_of)[:, of_kind].sum(axis=1).tolist()
@@ -145,10 +145,10 @@ def headline_scores(
 ) -> dict[str, float | None]:
     """The headline scores by their paths in metrics.json, as ``summarise`` computes them.
 
-    A score of names, or of outlines, is that of the pairs that are known if mending finds nuclei of which no name, or
-    no outline, is known (``FAMILIES_THAT_CHANGE``).
+    A score of names, or of outlines, is that of the pairs that are known if correcting finds nuclei of which no name,
+    or no outline, is known (``FAMILIES_THAT_CHANGE``).
 
-    counts  with errors of the kind mended; ``known``: as they are
+    counts  with errors of the kind corrected; ``known``: as they are
     unit    that each case is in
     """
     choice = challenge.metric_choice()
@@ -157,8 +157,8 @@ def headline_scores(
     }
     measures = [name for name in choice.measures if name in OUTLINES]
     members = np.split(np.argsort(unit, kind="stable"), np.cumsum(np.bincount(unit))[:-1])
-    submitted = [replace(c, missing=mended.missing) for c, mended in zip(known, counts, strict=True)]
-    units_mended, units_known = (
+    submitted = [replace(c, missing=corrected.missing) for c, corrected in zip(known, counts, strict=True)]
+    units_corrected, units_known = (
         unite(stack_cases(of_cases, (), measures=measures, areas_mm2=areas_mm2), members)
         for of_cases in (counts, submitted)
     )
@@ -167,7 +167,7 @@ def headline_scores(
     for path in HEADLINES:
         if path in metrics:
             changes = kind in FAMILIES_THAT_CHANGE.get(path[0], (kind,))
-            found = charged(metrics[path], units_mended if changes else units_known, challenge)
+            found = penalised(metrics[path], units_corrected if changes else units_known, challenge)
             scores[".".join((*path, aggregation))] = mean_of_units(found).score.value
     return scores
 
@@ -216,12 +216,12 @@ def costs_document(costs: Sequence[ErrorCost]) -> dict[str, Any]:
     as_is = {score.path: rounded(score.as_is) for score in costs[0].scores}
     kinds = []
     for of_kind in costs:
-        mended = {score.path: rounded(score.mended) for score in of_kind.scores}
-        gain = {path: difference(value, as_is[path]) for path, value in mended.items()}
+        corrected = {score.path: rounded(score.corrected) for score in of_kind.scores}
+        gain = {path: difference(value, as_is[path]) for path, value in corrected.items()}
         numbers = {"reference": of_kind.reference, "prediction": of_kind.prediction}
-        kinds.append({"kind": of_kind.kind, **numbers, "mended": mended, "cost": gain})
+        kinds.append({"kind": of_kind.kind, **numbers, "corrected": corrected, "cost": gain})
     return {"scores": list(as_is), "as_is": as_is, "kinds": kinds}
 
 
-def difference(mended: float | None, as_is: float | None) -> float | None:
-    return None if mended is None or as_is is None else rounded(mended - as_is)
+def difference(corrected: float | None, as_is: float | None) -> float | None:
+    return None if corrected is None or as_is is None else rounded(corrected - as_is)

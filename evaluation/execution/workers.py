@@ -10,7 +10,7 @@ What a case needs is estimated from its size and from its files, by constants th
 An estimate may be wrong. So a case that may not fit is worked on in a process of its own, whose end the main process
 survives to tell; and where a worker is lost, one worker alone goes on. Results never depend on any of this.
 
-That is one submission by itself. Workers that many submissions share are a ``Crew`` (crews.py).
+That is one submission by itself. Workers that many submissions share are a ``WorkerPool`` (worker_pools.py).
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Plan:
     may_shrink      whether one worker alone goes on if one of several is lost
     case_bytes      what the largest case needs, by our estimate
     left_bytes      what all processes can still take together
-    crew            who works in the place of processes of its own; ``workers`` then is the number of parts to make
+    worker_pool     works in the place of own processes; ``workers`` then is the number of parts
     """
 
     workers: int
@@ -157,10 +157,10 @@ class Plan:
     may_shrink: bool
     case_bytes: int = 0
     left_bytes: int = UNLIMITED
-    crew: Crew | None = None
+    worker_pool: WorkerPool | None = None
 
 
-class Crew(ABC):
+class WorkerPool(ABC):
     """Workers that several submissions share."""
 
     @abstractmethod
@@ -174,7 +174,7 @@ class Crew(ABC):
         """Apply a function to all tasks; outcomes in the order of the tasks. Raises WorkerDied."""
 
 
-Workers = int | Crew | None  # who works: so many processes, a crew, or as many as there is room for
+Workers = int | WorkerPool | None  # who works: so many processes, a worker pool, or as many as there is room for
 
 
 def plan_workers(
@@ -190,7 +190,7 @@ def plan_workers(
     memory       None: what is left now
     processors   None: those this process may use (affinity, limits of containers)
     """
-    if isinstance(asked, Crew):
+    if isinstance(asked, WorkerPool):
         return asked.plan(cases, needs)
     memory = memory_left() if memory is None else memory
     largest = max(needs, default=0)
@@ -268,9 +268,9 @@ def run_tasks(
 def outcomes_of(
     function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int, plan: Plan
 ) -> Iterator[Outcome]:
-    """Outcomes in order, from a crew, the main process or a pool."""
-    if plan.crew is not None:
-        yield from plan.crew.outcomes(function, tasks, plan)
+    """Outcomes in order, from a worker pool, the main process or a pool."""
+    if plan.worker_pool is not None:
+        yield from plan.worker_pool.outcomes(function, tasks, plan)
         return
     if workers > 1 or not plan.is_in_process:
         yield from in_pool(function, tasks, workers, plan)

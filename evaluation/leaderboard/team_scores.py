@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 from pydantic import ValidationError
 
-from evaluation.aggregation import charge, unite
+from evaluation.aggregation import penalise, unite
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.decoding.json import check_depth, deepest_of, read_json, read_text, resting_collector
@@ -154,8 +154,8 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
     """What each group brings into a column, float64 (G,); NaN for groups that are left out.
 
     It is what the column would be if the data set were that group alone, as it enters a mean: cases that were not
-    submitted are charged. For ``group_mean`` the mean of these values is the number in metrics.json; for ``case_mean``
-    the value of a group is the mean over its cases.
+    submitted are penalised. For ``group_mean`` the mean of these values is the number in metrics.json;
+    for ``case_mean`` the value of a group is the mean over its cases.
     """
     metric, aggregation = column.metric, column.aggregation
     groups = groups_of(challenge)
@@ -171,7 +171,7 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
     ]
     units = bare_units(challenge, missing, members)
     undefined, counts_missed = challenge.aggregation.undefined, metric.counts_missed
-    value = charge(found, units, metric.worst_of(units), undefined=undefined, counts_missed=counts_missed).value
+    value = penalise(found, units, metric.worst_of(units), undefined=undefined, counts_missed=counts_missed).value
     if not by_case:
         return value
     of_group = [value[[case.group == group for case in challenge.cases]] for group in groups]
@@ -194,7 +194,7 @@ def scores_of(entries: Sequence[tuple[Any, Any]]) -> Scores:
 
 
 def bare_units(challenge: Challenge, missing: Sequence[bool], members: Sequence[Sequence[int]]) -> Units:
-    """Unions of cases of which only that is known which a charge depends on: missing cases and sizes of images."""
+    """Unions of cases of which only that is known which a penalise depends on: missing cases and sizes of images."""
     cases = challenge.cases
     diagonal = np.array([math.hypot(case.height - 1, case.width - 1) for case in cases])
     spacing = np.array([math.nan if case.spacing_um is None else case.spacing_um for case in cases])

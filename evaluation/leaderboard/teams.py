@@ -21,8 +21,8 @@ from typing import Any, BinaryIO, Literal
 import orjson
 
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRules, is_safe_name
-from evaluation.execution.crews import work_through
 from evaluation.execution.storage import FETCHED, entries_at, fetched, is_address
+from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, Workers
 from evaluation.findings import Finding, listed, quote, render_summary
 from evaluation.findings.errors import (

@@ -1,6 +1,6 @@
-"""What is wrong with each nucleus of a case, and what the counts of the case would be if one kind of error were mended.
+"""What is wrong with each nucleus of a case, and what the counts of the case would be if one kind of error went.
 
-After TIDE (Bolya et al., ECCV 2020): every nucleus has exactly one kind, an oracle mends one kind at a time, and the
+After TIDE (Bolya et al., ECCV 2020): every nucleus has exactly one kind, an oracle corrects one kind at a time, and the
 difference of the scores is what the kind costs. Splits and merges are pieces in the sense of Coelho, Shariff, Murphy
 (ISBI 2009). docs/errors.md says it in words.
 """
@@ -20,8 +20,8 @@ from evaluation.model.intervals import merge_runs, overlaps
 
 KINDS = ("right", "missed", "spurious", "wrong_class", "poor_outline", "split", "merged")
 RIGHT, MISSED, SPURIOUS, WRONG_CLASS, POOR_OUTLINE, SPLIT, MERGED = range(len(KINDS))
-ALL = "all"  # every kind mended at once
-OUTLINES = ("iou", "dice")  # the measures of an outline that mending knows
+ALL = "all"  # every kind corrected at once
+OUTLINES = ("iou", "dice")  # the measures of an outline that correcting knows
 SHARE = 10  # nuclei have to do with each other if they share one tenth
 
 Codes = npt.NDArray[np.int8]
@@ -29,7 +29,7 @@ Codes = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Redrawn:
-    """Reference nuclei, (K,), and how well they are outlined once a kind of error is mended: IoU = shared / union.
+    """Reference nuclei, (K,), and how well they are outlined once a kind of error is corrected: IoU = shared / union.
 
     reference_index  int64, each once
     shared_px, union_px  float64
@@ -46,7 +46,7 @@ class ErrorKinds:
 
     reference   int8 (N,), never SPURIOUS
     prediction  int8 (M,), never MISSED
-    redrawn     by kind, the outlines that mending it changes or brings
+    redrawn     by kind, the outlines that correcting it changes or brings
     """
 
     reference: Codes
@@ -182,7 +182,7 @@ def runs_of_groups(instances: Instances, group: Int64, apart: int) -> tuple[Int6
 def part_pieces(table: OverlapTable, rows: Int64) -> Redrawn:
     """Merged nuclei with the prediction parted among them: each gets what it shares with the prediction.
 
-    Pixels of the prediction in none of them are dealt out in proportion to that: mending a merge mends no outline.
+    Pixels of the prediction in none of them are shared in proportion to that: correcting a merge corrects no outline.
     """
     left, right, shared_px = table.reference_index[rows], table.prediction_index[rows], table.intersection_px[rows]
     covered_px = sum_by(right, shared_px, len(table.prediction_area_px))
@@ -224,10 +224,10 @@ def sum_by(index: Int32 | Int64, values: Int64, size: int) -> Int64:
     return sums
 
 
-# --- mending ----------------------------------------------------------------------------------------------------------
+# --- correcting -------------------------------------------------------------------------------------------------------
 
 
-def mended_counts(
+def corrected_counts(
     counts: MatchCounts, reference: Instances, prediction: Instances, matches: Matches, kinds: ErrorKinds, kind: str
 ) -> MatchCounts:
     """The counts of a case if every nucleus of one kind were right, the rest as it is. ``kind`` may be ``ALL``.
@@ -289,7 +289,7 @@ def all_right(counts: MatchCounts, reference: Instances) -> MatchCounts:
 
 
 def bare(counts: MatchCounts) -> MatchCounts:
-    """The counts of a case without what mending knows nothing of: other measures, probabilities and predictions."""
+    """The counts of a case without what correcting knows nothing of: other measures, probabilities and predictions."""
     none = np.empty(0, np.int16)
     return replace(
         counts, measures=outlines_of(counts), pair_probability=None, predictions=PredictionList(none, none, None)
@@ -297,7 +297,7 @@ def bare(counts: MatchCounts) -> MatchCounts:
 
 
 def outlines_of(counts: MatchCounts) -> dict[str, Float64]:
-    """Those measures of the pairs that a mended outline has."""
+    """Those measures of the pairs that a corrected outline has."""
     return {name: values for name, values in counts.measures.items() if name in OUTLINES}
 
 

@@ -62,13 +62,13 @@ class UnitMean:
     score     the mean, or undefined: the reason of the only unit, "no-units" if none of several has a value
     units     how many units entered the mean
     left_out  how many were left out because the value is undefined there
-    charged   how many entered with the worst value: not submitted, or undefined at a cost
+    penalised   how many entered with the worst value: not submitted, or undefined at a cost
     """
 
     score: Score
     units: int
     left_out: int
-    charged: int
+    penalised: int
 
 
 NoInterval = Literal["one-group", "undefined", "often-undefined", "outside-samples"]

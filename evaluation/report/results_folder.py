@@ -230,9 +230,9 @@ def look_again(
         workers=workers,
         progress=progress,
     )
-    if not second.mended:
+    if not second.corrected:
         return second.illustration, None
-    costs = costs_document(error_costs(challenge, second.mended))
+    costs = costs_document(error_costs(challenge, second.corrected))
     for path, value in costs["as_is"].items():
         if value != result.value(path):
             got = f"{path} is {result.value(path)}, but the submission that was given has {value}"

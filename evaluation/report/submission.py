@@ -303,11 +303,11 @@ def confusion_list(names: Sequence[str], matrix: Sequence[Sequence[int]]) -> Tab
 
 
 def cost_section(costs: Document) -> Section:
-    """What every score would gain if all errors of a kind were mended."""
+    """What every score would gain if all errors of a kind were corrected."""
     paths = [path for path in costs["scores"] if costs["as_is"].get(path) is not None]
     kinds = costs["kinds"]
     lead = (
-        "Each kind of error is mended alone, everything else stays, and the scores are computed again. What a score "
+        "Each kind of error is corrected alone, everything else stays, and the scores are computed again. What a score "
         "gains is what that kind costs it. The gains do not add up: errors hide each other."
     )
     title = "What PQ hides: the cost of each kind of error"
@@ -323,7 +323,7 @@ def cost_section(costs: Document) -> Section:
         rows.append((label_of(path.rpartition(".")[0]), costs["as_is"][path], *cells))
     table = Table(
         "cost-table",
-        "What mending each kind of error would add to each score",
+        "What correcting each kind of error would add to each score",
         (Column("score"), Column("as it is", 3), *(Column(name_of_error(kind["kind"]), 3) for kind in kinds)),
         tuple(rows),
         sortable=False,
@@ -354,7 +354,7 @@ def cost_figure(kinds: Sequence[Document], paths: Sequence[str]) -> list[Block]:
     return [
         bar_figure(
             "cost-bars",
-            "What mending each kind of error alone would add to a score",
+            "What correcting each kind of error alone would add to a score",
             f"{series[0].name} would gain most, {first.y:+.3f}, without errors of the kind '{first.x}'.",
             series,
             y_title="gain",
@@ -423,7 +423,7 @@ def scores_section(result: ResultDocuments) -> Section:
 
 
 def undefined_section(result: ResultDocuments) -> Section:
-    """Why numbers are null, and how many units were left out of means or charged."""
+    """Why numbers are null, and how many units were left out of means or penalised."""
     blocks: list[Block] = []
     reasons = list(leaves_of(result.metrics["undefined"]))
     if reasons:
@@ -439,14 +439,14 @@ def undefined_section(result: ResultDocuments) -> Section:
 
 
 def mean_blocks(result: ResultDocuments) -> list[Block]:
-    """How many units entered means, where some did not or were charged, and what else was left out."""
+    """How many units entered means, where some did not or were penalised, and what else was left out."""
     assert result.details is not None
     means = result.details["means"][result.rule]
     rows = []
     for path in result.paths:
         for name, entry in (node_at(means, path) or {}).items():
-            if isinstance(entry, Mapping) and (entry["left_out"] or entry["charged"]):
-                rows.append((f"{path}.{name}", entry["units"], entry["left_out"], entry["charged"]))
+            if isinstance(entry, Mapping) and (entry["left_out"] or entry["penalised"]):
+                rows.append((f"{path}.{name}", entry["units"], entry["left_out"], entry["penalised"]))
     missing = sum(not unit.submitted for unit in result.cases)
     ignored = sum(case["ignored_predictions"] for case in result.details["cases"].values())
     told = ["All cases were submitted."]
@@ -459,7 +459,7 @@ def mean_blocks(result: ResultDocuments) -> list[Block]:
         table = Table(
             "means",
             "Means that some units did not enter, or entered with the worst value",
-            (Column("path"), Column("entered", 0), Column("left out", 0), Column("charged", 0)),
+            (Column("path"), Column("entered", 0), Column("left out", 0), Column("penalised", 0)),
             tuple(rows[:ROWS_SHOWN]),
             note=show_rest(len(rows), ROWS_SHOWN, "means", "details.json"),
         )

@@ -23,7 +23,7 @@ def details_document(
     """The content of details.json.
 
     units   ``units[rule]["cases" | "groups" | "pooled" | "strata"]``
-    scores  as in metrics.json; from here come the numbers of units that were left out of a mean, or charged
+    scores  as in metrics.json; from here come the numbers of units that were left out of a mean, or penalised
     """
     group_of = {result.case.name: result.case.group for result in cases}
     entries = {
@@ -96,11 +96,11 @@ def unit_entries(of_kind: UnitScores, *, paired: bool) -> dict[str, dict[str, An
 
 
 def means_entry(metrics: Sequence[MetricScores]) -> dict[str, Any]:
-    """For each mean, how many units entered it, were left out as undefined, and were charged with the worst value."""
+    """For each mean, how many units entered it, were left out as undefined, and were penalised with the worst value."""
     entry: dict[str, Any] = {}
     for metric in metrics:
         for aggregation, mean in metric.means.items():
             if aggregation != "pooled":
-                units = {"units": mean.units, "left_out": mean.left_out, "charged": mean.charged}
+                units = {"units": mean.units, "left_out": mean.left_out, "penalised": mean.penalised}
                 put(entry, (*metric.path, aggregation), units)
     return entry

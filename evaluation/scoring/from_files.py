@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from evaluation.challenge import Challenge
-from evaluation.execution.crews import ExecutorCrew
+from evaluation.execution.worker_pools import ExecutorPool
 from evaluation.execution.workers import Plan, Progress, Workers, batches, plan_workers, run_tasks
 from evaluation.findings import Finding
 from evaluation.findings.errors import ChallengeBroken, InputFault
@@ -54,8 +54,10 @@ def score_submission(
     Raises SubmissionRejected or ChallengeBroken with all that is wrong; nothing is scored then. ``workers`` None
     chooses from the processors, the memory and the size of the challenge; it never changes the result.
     """
-    crew = workers if executor is None else ExecutorCrew(executor, workers)
-    return summarise(*count_submission(challenge_folder, submission, crew, progress, challenge, perturbation).counted)
+    worker_pool = workers if executor is None else ExecutorPool(executor, workers)
+    return summarise(
+        *count_submission(challenge_folder, submission, worker_pool, progress, challenge, perturbation).counted
+    )
 
 
 def score_then(
@@ -67,10 +69,14 @@ def score_then(
     challenge: Challenge | None = None,
     perturbation: Perturbation = "none",
 ) -> Finished:
-    """What is made of the result. A crew does that too: small cases are counted in the time that it takes."""
+    """What is made of the result. A worker pool does that too: small cases are counted in the time that it takes."""
     found = count_submission(challenge_folder, submission, workers, None, challenge, perturbation)
     task = (finish, *found.counted)
-    return next(run_tasks(finish_submission, [task], found.plan, None)) if found.plan.crew else finish_submission(*task)
+    return (
+        next(run_tasks(finish_submission, [task], found.plan, None))
+        if found.plan.worker_pool
+        else finish_submission(*task)
+    )
 
 
 def finish_submission(

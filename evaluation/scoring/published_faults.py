@@ -1,4 +1,4 @@
-"""Faults of published evaluations, reproduced on purpose, so that organisers can show what mending them changes.
+"""Faults of published evaluations, reproduced on purpose, so that organisers can show what correcting them changes.
 
 ``reference_index``   MoNuSAC 2020 took the index of the *reference* nucleus out of the list of predictions that are
                       left, whatever prediction had found it: false positives of a class are its predicted labels that

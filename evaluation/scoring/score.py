@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.aggregation import Bootstrap, Column, bootstrap, charge, mean_of_units, stack_cases, unite
-from evaluation.aggregation.units import ChargedScores
+from evaluation.aggregation import Bootstrap, Column, bootstrap, mean_of_units, penalise, stack_cases, unite
+from evaluation.aggregation.units import PenalisedScores
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding
 from evaluation.metrics import Metric, metrics_of
@@ -145,11 +145,11 @@ class ScoredUnits:
     """The units of every kind under one matching rule.
 
     units    by the kind
-    charged  every metric as it enters means over the units of a kind, by the path of the metric, then the kind
+    penalised  every metric as it enters means over the units of a kind, by the path of the metric, then the kind
     """
 
     units: dict[str, UnitScores]
-    charged: dict[tuple[str, ...], dict[str, ChargedScores]]
+    penalised: dict[tuple[str, ...], dict[str, PenalisedScores]]
 
 
 def score_units(
@@ -161,7 +161,7 @@ def score_units(
     places = {kind: slice(*ends) for kind, ends in zip(members, pairwise(bounds), strict=True)}
     found = {}
     for metric in metrics:
-        of_all = charged(metric, together, challenge)
+        of_all = penalised(metric, together, challenge)
         found[metric.path] = {kind: of_all.part(place) for kind, place in places.items()}
     units = {
         kind: UnitScores(
@@ -178,7 +178,7 @@ def average_units(
     metric: Metric, found: ScoredUnits, cases: Sequence[CaseResult], challenge: Challenge
 ) -> MetricScores:
     """One metric: pooled, and its means over groups, cases and, if there are some, strata."""
-    of_metric = found.charged[metric.path]
+    of_metric = found.penalised[metric.path]
     means = {name: mean_of_units(of_metric[kind]) for kind, name in MEANS.items()}
     if "strata" in of_metric:
         unit = challenge.aggregation.unit
@@ -226,7 +226,7 @@ def confidence_intervals(
     ]
 
     def evaluate(units: Units) -> Float64:
-        return np.stack([charged(metrics[place], units, challenge).value for place in places], axis=1)
+        return np.stack([penalised(metrics[place], units, challenge).value for place in places], axis=1)
 
     groups, strata = (
         np.unique([getattr(result.case, name) for result in cases], return_inverse=True)[1]
@@ -240,9 +240,9 @@ def confidence_intervals(
     }
 
 
-def charged(metric: Metric, units: Units, challenge: Challenge) -> ChargedScores:
+def penalised(metric: Metric, units: Units, challenge: Challenge) -> PenalisedScores:
     """A metric of units as it enters means over them."""
-    return charge(
+    return penalise(
         metric.evaluate(units),
         units,
         metric.worst_of(units),

@@ -244,12 +244,12 @@ def cost_of_missing(metric: Metric) -> str:
     """What a missing case costs, in words."""
     scored = "is scored as if nothing had been found in it"
     if metric.worst is None:
-        return f"{scored}; there is no worst value to charge"
+        return f"{scored}; there is no worst value to penalise"
     worst = f"the diagonal of the image, {metric.worst[-2:]}" if isinstance(metric.worst, str) else bound(metric.worst)
     if metric.counts_missed:
         return f"{scored}; a unit that is undefined for it has {worst}"
     return (
-        f"is charged: (1 − m/n) value + (m/n) worst with m of the n cases of a unit missing; the worst value is {worst}"
+        f"penalised: (1 − m/n) value + (m/n) worst with m of the n cases of a unit missing; the worst value is {worst}"
     )
 
 

@@ -9,7 +9,7 @@ from evaluation.findings.catalogue import CATALOGUE, PARTS, Explanation
 FOLDER = "docs/findings"
 GROUPS = {"error": "Errors", "warning": "Warnings"}
 MEANING = {
-    "error": "Nothing is scored or written until it is mended.",
+    "error": "Nothing is scored or written until it is corrected.",
     "warning": "Scoring goes on. Check whether it is meant.",
 }
 

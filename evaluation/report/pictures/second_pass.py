@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from evaluation.analysis.error_costs import MendedCase
+from evaluation.analysis.error_costs import CorrectedCase
 from evaluation.challenge import Challenge
 from evaluation.execution.workers import POOL_FROM_PX, Progress, pixels_of, plan_workers, run_tasks
 from evaluation.report.illustrated import CasePicture, Illustration, NucleusPicture
+from evaluation.report.pictures.case_work import WORST, CaseWork, Judgement
 from evaluation.report.pictures.images import find_images
 from evaluation.report.pictures.judging import MOST_OF_A_KIND, choose_worst
-from evaluation.report.pictures.studio import WORST, Judgement, Studio
 from evaluation.scoring.cases import CaseOutcome
 from evaluation.scoring.from_files import plan_cases, raise_faults
 from evaluation.scoring.receive import receive_submission
@@ -32,10 +32,10 @@ Shown = TypeVar("Shown", NucleusPicture, CasePicture)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SecondPass:
-    """What a submission looks like. ``mended`` is what the costs of its errors are computed from."""
+    """What a submission looks like. ``corrected`` is what the costs of its errors are computed from."""
 
     illustration: Illustration
-    mended: tuple[MendedCase, ...]
+    corrected: tuple[CorrectedCase, ...]
 
 
 def illustrate_cases(
@@ -66,8 +66,8 @@ def illustrate_cases(
         return SecondPass(Illustration(), ())
     if overlays is not None:
         overlays.mkdir(parents=True, exist_ok=True)
-    studio = Studio(challenge, folder, received.files, find_images(challenge, folder, images), overlays)
-    parts = run_tasks(studio.judge, [(part,) for part in planned.parts], planned.plan, progress)
+    case_work = CaseWork(challenge, folder, received.files, find_images(challenge, folder, images), overlays)
+    parts = run_tasks(case_work.judge, [(part,) for part in planned.parts], planned.plan, progress)
     outcomes = [outcome for part in parts for outcome in part]
     raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
     judged = [outcome for outcome in outcomes if isinstance(outcome, Judgement)]
@@ -80,7 +80,7 @@ def illustrate_cases(
     plan, drawn = planned.plan, [inputs[name].case for name in names]
     if pixels_of(drawn) < POOL_FROM_PX:
         plan = plan_workers(1, drawn, [plan.case_bytes])
-    sheets = dict(zip(names, run_tasks(studio.draw, tasks, plan, progress), strict=True))
+    sheets = dict(zip(names, run_tasks(case_work.draw, tasks, plan, progress), strict=True))
     told = [*(one.findings for one in judged), *(sheet.findings for sheet in sheets.values())]
     illustration = Illustration(
         nuclei=anchored([sheets[case].nuclei[mistake] for case, mistake in worst], "nucleus"),
@@ -89,7 +89,7 @@ def illustrate_cases(
         files=tuple(path for one in judged for path in one.files),
         findings=tuple(dict.fromkeys(finding for findings in told for finding in findings)),
     )
-    return SecondPass(illustration, tuple(one.mended for one in judged))
+    return SecondPass(illustration, tuple(one.corrected for one in judged))
 
 
 def anchored(pictures: Sequence[Shown], anchor: str) -> tuple[Shown, ...]:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.analysis.error_costs import MendedCase, mend_case
+from evaluation.analysis.error_costs import CorrectedCase, correct_case
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 from evaluation.model import Case
 from evaluation.report.illustrated import CasePicture, NucleusPicture
-from evaluation.report.pictures.easel import Easel
+from evaluation.report.pictures.case_pictures import CasePictures
 from evaluation.report.pictures.judging import JudgedCase, Mistake, judge_case
 from evaluation.scoring.cases import CaseInput, CaseOutcome, ReadCase, read_and_match
 from evaluation.scoring.measure import measure_cases
@@ -27,7 +27,7 @@ class Judgement:
 
     case: Case
     mistakes: tuple[Mistake, ...]
-    mended: MendedCase
+    corrected: CorrectedCase
     files: tuple[Path, ...]
     findings: tuple[Finding, ...]
 
@@ -42,7 +42,7 @@ class Sheet:
 
 
 @dataclass(frozen=True, slots=True)
-class Studio:
+class CaseWork:
     """All that the pictures of a submission are made of; ``images`` by the name of the case."""
 
     challenge: Challenge
@@ -62,20 +62,20 @@ class Studio:
         rule = self.challenge.matching.rules[0].name
         for read, result in zip(found, results, strict=True):
             judged = judge_case(self.challenge, read.matched, read.prediction)
-            mended = mend_case(read.matched, result, judged.kinds, rule)
+            corrected = correct_case(read.matched, result, judged.kinds, rule)
             files, findings = self.write_overlays(judged)
-            told.append(Judgement(result.case, tuple(judged.mistakes.worst(WORST)), mended, files, findings))
+            told.append(Judgement(result.case, tuple(judged.mistakes.worst(WORST)), corrected, files, findings))
         return told
 
     def write_overlays(self, judged: JudgedCase) -> tuple[tuple[Path, ...], tuple[Finding, ...]]:
         """The files written of a case, if overlays are wanted, and what they do not show."""
         if self.overlays is None:
             return (), ()
-        with self.easel(judged) as easel:
-            return easel.write(self.overlays), tuple(easel.findings)
+        with self.drawing(judged) as drawing:
+            return drawing.write(self.overlays), tuple(drawing.findings)
 
-    def easel(self, judged: JudgedCase) -> Easel:
-        return Easel(judged, self.challenge.class_names, self.images.get(judged.matched.case.name))
+    def drawing(self, judged: JudgedCase) -> CasePictures:
+        return CasePictures(judged, self.challenge.class_names, self.images.get(judged.matched.case.name))
 
     def draw(self, given: CaseInput, mistakes: Sequence[Mistake], whole: bool) -> Sheet:
         """Draw some mistakes of a case, and the case as a whole if asked."""
@@ -83,7 +83,7 @@ class Studio:
         if isinstance(read, CaseOutcome):  # it was read a moment ago
             raise InputFault(*read.reference_faults, *read.prediction_faults)
         judged = judge_case(self.challenge, read.matched, read.prediction)
-        with self.easel(judged) as easel:
-            nuclei = {mistake: easel.nucleus(mistake) for mistake in mistakes}
-            case = easel.whole(submitted=read.prediction is not None) if whole else None
-            return Sheet(nuclei, case, tuple(easel.findings))
+        with self.drawing(judged) as drawing:
+            nuclei = {mistake: drawing.nucleus(mistake) for mistake in mistakes}
+            case = drawing.whole(submitted=read.prediction is not None) if whole else None
+            return Sheet(nuclei, case, tuple(drawing.findings))

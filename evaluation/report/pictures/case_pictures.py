@@ -31,7 +31,7 @@ OVERLAY_PX = 4096  # the same of the files that are written
 POINT_PX = 20  # what is shown around a point on each side
 
 
-class Easel:
+class CasePictures:
     """A judged case with its image open. What cannot be shown is told in ``findings``."""
 
     def __init__(self, judged: JudgedCase, class_names: Sequence[str], image: Path | None) -> None:

@@ -18,14 +18,14 @@ from typing import Any
 
 import dask
 import pytest
-from crew_killer import score_after_a_loss, score_but_the_poisoned
 from distributed import LocalCluster
+from pool_killer import score_after_a_loss, score_but_the_poisoned
 
 from evaluation import score_submission
 from evaluation.analysis.audit import audit_challenge, write_audit
 from evaluation.authoring.demo import write_demo
 from evaluation.commands import main as cli
-from evaluation.execution import cluster, crews
+from evaluation.execution import cluster, worker_pools
 from evaluation.execution.workers import UNLIMITED, MemoryLeft
 from evaluation.findings.errors import WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
@@ -41,7 +41,7 @@ PARTS = 2  # that the eight cases are scored in: together they may need more mem
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's challenge, and five teams: mixtures of the demo's three, one of them broken, one a ZIP."""
-    folder = tmp_path_factory.mktemp("crews")
+    folder = tmp_path_factory.mktemp("worker_pools")
     demo = write_demo(folder)
     skills = list(demo.submissions.values())
     for team in range(TEAMS):
@@ -135,13 +135,13 @@ def test_an_audit_by_an_executor_is_that_of_one_process(made: Path, tmp_path: Pa
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many workers each pool has that is started from now on. Workers find the modules of the tests."""
     started: list[int] = []
-    processes = crews.worker_processes
+    processes = worker_pools.worker_processes
 
     def counting(workers: int, plan: Any) -> Any:
         started.append(workers)
         return processes(workers, plan)
 
-    monkeypatch.setattr(crews, "worker_processes", counting)
+    monkeypatch.setattr(worker_pools, "worker_processes", counting)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests")]))
     return started
 
@@ -171,10 +171,12 @@ def test_few_pixels_are_scored_before_workers_would_have_started(
     made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A team of the demo has half a million pixels; after two of them the pool starts."""
-    monkeypatch.setattr(crews, "memory_left", lambda: MemoryLeft(64 * 10**9))
+    monkeypatch.setattr(worker_pools, "memory_left", lambda: MemoryLeft(64 * 10**9))
     for name, pixels, pools in (("many", 10**9, []), ("few", 10**6, [1])):
         monkeypatch.setattr(
-            crews, "local_crew", lambda *_, px=pixels: crews.LocalCrew(1, 9, bytes_each=UNLIMITED, pool_from_px=px)
+            worker_pools,
+            "local_pool",
+            lambda *_, px=pixels: worker_pools.LocalPool(1, 9, bytes_each=UNLIMITED, pool_from_px=px),
         )
         rank(made, tmp_path / name)
         assert opened == pools
@@ -187,27 +189,28 @@ def test_as_many_processes_as_the_memory_holds_share_the_work(made: Path, monkey
     challenge = Challenge.load(made / "challenge")
     monkeypatch.setattr("evaluation.execution.workers.usable_processors", lambda: 8)
 
-    def crew(together: int, submissions: int = 500, workers: int | None = None) -> Any:
-        monkeypatch.setattr(crews, "memory_left", lambda: MemoryLeft(together))
+    def worker_pool(together: int, submissions: int = 500, workers: int | None = None) -> Any:
+        monkeypatch.setattr(worker_pools, "memory_left", lambda: MemoryLeft(together))
         needs = memory_needs(challenge, challenge.cases, folder=made / "challenge")
-        return crews.local_crew(challenge.cases, needs, submissions, workers)
+        return worker_pools.local_pool(challenge.cases, needs, submissions, workers)
 
-    of_500 = crew(UNLIMITED)
+    of_500 = worker_pool(UNLIMITED)
     assert (of_500.width, of_500.parts) == (8, 1)
-    assert crew(UNLIMITED, submissions=100).parts == 1
-    assert 1 < crew(1_200_000_000).width < 8
-    assert crew(500_000_000) is None
-    assert crew(UNLIMITED, submissions=3) is None  # too few pixels
-    assert crew(UNLIMITED, workers=1) is None
-    assert crew(UNLIMITED, submissions=1, workers=4) is None
-    asked = crew(500_000_000, submissions=2, workers=4)
+    assert worker_pool(UNLIMITED, submissions=100).parts == 1
+    assert 1 < worker_pool(1_200_000_000).width < 8
+    assert worker_pool(500_000_000) is None
+    assert worker_pool(UNLIMITED, submissions=3) is None  # too few pixels
+    assert worker_pool(UNLIMITED, workers=1) is None
+    assert worker_pool(UNLIMITED, submissions=1, workers=4) is None
+    asked = worker_pool(500_000_000, submissions=2, workers=4)
     assert (asked.width, asked.parts) == (4, 2)
 
 
 def test_a_submission_that_needs_more_memory_than_each_worker_has_is_scored_by_itself(
     made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crews, "local_crew", lambda *_: crews.LocalCrew(2, 9, bytes_each=1_000_000, pool_from_px=0))
+    pool = worker_pools.LocalPool(2, 9, bytes_each=1_000_000, pool_from_px=0)
+    monkeypatch.setattr(worker_pools, "local_pool", lambda *_: pool)
     rank(made, tmp_path / "out")
     assert opened == []
     assert contents(tmp_path / "out") == expected
@@ -219,8 +222,9 @@ def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(
     """The pool is lost, and another one goes on; who was in flight is scored by itself, here by the main process."""
     monkeypatch.setenv("KILLER_MARK", str(tmp_path / "mark"))
     monkeypatch.setattr("evaluation.scoring.cases.score_cases", score_after_a_loss)
-    monkeypatch.setattr(crews, "local_crew", lambda *_: crews.LocalCrew(2, 9, bytes_each=UNLIMITED, pool_from_px=0))
-    monkeypatch.setattr(crews, "IN_FLIGHT_UP_TO", 2)
+    pool = worker_pools.LocalPool(2, 9, bytes_each=UNLIMITED, pool_from_px=0)
+    monkeypatch.setattr(worker_pools, "local_pool", lambda *_: pool)
+    monkeypatch.setattr(worker_pools, "IN_FLIGHT_UP_TO", 2)
     rank(made, tmp_path / "out")
     assert (tmp_path / "mark").exists()
     assert opened == [2, 2]
@@ -301,7 +305,7 @@ def test_a_task_whose_worker_was_lost_is_tried_again_so_many_times(made: Path, e
         with pytest.raises(Exception, match="several workers: were lost with the same task") as died:
             score_submission(made / "challenge", made / "teams/team_0", executor=executor, workers=1)
         assert type(died.value).__name__ == "WorkerDied"
-        assert executor.submitted == PARTS + crews.RETRIES
+        assert executor.submitted == PARTS + worker_pools.RETRIES
 
 
 def test_faults_of_a_submission_are_never_tried_again(made: Path, tmp_path: Path) -> None:
@@ -320,7 +324,7 @@ def test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on(
     teams = Path(shutil.copytree(made / "teams", tmp_path / "teams"))
     shutil.move(teams / "team_4", teams / "poison")
     monkeypatch.setattr("evaluation.scoring.cases.score_cases", score_but_the_poisoned)
-    monkeypatch.setattr(crews, "IN_FLIGHT_UP_TO", 2)
+    monkeypatch.setattr(worker_pools, "IN_FLIGHT_UP_TO", 2)
     with spawned(1) as executor, pytest.raises(WorkersLost, match="no-cluster") as lost:
         rank(made, tmp_path / "out", teams=teams, executor=executor, told=told.__setitem__)
     assert "What is complete is kept" in lost.value.findings[0].fix
@@ -347,7 +351,7 @@ def test_an_interrupted_call_leaves_no_task_behind(made: Path, tmp_path: Path) -
 def test_a_worker_with_another_version_is_told(
     made: Path, processes: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crews, "__version__", "0.0.9")  # here; a worker in another process has the real one
+    monkeypatch.setattr(worker_pools, "__version__", "0.0.9")  # here; a worker in another process has the real one
     with pytest.raises(WorkersLost) as lost:
         rank(made, tmp_path / "out", executor=processes)
     assert str(lost.value).startswith(
@@ -371,11 +375,11 @@ def import_nothing(*task: object) -> None:
 def test_a_worker_that_does_not_see_the_folders_is_told(made: Path) -> None:
     """Else the files of the submission would seem to be missing, and it would be rejected for good."""
     with ThreadPoolExecutor(1) as executor:
-        crew = crews.ExecutorCrew(executor, 1)
-        plan = crew.plan([], [])
-        assert list(crew.outcomes(str, [(made,)], plan)) == [str(made)]
+        worker_pool = worker_pools.ExecutorPool(executor, 1)
+        plan = worker_pool.plan([], [])
+        assert list(worker_pool.outcomes(str, [(made,)], plan)) == [str(made)]
         with pytest.raises(WorkersLost, match=r"does not see '/nowhere'; expected folders that all machines share"):
-            list(crew.outcomes(str, [(Path("/nowhere"),)], plan))
+            list(worker_pool.outcomes(str, [(Path("/nowhere"),)], plan))
 
 
 # --- a cluster --------------------------------------------------------------------------------------------------------

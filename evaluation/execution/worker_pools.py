@@ -31,8 +31,8 @@ from evaluation.execution.workers import (
     MAIN_BYTES,
     UNLIMITED,
     WORKER_BYTES,
-    Crew,
     Plan,
+    WorkerPool,
     Workers,
     bytes_at_once,
     memory_for_the_largest,
@@ -52,7 +52,9 @@ from evaluation.submission import SubmissionFiles
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
-CREW_FROM_PX = 5_000_000  # fewer are scored sooner than processes have started: a second call that finds little new
+SHARED_POOL_FROM_PX = (
+    5_000_000  # fewer are scored sooner than processes have started: a second call that finds little new
+)
 TASKS_FOR_EACH = 4  # that are under way or waiting for each task that is worked on
 IN_FLIGHT_UP_TO = 256  # submissions
 RETRIES = 2  # of a task whose worker was lost
@@ -65,8 +67,8 @@ class NotTogether(Exception):
     """A submission is to be scored by itself, when the others are done."""
 
 
-class SharedWorkers(Crew):
-    """A crew that can be stopped: ``width`` tasks at once, and a submission cut into ``parts``."""
+class SharedWorkers(WorkerPool):
+    """A worker pool that can be stopped: ``width`` tasks at once, and a submission cut into ``parts``."""
 
     def __init__(self, width: int, submissions: int) -> None:
         self.width = width
@@ -74,7 +76,7 @@ class SharedWorkers(Crew):
 
     @abstractmethod
     def close(self) -> None:
-        """Release what the crew holds, after its work."""
+        """Release what the worker pool holds, after its work."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -84,7 +86,7 @@ class SharedWorkers(Crew):
 # --- processes of this machine ----------------------------------------------------------------------------------------
 
 
-class LocalCrew(SharedWorkers):
+class LocalPool(SharedWorkers):
     """Worker processes that stay from one submission to the next.
 
     A submission that needs more memory than each worker has, or during which a worker was lost, is scored by itself.
@@ -107,7 +109,9 @@ class LocalCrew(SharedWorkers):
             alone = plan_workers(1, cases, needs)
             if alone.is_in_process:
                 return alone
-        return Plan(self.parts, is_in_process=False, may_shrink=False, case_bytes=max(needs, default=0), crew=self)
+        return Plan(
+            self.parts, is_in_process=False, may_shrink=False, case_bytes=max(needs, default=0), worker_pool=self
+        )
 
     def outcomes(
         self, function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
@@ -155,7 +159,7 @@ class LocalCrew(SharedWorkers):
             self.end(NotTogether())
 
 
-def local_crew(cases: Sequence[Case], needs: Sequence[int], submissions: int, workers: int | None) -> LocalCrew | None:
+def local_pool(cases: Sequence[Case], needs: Sequence[int], submissions: int, workers: int | None) -> LocalPool | None:
     """The processes that work on several submissions; None if one process alone is as good, or all there is room for.
 
     ``needs``, the bytes that each case takes, tell how many there is room for; a submission that needs more is scored
@@ -164,20 +168,20 @@ def local_crew(cases: Sequence[Case], needs: Sequence[int], submissions: int, wo
     if submissions < 2 or workers == 1:
         return None
     if workers is not None:
-        return LocalCrew(workers, submissions, bytes_each=UNLIMITED, pool_from_px=0)
+        return LocalPool(workers, submissions, bytes_each=UNLIMITED, pool_from_px=0)
     times = min(submissions, 1000)  # so many cases are more than any number of processors
     memory = memory_left()
     width = plan_workers(None, [*cases] * times, [*needs] * times, memory).workers
     if width == 1:
         return None
     each = (memory.together - MAIN_BYTES) // width - WORKER_BYTES
-    return LocalCrew(width, submissions, bytes_each=each, pool_from_px=CREW_FROM_PX)
+    return LocalPool(width, submissions, bytes_each=each, pool_from_px=SHARED_POOL_FROM_PX)
 
 
 # --- any executor -----------------------------------------------------------------------------------------------------
 
 
-class ExecutorCrew(SharedWorkers):
+class ExecutorPool(SharedWorkers):
     """The workers behind an executor, of which nothing is known but that it takes tasks.
 
     Tasks whose worker was lost are tried again, and at last the submission by itself: it may have been lost for what
@@ -191,7 +195,9 @@ class ExecutorCrew(SharedWorkers):
         self.is_stopped = False
 
     def plan(self, cases: Sequence[Case], needs: Sequence[int]) -> Plan:
-        return Plan(self.parts, is_in_process=False, may_shrink=False, case_bytes=max(needs, default=0), crew=self)
+        return Plan(
+            self.parts, is_in_process=False, may_shrink=False, case_bytes=max(needs, default=0), worker_pool=self
+        )
 
     def outcomes(
         self, function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
@@ -304,25 +310,25 @@ def work_through(
     cases     of each item, and the bytes that each of them ``needs``
     workers   processes; with an executor, the tasks that it works on at once; None: chosen
     """
-    crew: ExecutorCrew | LocalCrew | None
+    worker_pool: ExecutorPool | LocalPool | None
     if executor is not None:
-        crew = ExecutorCrew(executor, workers, len(items))
+        worker_pool = ExecutorPool(executor, workers, len(items))
     else:
-        crew = local_crew(cases, needs, len(items), workers)
+        worker_pool = local_pool(cases, needs, len(items), workers)
     left: Sequence[int] = range(len(items))
-    if crew is not None:
+    if worker_pool is not None:
         left = []
-        tasks_of_each = max(crew.parts, -(-len(cases) // CASES_AT_ONCE))
-        at_once = max(2, min(IN_FLIGHT_UP_TO, -(-TASKS_FOR_EACH * crew.width // tasks_of_each)))
-        yield from in_flight(items, work, crew, at_once, left)
+        tasks_of_each = max(worker_pool.parts, -(-len(cases) // CASES_AT_ONCE))
+        at_once = max(2, min(IN_FLIGHT_UP_TO, -(-TASKS_FOR_EACH * worker_pool.width // tasks_of_each)))
+        yield from in_flight(items, work, worker_pool, at_once, left)
     for place in left:
-        yield place, work(items[place], workers if executor is None else ExecutorCrew(executor, workers))
+        yield place, work(items[place], workers if executor is None else ExecutorPool(executor, workers))
 
 
 def in_flight(
     items: Sequence[Item],
     work: Callable[[Item, Workers], Outcome],
-    crew: ExecutorCrew | LocalCrew,
+    worker_pool: ExecutorPool | LocalPool,
     at_once: int,
     left: list[int],
 ) -> Iterator[tuple[int, Outcome]]:
@@ -333,7 +339,7 @@ def in_flight(
     try:
         while True:
             for place in islice(places, at_once - len(waiting)):
-                waiting[threads.submit(work, items[place], crew)] = place
+                waiting[threads.submit(work, items[place], worker_pool)] = place
             if not waiting:
                 break
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -345,10 +351,10 @@ def in_flight(
                 else:
                     yield place, outcome
     except BaseException:
-        crew.stop()  # nobody waits for the others
+        worker_pool.stop()  # nobody waits for the others
         raise
     else:
-        crew.close()
+        worker_pool.close()
     finally:
         threads.shutdown(cancel_futures=True)
     left.sort()
