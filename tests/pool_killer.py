@@ -1,4 +1,4 @@
-"""Stand-ins for ``pipeline.score_cases`` that lose their worker. A module, so that workers can import them."""
+"""Stand-ins for ``score_cases`` that lose their worker. A module, so that workers can import them."""
 
 from __future__ import annotations
 

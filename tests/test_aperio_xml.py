@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xml_files import CASE, xml_request
 
+from evaluation.decoding import chunks as chunks_module
 from evaluation.decoding import xml as bounded_xml
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
@@ -395,14 +396,14 @@ def test_the_limit_of_bytes_counts_after_decompression():
 
 def test_a_gzip_bomb_is_refused_before_it_expands(monkeypatch):
     produced = []
-    chunks = bounded_xml.unbounded_chunks
+    chunks = chunks_module.unbounded_chunks
 
     def watched(stream, where):
         for chunk in chunks(stream, where):
             produced.append(len(chunk))
             yield chunk
 
-    monkeypatch.setattr(bounded_xml, "unbounded_chunks", watched)
+    monkeypatch.setattr(chunks_module, "unbounded_chunks", watched)
     bomb = gzip.compress(b"<Annotations>" + b" " * 50_000_000)
     assert "more than 1,000,000 bytes after decompression" in fault_of(bomb, bytes_limit=10**6)
     assert sum(produced) < 2 * 10**6

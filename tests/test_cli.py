@@ -22,6 +22,7 @@ from scipy.io import loadmat, savemat
 from evaluation.authoring.demo import write_demo
 from evaluation.challenge import preset_names
 from evaluation.commands import main as cli
+from evaluation.commands import platform_paths
 from evaluation.results.schema import MetricsFile
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -142,12 +143,12 @@ def test_without_arguments_the_paths_of_the_platform_are_used(made, tmp_path, mo
     (tmp_path / "output").mkdir()
     (tmp_path / "empty").mkdir()
     (tmp_path / "input").symlink_to(made.submissions["finder"])
-    monkeypatch.setattr(cli, "PLATFORM_INPUT", tmp_path / "input")
-    monkeypatch.setattr(cli, "PLATFORM_OUTPUT", tmp_path / "output")
-    monkeypatch.setattr(cli, "PLATFORM_GROUND_TRUTH", tmp_path / "empty")
+    monkeypatch.setattr(platform_paths, "INPUT", tmp_path / "input")
+    monkeypatch.setattr(platform_paths, "OUTPUT", tmp_path / "output")
+    monkeypatch.setattr(platform_paths, "GROUND_TRUTH", tmp_path / "empty")
     assert cli.run(["score"]) == 0  # an empty upload: the image's own ground truth, which is the demo's
     own = (tmp_path / "output" / "metrics.json").read_bytes()
-    monkeypatch.setattr(cli, "PLATFORM_GROUND_TRUTH", made.challenge)
+    monkeypatch.setattr(platform_paths, "GROUND_TRUTH", made.challenge)
     assert cli.run(["score"]) == 0
     assert (tmp_path / "output" / "metrics.json").read_bytes() == own
 
@@ -295,10 +296,10 @@ def test_nothing_of_the_reference_is_in_metrics_or_messages(made, tmp_path, subm
 def test_a_killed_worker_ends_the_evaluation_without_a_result(made, tmp_path):
     script = (
         "import os, signal, sys\n"
-        "from evaluation import cli, pipeline\n"
+        "from evaluation.commands import main as cli\nfrom evaluation.scoring import from_files\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from killer import kill_worker\n"
-        "pipeline.score_cases = kill_worker\n"
+        "from_files.score_cases = kill_worker\n"
         "sys.exit(cli.run(sys.argv[1:]))\n"
     )
     options = ["--challenge", made.challenge, "--submission", made.submissions["finder"]]

@@ -19,6 +19,7 @@ from hostile.record import Hostile, example_files_of
 from hostile.record import write_challenge as write_rules
 
 from evaluation.commands import main as cli
+from evaluation.commands import platform_paths
 
 NUCLEI = 7919  # of the first case
 PLANTED_WORDS = ("axolotl", "okapi", "zebrafinch", "wombat", "quokka", "numbat", "narwhal")
@@ -68,9 +69,9 @@ def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folders of the platform: input is a link, output is empty, the ground truth was uploaded."""
     for name in ("output", GROUND_TRUTH):
         (tmp_path / name).mkdir()
-    monkeypatch.setattr(cli, "PLATFORM_INPUT", tmp_path / "input")
-    monkeypatch.setattr(cli, "PLATFORM_OUTPUT", tmp_path / "output")
-    monkeypatch.setattr(cli, "PLATFORM_GROUND_TRUTH", tmp_path / GROUND_TRUTH)
+    monkeypatch.setattr(platform_paths, "INPUT", tmp_path / "input")
+    monkeypatch.setattr(platform_paths, "OUTPUT", tmp_path / "output")
+    monkeypatch.setattr(platform_paths, "GROUND_TRUTH", tmp_path / GROUND_TRUTH)
     return tmp_path
 
 

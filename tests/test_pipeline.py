@@ -30,6 +30,7 @@ from evaluation.results.metrics_json import as_json
 from evaluation.scoring import from_files as pipeline
 from evaluation.scoring import measure as measuring
 from evaluation.scoring.from_arrays import count_label_maps
+from evaluation.scoring.match import match_case
 
 
 def challenge(**rules) -> Challenge:
@@ -358,8 +359,8 @@ def test_a_perfect_submission_is_perfect_under_every_policy(overlap, policy, fra
     )
     result = pipeline.summarise(
         rules_of_challenge,
-        pipeline.measure_cases(
-            rules_of_challenge, [pipeline.match_case(rules_of_challenge, case, reference, handed_in)]
+        measuring.measure_cases(
+            rules_of_challenge, [match_case(rules_of_challenge, case, reference, handed_in)]
         ),
     )
     assert result.value("detection.f1.pooled") == 1.0

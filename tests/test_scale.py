@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from benchmarks import slides
 from benchmarks.scale import predict_slide
 from benchmarks.slides import Slide, write_slide
-from evaluation import model
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.decoding import json as bounded_json
 from evaluation.decoding.json import read_records
@@ -30,6 +29,7 @@ from evaluation.instances import boundary, rasterise
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.matching import overlap_table
 from evaluation.model import Instances, intervals
+from evaluation.model import instances as model_instances
 from evaluation.model.intervals import distinct, row_bands
 from evaluation.results import objects_csv
 from evaluation.scoring.from_files import score_submission
@@ -41,7 +41,7 @@ IN_PIECES = (  # what is done at once, far below what a slide of this size has
     (rasterise, {"CHUNK_VERTICES": 200}),
     (intervals, {"RUNS_AT_ONCE": 150}),
     (boundary, {"RUNS_AT_ONCE": 100}),
-    (model, {"RUNS_SUMMED_AT_ONCE": 70}),
+    (model_instances, {"RUNS_SUMMED_AT_ONCE": 70}),
     (objects_csv, {"ROWS_AT_ONCE": 7}),
 )
 

@@ -371,7 +371,7 @@ def test_a_team_that_is_refused_before_it_is_fetched_does_not_stop_the_others(
 
 def test_local_paths_import_nothing_of_storage_and_clusters(made: Path, tmp_path: Path) -> None:
     script = (
-        "import sys; from evaluation import cli; code = cli.run(sys.argv[1:]);"
+        "import sys; from evaluation.commands import main as cli; code = cli.run(sys.argv[1:]);"
         "print(code, sorted({'fsspec', 'dask', 'distributed', 'aiohttp'} & set(sys.modules)))"
     )
     options = ["--challenge", made / "challenge", "--submission", made / "submissions/namer", "--output", tmp_path]

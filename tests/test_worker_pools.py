@@ -221,7 +221,7 @@ def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(
 ) -> None:
     """The pool is lost, and another one goes on; who was in flight is scored by itself, here by the main process."""
     monkeypatch.setenv("KILLER_MARK", str(tmp_path / "mark"))
-    monkeypatch.setattr("evaluation.scoring.cases.score_cases", score_after_a_loss)
+    monkeypatch.setattr("evaluation.scoring.from_files.score_cases", score_after_a_loss)
     pool = worker_pools.LocalPool(2, 9, bytes_each=UNLIMITED, pool_from_px=0)
     monkeypatch.setattr(worker_pools, "local_pool", lambda *_: pool)
     monkeypatch.setattr(worker_pools, "IN_FLIGHT_UP_TO", 2)
@@ -234,7 +234,7 @@ def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(
 def test_a_submission_that_kills_workers_alone_has_no_place(
     made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.scoring.cases.score_cases", score_but_the_poisoned)
+    monkeypatch.setattr("evaluation.scoring.from_files.score_cases", score_but_the_poisoned)
     for source, team in (("team_1", "poison"), ("team_0", "team_0"), ("team_3", "team_3")):
         shutil.copytree(made / "teams" / source, tmp_path / "teams" / team)
     board = rank(made, tmp_path / "out", teams=tmp_path / "teams", workers=2)
@@ -323,7 +323,7 @@ def test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on(
     told: dict[str, str] = {}
     teams = Path(shutil.copytree(made / "teams", tmp_path / "teams"))
     shutil.move(teams / "team_4", teams / "poison")
-    monkeypatch.setattr("evaluation.scoring.cases.score_cases", score_but_the_poisoned)
+    monkeypatch.setattr("evaluation.scoring.from_files.score_cases", score_but_the_poisoned)
     monkeypatch.setattr(worker_pools, "IN_FLIGHT_UP_TO", 2)
     with spawned(1) as executor, pytest.raises(WorkersLost, match="no-cluster") as lost:
         rank(made, tmp_path / "out", teams=teams, executor=executor, told=told.__setitem__)
@@ -361,7 +361,7 @@ def test_a_worker_with_another_version_is_told(
 
 def test_a_worker_without_the_program_is_told(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes back is the ImportError of unpickling; here a task raises it."""
-    monkeypatch.setattr("evaluation.scoring.cases.score_cases", import_nothing)
+    monkeypatch.setattr("evaluation.scoring.from_files.score_cases", import_nothing)
     with ThreadPoolExecutor(1) as executor, pytest.raises(WorkersLost) as lost:
         rank(made, tmp_path / "out", executor=executor)
     assert str(lost.value).startswith("[no-cluster] a worker: ")
@@ -421,7 +421,7 @@ def test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes(
 def test_a_worker_that_is_killed_at_a_task_is_no_fault_of_the_submission(
     made: Path, expected, dask_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.scoring.cases.score_cases", score_after_a_loss)
+    monkeypatch.setattr("evaluation.scoring.from_files.score_cases", score_after_a_loss)
     with cluster.connect(dask_cluster.scheduler_address) as executor:
         rank(made, tmp_path / "out", executor=executor)
     assert Path(os.environ["KILLER_MARK"]).exists()
@@ -431,7 +431,7 @@ def test_a_worker_that_is_killed_at_a_task_is_no_fault_of_the_submission(
 def test_a_submission_that_kills_every_worker_is_told_and_the_others_are_scored(
     made: Path, dask_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.scoring.cases.score_cases", score_but_the_poisoned)
+    monkeypatch.setattr("evaluation.scoring.from_files.score_cases", score_but_the_poisoned)
     for source, team in (("team_1", "poison"), ("team_0", "team_0"), ("team_2", "team_2")):
         shutil.copytree(made / "teams" / source, tmp_path / "teams" / team)
     with cluster.connect(dask_cluster.scheduler_address) as executor:

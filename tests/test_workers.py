@@ -15,7 +15,6 @@ from killer import kill_in_a_crowd, kill_worker
 
 from evaluation import Case, Challenge
 from evaluation.authoring.examples import image_bytes
-from evaluation.execution import workers
 from evaluation.execution.workers import (
     BYTES_AT_ONCE,
     CASE_BYTES,
@@ -35,7 +34,7 @@ from evaluation.findings.errors import WorkerDied
 from evaluation.model import Annotations, Outlines
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import SharedCases
-from evaluation.submission import open_submission
+from evaluation.submission import CaseFile, open_submission
 
 ROOT = Path(__file__).resolve().parents[1]
 MB, GB = 10**6, 10**9
@@ -178,7 +177,7 @@ def test_needs_follow_the_formula_of_the_larger_side(tmp_path):
     write(tmp_path, {"challenge/reference/P1/c1.xml": "x" * 9_999_999, "challenge/reference/P1/c2.xml.gz": "x" * 999})
     write(tmp_path, {"team/P1/c1/Epithelial/1.mat": "x" * 1999, "team/P1/c1/Lymphocyte/1.mat": "x" * 999})
     files = open_submission(tmp_path / "team", DENSE_AND_OUTLINES.limits)
-    contents = {"c1": tuple(workers.CaseFile(name, 1) for name in files.names)}
+    contents = {"c1": tuple(CaseFile(name, 1) for name in files.names)}
     needs = memory_needs(
         DENSE_AND_OUTLINES, (case, other), folder=tmp_path / "challenge", files=files, contents=contents
     )
@@ -200,7 +199,7 @@ def test_files_that_cannot_be_opened_are_not_counted_and_told_later(tmp_path):
     write(tmp_path, {"team/P1/c1/Epithelial/1.mat": "x"})
     files = open_submission(tmp_path / "team", DENSE_AND_OUTLINES.limits)
     (tmp_path / "team/P1/c1/Epithelial/1.mat").unlink()
-    contents = {"c1": (workers.CaseFile(files.names[0], 1),)}
+    contents = {"c1": (CaseFile(files.names[0], 1),)}
     case = Case("c1", "P1", 10, 10)
     needs = memory_needs(DENSE_AND_OUTLINES, [case], folder=tmp_path, files=files, contents=contents)
     assert needs == [CASE_BYTES + 3 * 16 * 100 // 2]
@@ -391,7 +390,9 @@ def test_a_set_whose_two_workers_do_not_fit_is_scored_by_one(large_images, tmp_p
     """A machine with 700 MB left in all and eight processors."""
     script = (
         "import sys\n"
-        "from evaluation import cli, pipeline, workers\n"
+        "from evaluation.commands import main as cli\n"
+        "from evaluation.execution import workers\n"
+        "from evaluation.scoring import from_files\n"
         "workers.memory_left = lambda: workers.MemoryLeft(700 * 10**6)\n"
         "workers.usable_processors = lambda: 8\n"
         "in_pool = workers.in_pool\n"
@@ -415,9 +416,9 @@ def test_memory_too_small_for_one_case_is_told_and_nothing_is_written(large_imag
     script = (
         "import sys\n"
         f"sys.path.insert(0, {str(ROOT / 'tests')!r})\n"
-        "from evaluation import cli, pipeline\n"
+        "from evaluation.commands import main as cli\nfrom evaluation.scoring import from_files\n"
         "from killer import take_all_memory\n"
-        "pipeline.score_cases = take_all_memory\n"
+        "from_files.score_cases = take_all_memory\n"
         "sys.exit(cli.run(sys.argv[1:]))\n"
     )
     challenge, submission = large_images

@@ -22,18 +22,6 @@ BoardReport = click.option("--report", is_flag=True, help="Write leaderboard.htm
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that works on the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
 FolderPath = click.Path(path_type=Path)
-PLATFORM_INPUT = Path("/input")
-PLATFORM_OUTPUT = Path("/output")
-PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
-OWN_GROUND_TRUTH = Path(__file__).resolve().parents[2] / "ground_truth"
-
-
-def platform_ground_truth() -> Path:
-    """The uploaded ground truth if there are files in it (the folder always exists), else the image's own."""
-    uploaded = PLATFORM_GROUND_TRUTH
-    if uploaded.is_dir() and any(path.is_file() for path in uploaded.rglob("*")):
-        return uploaded
-    return existing(OWN_GROUND_TRUTH, "--challenge")
 
 
 def has_earlier_results(challenge: Path) -> bool:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
+from evaluation.commands import platform_paths
 from evaluation.commands.options import (
-    PLATFORM_INPUT,
-    PLATFORM_OUTPUT,
     Cluster,
     FolderPath,
     PathOrAddress,
@@ -19,7 +18,6 @@ from evaluation.commands.options import (
     has_earlier_results,
     local,
     output_folder,
-    platform_ground_truth,
     writing_to,
 )
 from evaluation.commands.screen import check_report, progress_bar, show, show_findings
@@ -56,10 +54,10 @@ def score(
         raise WrongUsage(Finding("missing-option", "--report", "not given, but --images is", "both", "Add --report."))
     if report:
         check_report()
-    challenge = challenge_folder(challenge, cluster, output) if challenge else platform_ground_truth()
-    submission = submission or existing(PLATFORM_INPUT, "--submission")
+    challenge = challenge_folder(challenge, cluster, output) if challenge else platform_paths.ground_truth()
+    submission = submission or existing(platform_paths.INPUT, "--submission")
     submission = local(submission, cluster, output, challenge=challenge)
-    output = output or existing(PLATFORM_OUTPUT, "--output")
+    output = output or existing(platform_paths.OUTPUT, "--output")
     output_folder(output)
     if images is not None:
         from evaluation.challenge import Challenge

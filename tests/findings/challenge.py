@@ -114,7 +114,7 @@ def text_as_svs(bench: Bench) -> str:
 @example_of("missing-option")
 def score_outside_the_platform(bench: Bench) -> str:
     bench.make("label_image by class")
-    bench.patch.setattr("evaluation.commands.main.PLATFORM_INPUT", Path("/input/of/the/platform"))
+    bench.patch.setattr("evaluation.commands.platform_paths.INPUT", Path("/input/of/the/platform"))
     return bench.run("score", "--challenge", "challenge").replace("/input/of/the/platform", "/input")
 
 
@@ -152,7 +152,7 @@ def misspelt_code(bench: Bench) -> str:
 @example_of("worker-died")
 def killed_worker(bench: Bench) -> str:
     bench.make("label_image by class")
-    bench.patch.setattr("evaluation.scoring.cases.score_cases", kill_worker)
+    bench.patch.setattr("evaluation.scoring.from_files.score_cases", kill_worker)
     bench.patch.setenv(
         "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     )
