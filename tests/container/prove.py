@@ -168,10 +168,11 @@ class Proof:
         """The demo's submissions, with the ground truth of the image and with an uploaded one; the time to start."""
         demo = write_demo(self.scratch / "demo")
         frozen = shutil.copytree(ROOT / "tests" / "golden" / "frozen", self.scratch / "frozen")
-        tries = [(f"the demo's {team} with its own ground truth", path, None) for team, path in demo.submissions.items()]
-        tries += [("the frozen finder with an uploaded ground truth", frozen / "submissions/finder", frozen / "challenge")]
         seconds = []
-        for name, submission, ground_truth in tries:
+        for name, submission, ground_truth in (
+            *((f"the demo's {team} with its own ground truth", path, None) for team, path in demo.submissions.items()),
+            ("the frozen finder with an uploaded ground truth", frozen / "submissions/finder", frozen / "challenge"),
+        ):
             ended = self.engine.score(submission, ground_truth)
             seconds.append(ended.seconds)
             here = score_submission(ground_truth or demo.challenge, submission)
