@@ -40,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def interrupt(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
     raise KeyboardInterrupt
 
 
