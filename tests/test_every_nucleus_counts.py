@@ -1,4 +1,4 @@
-"""Faults that a second reader found: nuclei that would vanish, count twice or be refused without being at fault."""
+"""Every nucleus of a file counts once: none vanishes, counts twice, or is refused without being at fault."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import json
 import shutil
 
 import pytest
-from every_format import challenge_document, write_challenge
+from every_format import write_challenge
 
 from evaluation import score_submission
-from evaluation.challenge import Challenge
 from evaluation.errors import ChallengeBroken, SubmissionRejected
 from evaluation.pipeline import check_submission
-from evaluation.submission.jobs import classes_by_slug
 
 
 def change(challenge, old, new):
@@ -68,15 +66,6 @@ def test_two_reference_files_of_a_class_are_refused(tmp_path):
     assert score_submission(challenge, submission, workers=1).value("detection.f1.pooled") == 1.0
 
 
-@pytest.mark.parametrize("side", ["reference", "submission"])
-@pytest.mark.parametrize("name", ["Epithelial", "LYMPHOCYTE"])
-def test_a_class_cannot_be_skipped(side, name):
-    document = challenge_document("geojson outlines")
-    document[side] |= {"skip_classes": (name,)}
-    with pytest.raises(ChallengeBroken, match=f"contradictory-rules.*{side}.skip_classes"):
-        Challenge.build(document)
-
-
 def test_validate_says_no_more_than_is_known_when_a_case_cannot_be_read(tmp_path):
     challenge, submission = write_challenge("polygons_json", tmp_path)
     move_polygons(submission, lambda k, xyz: [[x + 900, y, z] for x, y, z in xyz])
@@ -85,12 +74,3 @@ def test_validate_says_no_more_than_is_known_when_a_case_cannot_be_read(tmp_path
     (submission / "c1.json").write_text("{")
     _, findings = check_submission(challenge, submission, workers=1)
     assert {finding.code for finding in findings} == {"not-json", "outside-image"}
-
-
-def test_the_slug_of_a_class_name_goes_before_that_of_an_alias():
-    document = challenge_document("label_image by class")
-    document["classes"] = [{"name": "Immune", "aliases": ["T-cell"]}, {"name": "T cell"}]
-    document["submission"] |= {"socket": "nuclei-{class}"}
-    slugs = classes_by_slug(Challenge.build(document))
-    assert slugs["nuclei-t-cell"] == 2
-    assert slugs["nuclei-immune"] == 1

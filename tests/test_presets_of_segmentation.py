@@ -1,4 +1,6 @@
-"""The presets of conic2022, pannuke, hovernet, consep, monuseg2018, dsb2018 and sartorius2021.
+"""Presets that rank by outlines.
+
+conic2022, pannuke, hovernet, consep, monuseg2018, dsb2018 and sartorius2021.
 
 Every published score is written down once more from its definition, slowly and on dense masks, and compared on made
 images; the examples of docs/presets are worked too.
