@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# All checks: ruff, mypy, import-linter, pytest, then the image if it can be built here.
+# Checks (ruff, mypy, import-linter) and tests (pytest).
 #
-#   ./test.sh             everything
-#   ./test.sh -k name     only pytest, with these arguments (paths as seen from the repository)
+#   ./test.sh             what needs nothing but Python and takes some minutes; one line says what it left out
+#   ./test.sh --all       every test: also slow ones, the documents' commands, real data, pages in a browser, and the image
+#   ./test.sh --campaign  for hours: mutants of the program, long fuzzing, the whole hostile corpus in the image
+#   ./test.sh -k name     only pytest, with these arguments (paths as seen from the repository); nothing is left out
 #
 # REQUIRE_CONTAINER=1 makes it a failure if the image cannot be tested, REQUIRE_BROWSER=1 if pages cannot be.
 set -euo pipefail
@@ -16,7 +18,11 @@ python=$root/.venv-test/bin/python
 cd "$root"
 export PYTHONPATH="$root" PYTHONSAFEPATH=1
 
-if (($#)); then exec "$python" -m pytest "$@"; fi
+mode=${1:---fast}
+case $mode in
+  --fast | --all | --campaign) if (($# > 1)); then echo "$mode takes no other arguments." >&2; exit 2; fi ;;
+  *) exec "$python" -m pytest "$@" ;;
+esac
 
 failed=()
 check() {
@@ -26,26 +32,44 @@ check() {
   "$@" || failed+=("$name")
 }
 
+# 75: nothing failed, but there is no engine that could build the image.
+image() {
+  local code=0
+  "$root/tests/container/test_image.sh" "$@" || code=$?
+  ((code == 0 || (code == 75 && ${REQUIRE_CONTAINER:-0} != 1)))
+}
+
+if [[ $mode == --campaign ]]; then
+  cd "$root/tests"
+  export PYTHONPATH="$root:$root/tests"
+  check mutants "$python" mutants.py
+  check fuzzing "$python" -m fuzz --inputs "${FUZZ_INPUTS:-20000}" --workers "${TEST_WORKERS:-2}"
+  check image image --whole-corpus
+  if ((${#failed[@]})); then echo "Failed: ${failed[*]}; see above."; fi
+  ((${#failed[@]} == 0))
+  exit
+fi
+
 check ruff "$python" -m ruff check evaluation tests benchmarks
 check mypy "$python" -m mypy
 check import-linter "$python" -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 
 echo "--- pytest"
 tests=0
+options=()
+if [[ $mode == --fast ]]; then options=(--fast); fi
 # --verbose takes back the --quiet of pyproject.toml: the closing line then names itself.
-"$python" -m pytest -n "${TEST_WORKERS:-2}" --verbose || tests=$?
-
-browser=${CHROMIUM:-/usr/bin/chromium}
-if [[ ! -x $browser ]]; then
-  echo "Pages were NOT tested in a browser: there is no $browser (REQUIRE_BROWSER=1 makes this a failure)."
-fi
+"$python" -m pytest -n "${TEST_WORKERS:-2}" --verbose ${options[@]+"${options[@]}"} || tests=$?
 
 image=0
-tests/container/test_image.sh || image=$?
-# 75: nothing failed, but there is no engine that could build the image.
-if ((image == 75)) && [[ ${REQUIRE_CONTAINER:-0} != 1 ]]; then image=0; fi
+if [[ $mode == --all ]]; then
+  browser=${CHROMIUM:-/usr/bin/chromium}
+  if [[ ! -x $browser ]]; then
+    echo "Pages were NOT tested in a browser: there is no $browser (REQUIRE_BROWSER=1 makes this a failure)."
+  fi
+  image || image=1
+fi
 
 if ((${#failed[@]})); then echo "Failed before the tests: ${failed[*]}; see above."; fi
 if ((tests)); then exit "$tests"; fi
-if ((image)); then exit 1; fi
-((${#failed[@]} == 0))
+((image == 0 && ${#failed[@]} == 0))

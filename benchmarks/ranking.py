@@ -27,9 +27,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.run import ROOT, machine, peak_bytes, timed
+from evaluation.aggregation.intervals import Method
 from evaluation.model import Float64, ScoreTable
 from evaluation.ranking.kendall import kendall_tau_matrix
-from evaluation.ranking.methods import Aggregate, Method, needs_units, positions_of, rank_teams, unit_values
+from evaluation.ranking.methods import Aggregate, needs_units, positions_of, rank_teams, unit_values
 from evaluation.ranking.significance import Int8, Test, compare_teams, ex_aequo_positions
 from evaluation.ranking.stability import RankSamples, bootstrap_ranks, rank_by_values
 

@@ -1,14 +1,21 @@
-"""What several test files share."""
+"""What several test files share, and which tests are left out (see marks.py)."""
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser import browser, chromium  # noqa: F401, fixtures
 from hypothesis import settings
+from marks import MARKS, OF_FIXTURE, OF_TEST
 
-SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+TESTS = Path(__file__).resolve().parent
+SHARED_DATA = TESTS.parents[1] / "shared" / "data"
+LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +28,62 @@ def shared_data() -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--renew-golden", action="store_true", help="write the golden results of tests/golden anew")
+    parser.addoption("--fast", action="store_true", help="leave out every test that marks.py marks")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, meaning in MARKS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+    config.stash[LEFT_OUT] = Counter()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, interrupt)  # so that what tests have started ends with them
+
+
+def interrupt(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
+    raise KeyboardInterrupt
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests; with --fast keep only those without a mark, and count the others by their first mark."""
+    of_name = {name: mark for mark, names in OF_TEST.items() for name in names}
+    kept = []
+    for item in items:
+        marks = [OF_FIXTURE[fixture] for fixture in getattr(item, "fixturenames", ()) if fixture in OF_FIXTURE]
+        function = f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
+        if item.path.is_relative_to(TESTS):
+            marks += [of_name[name] for name in (item.path.name, function) if name in of_name]
+        for mark in marks:
+            item.add_marker(mark)
+        if marks:
+            config.stash[LEFT_OUT][marks[0]] += 1
+        else:
+            kept.append(item)
+    if config.getoption("--fast"):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+
+
+# With xdist the workers collect, and tell the one process that reports.
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(session.config.stash[LEFT_OUT])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.getoption("--fast"):
+        left_out = config.stash[LEFT_OUT]
+        told = ", ".join(f"{left_out[name]} {name}" for name in MARKS if left_out[name])
+        terminalreporter.write_line(
+            f"Left out: {left_out.total()} tests ({told}) and the image; ./test.sh --all runs them."
+        )
 
 
 # Machines are noisy: how long an example takes decides nothing.

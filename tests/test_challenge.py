@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from every_format import challenge_document
 
 from evaluation.challenge import Challenge, preset_names, preset_text, read_cases
 from evaluation.findings import Finding, did_you_mean, quote, render_findings, render_summary
@@ -235,3 +236,25 @@ def test_another_format_than_that_of_the_preset_does_not_keep_the_keys_of_the_pr
     )
     assert changed.reference.vertices is None and changed.reference.overlap == "class_order"
     assert Challenge.from_preset("monusac2020", name="x", reference={"format": "aperio_xml"}).reference.vertices
+
+
+@pytest.mark.parametrize("side", ["reference", "submission"])
+@pytest.mark.parametrize("name", ["Epithelial", "LYMPHOCYTE"])
+def test_a_class_cannot_be_skipped(side, name):
+    document = challenge_document("geojson outlines")
+    document[side] |= {"skip_classes": (name,)}
+    with pytest.raises(ChallengeBroken, match=f"contradictory-rules.*{side}.skip_classes"):
+        Challenge.build(document)
+
+
+@pytest.mark.parametrize("column", ["spacing_um", "area_mm2"])
+@pytest.mark.parametrize("size", ["1e307", "1e-320", "1000001"])
+def test_a_size_that_no_image_has_is_refused_before_it_overflows(column, size):
+    with pytest.raises(ChallengeBroken) as caught:
+        read_cases(f"case,height,width,{column}\na,10,10,{size}\n")
+    assert f"line 2: {column} '{size}'" in str(caught.value)
+
+
+def test_sizes_at_their_bounds_are_taken():
+    for size in ("0.000001", "1000000"):
+        assert read_cases(f"case,height,width,spacing_um\na,10,10,{size}\n")[0].spacing_um == float(size)

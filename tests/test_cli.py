@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -28,14 +29,21 @@ from evaluation.results.schema import MetricsFile
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def evaluation(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own."""
+def evaluation(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process: its exit code, and what it prints."""
+    command = [str(argument) for argument in arguments]
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        code = cli.run(command)
+    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
+
+
+def evaluation_of_its_own(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own, as people do."""
     return subprocess.run(
         [sys.executable, "-m", "evaluation", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
     )
 
@@ -64,7 +72,8 @@ def score(challenge: Path, submission: Path, output: Path, *more: object) -> sub
 
 
 def test_score_writes_three_files_and_is_silent(made, tmp_path):
-    done = score(made.challenge, made.submissions["finder"], tmp_path / "out")
+    folders = ("--challenge", made.challenge, "--submission", made.submissions["finder"], "--output", tmp_path / "out")
+    done = evaluation_of_its_own("score", *folders)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     files = outputs(tmp_path / "out")
     assert list(files) == ["details.json", "metrics.json", "objects.csv"]
@@ -85,7 +94,9 @@ def test_score_writes_three_files_and_is_silent(made, tmp_path):
 
 def test_the_number_of_workers_changes_no_byte(made, tmp_path):
     for workers in (1, 2):
-        done = score(made.challenge, made.submissions["namer"], tmp_path / str(workers), "--workers", workers)
+        folders = ("--challenge", made.challenge, "--submission", made.submissions["namer"])
+        options = ("--output", tmp_path / str(workers), "--workers", workers)
+        done = evaluation_of_its_own("score", *folders, *options)
         assert (done.returncode, done.stderr) == (0, "")
     assert outputs(tmp_path / "1") == outputs(tmp_path / "2")
 
@@ -236,6 +247,20 @@ def test_a_broken_submission_ends_with_one_helpful_line_and_no_result(made, tmp_
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("code", "challenge", "last"),
+    [(1, "challenge", "Submission rejected: ["), (2, "nowhere", "Cannot run: ["), (3, "empty", "The challenge itself")],
+)
+def test_a_process_leaves_with_its_exit_code_and_one_last_line(made, tmp_path, submission, code, challenge, last):
+    empty_folder(submission)
+    (tmp_path / "empty").mkdir()
+    folder = made.challenge if challenge == "challenge" else tmp_path / challenge
+    folders = ("--challenge", folder, "--submission", submission, "--output", tmp_path / "out")
+    done = evaluation_of_its_own("score", *folders)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.splitlines()[-1].startswith(last)
+
+
 def test_a_transposed_image_is_named_as_such(made, tmp_path, submission):
     change_labels(np.transpose)(submission)
     last = score(made.challenge, submission, tmp_path / "out").stderr.splitlines()[-1]
@@ -308,7 +333,6 @@ def test_a_killed_worker_ends_the_evaluation_without_a_result(made, tmp_path):
         [sys.executable, "-c", script, "score", *options],
         capture_output=True,
         text=True,
-        timeout=120,
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
         check=False,
     )

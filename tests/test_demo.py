@@ -11,7 +11,7 @@ import pytest
 from scipy.io import loadmat
 from skimage.draw import polygon
 
-from evaluation.authoring.demo import TEAMS, DemoPaths, write_demo
+from evaluation.authoring.demo import TEAMS, DemoPaths, run_demo, write_demo
 from evaluation.challenge import Challenge
 
 SHIPPED = Path(__file__).resolve().parents[1] / "ground_truth"
@@ -55,6 +55,14 @@ def test_ground_truth_in_the_image_is_small() -> None:
 def test_same_seed_writes_the_same_bytes(demo: DemoPaths, tmp_path: Path) -> None:
     write_demo(tmp_path)
     assert files_below(tmp_path) == files_below(demo.challenge.parent)
+
+
+def test_the_demo_writes_the_same_results_again_with_another_number_of_workers(tmp_path: Path) -> None:
+    for name, workers in (("once", 1), ("again", 2)):
+        run_demo(tmp_path / name, workers=workers)
+    once = files_below(tmp_path / "once")
+    assert {"leaderboard.json", *(f"results/{team}/metrics.json" for team in TEAMS)} <= set(once)
+    assert once == files_below(tmp_path / "again")
 
 
 def test_another_seed_writes_other_nuclei(demo: DemoPaths, tmp_path: Path) -> None:

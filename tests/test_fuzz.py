@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+from processes import run_in_group
 
 ROOT = Path(__file__).parent.parent
 
@@ -14,5 +15,5 @@ def test_mutated_files_are_read_or_refused_but_never_break_a_reader(tmp_path):
     command = [sys.executable, "-m", "fuzz", "--inputs", "150", "--workers", "1"]
     paths = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
     environment = {**os.environ, "PYTHONPATH": paths}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = run_in_group(command, cpu_seconds=600, cwd=tmp_path, env=environment)
     assert done.stdout.endswith("0 failures\n"), done.stdout[-4000:] + done.stderr[-2000:]

@@ -289,16 +289,28 @@ def clone(tmp_path: Path) -> Path:
         copy(ROOT / name, folder / name)
     python = folder / ".venv-test" / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text("#!/bin/bash\nexit 0\n")
-    python.chmod(0o755)
-    stamp = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (folder / "requirements-test.lock", python)]
-    (folder / ".venv-test" / ".lock-stamp").write_text("".join(f"{line}  -\n" for line in stamp))
+    python.touch(0o755)
+    stand_in(folder, "exit 0")
     return folder
+
+
+def stand_in(clone: Path, script: str) -> None:
+    """Another Python for the clone, with the stamp of a finished set-up."""
+    python = clone / ".venv-test" / "bin" / "python"
+    python.write_text(f"#!/bin/bash\n{script}\n")
+    stamp = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (clone / "requirements-test.lock", python)]
+    (clone / ".venv-test" / ".lock-stamp").write_text("".join(f"{line}  -\n" for line in stamp))
+
+
+def log_python(clone: Path) -> Path:
+    """A file with the arguments of every call of Python, a line each."""
+    stand_in(clone, f'echo "$*" >>"{clone}/calls"')
+    return clone / "calls"
 
 
 @pytest.mark.parametrize(("required", "code"), [("0", 0), ("1", 1)])
 def test_without_an_engine_the_last_line_says_that_the_image_was_not_tested(required, code, machine, clone):
-    done = machine.run(clone / "test.sh", REQUIRE_CONTAINER=required)
+    done = machine.run(clone / "test.sh", "--all", REQUIRE_CONTAINER=required)
     assert (done.returncode, done.stderr) == (code, "")
     assert done.stdout.splitlines()[-1] == (
         "The image was NOT tested: neither podman nor docker answers (REQUIRE_CONTAINER=1 makes this a failure)."
@@ -307,7 +319,7 @@ def test_without_an_engine_the_last_line_says_that_the_image_was_not_tested(requ
 
 def test_without_a_base_the_last_line_says_that_the_image_was_not_tested(machine, clone):
     machine.install("docker")
-    done = machine.run(clone / "test.sh", REQUIRE_CONTAINER="1")
+    done = machine.run(clone / "test.sh", "--all", REQUIRE_CONTAINER="1")
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1].startswith("The image was NOT tested: no base image; set TEST_PYTHON_IMAGE")
 
@@ -316,7 +328,8 @@ def test_without_a_base_the_last_line_says_that_the_image_was_not_tested(machine
 def test_an_image_that_cannot_be_built_is_a_failure(required, machine, clone):
     machine.install("docker")
     shutil.copy2(ROOT / "build.sh", clone)
-    done = machine.run(clone / "test.sh", TEST_PYTHON_IMAGE="a:base", BUILD_CODE="1", REQUIRE_CONTAINER=required)
+    environment = {"TEST_PYTHON_IMAGE": "a:base", "BUILD_CODE": "1", "REQUIRE_CONTAINER": required}
+    done = machine.run(clone / "test.sh", "--all", **environment)
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "The image FAILED: it could not be built from 'a:base'."
 
@@ -331,11 +344,8 @@ def test_an_image_that_cannot_be_built_is_a_failure(required, machine, clone):
 def test_the_last_line_says_whether_the_image_passed(code, last, machine, clone):
     machine.install("docker")
     shutil.copy2(ROOT / "build.sh", clone)
-    python = clone / ".venv-test" / "bin" / "python"
-    python.write_text(f'#!/bin/bash\n[[ "$*" != *container.prove* ]] || exit {code}\n')
-    stamp = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (clone / "requirements-test.lock", python)]
-    (clone / ".venv-test" / ".lock-stamp").write_text("".join(f"{line}  -\n" for line in stamp))
-    done = machine.run(clone / "test.sh", TEST_PYTHON_IMAGE="a:base", REQUIRE_CONTAINER="1")
+    stand_in(clone, f'[[ "$*" != *container.prove* ]] || exit {code}')
+    done = machine.run(clone / "test.sh", "--all", TEST_PYTHON_IMAGE="a:base", REQUIRE_CONTAINER="1")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (code, last)
 
 
@@ -344,14 +354,38 @@ def test_without_a_browser_a_line_says_that_pages_were_not_tested(there, machine
     browser = machine.bin / "chromium"
     if there:
         machine.install("chromium")
-    done = machine.run(clone / "test.sh", CHROMIUM=str(browser))
+    done = machine.run(clone / "test.sh", "--all", CHROMIUM=str(browser))
     line = f"Pages were NOT tested in a browser: there is no {browser} (REQUIRE_BROWSER=1 makes this a failure)."
     assert (done.returncode, line in done.stdout.splitlines()) == (0, not there)
 
 
+@pytest.mark.parametrize("arguments", [(), ("--fast",)])
+def test_without_arguments_nothing_but_python_is_needed_and_marked_tests_are_left_out(arguments, machine, clone):
+    python = log_python(clone)
+    done = machine.run(clone / "test.sh", *arguments, REQUIRE_CONTAINER="1", REQUIRE_BROWSER="1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "image" not in done.stdout
+    assert python.read_text().splitlines()[-1] == "-m pytest -n 2 --verbose --fast"
+
+
+def test_all_leaves_no_test_out_and_other_arguments_go_to_pytest(machine, clone):
+    python = log_python(clone)
+    assert machine.run(clone / "test.sh", "--all").returncode == 0
+    assert "-m pytest -n 2 --verbose" in python.read_text().splitlines()
+    assert machine.run(clone / "test.sh", "-k", "one or two").returncode == 0
+    assert python.read_text().splitlines()[-1] == "-m pytest -k one or two"
+    assert machine.run(clone / "test.sh", "--all", "tests").returncode == 2
+
+
+def test_a_campaign_is_mutants_long_fuzzing_and_the_whole_corpus(machine, clone):
+    python = log_python(clone)
+    assert machine.run(clone / "test.sh", "--campaign", FUZZ_INPUTS="7").returncode == 0
+    assert python.read_text().splitlines()[:2] == ["mutants.py", "-m fuzz --inputs 7 --workers 2"]
+
+
 def test_ci_demands_the_image_and_a_browser_and_installs_what_they_take():
     text = (ROOT / ".ci" / "run").read_text()
-    assert "\nREQUIRE_CONTAINER=1 REQUIRE_BROWSER=1 " in text
+    assert '\nREQUIRE_CONTAINER=1 REQUIRE_BROWSER=1 "$root/test.sh" --all ' in text
     assert "for program in podman buildah runc debootstrap chromium; do" in text
     setup = (ROOT / "setup" / "venv.sh").read_text()
     assert setup.index("apt-get update") < setup.index("apt-get install -y")

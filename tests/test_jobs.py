@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from every_format import challenge_document
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ from evaluation.findings import render_findings
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.model import Case
 from evaluation.submission import CaseFile, Layout, find_case_files, open_submission
+from evaluation.submission.jobs import classes_by_slug
 
 CASES = [Case("a", "P1", 20, 30), Case("b", "P2", 20, 30)]
 NUCLEUS = [{"name": "nucleus"}]
@@ -524,3 +526,12 @@ def test_ten_thousand_unknown_jobs_are_told_in_one_line_and_in_time(tmp_path: Pa
 def test_examples_of_the_catalogue_are_what_is_printed(tmp_path: Path, code: str, jobs: Any) -> None:
     (line, *_) = lines(find(write(tmp_path, jobs), make_challenge(CASES[:1])))
     assert line == CATALOGUE[code].example.replace("case_017", "a")
+
+
+def test_the_slug_of_a_class_name_goes_before_that_of_an_alias():
+    document = challenge_document("label_image by class")
+    document["classes"] = [{"name": "Immune", "aliases": ["T-cell"]}, {"name": "T cell"}]
+    document["submission"] |= {"socket": "nuclei-{class}"}
+    slugs = classes_by_slug(Challenge.build(document))
+    assert slugs["nuclei-t-cell"] == 2
+    assert slugs["nuclei-immune"] == 1

@@ -476,7 +476,7 @@ def test_mutated_files_are_read_or_refused(data: Any) -> None:
     end = data.draw(st.sampled_from([len(content)] * 5 + [len(content) // 2, len(content) - 3]))
     for kind, reader in (("nary_mat", read_nary_mat), ("hovernet_mat", read_hovernet_mat)):
         tracemalloc.start()
-        begin = time.monotonic()
+        begin = time.process_time()
         try:
             reader(io.BytesIO(content[:end]), request(kind, TWO_CLASSES), Case("a", "a", *SHAPE))
         except InputFault as fault:
@@ -484,7 +484,7 @@ def test_mutated_files_are_read_or_refused(data: Any) -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 16_000_000
-        assert time.monotonic() - begin < 2
+        assert time.process_time() - begin < 2
 
 
 # --- n-ary masks ------------------------------------------------------------------------------------------------------

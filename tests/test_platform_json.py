@@ -114,9 +114,9 @@ def test_a_bomb_and_a_cut_off_file_in_gzip_are_told():
              b'{"nuclei":' + b"[[]," * 750_000, b"\\" * 3_000_000]
 )  # fmt: skip
 def test_hostile_bytes_take_no_time(data):
-    begin = time.perf_counter()
+    begin = time.process_time()
     line_of(records_of, data)
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 def test_the_garbage_collector_is_as_it_was():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from scipy.io import savemat
 
 from evaluation import Challenge, Result, score_instances, score_submission
 from evaluation.findings.errors import ChallengeBroken
+from evaluation.model import Instances
 
 PUBLISHED, CLEAN = "monusac2020_as_published", "monusac2020"
 # First and last row, first and last column of each nucleus; the layers of the file, in their order.
@@ -154,3 +156,46 @@ def test_faults_need_rules_that_pair_inside_a_class():
             PUBLISHED, name="test", matching={"published_faults": ["unopened_masks"], "rules": [rule]}
         )
     assert "matching.published_faults: given beside a rule that ignores classes" in str(caught.value.findings[0])
+
+
+# --- from arrays ------------------------------------------------------------------------------------------------------
+
+TWO_SQUARES = np.zeros((2, 20, 20), bool)
+TWO_SQUARES[0, 2:6, 2:6] = TWO_SQUARES[1, 10:14, 10:14] = True
+
+
+def squares(*classes: int) -> Instances:
+    return instances_of(TWO_SQUARES, classes)
+
+
+def challenge(families: list[str], preset: str = "monusac2020", undefined: str = "worst", **metrics: Any) -> Challenge:
+    return Challenge.from_preset(
+        preset,
+        name="test",
+        classes=[{"name": name} for name in "abc"],
+        metrics={"families": families, "boundary": "open", **metrics},
+        aggregation={"unit": "case", "undefined": undefined},
+        ranking={"columns": []},
+    )
+
+
+def test_published_faults_change_no_number_that_depends_on_no_matching_rule():
+    """The class of the second prediction is not in the reference; its mask is "unopened", but its outline is right."""
+    images = {"image": (squares(1, 1), squares(1, 2))}
+    paths = [f"thresholds.{name}_iou50.pooled" for name in ("precision", "recall", "f1", "threat_score")]
+    found = {}
+    for preset in ("monusac2020", "monusac2020_as_published"):
+        result = score_instances(challenge(["panoptic", "thresholds"], preset, iou_thresholds=[0.5]), images)
+        found[preset] = [result.value(path) for path in paths]
+    assert found["monusac2020_as_published"] == found["monusac2020"] == [1.0] * 4
+
+
+@pytest.mark.parametrize("ids", [("a", "b"), ("x", "b"), (1, 2)])
+def test_an_id_that_is_no_number_is_the_number_of_no_nucleus(ids):
+    """Two found nuclei whose numbers are no predicted id: two false positives, 2 / (2 + 2/2)."""
+    published = challenge(["panoptic"], "monusac2020_as_published")
+    reference = replace(squares(1, 1), source_id=np.array(["a", "b"], object))
+    prediction = replace(squares(1, 1), source_id=np.array(ids, object))
+    assert score_instances(published, {"image": (reference, prediction)}).value("panoptic.pq.pooled") == pytest.approx(
+        2 / 3, abs=1e-6
+    )

@@ -235,10 +235,10 @@ def test_small_codes_of_huge_areas_are_refused_at_once():
     runs = runs_of_counts([[0, 4_000_000_000]] * 3, place, pixels=4_000_000_000)
     shape = (4_000_000_000 // 100, 100)
     for order in ("row", "column"):
-        started = time.perf_counter()
+        started = time.process_time()
         (line,) = fault_of(convert, runs, shape, order)
         assert line == CATALOGUE["too-complex-runs"].example.replace("'codes.csv', case 'case_017'", "'a.json'")
-        assert time.perf_counter() - started < 1
+        assert time.process_time() - started < 1
 
 
 def test_the_cost_of_a_column_code_goes_with_rows_not_with_pixels():

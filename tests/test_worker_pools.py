@@ -253,13 +253,17 @@ def test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_go
     command = [sys.executable, "-m", "evaluation", "leaderboard", *map(str, options), "--workers", "2"]
     with subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True) as call:
         assert call.stderr is not None
-        told = [call.stderr.readline() for _ in range(2)]
-        call.kill()
-        for _ in range(300):
-            if session(call.pid):
-                time.sleep(0.1)
-        assert session(call.pid) == []
-        told += call.stderr.readlines()
+        try:
+            told = [call.stderr.readline() for _ in range(2)]
+            call.kill()
+            for _ in range(6000):
+                if session(call.pid):
+                    time.sleep(0.1)
+            assert session(call.pid) == []
+            told += call.stderr.readlines()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(call.pid, signal.SIGKILL)
     assert 2 <= len(told) <= TEAMS
     outcomes: dict[str, str] = {}
     rank(made, tmp_path / "out", workers=1, told=outcomes.__setitem__)

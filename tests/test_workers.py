@@ -161,7 +161,6 @@ def run(command, *, data_bytes: int | None = None) -> subprocess.CompletedProces
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
         check=False,
         preexec_fn=limit,
     )

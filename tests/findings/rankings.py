@@ -123,8 +123,8 @@ def another_metric(bench: Bench) -> str:
 @example_of("several-versions")
 def result_of_an_older_version(bench: Bench) -> str:
     metrics = one_result(bench)
-    bench.write("results/alpha.json", metrics)
-    bench.write("results/beta.json", {**metrics, "software": {"version": "0.0.9"}})
+    for team, version in (("alpha", "0.1.0"), ("beta", "0.0.9")):
+        bench.write(f"results/{team}.json", {**metrics, "software": {"version": version}})
     return ranked_results(bench)
 
 

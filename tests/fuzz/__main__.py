@@ -14,6 +14,8 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+from processes import end_with_parent
+
 from fuzz.run import KINDS, fuzz
 
 
@@ -26,7 +28,8 @@ def main() -> int:
     options = parser.parse_args()
     step = max(1, min(2000, options.inputs))
     failures: list[str] = []
-    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+    end_with_parent()
+    with ProcessPoolExecutor(options.workers, get_context("spawn"), initializer=end_with_parent) as pool:
         for kind in options.kind or KINDS:
             began = time.monotonic()
             parts = [range(first, min(first + step, options.inputs)) for first in range(0, options.inputs, step)]

@@ -1,4 +1,4 @@
-"""Check hostile submissions one after the other, within limits of time and memory.
+"""Check hostile submissions one after the other, within limits of processor time and memory.
 
     PYTHONPATH=.:tests python -m hostile.run [--part 0/2] [--name TEXT] [--show]
 
@@ -21,11 +21,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from processes import end_with_parent
+
 from evaluation.findings import render_findings, render_summary
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.scoring.check import check_submission
+from evaluation.scoring.from_files import receive_submission
 from evaluation.scoring.read import read_prediction
-from evaluation.scoring.receive import receive_submission
 from hostile.corpus import CORPUS
 from hostile.record import Hostile, example_files_of
 
@@ -42,6 +44,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="show what is said about them")
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
+    end_with_parent()
     prepare()
     for record in [record for record in CORPUS if options.name in record.name][part::parts]:
         print(json.dumps({"name": record.name}), flush=True)
@@ -66,6 +69,7 @@ def prepare() -> None:
         example_files_of(kind)
     used = int(re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
+    signal.signal(signal.SIGPROF, give_up)
     signal.signal(signal.SIGALRM, give_up)
 
 
@@ -73,11 +77,17 @@ def give_up(*_: object) -> None:
     raise TimeoutError("no end in sight")
 
 
+def limit_time(limit: float, waiting: float) -> None:
+    """Seconds of processor time; and by the clock, for what waits without working. 0: no limit."""
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    signal.setitimer(signal.ITIMER_REAL, waiting)
+
+
 def check(record: Hostile, folder: Path) -> dict[str, Any]:
     """What ``check_submission`` says of a submission: findings, or the traceback of what must not have happened."""
     challenge_folder, submission = record.write(folder)
     outcome: dict[str, Any] = {"crash": "", "nuclei": None, "codes": [], "warnings": [], "lines": [], "last": ""}
-    signal.setitimer(signal.ITIMER_REAL, 20)
+    limit_time(20, waiting=900)
     began = time.process_time()
     try:
         challenge, findings = check_submission(challenge_folder, submission, workers=1)
@@ -86,7 +96,7 @@ def check(record: Hostile, folder: Path) -> dict[str, Any]:
     except BaseException:  # noqa: BLE001 (whatever it is, it must not have happened)
         findings, outcome["crash"] = (), traceback.format_exc()[-300:]
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        limit_time(0, waiting=0)
     outcome["lines"] = render_findings(findings)
     outcome["last"] = render_summary(findings, intro="Submission rejected:")
     outcome["seconds"] = time.process_time() - began

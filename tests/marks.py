@@ -1,0 +1,57 @@
+"""Which tests ``./test.sh`` leaves out, and why. ``./test.sh --all`` runs every test.
+
+A test gets its mark here, or by the fixture that it uses; no file of tests marks its own. ``test_marks.py`` checks that
+all that is named here is there.
+"""
+
+from __future__ import annotations
+
+MARKS = {
+    "real_data": "reads the real data of ../shared/data",
+    "browser": "opens pages in Chromium",
+    "docs": "runs the commands of the documents",
+    "fuzz": "reads mutated or hostile files, a fixed number of them",
+    "slow": "takes more than some two seconds",
+}
+OF_FIXTURE = {"shared_data": "real_data", "browser": "browser", "chromium": "browser"}
+# File or file::function, without parameters.
+OF_TEST = {
+    "docs": (
+        "test_docs.py::test_commands_in_the_documents_run",
+        "test_docs.py::test_the_table_in_the_readme_is_the_one_that_the_demo_prints",
+        "test_crews.py::test_python_examples_run_where_they_can",
+        "test_crews.py::test_commands_of_the_page_run_with_the_address_of_a_cluster",
+    ),
+    "fuzz": (
+        "test_fuzz.py",
+        "test_hostile_corpus.py::test_hostile_submissions_are_refused_as_they_must_be",
+    ),
+    "slow": (
+        "test_bands.py::test_bands_are_what_erosion_in_scipy_takes_away",
+        "test_cli.py::test_the_number_of_workers_changes_no_byte",
+        "test_crews.py::test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_goes_on",
+        "test_crews.py::test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes",
+        "test_crews.py::test_a_submission_that_kills_every_worker_is_told_and_the_others_are_scored",
+        "test_crews.py::test_a_submission_that_kills_workers_alone_has_no_place",
+        "test_crews.py::test_a_worker_that_is_killed_at_a_task_is_no_fault_of_the_submission",
+        "test_crews.py::test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else",
+        "test_crews.py::test_an_audit_by_an_executor_is_that_of_one_process",
+        "test_crews.py::test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on",
+        "test_crews.py::test_any_executor_makes_the_bytes_of_one_process",
+        "test_crews.py::test_few_pixels_are_scored_before_workers_would_have_started",
+        "test_crews.py::test_the_commands_take_the_address_of_a_cluster",
+        "test_install.py::test_programs_that_use_the_public_names_are_type_checked",
+        "test_leaks.py::test_metrics_of_a_scored_submission_hold_nothing_of_single_cases",
+        "test_leaks.py::test_no_mutated_submission_is_told_anything_of_the_reference",
+        "test_leaks.py::test_no_rejected_submission_is_told_anything_of_the_reference",
+        "test_platform_json.py::test_a_file_is_refused_in_pieces_exactly_if_it_is_refused_as_a_whole",
+        "test_platform_json.py::test_pieces_hold_the_records_of_the_file",
+        "test_report_command.py::test_the_page_is_the_same_whatever_the_workers",
+        "test_scale.py::test_a_slide_of_ten_thousand_million_pixels_takes_memory_for_its_nuclei_alone",
+        "test_sensitivity.py::test_every_measure_under_every_change_is_that_of_scipy",
+        "test_sensitivity.py::test_workers_change_no_byte",
+        "test_workers.py::test_a_limit_for_each_process_that_holds_a_case_changes_no_byte",
+        "test_workers.py::test_limits_of_the_process_count_less_what_it_has",
+        "test_workers.py::test_memory_too_small_for_one_case_is_told_and_nothing_is_written",
+    ),
+}

@@ -1,0 +1,132 @@
+"""The installed program: its files, its version, its types for other programs, and completion in the shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+
+import evaluation
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGE = ROOT / "evaluation"
+
+PROGRAM = """\
+from concurrent.futures import Executor
+from typing import Any, assert_type
+
+import numpy as np
+
+from evaluation import (
+    Case, Challenge, ChallengeBroken, EvaluationError, Finding, Instances, Result, SubmissionRejected, __version__,
+    check_submission, instances_from_labels, instances_from_outlines, score_instances, score_submission,
+)
+
+
+def compare(executor: Executor) -> float | None:
+    challenge = Challenge.from_preset("monusac2020", name="mine")
+    reference = instances_from_labels(np.zeros((4, 4), np.int32), [])
+    prediction = instances_from_outlines([[(0, 0), (2, 0), (2, 2)]], [1], (4, 4), overlap="last")
+    assert_type(reference, Instances)
+    assert_type(prediction, Instances)
+    result = score_instances(challenge, {"image": (reference, prediction)})
+    assert_type(result, Result)
+    assert_type(result.findings, tuple[Finding, ...])
+    try:
+        assert_type(score_submission("challenge", "submission", executor=executor), Result)
+        checked, _ = check_submission("challenge", "submission")
+        assert_type(checked, Challenge)
+    except (SubmissionRejected, ChallengeBroken) as error:
+        broken: EvaluationError = error
+        assert_type(broken.findings[0].code, str)
+    assert_type(__version__, str)
+    assert_type(Case("a", "P1", 10, 20).shape_yx, tuple[int, int])
+    return result.value("detection.f1.pooled")
+"""
+FAULTS = {
+    "from evaluation import score_submission\nscore_submission(1, 2)\n": "arg-type",
+    "from evaluation import Result\ndef value(result: Result) -> str:\n    return result.value('a')\n": "return-value",
+}
+
+
+def test_every_file_of_the_package_is_installed_with_it() -> None:
+    """pip installs modules of packages, and of other files those that pyproject.toml names."""
+    folders = {path.parent for path in PACKAGE.rglob("__init__.py")}
+    named = {
+        path
+        for package, patterns in PROJECT["tool"]["setuptools"]["package-data"].items()
+        for pattern in patterns
+        for path in ROOT.joinpath(*package.split(".")).glob(pattern)
+    }
+    files = {path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert PACKAGE / "py.typed" in files
+    assert {path for path in files if path.parent not in folders} <= named
+    assert {path for path in files if path.suffix != ".py"} == named
+
+
+def test_one_version_stands_everywhere() -> None:
+    citation = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert citation is not None
+    assert {PROJECT["project"]["version"], citation[1]} == {evaluation.__version__}
+    changes = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert changes[0] == evaluation.__version__
+
+
+def test_the_command_of_the_package_is_there() -> None:
+    module, _, function = PROJECT["project"]["scripts"]["evaluation"].partition(":")
+    code = f"import sys; from {module} import {function}; sys.argv = ['evaluation', '--version']; {function}()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"evaluation, version {evaluation.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("evaluation sens", ["plain,sensitivity"]),
+        ("evaluation score --sub", ["plain,--submission"]),
+        ("evaluation score --output ", ["file,"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_paths(words: str, completions: list[str]) -> None:
+    environment = {**os.environ, "_EVALUATION_COMPLETE": "bash_complete", "COMP_WORDS": words}
+    environment["COMP_CWORD"] = str(words.count(" "))
+    done = subprocess.run(
+        [sys.executable, "-m", "evaluation"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == completions
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment in which the package is installed, as mypy finds it there."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder / "venv", symlinks=True)
+    (site,) = (folder / "venv").glob("lib/python*/site-packages")
+    (site / "evaluation").symlink_to(PACKAGE)
+    (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder / "venv" / "bin" / "python"
+
+
+def checked_by_mypy(python: Path, program: str) -> str:
+    """What mypy says of a program that lies where the package does not."""
+    folder = python.parents[2]
+    (folder / "program.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "--config-file=", "program.py"],
+        cwd=folder, env={**os.environ, "PYTHONPATH": "", "MYPYPATH": ""}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_programs_that_use_the_public_names_are_type_checked(elsewhere: Path) -> None:
+    assert checked_by_mypy(elsewhere, PROGRAM) == "Success: no issues found in 1 source file\n"
+    for program, fault in FAULTS.items():
+        assert fault in checked_by_mypy(elsewhere, program), program
