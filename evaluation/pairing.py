@@ -26,8 +26,8 @@ from evaluation.instances.boundary import RunsByInstance, boundaries_of, runs_by
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.runs import cover_depth
 from evaluation.matching import (
-    MOST_PAIRS,
     TooManyPairs,
     boundary_boxes,
     match_best_iou_any_overlap,
@@ -83,8 +83,11 @@ def match_case(
     predicted = submitted
     if ignore.policy is not None:
         predicted = apply_ignore_region(submitted, reference.ignore, ignore.policy, ignore.fraction)
-    table = overlap_table(reference.instances, predicted)
     classes = len(challenge.classes)
+    try:
+        table = overlap_table(reference.instances, predicted, most=challenge.limits.overlaps_per_case)
+    except TooManyPairs as error:
+        raise refusal(error, too_many_overlaps(case, error), too_many_on_each_other(case, predicted)) from error
     return MatchedCase(
         case=case,
         reference=reference,
@@ -132,9 +135,9 @@ def match(
                 reference, prediction, radius_px=radius_px, class_aware=aware, cutoff=rule.cutoff, table=table
             )
         except TooManyPairs as error:
-            if error.references**2 <= MOST_PAIRS:  # a good submission has room
-                raise InputFault(too_many_predictions(rule, case, error)) from error
-            raise ChallengeBroken(too_many_pairs(rule, case, error)) from error
+            raise refusal(
+                error, too_many_pairs(rule, case, error), too_many_predictions(rule, case, len(prediction))
+            ) from error
     if isinstance(rule, ConfidenceFirst):
         return match_confidence_first(reference, prediction, radius_px=radius_px, class_aware=aware, table=table)
     left, right = runs_by_instance(reference), runs_by_instance(prediction)
@@ -149,23 +152,51 @@ def match(
     )
 
 
+def refusal(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
+    """Who is told: participants, unless no good submission has room; what they read says nothing of the reference."""
+    return ChallengeBroken(to_organisers) if error.by_reference else InputFault(to_participants)
+
+
+def too_many_overlaps(case: Case, error: TooManyPairs) -> Finding:
+    """The finding about a case whose reference nuclei lie on each other in such numbers that no one can match them."""
+    return Finding(
+        "too-many-overlaps",
+        f"case {quote(case.name)}",
+        f"{error.pairs:,} {error.what}",
+        f"at most {error.most:,}",
+        "Remove nuclei of the reference that lie on each other, or raise 'overlaps_per_case' under [limits].",
+    )
+
+
+def too_many_on_each_other(case: Case, prediction: Instances) -> Finding:
+    """The same for a participant; it tells nothing of the reference."""
+    deepest = int(cover_depth(prediction.run_start, prediction.run_stop).depth.max(initial=0))
+    return Finding(
+        "too-many-overlaps",
+        f"case {quote(case.name)}",
+        f"{len(prediction):,} nuclei, up to {deepest:,} of them on one pixel",
+        "fewer that lie on each other",
+        "Leave out nuclei that were found several times.",
+    )
+
+
 def too_many_pairs(rule: CentroidAssignment, case: Case, error: TooManyPairs) -> Finding:
     """The finding about a case in which not all nuclei can be assigned."""
     return Finding(
         "too-large",
         f"case {quote(case.name)}, matching rule {quote(rule.name)}",
-        f"{error.references:,} x {error.predictions:,} nuclei, {error.references * error.predictions:,} pairs",
-        f"at most {MOST_PAIRS:,} for cutoff 'after', which needs a table of all pairs",
+        f"{error.pairs:,} {error.what}",
+        f"at most {error.most:,} for cutoff 'after', which needs a table of all pairs",
         'Write cutoff = "before" for this rule, or cut the images into smaller ones.',
     )
 
 
-def too_many_predictions(rule: CentroidAssignment, case: Case, error: TooManyPairs) -> Finding:
+def too_many_predictions(rule: CentroidAssignment, case: Case, predictions: int) -> Finding:
     """The finding for a participant who predicts far too many nuclei; it tells nothing of the reference."""
     return Finding(
         "too-large",
         f"case {quote(case.name)}",
-        f"{error.predictions:,} nuclei",
+        f"{predictions:,} nuclei",
         f"fewer, since the matching rule {quote(rule.name)} compares all of them with the whole reference",
         "Leave out what is no nucleus, such as single pixels.",
     )

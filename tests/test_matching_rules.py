@@ -867,27 +867,25 @@ def test_a_table_of_too_many_pairs_is_refused_before_it_is_made(monkeypatch):
     sides = points_of([(y, 0) for y in range(4)], [1, 1, 1, 2]), points_of([(y, 0) for y in range(4)], [1, 1, 1, 2])
     assert len(match_centroid_assignment(*sides, radius_px=1, class_aware=True, cutoff="after")) == 4
     assert len(match_centroid_assignment(*sides, radius_px=1, class_aware=False, cutoff="before")) == 4
-    with pytest.raises(TooManyPairs, match=r"^4 x 4 nuclei are 16 pairs; at most 12$"):
+    with pytest.raises(TooManyPairs, match=r"^16 pairs of 4 x 4 nuclei; at most 12$"):
         match_centroid_assignment(*sides, radius_px=1, class_aware=False, cutoff="after")
 
 
 def test_organisers_read_which_case_has_too_many_pairs(monkeypatch):
-    for module in (centroid_assignment, pairing):
-        monkeypatch.setattr(module, "MOST_PAIRS", 3)
+    monkeypatch.setattr(centroid_assignment, "MOST_PAIRS", 3)
     sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
     with pytest.raises(ChallengeBroken) as caught:
         apply("centroid_assignment", {"radius_px": 2.0, "cutoff": "after"}, *sides)
     (finding,) = caught.value.findings
     assert str(finding) == (
-        "[too-large] case 'a', matching rule 'a': 2 x 3 nuclei, 6 pairs; expected at most 3 for cutoff "
+        "[too-large] case 'a', matching rule 'a': 6 pairs of 2 x 3 nuclei; expected at most 3 for cutoff "
         "'after', which needs a table of all pairs. Write cutoff = \"before\" for this rule, or cut the images into "
         "smaller ones."
     )
 
 
 def test_participants_who_predict_far_too_many_nuclei_are_refused_without_a_word_on_the_reference(monkeypatch):
-    for module in (centroid_assignment, pairing):
-        monkeypatch.setattr(module, "MOST_PAIRS", 5)
+    monkeypatch.setattr(centroid_assignment, "MOST_PAIRS", 5)
     sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
     with pytest.raises(InputFault) as caught:
         apply("centroid_assignment", {"radius_px": 2.0, "cutoff": "after"}, *sides)

@@ -296,5 +296,6 @@ class LimitRules(Rules):
     archive_ratio: Annotated[int, Field(ge=1)] = 1100  # deflate reaches 1,032 on zeros
     pixels_per_image: Annotated[int, Field(ge=1, le=10**12)] = 4_000_000_000
     instances_per_case: Annotated[int, Field(ge=1, le=8_000_000)] = 2_000_000
+    overlaps_per_case: Annotated[int, Field(ge=0)] = 20_000_000  # see ``overlap_table``
     vertices_per_file: Annotated[int, Field(ge=3)] = 50_000_000
     json_depth: Annotated[int, Field(ge=1, le=500)] = 32
