@@ -20,7 +20,7 @@ from evaluation.challenge import (
     IouAbove,
     IouAssignment,
 )
-from evaluation.errors import ChallengeBroken, InputFault
+from evaluation.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.findings import Finding, quote
 from evaluation.instances.boundary import RunsByInstance, boundaries_of, runs_by_instance
 from evaluation.instances.ignore import apply_ignore_region
@@ -28,7 +28,6 @@ from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import cover_depth
 from evaluation.matching import (
-    TooManyPairs,
     boundary_boxes,
     match_best_iou_any_overlap,
     match_best_iou_centroid_inside,

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from literal import best_pairing, centroid_pixel, images, instances_of, iou, masks_of, pairs_of_images
 
 from evaluation import intervals
+from evaluation.errors import TooManyPairs
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
-    TooManyPairs,
     label_maps,
     match_best_iou_centroid_inside,
     match_iou_above,

@@ -19,13 +19,11 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from scipy.optimize import linear_sum_assignment
 
-from evaluation import pairing
 from evaluation.challenge import MATCHING_RULES, Challenge
-from evaluation.errors import ChallengeBroken, InputFault
+from evaluation.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.instances.boundary import instance_boundaries
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
-    TooManyPairs,
     assignment,
     boundary_boxes,
     centroid_assignment,
@@ -41,7 +39,6 @@ from evaluation.matching import (
     overlap_table,
 )
 from evaluation.matching.assignment import best_assignment
-from evaluation.matching.order import position_order
 from evaluation.model import Boundaries, Case, Instances, Matches
 from evaluation.pairing import match
 from evaluation.synthesis import Mistakes, draw_label_maps, seeded
@@ -255,7 +252,7 @@ def test_positions_are_ordered_as_they_are_said_to_be(side, probability):
         return pixels[0], len(pixels), pixels, classes[i], -probability[i]
 
     instances = with_probability(instances_of(masks, classes), probability[: len(masks)])
-    assert position_order(instances).tolist() == sorted(range(len(masks)), key=place)
+    assert instances.position_order().tolist() == sorted(range(len(masks)), key=place)
 
 
 def points_of(points_yx, classes=None, probability=None) -> Instances:
@@ -275,14 +272,14 @@ def points_of(points_yx, classes=None, probability=None) -> Instances:
 
 def test_points_are_ordered_by_y_x_class_and_probability():
     points = points_of([(2, 1), (1, 9), (1, 3), (1, 3), (1, 3)], [1, 1, 2, 1, 1], [0.5, 0.5, 0.9, 0.2, 0.7])
-    assert position_order(points).tolist() == [4, 3, 2, 1, 0]
+    assert points.position_order().tolist() == [4, 3, 2, 1, 0]
 
 
 def test_equal_points_are_told_apart_by_the_probabilities_of_their_classes():
     points = replace(
         points_of([(1, 1)] * 3), class_probability=np.array([[0.2, 0.3], [0.5, 0.1], [0.2, 0.4]], np.float32)
     )
-    assert position_order(points).tolist() == [1, 2, 0]
+    assert points.position_order().tolist() == [1, 2, 0]
 
 
 # --- assignment -----------------------------------------------------------------------------------------------------

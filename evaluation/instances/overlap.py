@@ -22,6 +22,7 @@ from evaluation.instances.runs import (
 from evaluation.intervals import row_bands
 from evaluation.model import Bool, Instances, Int64, OverlapRule, OverlapScope, Region
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ResolvedOverlaps:
     """Instances after an overlap rule, and what it did. N counts the instances before.

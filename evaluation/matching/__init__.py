@@ -14,10 +14,8 @@ from evaluation.matching.iou_above import match_iou_above, match_iou_above_many
 from evaluation.matching.iou_assignment import match_iou_assignment
 from evaluation.matching.label_maps import compare_label_maps
 from evaluation.matching.table import overlap_table
-from evaluation.matching.too_many_pairs import TooManyPairs
 
 __all__ = [
-    "TooManyPairs",
     "boundary_boxes",
     "compare_label_maps",
     "match_best_iou_any_overlap",

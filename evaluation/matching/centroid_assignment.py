@@ -8,9 +8,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
+from evaluation.errors import TooManyPairs
 from evaluation.matching.assignment import best_assignment
 from evaluation.matching.distances import ClosePairs, centroid_places, check_radius, close_centroids, squared_distances
-from evaluation.matching.too_many_pairs import TooManyPairs
 from evaluation.model import Float64, Instances, Int64, Matches, OverlapTable
 
 MOST_PAIRS = 30_000_000  # in a table of all against all: 240 MB, some 2 s

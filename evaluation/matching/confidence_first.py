@@ -9,7 +9,6 @@ from scipy.spatial import cKDTree
 
 from evaluation.matching.distances import MARGIN, batches, centroid_places, check_radius, squared_distances
 from evaluation.matching.greedy import take_in_order
-from evaluation.matching.order import position_rank
 from evaluation.matching.pairs import as_fraction, candidate_pairs, has_rival, matches_of
 from evaluation.model import Float64, Instances, Int64, Matches, OverlapTable
 
@@ -114,8 +113,8 @@ def match_confidence_first_iou_many(
     contested = np.flatnonzero(has_rival(pairs.reference_index, pairs.prediction_index))
     if len(contested) == 0:
         return [pairs.matches(pairs.at_least(limit)) for limit in limits]
-    left = position_rank(reference)[pairs.reference_index[contested]]
-    right = position_rank(prediction)[pairs.prediction_index[contested]]
+    left = reference.position_rank()[pairs.reference_index[contested]]
+    right = prediction.position_rank()[pairs.prediction_index[contested]]
     keys = [left, -pairs.iou()[contested], right, -confidences(prediction)[pairs.prediction_index[contested]]]
     found = []
     for limit in limits:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from evaluation.matching.order import position_order
 from evaluation.matching.pairs import matches_of
 from evaluation.model import Bool, Float64, Instances, Int16, Int64, Matches, OverlapTable
 
@@ -57,7 +56,7 @@ class ClosePairs:
 
 def place_instances(instances: Instances, at: npt.NDArray[Any]) -> Placed:
     """The instances that are points or have pixels, each at its row of ``at``."""
-    order = position_order(instances)
+    order = instances.position_order()
     if instances.point_yx is None:
         order = order[instances.areas_px()[order] > 0]
     return Placed(order, instances.class_id[order], np.ascontiguousarray(at[order], np.float64))

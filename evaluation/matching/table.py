@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from evaluation.errors import TooManyPairs
 from evaluation.intervals import expand, overlaps, row_bands
-from evaluation.matching.too_many_pairs import TooManyPairs
 from evaluation.model import Instances, Int32, Int64, OverlapTable
 
 PIECES_AT_ONCE = 1 << 20  # shared rows that are held together; bounds the memory
