@@ -7,6 +7,7 @@ import io
 import json
 import tomllib
 from dataclasses import replace
+from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
@@ -268,6 +269,54 @@ def points_of(points_yx, classes=None, probability=None) -> Instances:
         point_yx=points,
         probability=None if probability is None else np.array(probability, np.float32),
     )
+
+
+CENTROID_RULES = [
+    pytest.param("centroid_closest_first", {}, id="closest_first"),
+    pytest.param("centroid_assignment", {"cutoff": "before"}, id="assignment"),
+    pytest.param("centroid_assignment", {"cutoff": "after"}, id="assignment, cut after"),
+    pytest.param("confidence_first", {}, id="confidence_first"),
+]
+
+
+@pytest.mark.parametrize(("rule", "keys"), CENTROID_RULES)
+def test_exactly_the_radius_matches_wherever_a_nucleus_lies(rule, keys):
+    """The same pixels 3 rows and 4 columns away: their centroids are 5 px apart, though rounded each for itself."""
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        mask = rng.random((5, 7)) < 0.5
+        mask[2, 3] = True
+        top, left = rng.integers(0, 900, 2)
+        sides = np.zeros((2, top + 8, left + 11), int)
+        sides[0, top : top + 5, left : left + 7] = sides[1, top + 3 :, left + 4 :] = mask
+        reference, prediction = map(instances_from_labels, sides)
+        assert len(apply(rule, {"radius_px": 5, **keys}, reference, prediction).union_px) == 1
+        assert len(apply(rule, {"radius_px": 4.999999, **keys}, reference, prediction).union_px) == 0
+
+
+@pytest.mark.parametrize(("rule", "keys"), [*CENTROID_RULES, pytest.param("hausdorff_closest_first", {}, id="hausdorff")])
+@pytest.mark.parametrize(("radius_um", "spacing_um", "px"), [(0.3, 0.1, 3), (0.6, 0.2, 3), (0.7, 0.1, 7), (7.5, 0.3, 25)])
+def test_exactly_a_radius_in_um_matches(rule, keys, radius_um, spacing_um, px):
+    """0.3 / 0.1 is 2.9999999999999996."""
+    reference, prediction = (instances_from_labels(np.eye(1, 41, column, dtype=int)) for column in (0, px))
+    assert len(apply(rule, {"radius_um": radius_um, **keys}, reference, prediction, spacing_um=spacing_um).union_px) == 1
+    nearer = apply(rule, {"radius_um": radius_um - 0.001, **keys}, reference, prediction, spacing_um=spacing_um)
+    assert len(nearer.union_px) == 0
+
+
+@pytest.mark.parametrize(("rule", "keys"), CENTROID_RULES)
+@pytest.mark.parametrize("spacing_um", [0.23, 0.221])
+def test_exactly_the_radius_matches_points_that_come_in_mm(rule, keys, spacing_um):
+    """The centres of boxes in px, and points in mm that are 7.5 um below, written with their last digit."""
+    centres = [(y, x) for y in range(0, 200, 7) for x in range(1, 200, 9)]
+    matched = 0
+    for y, x in centres:
+        below = Fraction(y) * Fraction(str(spacing_um)) / 1000 + Fraction("0.0075")
+        across = Fraction(x) * Fraction(str(spacing_um)) / 1000
+        point = float(below) * 1000 / spacing_um, float(across) * 1000 / spacing_um
+        found = apply(rule, {"radius_um": 7.5, **keys}, points_of([(y, x)]), points_of([point]), spacing_um=spacing_um)
+        matched += len(found.union_px)
+    assert matched == len(centres)
 
 
 def test_points_are_ordered_by_y_x_class_and_probability():

@@ -10,7 +10,14 @@ from scipy.spatial.distance import cdist
 
 from evaluation.errors import TooManyPairs
 from evaluation.matching.assignment import best_assignment
-from evaluation.matching.distances import ClosePairs, centroid_places, check_radius, close_centroids, squared_distances
+from evaluation.matching.distances import (
+    ClosePairs,
+    centroid_places,
+    check_radius,
+    close_centroids,
+    squared_distances,
+    squared_limit,
+)
 from evaluation.model import Float64, Instances, Int64, Matches, OverlapTable
 
 MOST_PAIRS = 30_000_000  # in a table of all against all: 240 MB, some 2 s
@@ -65,7 +72,7 @@ def match_centroid_assignment(
     if cutoff == "after":
         check_radius(radius_px)
         pairs = assign_all(reference, prediction, class_aware=class_aware)
-        kept = pairs.closeness <= radius_px * radius_px
+        kept = pairs.closeness <= squared_limit(radius_px)
     else:
         pairs = close_centroids(reference, prediction, radius_px=radius_px, class_aware=class_aware)
         kept = best_assignment(pairs.reference, pairs.prediction, -np.sqrt(pairs.closeness), most_pairs=True)
