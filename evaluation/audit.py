@@ -29,7 +29,7 @@ from evaluation.findings import Finding
 from evaluation.leaderboard import apply_method, compare_columns, load_ranked, select_teams, share_places
 from evaluation.metrics import metrics_of
 from evaluation.metrics.registry import class_aware_matching
-from evaluation.model import AGGREGATIONS, Float64, Int64, Perturbation, RankingMethod, ScoreTable
+from evaluation.model import AGGREGATIONS, WITH_FRACTION, Float64, Int64, Perturbation, RankingMethod, ScoreTable
 from evaluation.pipeline import score_then
 from evaluation.ranking.significance import Comparison
 from evaluation.report.audit import Audit, Difference, Dimension, audit_csv, audit_json, plural
@@ -299,7 +299,7 @@ def plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: lis
         fraction = challenge.reference.ignore.fraction if own else given.fraction
         ignore = challenge.reference.ignore.model_dump() | {
             "policy": policy,
-            "fraction": fraction if policy == "drop_overlapping" else None,
+            "fraction": fraction if policy in WITH_FRACTION else None,
         }
         reference = {key: getattr(challenge.reference, key) for key in type(challenge.reference).model_fields}
         document = {key: getattr(challenge, key) for key in Challenge.model_fields} | {

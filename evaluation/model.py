@@ -28,7 +28,7 @@ OverlapScope = Literal["class", "image"]
 VanishedRule = Literal["drop", "pixel", "error"]
 VerticesRule = Literal["exact", "truncate", "nearest"]
 OriginRule = Literal["pixel_centre", "pixel_corner"]
-IgnorePolicy = Literal["clip", "drop_overlapping", "drop_centroid"]
+IgnorePolicy = Literal["clip", "drop_overlapping", "drop_centroid", "drop_unmatched"]
 BorderRule = Literal["open", "closed"]
 AggregationUnit = Literal["pooled", "group", "case"]
 UndefinedRule = Literal["skip", "worst"]
@@ -37,6 +37,7 @@ Perturbation = Literal["none", "eroded", "dilated", "shifted"]  # of predictions
 
 AGGREGATIONS = ("pooled", "group_mean", "case_mean")
 RUNS_SUMMED_AT_ONCE = 1 << 18
+WITH_FRACTION: tuple[IgnorePolicy, ...] = ("drop_overlapping", "drop_unmatched")  # policies that need one
 STRATUM_MEAN = "stratum_mean"  # beside them if cases.csv names strata
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,10 @@ from evaluation.challenge import (
 from evaluation.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.findings import Finding, quote
 from evaluation.instances.boundary import RunsByInstance, boundaries_of, runs_by_instance
-from evaluation.instances.ignore import apply_ignore_region
+from evaluation.instances.ignore import apply_ignore_region, more_than_fraction_inside
 from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference
-from evaluation.instances.runs import cover_depth
+from evaluation.instances.runs import cover_depth, select_instances
 from evaluation.matching import (
     boundary_boxes,
     match_best_iou_any_overlap,
@@ -52,6 +52,7 @@ class MatchedCase:
     """A case whose nuclei are paired, by the name of the matching rule, and not yet measured.
 
     prediction  what is scored: instances in ignore regions have left
+    kept        places of the prediction in what was submitted, int64 (M,); None: all of it, in its order
     submitted   number of instances before, or None if the case was not submitted
     reference_counts, prediction_counts   nuclei of each class, int64 (C,), also where nothing else is known of them
     """
@@ -64,6 +65,7 @@ class MatchedCase:
     matches: dict[str, Matches]
     reference_counts: Int64
     prediction_counts: Int64
+    kept: Int64 | None = None
 
 
 def match_case(
@@ -75,18 +77,32 @@ def match_case(
 ) -> MatchedCase:
     """Match one case under all rules of the challenge. ``prediction`` None: not submitted.
 
+    Under the ignore policy ``drop_unmatched`` a prediction leaves that the first rule matches with nothing, and of
+    whose pixels more than the fraction lay in the region, before its pixels there left: the void rule of panoptic
+    quality (Kirillov et al., CVPR 2019, "void labels"). Then all rules match what is left.
+
     predicted_counts   nuclei of each class, int64 (C,), if the submission tells nothing else
     """
     submitted = join_instances([], case.shape_yx) if prediction is None else prediction
     ignore = challenge.reference.ignore
-    predicted = submitted
+    predicted, kept = submitted, None
     if ignore.policy is not None:
-        predicted = apply_ignore_region(submitted, reference.ignore, ignore.policy, ignore.fraction)
+        numbered = replace(submitted, source_id=np.arange(len(submitted)))
+        numbered = apply_ignore_region(numbered, reference.ignore, ignore.policy, ignore.fraction)
+        kept = numbered.source_id
+        predicted = replace(numbered, source_id=submitted.source_id[kept])
     classes = len(challenge.classes)
     try:
         table = overlap_table(reference.instances, predicted, most=challenge.limits.overlaps_per_case)
     except TooManyPairs as error:
         raise refusal(error, too_many_overlaps(case, error), too_many_on_each_other(case, predicted)) from error
+    rules, border = challenge.matching.rules, challenge.metrics.boundary
+    if ignore.policy == "drop_unmatched" and kept is not None and rules:
+        found = match(rules[0], case, table, reference.instances, predicted, border=border)
+        stays = ~more_than_fraction_inside(submitted, reference.ignore, ignore.fraction or 0.0)[kept]
+        stays[found.prediction_index] = True
+        predicted, kept = select_instances(predicted, stays), kept[stays]
+        table = overlap_table(reference.instances, predicted)
     return MatchedCase(
         case=case,
         reference=reference,
@@ -94,13 +110,13 @@ def match_case(
         submitted=None if prediction is None else len(submitted),
         table=table,
         matches={
-            rule.name: match(rule, case, table, reference.instances, predicted, border=challenge.metrics.boundary)
-            for rule in challenge.matching.rules
+            rule.name: match(rule, case, table, reference.instances, predicted, border=border) for rule in rules
         },
         reference_counts=(
             class_counts(reference.instances, classes) if reference.class_counts is None else reference.class_counts
         ),
         prediction_counts=class_counts(predicted, classes) if predicted_counts is None else predicted_counts,
+        kept=kept,
     )
 
 
