@@ -117,3 +117,19 @@ def pairs_of_images(draw, *, overlap: bool, most: int = 5, largest: int = 9):
         draw(sides(height, width, overlap=overlap, most=most)),
         draw(sides(height, width, overlap=overlap, most=most)),
     )
+
+
+@st.composite
+def look_alikes(draw):
+    """Both sides of an image; all masks of a side have the same first pixel and the same area, and overlap there."""
+    height, width = draw(st.integers(1, 3)), draw(st.integers(2, 4))
+    found = []
+    for _ in range(2):
+        first = draw(st.integers(0, width - 2))
+        others = range(first + 1, height * width)
+        extra = draw(st.integers(1, min(4, len(others))))
+        masks = np.zeros((draw(st.integers(1, 4)), height * width), bool)
+        for mask in masks:
+            mask[[first, *draw(st.permutations(others))[:extra]]] = True
+        found.append((masks.reshape(-1, height, width), [1] * len(masks)))
+    return tuple(found)

@@ -66,7 +66,7 @@ def test_every_preset_is_complete(preset):
         (
             {"reference": {"ignore": {"policy": "drop_overlapping"}}},
             "[contradictory-rules] challenge.toml: reference.ignore.fraction: None with policy 'drop_overlapping'; "
-            "expected a fraction with the policy 'drop_overlapping', and only with it.",
+            "expected a fraction with the policy 'drop_overlapping' or 'drop_unmatched', and only with them.",
         ),
         (
             {"reference": {"overlap_scope": "class"}},

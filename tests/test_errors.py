@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from literal import instances_of, iou, pairs_of_images
+from literal import instances_of, iou, look_alikes, pairs_of_images
 from made_counts import units_of
 
 from evaluation.analysis.error_costs import fill_in_outlines
@@ -346,11 +346,10 @@ def test_swapping_the_sides_swaps_missed_with_spurious_and_split_with_merged(sce
     )
 
 
-@given(SCENES, st.randoms(use_true_random=False))
+@given(SCENES | look_alikes(), st.randoms(use_true_random=False))
 def test_the_order_of_nuclei_in_a_file_changes_no_kind(scene, random):
     for masks, _ in scene:
         assume(len({mask.tobytes() for mask in masks}) == len(masks))  # of nuclei in one place the first comes first
-        assume(len({position(mask) for mask in masks}) == len(masks))
     orders = [random.sample(range(len(masks)), len(masks)) for masks, _ in scene]
     shuffled = [
         (masks[order], [classes[k] for k in order]) for (masks, classes), order in zip(scene, orders, strict=True)

@@ -90,7 +90,7 @@ def test_a_missing_fraction_is_refused():
         apply(np.ones((1, 2, 3), bool), np.ones((2, 3), bool), "drop_overlapping")
 
 
-@pytest.mark.parametrize("policy", ["clip", "drop_overlapping", "drop_centroid"])
+@pytest.mark.parametrize("policy", ["clip", "drop_overlapping", "drop_centroid", "drop_unmatched"])
 def test_an_empty_region_changes_nothing(policy):
     masks = np.ones((2, 2, 3), bool)
     assert apply(masks, np.zeros((2, 3), bool), policy, 0.5)[0] == [0, 1]

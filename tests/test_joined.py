@@ -92,3 +92,15 @@ def test_bands_of_several_images_are_those_of_each(pairs, width_px, border):
             parts.append(choose_runs(of_side, of_index))
     together = band_overlaps(*map(join_runs, chosen), **rules)
     assert list(zip(together.intersection_px.tolist(), together.union_px.tolist(), strict=True)) == expected
+
+
+def test_the_order_in_a_file_decides_nothing_among_nuclei_of_one_first_pixel_and_area():
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        sides = np.zeros((2, 3, 12), bool)
+        for mask in sides.reshape(6, 12):
+            mask[[0, *(1 + rng.permutation(11)[:3])]] = True
+        masks = sides.reshape(2, 3, 3, 4)
+        before, after = (sums_of(join(cases_of([[(side[::step], [1] * 3) for side in masks]]))) for step in (1, -1))
+        for name, values in before.items():
+            assert values.tolist() == after[name].tolist(), name

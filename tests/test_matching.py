@@ -8,10 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import best_pairing, centroid_pixel, images, instances_of, iou, masks_of, pairs_of_images
 
+from evaluation.findings.errors import TooManyPairs
 from evaluation.instances.labels import instances_from_labels
-from evaluation.matching import label_maps, match_best_iou_centroid_inside, match_iou_above, overlap_table
-from evaluation.matching.table import disjoint_layers
-from evaluation.model import Instances, LabelMaps
+from evaluation.matching import (
+    label_maps,
+    match_best_iou_centroid_inside,
+    match_iou_above,
+    overlap_table,
+)
+from evaluation.matching import table as table_module
+from evaluation.model import Instances, LabelMaps, intervals
 from evaluation.scoring.from_arrays import count_label_maps
 
 
@@ -33,22 +39,55 @@ def test_overlap_table_equals_dense_masks(pair):
     assert list(zip(table.reference_index, table.prediction_index, strict=True)) == sorted(found)
 
 
-@given(images(overlap=True, most=8))
-def test_layers_are_disjoint_and_complete(side):
-    instances = instances_of(*side)
-    layers = disjoint_layers(instances)
-    indices = np.concatenate([np.arange(len(instances.run_start))[layer] for layer in layers])
-    assert sorted(indices) == list(range(len(instances.run_start)))
-    for layer in layers:
-        start, stop = instances.run_start[layer], instances.run_stop[layer]
-        assert (start[1:] >= stop[:-1]).all()
+@given(pairs_of_images(overlap=True, most=8), st.sampled_from([1, 3, 1 << 20]), st.sampled_from([1, 4, 1 << 18]))
+def test_the_table_is_the_same_in_small_steps(pair, pieces, runs):
+    """With bands of one row and sums of one piece each."""
+    (reference, classes), (prediction, prediction_classes) = pair
+    sides = instances_of(reference, classes), instances_of(prediction, prediction_classes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_module, "PIECES_AT_ONCE", pieces)
+        patch.setattr(intervals, "RUNS_AT_ONCE", runs)
+        table = overlap_table(*sides)
+    pairs = zip(table.reference_index.tolist(), table.prediction_index.tolist(), strict=True)
+    assert dict(zip(pairs, table.intersection_px.tolist(), strict=True)) == dense_table(reference, prediction)
 
 
-def test_number_of_layers_is_the_deepest_pile():
-    masks = np.zeros((4, 1, 9), bool)
-    masks[0, 0, :5] = masks[1, 0, 4:9] = masks[2, 0, 2:7] = masks[3, 0, 7:] = True
-    instances = instances_of(masks, [1, 1, 1, 1])
-    assert len(disjoint_layers(instances)) == masks.sum(axis=0).max() == 3
+def shared_rows(reference: np.ndarray, prediction: np.ndarray) -> int:
+    """Pairs of runs that share a pixel, one by one."""
+    sides = [instances_of(masks, [1] * len(masks)) for masks in (reference, prediction)]
+    runs = [list(zip(side.run_start.tolist(), side.run_stop.tolist(), strict=True)) for side in sides]
+    return sum(a < d and c < b for a, b in runs[0] for c, d in runs[1])
+
+
+@given(pairs_of_images(overlap=True, most=8))
+def test_shared_rows_are_counted_without_looking_at_them(pair):
+    (reference, classes), (prediction, prediction_classes) = pair
+    sides = instances_of(reference, classes), instances_of(prediction, prediction_classes)
+    assert table_module.count_shared_rows(*sides) == shared_rows(reference, prediction)
+
+
+def stack(number: int, height: int = 2) -> Instances:
+    """So many nuclei of ``height`` rows on the same pixels."""
+    return instances_of(np.ones((number, height, 3), bool), [1] * number)
+
+
+def test_more_shared_rows_than_allowed_are_refused_before_they_are_looked_at():
+    """Four nuclei on five, of two rows each: 40 shared rows where 18 runs are free."""
+    overlap_table(stack(4), stack(5), most=22)
+    with pytest.raises(TooManyPairs, match=r"^40 rows of pixels in a nucleus of either side; at most 39$") as caught:
+        overlap_table(stack(4), stack(5), most=21)
+    assert not caught.value.by_reference  # 32 shared rows with itself, of which 16 are free
+
+
+def test_a_reference_that_leaves_no_room_is_to_blame():
+    with pytest.raises(TooManyPairs) as caught:
+        overlap_table(stack(5), stack(5), most=29)
+    assert caught.value.by_reference
+
+
+def test_sides_without_overlaps_have_no_limit():
+    single = instances_of(np.eye(4, dtype=bool)[:, None], [1] * 4)
+    assert len(overlap_table(single, single, most=0).intersection_px) == 4
 
 
 @settings(max_examples=60)

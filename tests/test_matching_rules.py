@@ -7,6 +7,7 @@ import io
 import json
 import tomllib
 from dataclasses import replace
+from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
@@ -21,11 +22,10 @@ from scipy.optimize import linear_sum_assignment
 
 from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
 from evaluation.challenge import MATCHING_RULES, Challenge
-from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.instances.boundary import instance_boundaries
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
-    TooManyPairs,
     assignment,
     boundary_boxes,
     centroid_assignment,
@@ -41,9 +41,7 @@ from evaluation.matching import (
     overlap_table,
 )
 from evaluation.matching.assignment import best_assignment
-from evaluation.matching.order import position_order
 from evaluation.model import Boundaries, Case, Instances, Matches
-from evaluation.scoring import match as pairing
 from evaluation.scoring.match import match
 
 # Parameters of each rule: a rule that is missing here fails the first test.
@@ -255,7 +253,7 @@ def test_positions_are_ordered_as_they_are_said_to_be(side, probability):
         return pixels[0], len(pixels), pixels, classes[i], -probability[i]
 
     instances = with_probability(instances_of(masks, classes), probability[: len(masks)])
-    assert position_order(instances).tolist() == sorted(range(len(masks)), key=place)
+    assert instances.position_order().tolist() == sorted(range(len(masks)), key=place)
 
 
 def points_of(points_yx, classes=None, probability=None) -> Instances:
@@ -273,16 +271,70 @@ def points_of(points_yx, classes=None, probability=None) -> Instances:
     )
 
 
+CENTROID_RULES = [
+    pytest.param("centroid_closest_first", {}, id="closest_first"),
+    pytest.param("centroid_assignment", {"cutoff": "before"}, id="assignment"),
+    pytest.param("centroid_assignment", {"cutoff": "after"}, id="assignment, cut after"),
+    pytest.param("confidence_first", {}, id="confidence_first"),
+]
+
+
+@pytest.mark.parametrize(("rule", "keys"), CENTROID_RULES)
+def test_exactly_the_radius_matches_wherever_a_nucleus_lies(rule, keys):
+    """The same pixels 3 rows and 4 columns away: their centroids are 5 px apart, though rounded each for itself."""
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        mask = rng.random((5, 7)) < 0.5
+        mask[2, 3] = True
+        top, left = rng.integers(0, 900, 2)
+        sides = np.zeros((2, top + 8, left + 11), int)
+        sides[0, top : top + 5, left : left + 7] = sides[1, top + 3 :, left + 4 :] = mask
+        reference, prediction = map(instances_from_labels, sides)
+        assert len(apply(rule, {"radius_px": 5, **keys}, reference, prediction).union_px) == 1
+        assert len(apply(rule, {"radius_px": 4.999999, **keys}, reference, prediction).union_px) == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "keys"), [*CENTROID_RULES, pytest.param("hausdorff_closest_first", {}, id="hausdorff")]
+)
+@pytest.mark.parametrize(
+    ("radius_um", "spacing_um", "px"), [(0.3, 0.1, 3), (0.6, 0.2, 3), (0.7, 0.1, 7), (7.5, 0.3, 25)]
+)
+def test_exactly_a_radius_in_um_matches(rule, keys, radius_um, spacing_um, px):
+    """0.3 / 0.1 is 2.9999999999999996."""
+    reference, prediction = (instances_from_labels(np.eye(1, 41, column, dtype=int)) for column in (0, px))
+    assert (
+        len(apply(rule, {"radius_um": radius_um, **keys}, reference, prediction, spacing_um=spacing_um).union_px) == 1
+    )
+    nearer = apply(rule, {"radius_um": radius_um - 0.001, **keys}, reference, prediction, spacing_um=spacing_um)
+    assert len(nearer.union_px) == 0
+
+
+@pytest.mark.parametrize(("rule", "keys"), CENTROID_RULES)
+@pytest.mark.parametrize("spacing_um", [0.23, 0.221])
+def test_exactly_the_radius_matches_points_that_come_in_mm(rule, keys, spacing_um):
+    """The centres of boxes in px, and points in mm that are 7.5 um below, written with their last digit."""
+    centres = [(y, x) for y in range(0, 200, 7) for x in range(1, 200, 9)]
+    matched = 0
+    for y, x in centres:
+        below = Fraction(y) * Fraction(str(spacing_um)) / 1000 + Fraction("0.0075")
+        across = Fraction(x) * Fraction(str(spacing_um)) / 1000
+        point = float(below) * 1000 / spacing_um, float(across) * 1000 / spacing_um
+        found = apply(rule, {"radius_um": 7.5, **keys}, points_of([(y, x)]), points_of([point]), spacing_um=spacing_um)
+        matched += len(found.union_px)
+    assert matched == len(centres)
+
+
 def test_points_are_ordered_by_y_x_class_and_probability():
     points = points_of([(2, 1), (1, 9), (1, 3), (1, 3), (1, 3)], [1, 1, 2, 1, 1], [0.5, 0.5, 0.9, 0.2, 0.7])
-    assert position_order(points).tolist() == [4, 3, 2, 1, 0]
+    assert points.position_order().tolist() == [4, 3, 2, 1, 0]
 
 
 def test_equal_points_are_told_apart_by_the_probabilities_of_their_classes():
     points = replace(
         points_of([(1, 1)] * 3), class_probability=np.array([[0.2, 0.3], [0.5, 0.1], [0.2, 0.4]], np.float32)
     )
-    assert position_order(points).tolist() == [1, 2, 0]
+    assert points.position_order().tolist() == [1, 2, 0]
 
 
 # --- assignment -----------------------------------------------------------------------------------------------------
@@ -867,27 +919,25 @@ def test_a_table_of_too_many_pairs_is_refused_before_it_is_made(monkeypatch):
     sides = points_of([(y, 0) for y in range(4)], [1, 1, 1, 2]), points_of([(y, 0) for y in range(4)], [1, 1, 1, 2])
     assert len(match_centroid_assignment(*sides, radius_px=1, class_aware=True, cutoff="after")) == 4
     assert len(match_centroid_assignment(*sides, radius_px=1, class_aware=False, cutoff="before")) == 4
-    with pytest.raises(TooManyPairs, match=r"^4 x 4 nuclei are 16 pairs; at most 12$"):
+    with pytest.raises(TooManyPairs, match=r"^16 pairs of 4 x 4 nuclei; at most 12$"):
         match_centroid_assignment(*sides, radius_px=1, class_aware=False, cutoff="after")
 
 
 def test_organisers_read_which_case_has_too_many_pairs(monkeypatch):
-    for module in (centroid_assignment, pairing):
-        monkeypatch.setattr(module, "MOST_PAIRS", 3)
+    monkeypatch.setattr(centroid_assignment, "MOST_PAIRS", 3)
     sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
     with pytest.raises(ChallengeBroken) as caught:
         apply("centroid_assignment", {"radius_px": 2.0, "cutoff": "after"}, *sides)
     (finding,) = caught.value.findings
     assert str(finding) == (
-        "[too-large] case 'a', matching rule 'a': 2 x 3 nuclei, 6 pairs; expected at most 3 for cutoff "
+        "[too-large] case 'a', matching rule 'a': 6 pairs of 2 x 3 nuclei; expected at most 3 for cutoff "
         "'after', which needs a table of all pairs. Write cutoff = \"before\" for this rule, or cut the images into "
         "smaller ones."
     )
 
 
 def test_participants_who_predict_far_too_many_nuclei_are_refused_without_a_word_on_the_reference(monkeypatch):
-    for module in (centroid_assignment, pairing):
-        monkeypatch.setattr(module, "MOST_PAIRS", 5)
+    monkeypatch.setattr(centroid_assignment, "MOST_PAIRS", 5)
     sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
     with pytest.raises(InputFault) as caught:
         apply("centroid_assignment", {"radius_px": 2.0, "cutoff": "after"}, *sides)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from literal import directed_distances, instances_of, pairs_of_images
+from literal import directed_distances, instances_of, look_alikes, pairs_of_images
 from scipy.ndimage import distance_transform_edt
 from scipy.sparse import csr_array
 
@@ -272,7 +272,9 @@ def test_nothing_is_said_of_a_unit_in_which_a_case_has_points(name):
 # --- properties -----------------------------------------------------------------------------------------------------
 
 
-@given(pairs_of_images(overlap=False), st.randoms(use_true_random=False))
+@given(
+    pairs_of_images(overlap=False) | pairs_of_images(overlap=True) | look_alikes(), st.randoms(use_true_random=False)
+)
 def test_the_order_of_objects_changes_no_digit(pair, random):
     (reference, _), (prediction, _) = pair
     orders = [random.sample(range(len(masks)), len(masks)) for masks in (reference, prediction)]

@@ -11,8 +11,7 @@ from skimage.draw import polygon
 from xml_files import CASE, xml_request
 
 from evaluation.formats.aperio_xml import read_aperio_xml
-from evaluation.instances import overlap as overlap_module
-from evaluation.instances.overlap import resolve_overlaps
+from evaluation.instances.overlap import highest_on_each, resolve_overlaps
 from evaluation.instances.prepare import prepare_reference
 from evaluation.model import Instances, Region
 
@@ -115,15 +114,13 @@ def test_contested_pixels_are_those_under_two_outlines_whatever_the_rule(heap, r
     assert resolved.contested_px_by_cover == expected
 
 
-@settings(max_examples=40, deadline=None)
-@given(heap=heaps(), rule=st.sampled_from(RULES[1:5]))
-def test_the_size_of_the_chunks_does_not_change_a_pixel(heap, rule):
-    instances = instances_of(*heap)
-    whole = resolve_overlaps(instances, rule, "image").instances
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overlap_module, "CHUNK_COVERS", 2)
-        parts = resolve_overlaps(instances, rule, "image").instances
-    assert np.array_equal(masks_of(parts), masks_of(whole))
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40), st.integers(0, 9)), min_size=1, max_size=30))
+def test_the_highest_value_on_each_stretch_is_that_of_a_loop(intervals):
+    first = np.array([begin for begin, *_ in intervals])
+    stop = np.array([begin + length for begin, length, _ in intervals])
+    value = np.array([value for *_, value in intervals])
+    expected = [max([v for b, n, v in intervals if b <= place < b + n], default=-1) for place in range(80)]
+    assert highest_on_each(first, stop, value, 80).tolist() == expected
 
 
 def row(*masks: str, classes=None) -> Instances:

@@ -24,7 +24,9 @@ from evaluation import (
 )
 from evaluation.authoring.synthesis import Mistakes, draw_label_maps
 from evaluation.instances.ignore import apply_ignore_region
-from evaluation.instances.prepare import prepare_reference
+from evaluation.instances.parts import join_instances
+from evaluation.instances.prepare import PreparedReference, prepare_reference
+from evaluation.instances.runs import union_region
 from evaluation.model import Instances, LabelMaps, Outlines, Region
 from evaluation.results.metrics_json import as_json
 from evaluation.scoring import from_files as pipeline
@@ -325,7 +327,10 @@ def test_label_maps_that_make_no_sense_are_refused(labels, classes, message):
 
 
 @pytest.mark.parametrize("overlap", ["keep", "last", "first", "smallest", "class_order", "ignore"])
-@pytest.mark.parametrize(("policy", "fraction"), [("clip", None), ("drop_overlapping", 0.3), ("drop_centroid", None)])
+@pytest.mark.parametrize(
+    ("policy", "fraction"),
+    [("clip", None), ("drop_overlapping", 0.3), ("drop_centroid", None), ("drop_unmatched", 0.3)],
+)
 def test_a_perfect_submission_is_perfect_under_every_policy(overlap, policy, fraction):
     """Two nuclei that overlap, one under an ignore region, one touching it."""
     boxes = [((2, 2, 9, 9), 1), ((6, 4, 14, 9), 2), ((20, 2, 26, 8), 1), ((30, 2, 38, 8), 1), ((28, 0, 33, 12), -1)]
@@ -339,7 +344,7 @@ def test_a_perfect_submission_is_perfect_under_every_policy(overlap, policy, fra
         np.arange(5).astype(object),
     )
     rules = {"overlap": overlap, "ignore": {"policy": policy, **({"fraction": fraction} if fraction else {})}}
-    if overlap == "ignore" and policy != "clip":
+    if overlap == "ignore" and policy not in ("clip", "drop_unmatched"):
         with pytest.raises(ChallengeBroken, match="contested pixels must leave both sides"):
             challenge(reference=rules)
         return
@@ -359,9 +364,7 @@ def test_a_perfect_submission_is_perfect_under_every_policy(overlap, policy, fra
     )
     result = pipeline.summarise(
         rules_of_challenge,
-        measuring.measure_cases(
-            rules_of_challenge, [match_case(rules_of_challenge, case, reference, handed_in)]
-        ),
+        measuring.measure_cases(rules_of_challenge, [match_case(rules_of_challenge, case, reference, handed_in)]),
     )
     assert result.value("detection.f1.pooled") == 1.0
     assert result.value("segmentation.iou.pooled") == 1.0
@@ -390,6 +393,48 @@ def test_nuclei_outside_the_image_are_told_and_a_submission_of_nothing_else_is_r
     assert {finding.code for finding in findings} == {"outside-image", "everything-outside"}
 
 
+def matched_and_spurious(policy: str, fraction: float | None, *boxes) -> tuple[int, list[int]]:
+    """How many predictions match, and the areas of the others; boxes are (top, left, bottom, right)."""
+    labels = np.zeros((20, 40), int)
+    labels[2:12, 14:24] = 1  # four of ten columns in the region
+    region = union_region(instances_from_labels((np.arange(40) >= 20).astype(int)[None].repeat(20, 0)))
+    parts = [np.zeros((20, 40), int) for _ in boxes]
+    for part, (top, left, bottom, right) in zip(parts, boxes, strict=True):
+        part[top:bottom, left:right] = 1
+    ignore = {"policy": policy, **({"fraction": fraction} if fraction else {})}
+    rules_of_challenge = challenge(reference={"ignore": ignore})
+    reference = apply_ignore_region(instances_from_labels(labels, class_id=1), region, policy, fraction)
+    matched = pipeline.match_case(
+        rules_of_challenge,
+        Case("a", "a", 20, 40),
+        PreparedReference(reference, region),
+        join_instances([instances_from_labels(part, class_id=1) for part in parts], (20, 40)),
+    )
+    found = next(iter(matched.matches.values())).prediction_index
+    return len(found), np.delete(matched.table.prediction_area_px, found).tolist()
+
+
+def test_a_prediction_that_lies_mostly_in_an_ignore_region_and_matches_nothing_leaves():
+    """Nine tenths of 100 px: a nucleus of 10 px is left of it under clip, and nothing under the void rule."""
+    assert matched_and_spurious("clip", None, (5, 19, 15, 29)) == (0, [10])
+    assert matched_and_spurious("drop_unmatched", 0.5, (5, 19, 15, 29)) == (0, [])
+
+
+@pytest.mark.parametrize(("columns_inside", "spurious"), [(5, [50]), (6, [])])
+def test_exactly_the_fraction_in_an_ignore_region_stays(columns_inside, spurious):
+    assert matched_and_spurious("drop_unmatched", 0.5, (5, 10 + columns_inside, 15, 20 + columns_inside)) == (
+        0,
+        spurious,
+    )
+
+
+def test_a_match_stays_however_much_of_it_lies_in_an_ignore_region():
+    """The clipped nucleus of the reference and the clipped prediction are the same 60 px; 140 px lay inside."""
+    assert matched_and_spurious("drop_unmatched", 0.5, (2, 14, 12, 34)) == (1, [])
+    assert matched_and_spurious("drop_unmatched", 0.5, (2, 14, 12, 34), (2, 14, 12, 34)) == (1, [])
+    assert matched_and_spurious("clip", None, (2, 14, 12, 34), (2, 14, 12, 34)) == (1, [60])
+
+
 def test_points_in_an_ignore_region_leave():
     """A reference of outlines with predictions of points."""
     region = Region(np.array([0]), np.array([5]))
@@ -398,7 +443,7 @@ def test_points_in_an_ignore_region_leave():
         (4, 10), np.ones(3, np.int16), np.arange(3), none, none, none.astype(np.int32),
         point_yx=np.array([[0.2, 2.0], [0.2, 7.0], [-3.0, 2.0]]),
     )  # fmt: skip
-    for policy in ("clip", "drop_centroid", "drop_overlapping"):
+    for policy in ("clip", "drop_centroid", "drop_overlapping", "drop_unmatched"):
         assert apply_ignore_region(points, region, policy, 0.5).source_id.tolist() == [1, 2]
 
 

@@ -47,7 +47,7 @@ from evaluation.leaderboard.teams import (
 )
 from evaluation.metrics import metrics_of
 from evaluation.metrics.registry import class_aware_matching
-from evaluation.model import AGGREGATIONS, Float64, Int64, Perturbation, RankingMethod, ScoreTable
+from evaluation.model import AGGREGATIONS, WITH_FRACTION, Float64, Int64, Perturbation, RankingMethod, ScoreTable
 from evaluation.ranking.significance import Comparison
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import as_json
@@ -300,7 +300,7 @@ def plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: lis
         fraction = challenge.reference.ignore.fraction if own else given.fraction
         ignore = challenge.reference.ignore.model_dump() | {
             "policy": policy,
-            "fraction": fraction if policy == "drop_overlapping" else None,
+            "fraction": fraction if policy in WITH_FRACTION else None,
         }
         reference = {key: getattr(challenge.reference, key) for key in type(challenge.reference).model_fields}
         document = {key: getattr(challenge, key) for key in Challenge.model_fields} | {

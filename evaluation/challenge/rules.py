@@ -11,6 +11,7 @@ from evaluation.challenge.format_rules import A_VALUE, FormatRules
 from evaluation.challenge.matching_rules import AnyMatchingRule, check_decimals
 from evaluation.findings import listed
 from evaluation.model import (
+    WITH_FRACTION,
     Aggregate,
     AggregationUnit,
     BorderRule,
@@ -49,10 +50,10 @@ class IgnoreRules(Rules):
     def check_consistency(self) -> Self:
         if self.classes and self.policy is None:
             raise RuleFault("contradictory|policy|missing although classes are listed|what the ignore classes do")
-        if (self.fraction is not None) != (self.policy == "drop_overlapping"):
+        if (self.fraction is not None) != (self.policy in WITH_FRACTION):
             raise RuleFault(
                 f"contradictory|fraction|{self.fraction} with policy {self.policy!r}"
-                "|a fraction with the policy 'drop_overlapping', and only with it"
+                f"|a fraction with the policy {listed(WITH_FRACTION)}, and only with them"
             )
         return self
 
@@ -77,10 +78,10 @@ class ReferenceRules(FormatRules):
                 )
             if not without_area and not given:
                 raise RuleFault(f"missing|{key}|missing|{A_VALUE}")
-        if self.overlap == "ignore" and self.ignore.policy != "clip":
+        if self.overlap == "ignore" and self.ignore.policy not in ("clip", "drop_unmatched"):
             raise RuleFault(
                 f"contradictory|overlap|'ignore' with ignore.policy {self.ignore.policy!r}"
-                "|the policy 'clip', since contested pixels must leave both sides"
+                "|the policy 'clip' or 'drop_unmatched', since contested pixels must leave both sides"
             )
         if self.overlap == "class_order" and self.overlap_scope == "class":
             raise RuleFault(
@@ -262,7 +263,7 @@ class AuditRules(Rules):
     units        aggregations at the end of the paths of the columns
     overlap      overlap rules of the reference
     ignore       ignore policies
-    fraction     of the policy "drop_overlapping"
+    fraction     of the policies "drop_overlapping" and "drop_unmatched"
     predictions  what is done to the predictions: "none", or one pixel "eroded", "dilated", "shifted" to the right
     methods      of [ranking]
 
@@ -296,5 +297,6 @@ class LimitRules(Rules):
     archive_ratio: Annotated[int, Field(ge=1)] = 1100  # deflate reaches 1,032 on zeros
     pixels_per_image: Annotated[int, Field(ge=1, le=10**12)] = 4_000_000_000
     instances_per_case: Annotated[int, Field(ge=1, le=8_000_000)] = 2_000_000
+    overlaps_per_case: Annotated[int, Field(ge=0)] = 20_000_000  # see ``overlap_table``
     vertices_per_file: Annotated[int, Field(ge=3)] = 50_000_000
     json_depth: Annotated[int, Field(ge=1, le=500)] = 32

@@ -19,6 +19,7 @@ def apply_ignore_region(
     ``drop_overlapping``  instances with more than ``fraction`` of their pixels in the region leave; the others keep
                           all their pixels
     ``drop_centroid``     instances whose centroid pixel lies in the region leave; the others keep all their pixels
+    ``drop_unmatched``    as ``clip``; what matches nothing is known later
 
     Points that lie in a pixel of the region leave under every policy. It acts on both sides alike. ``fraction`` is the
     decimal number as it is written (0.29 of 100 px is exactly 29 px), taken to nine decimals. An empty region changes
@@ -36,7 +37,7 @@ def apply_ignore_region(
         return instances
     if instances.point_yx is not None:
         return select_instances(instances, ~pixels_in_region(points_as_pixels(instances), instances, region))
-    if policy == "clip":
+    if policy in ("clip", "drop_unmatched"):
         instances = subtract_region(instances, region)
         dropped = instances.areas_px() == 0
     elif policy == "drop_overlapping":

@@ -20,9 +20,7 @@ from evaluation.instances.runs import (
     with_runs,
 )
 from evaluation.model import Bool, Instances, Int64, OverlapRule, OverlapScope, Region
-from evaluation.model.intervals import expand, row_bands
-
-CHUNK_COVERS = 1 << 20  # pairs of a run and a stretch under it, at once; bounds the memory
+from evaluation.model.intervals import row_bands
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +53,7 @@ def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScop
     scope  ``image``: all instances contest with each other; ``class``: only those of one class do, and those of
            different classes may still overlap afterwards
 
-    Instances without pixels leave. The cost grows with the runs, and with the covers of contested pixels; bands of rows
+    Instances without pixels leave. The cost is that of sorting the runs, however many lie on each other; bands of rows
     are resolved one after the other.
 
     >>> from evaluation.instances.labels import instances_from_labels
@@ -182,12 +180,7 @@ def give_to_winners(instances: Instances, contest: Contest, priority: Int64) -> 
     cover = contest.cover
     first = np.searchsorted(cover.start, contest.start, "left")  # every run begins and ends where a stretch does
     stop = np.searchsorted(cover.start, contest.stop, "left")
-    priority_of_run = priority[instances.run_instance[contest.run]]
-    winner = np.full(len(cover.start), -1, np.int64)
-    chunk = np.cumsum(stop - first) // CHUNK_COVERS
-    for runs in np.split(np.arange(len(first)), np.flatnonzero(np.diff(chunk)) + 1):
-        stretch = expand(first[runs], stop[runs])
-        np.maximum.at(winner, stretch, np.repeat(priority_of_run[runs], stop[runs] - first[runs]))
+    winner = highest_on_each(first, stop, priority[instances.run_instance[contest.run]], len(cover.start))
     instance_of_priority = np.argsort(priority).astype(np.int32)
 
     # Neighbouring stretches of one winner are one run.
@@ -206,3 +199,28 @@ def give_to_winners(instances: Instances, contest: Contest, priority: Int64) -> 
         np.concatenate([instances.run_stop[others], flat_stop]),
         np.concatenate([instances.run_instance[others], instance_of_priority[winner[begin]]]),
     )
+
+
+def highest_on_each(first: Int64, stop: Int64, value: Int64, stretches: int) -> Int64:
+    """The highest value of the intervals that cover each of so many stretches, int64; every stretch is covered.
+
+    first, stop   int64 (R,), interval r covers the stretches ``first[r]`` to ``stop[r] - 1``
+    value         int64 (R,), at least 0
+
+    An interval is what two blocks cover whose length is a power of two. Values go to the blocks; from the longest on,
+    each block hands its value down to its halves. Cost: intervals, and stretches times the logarithm of the longest
+
+    >>> highest_on_each(np.array([0, 1]), np.array([3, 4]), np.array([7, 9]), 4).tolist()
+    [7, 9, 9, 9]
+    """
+    level = np.frexp(stop - first)[1] - 1  # of the longest power of two that is not longer
+    highest = np.full(stretches, -1, np.int64)
+    for power in range(int(level.max(initial=0)), -1, -1):
+        length = 1 << power
+        of_level = level == power
+        np.maximum.at(highest, first[of_level], value[of_level])
+        np.maximum.at(highest, stop[of_level] - length, value[of_level])
+        if power:
+            above = highest.copy()
+            np.maximum(highest[length // 2 :], above[: -(length // 2)], out=highest[length // 2 :])
+    return highest

@@ -2,7 +2,7 @@
 
 from evaluation.matching.best_iou_any_overlap import match_best_iou_any_overlap
 from evaluation.matching.best_iou_centroid_inside import match_best_iou_centroid_inside
-from evaluation.matching.centroid_assignment import MOST_PAIRS, TooManyPairs, match_centroid_assignment
+from evaluation.matching.centroid_assignment import match_centroid_assignment
 from evaluation.matching.centroid_closest_first import match_centroid_closest_first
 from evaluation.matching.confidence_first import (
     match_confidence_first,
@@ -16,8 +16,6 @@ from evaluation.matching.label_maps import compare_label_maps
 from evaluation.matching.table import overlap_table
 
 __all__ = [
-    "MOST_PAIRS",
-    "TooManyPairs",
     "boundary_boxes",
     "compare_label_maps",
     "match_best_iou_any_overlap",

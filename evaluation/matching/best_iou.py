@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.matching.order import position_rank
 from evaluation.matching.pairs import Candidates
 from evaluation.model import Bool, Instances, Int64
 
 
 def best_of_each_reference(pairs: Candidates, prediction: Instances) -> Int64:
     """For each reference the pair with the highest IoU; of equal ones the prediction that comes first."""
-    rank = position_rank(prediction)[pairs.prediction_index]
+    rank = prediction.position_rank()[pairs.prediction_index]
     order = np.lexsort((rank, -pairs.iou(), pairs.reference_index))
     return order[first_of_each(pairs.reference_index[order])]
 
@@ -24,7 +23,7 @@ def best_of_each_prediction(pairs: Candidates, chosen: Int64, reference: Instanc
 
     bool (P,), over all pairs.
     """
-    rank = position_rank(reference)[pairs.reference_index[chosen]]
+    rank = reference.position_rank()[pairs.reference_index[chosen]]
     order = chosen[np.lexsort((rank, -pairs.iou()[chosen], pairs.prediction_index[chosen]))]
     kept = np.zeros(len(pairs), np.bool_)
     kept[order[first_of_each(pairs.prediction_index[order])]] = True

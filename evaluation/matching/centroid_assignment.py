@@ -8,28 +8,21 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
+from evaluation.findings.errors import TooManyPairs
 from evaluation.matching.assignment import best_assignment
-from evaluation.matching.distances import ClosePairs, centroid_places, check_radius, close_centroids, squared_distances
+from evaluation.matching.distances import (
+    ClosePairs,
+    centroid_places,
+    check_radius,
+    close_centroids,
+    squared_distances,
+    squared_limit,
+)
 from evaluation.model import Float64, Instances, Int64, Matches, OverlapTable
 
 MOST_PAIRS = 30_000_000  # in a table of all against all: 240 MB, some 2 s
 
 Cutoff = Literal["before", "after"]
-
-
-class TooManyPairs(ValueError):
-    """A table of all pairs would take too much memory.
-
-    references, predictions  how many nuclei it would hold
-    """
-
-    def __init__(self, references: int, predictions: int) -> None:
-        super().__init__(references, predictions)
-        self.references, self.predictions = references, predictions
-
-    def __str__(self) -> str:
-        pairs = self.references * self.predictions
-        return f"{self.references:,} x {self.predictions:,} nuclei are {pairs:,} pairs; at most {MOST_PAIRS:,}"
 
 
 def match_centroid_assignment(
@@ -79,7 +72,7 @@ def match_centroid_assignment(
     if cutoff == "after":
         check_radius(radius_px)
         pairs = assign_all(reference, prediction, class_aware=class_aware)
-        kept = pairs.closeness <= radius_px * radius_px
+        kept = pairs.closeness <= squared_limit(radius_px)
     else:
         pairs = close_centroids(reference, prediction, radius_px=radius_px, class_aware=class_aware)
         kept = best_assignment(pairs.reference, pairs.prediction, -np.sqrt(pairs.closeness), most_pairs=True)
@@ -96,7 +89,8 @@ def assign_all(reference: Instances, prediction: Instances, *, class_aware: bool
     found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     for one, other in parts:
         if len(one) * len(other) > MOST_PAIRS:
-            raise TooManyPairs(len(one), len(other))
+            what = f"pairs of {len(one):,} x {len(other):,} nuclei"
+            raise TooManyPairs(what, len(one) * len(other), MOST_PAIRS, by_reference=len(one) ** 2 > MOST_PAIRS)
         row, column = least_total(left.at[one], right.at[other])
         found.append((one[row], other[column]))
     i, j = (np.concatenate(column) for column in zip(*found, strict=True))

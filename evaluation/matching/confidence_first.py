@@ -7,9 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.spatial import cKDTree
 
-from evaluation.matching.distances import MARGIN, batches, centroid_places, check_radius, squared_distances
+from evaluation.matching.distances import (
+    MARGIN,
+    batches,
+    centroid_places,
+    check_radius,
+    squared_distances,
+    squared_limit,
+)
 from evaluation.matching.greedy import take_in_order
-from evaluation.matching.order import position_rank
 from evaluation.matching.pairs import as_fraction, candidate_pairs, has_rival, matches_of
 from evaluation.model import Float64, Instances, Int64, Matches, OverlapTable
 
@@ -55,7 +61,7 @@ def match_confidence_first(
         near = cKDTree(left.at[free]).sparse_distance_matrix(cKDTree(right.at[who]), reach, output_type="ndarray")
         i, j = near["i"], near["j"]
         squared = squared_distances(left.at[free[i]], right.at[who[j]])
-        kept = squared <= radius_px * radius_px
+        kept = squared <= squared_limit(radius_px)
         if class_aware:
             kept &= left.class_id[free[i]] == right.class_id[who[j]]
         i, j, squared = i[kept], j[kept], squared[kept]
@@ -114,8 +120,8 @@ def match_confidence_first_iou_many(
     contested = np.flatnonzero(has_rival(pairs.reference_index, pairs.prediction_index))
     if len(contested) == 0:
         return [pairs.matches(pairs.at_least(limit)) for limit in limits]
-    left = position_rank(reference)[pairs.reference_index[contested]]
-    right = position_rank(prediction)[pairs.prediction_index[contested]]
+    left = reference.position_rank()[pairs.reference_index[contested]]
+    right = prediction.position_rank()[pairs.prediction_index[contested]]
     keys = [left, -pairs.iou()[contested], right, -confidences(prediction)[pairs.prediction_index[contested]]]
     found = []
     for limit in limits:

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from evaluation.matching.order import position_order
 from evaluation.matching.pairs import matches_of
 from evaluation.model import Bool, Float64, Instances, Int16, Int64, Matches, OverlapTable
 
 PAIRS_AT_ONCE = 1 << 21  # pairs that are held before those that cannot match are left out
-MARGIN = 1 + 1e-9  # of the search, whose rounding is not ours; every pair it finds is compared again
+ROUNDING = 1 + 1e-9  # exactly the radius is near enough, though coordinates and radius / spacing are rounded numbers
+MARGIN = 1 + 3e-9  # of the search, whose rounding is not ours; every pair it finds is compared again
 
 Closeness = Callable[[Int64, Int64], Float64]
 
@@ -57,21 +57,25 @@ class ClosePairs:
 
 def place_instances(instances: Instances, at: npt.NDArray[Any]) -> Placed:
     """The instances that are points or have pixels, each at its row of ``at``."""
-    order = position_order(instances)
+    order = instances.position_order()
     if instances.point_yx is None:
         order = order[instances.areas_px()[order] > 0]
     return Placed(order, instances.class_id[order], np.ascontiguousarray(at[order], np.float64))
 
 
 def close_centroids(reference: Instances, prediction: Instances, *, radius_px: float, class_aware: bool) -> ClosePairs:
-    """All pairs with a distance of centroids of at most ``radius_px`` that could match; their squares are compared."""
+    """All pairs with a distance of centroids of at most ``radius_px`` that could match; their squares are compared.
+
+    Up to a billionth of the radius beyond it counts as exactly the radius: a centroid, a point and a radius in px are
+    rounded numbers, and where in the image a nucleus lies must not decide.
+    """
     sides = centroid_places(reference), centroid_places(prediction)
     return close_pairs(
         sides,
         radius_px=radius_px,
         norm=2,
         closeness=lambda i, j: squared_distances(sides[0].at[i], sides[1].at[j]),
-        limit=radius_px * radius_px,
+        limit=squared_limit(radius_px),
         class_aware=class_aware,
     )
 
@@ -124,6 +128,11 @@ def close_pairs(
         found.append((i, j, value))
     i, j, value = (np.concatenate(column) for column in zip(*found, strict=True))
     return ClosePairs(i, j, value, sides)
+
+
+def squared_limit(radius_px: float) -> float:
+    """The largest squared distance within a radius."""
+    return (radius_px * ROUNDING) ** 2
 
 
 def check_radius(radius_px: float) -> None:

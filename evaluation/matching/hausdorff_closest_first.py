@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from evaluation.matching.distances import close_pairs, place_instances
+from evaluation.matching.distances import ROUNDING, close_pairs, place_instances
 from evaluation.matching.greedy import take_in_order
 from evaluation.model import Boundaries, Float64, Instances, Int32, Matches, OverlapTable
 
@@ -54,7 +54,7 @@ def match_hausdorff_closest_first(
         radius_px=radius_px,
         norm=np.inf,
         closeness=lambda i, j: distances(left.index[i].astype(np.int32), right.index[j].astype(np.int32)),
-        limit=radius_px,
+        limit=radius_px * ROUNDING,
         class_aware=class_aware,
     )
     taken = take_in_order(pairs.reference, pairs.prediction, [pairs.prediction, pairs.reference, pairs.closeness])

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from evaluation.matching.assignment import best_assignment
-from evaluation.matching.order import position_rank
 from evaluation.matching.pairs import as_fraction, candidate_pairs, has_rival
 from evaluation.model import Instances, Matches, OverlapTable
 
@@ -61,8 +60,8 @@ def match_iou_above_many(
     contested = np.flatnonzero(has_rival(pairs.reference_index, pairs.prediction_index))
     if len(contested) == 0:
         return [pairs.matches(pairs.above(limit)) for limit in limits]
-    left = position_rank(reference)[pairs.reference_index[contested]]
-    right = position_rank(prediction)[pairs.prediction_index[contested]]
+    left = reference.position_rank()[pairs.reference_index[contested]]
+    right = prediction.position_rank()[pairs.prediction_index[contested]]
     iou = pairs.iou()[contested]
     found = []
     for limit in limits:

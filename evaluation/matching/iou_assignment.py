@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from evaluation.matching.assignment import best_assignment
-from evaluation.matching.order import position_rank
 from evaluation.matching.pairs import as_fraction, candidate_pairs
 from evaluation.model import Instances, Matches, OverlapTable
 
@@ -32,6 +31,6 @@ def match_iou_assignment(
     """
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
     pairs = pairs.part(pairs.above(as_fraction(threshold)))
-    left = position_rank(reference)[pairs.reference_index]
-    right = position_rank(prediction)[pairs.prediction_index]
+    left = reference.position_rank()[pairs.reference_index]
+    right = prediction.position_rank()[pairs.prediction_index]
     return pairs.matches(best_assignment(left, right, pairs.iou(), most_pairs=False))

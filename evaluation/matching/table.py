@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from evaluation.findings.errors import TooManyPairs
 from evaluation.model import Instances, Int32, Int64, OverlapTable
-from evaluation.model.intervals import overlaps, row_bands
+from evaluation.model.intervals import expand, overlaps, row_bands
+
+PIECES_AT_ONCE = 1 << 20  # shared rows that are held together; bounds the memory
 
 
-def overlap_table(reference: Instances, prediction: Instances) -> OverlapTable:
+def overlap_table(reference: Instances, prediction: Instances, *, most: int | None = None) -> OverlapTable:
     """The sparse table of all pairs of instances that share at least one pixel, exact, also if instances overlap.
 
-    Cost: proportional to the runs of both sides (times their layers) plus a sort of the pieces that they share, in
-    bands of rows, one after the other; never a dense reference x prediction table. Raises ValueError if the images
-    differ in shape.
+    most   how many *shared rows* there may be beyond the runs of both sides; None: any number. A shared row is a pair
+           of runs, one of each side, with a pixel in both. Where no instances of a side overlap each other there are
+           fewer than runs; where n lie on m others there are n times m for every row.
+
+    Cost: proportional to the runs of both sides and their shared rows, plus a sort of these, in bands of rows, one
+    after the other; never a dense reference x prediction table. Raises ValueError if the images differ in shape, and
+    ``TooManyPairs``, before they are looked at, for too many shared rows.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> table = overlap_table(
@@ -27,12 +34,19 @@ def overlap_table(reference: Instances, prediction: Instances) -> OverlapTable:
     """
     if reference.shape_yx != prediction.shape_yx:
         raise ValueError(f"reference is {reference.shape_yx} px, prediction {prediction.shape_yx} px (height, width)")
-    bands = [
-        shared_in_band(reference.part(left), prediction.part(right))
-        for left, right in row_bands([reference.run_start, prediction.run_start], reference.shape_yx[1])
-    ]
+    if most is not None:
+        refuse_too_many_rows(reference, prediction, most)
+    sums: list[Pieces] = []
+    held = limit = 0  # pairs in ``sums``; those of several rows are added up before they take much more than their sum
+    for pieces in shared_in_bands(reference, prediction):
+        sums.append(sum_by_pair(*pieces, len(prediction)))
+        held += len(sums[-1][0])
+        if held > limit:
+            sums = [sum_pieces(sums, len(prediction))]
+            held = len(sums[0][0])
+            limit = 2 * held + PIECES_AT_ONCE
     return OverlapTable(
-        *(bands[0] if len(bands) == 1 else sum_pieces(bands, len(prediction))),
+        *(sums[0] if len(sums) == 1 else sum_pieces(sums, len(prediction))),
         reference_area_px=reference.areas_px(),
         prediction_area_px=prediction.areas_px(),
     )
@@ -41,76 +55,71 @@ def overlap_table(reference: Instances, prediction: Instances) -> OverlapTable:
 Pieces = tuple[Int32, Int32, Int64]  # reference index, prediction index, pixels of both
 
 
-def shared_in_band(reference: Instances, prediction: Instances) -> Pieces:
-    """Pairs that share pixels in a band of rows, sorted."""
-    pieces = [
-        shared_pieces(reference, left, prediction, right)
-        for left in disjoint_layers(reference)
-        for right in disjoint_layers(prediction)
-    ]
-    return sum_pieces(pieces, len(prediction))
+def shared_in_bands(reference: Instances, prediction: Instances) -> Iterator[Pieces]:
+    """The stretches of pixels in a run of both sides, about ``PIECES_AT_ONCE`` at a time, band by band; at least once.
+
+    Of two runs that share pixels one begins inside the other; so those that share pixels with a run are the runs of
+    the other side that begin inside it, and those in which it begins. Each are neighbours in the order of their starts.
+    """
+    for left, right in bands_of(reference, prediction):
+        if is_disjoint(left) and is_disjoint(right):
+            a, b, start, stop = overlaps(left.run_start, left.run_stop, right.run_start, right.run_stop)
+            yield left.run_instance[a], right.run_instance[b], stop - start
+            continue
+        for inner, outer, swapped in ((right, left, False), (left, right, True)):
+            first, last = runs_that_begin_inside(inner, outer, ties=not swapped)
+            before = np.cumsum(last - first) - (last - first)
+            cuts = np.flatnonzero(np.diff(before // PIECES_AT_ONCE)) + 1
+            for begin, end in pairwise([0, *cuts.tolist(), len(first)]):
+                inside = expand(first[begin:end], last[begin:end])
+                around = np.repeat(np.arange(begin, end), last[begin:end] - first[begin:end])
+                stop = np.minimum(outer.run_stop[around], inner.run_stop[inside])
+                index = outer.run_instance[around], inner.run_instance[inside]
+                yield *(index[::-1] if swapped else index), stop - inner.run_start[inside]
+
+
+def runs_that_begin_inside(inner: Instances, outer: Instances, *, ties: bool) -> tuple[Int64, Int64]:
+    """First and last + 1 of the inner runs that begin inside each outer run; with ``ties`` also where it begins."""
+    first = np.searchsorted(inner.run_start, outer.run_start, "left" if ties else "right")
+    last = np.searchsorted(inner.run_start, outer.run_stop, "left")
+    return first, np.maximum(first, last)
+
+
+def bands_of(reference: Instances, prediction: Instances) -> Iterator[tuple[Instances, Instances]]:
+    for left, right in row_bands([reference.run_start, prediction.run_start], reference.shape_yx[1]):
+        yield reference.part(left), prediction.part(right)
+
+
+def is_disjoint(instances: Instances) -> bool:
+    """Whether no pixel belongs to two instances."""
+    return bool(np.all(instances.run_start[1:] >= instances.run_stop[:-1]))
+
+
+def count_shared_rows(reference: Instances, prediction: Instances) -> int:
+    """How many pairs of runs share pixels, without looking at each of them."""
+    shared = 0
+    for left, right in bands_of(reference, prediction):
+        for inner, outer, ties in ((right, left, True), (left, right, False)):
+            first, last = runs_that_begin_inside(inner, outer, ties=ties)
+            shared += int((last - first).sum())
+    return shared
+
+
+def refuse_too_many_rows(reference: Instances, prediction: Instances, most: int) -> None:
+    """Raise ``TooManyPairs`` if more rows are shared than there are runs and ``most``."""
+    if is_disjoint(reference) and is_disjoint(prediction):
+        return
+    shared, runs = count_shared_rows(reference, prediction), len(reference.run_start)
+    limit = most + runs + len(prediction.run_start)
+    if shared > limit:
+        alone = count_shared_rows(reference, reference) > most + 2 * runs
+        raise TooManyPairs("rows of pixels in a nucleus of either side", shared, limit, by_reference=alone)
 
 
 def sum_pieces(pieces: Sequence[Pieces], predictions: int) -> Pieces:
     columns = zip(*pieces, strict=True)
     left, right, length = (np.concatenate(column) for column in columns)
     return sum_by_pair(left, right, length, predictions)
-
-
-def disjoint_layers(instances: Instances) -> list[npt.NDArray[np.intp] | slice]:
-    """Split the runs into layers within which no two overlap: greedy interval colouring, nearly always one or two.
-
-    A run starts a new stack wherever it begins inside the one before; the nth run of a stack goes to layer n. Returns
-    one index per layer; every layer is sorted by ``run_start``.
-    """
-    start, stop = instances.run_start, instances.run_stop
-    if np.all(start[1:] >= stop[:-1]):
-        return [slice(None)]
-    layers: list[npt.NDArray[np.intp] | slice] = []
-    left = np.arange(len(start))
-    while left.size:
-        kept = greedy_disjoint(start[left], stop[left])
-        layers.append(left[kept])
-        left = left[~kept]
-    return layers
-
-
-def greedy_disjoint(start: Int64, stop: Int64) -> npt.NDArray[np.bool_]:
-    """Mark runs, in order of their starts, that do not overlap a marked one before them.
-
-    A run that begins at or after the end of all runs before it is always marked. Between two such runs (a *cluster* of
-    mutually reaching runs, short in practice) marks are propagated cluster by cluster in parallel.
-    """
-    reach = np.maximum.accumulate(stop)
-    free = np.ones(len(start), np.bool_)
-    free[1:] = start[1:] >= reach[:-1]
-    marked = free.copy()
-    cluster_start = np.flatnonzero(free)
-    end = stop[cluster_start].copy()
-    position = cluster_start + 1
-    limit = np.append(cluster_start[1:], len(start))
-    active = np.flatnonzero(position < limit)
-    while active.size:
-        at = position[active]
-        fits = start[at] >= end[active]
-        marked[at] = fits
-        end[active[fits]] = stop[at[fits]]
-        position[active] += 1
-        active = active[position[active] < limit[active]]
-    return marked
-
-
-def shared_pieces(
-    reference: Instances,
-    left: npt.NDArray[np.intp] | slice,
-    prediction: Instances,
-    right: npt.NDArray[np.intp] | slice,
-) -> Pieces:
-    """Stretches of pixels in a run of both layers: reference index, prediction index, length."""
-    a, b, start, stop = overlaps(
-        reference.run_start[left], reference.run_stop[left], prediction.run_start[right], prediction.run_stop[right]
-    )
-    return reference.run_instance[left][a], prediction.run_instance[right][b], stop - start
 
 
 def sum_by_pair(reference_index: Int32, prediction_index: Int32, length: Int64, predictions: int) -> Pieces:

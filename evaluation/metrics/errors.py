@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.joined import rank_of_position
 from evaluation.metrics.overlap import best_rows
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, MatchCounts, Matches, OverlapTable, PredictionList
 from evaluation.model.intervals import merge_runs, overlaps
@@ -74,7 +73,7 @@ def sort_errors(
     5. ``poor_outline``: pairs of what is left, one to one, the highest IoU first, that have an IoU of 1/10 or more.
     6. ``missed`` and ``spurious``: the rest.
 
-    Points overlap nothing, so 3 to 5 find nothing there. Ties are decided by first pixels, then areas.
+    Points overlap nothing, so 3 to 5 find nothing there. Ties are decided by ``Instances.position_order``.
 
     >>> row = Instances((1, 6), np.array([1, 1]), np.arange(2), np.array([0, 3]), np.array([3, 5]), np.array([0, 1]))
     >>> one = Instances((1, 6), np.array([1]), np.arange(1), np.array([0]), np.array([6]), np.array([0]))
@@ -102,7 +101,7 @@ def sort_errors(
     if len(table.reference_index) == 0:
         return ErrorKinds(*kinds, redrawn)
     areas = table.reference_area_px, table.prediction_area_px
-    ranks = rank_of_position(reference, areas[0]), rank_of_position(prediction, areas[1])
+    ranks = reference.position_rank(), prediction.position_rank()
     index = table.reference_index, table.prediction_index
     is_pair = partner[index[0]] == index[1]
     for kind, whole, piece in ((SPLIT, 0, 1), (MERGED, 1, 0)):

@@ -17,8 +17,7 @@ class JoinedCases:
     """K cases below each other. Instances and pairs are numbered through, case by case; points lose their places.
 
     reference, prediction, table   of all cases
-    reference_rank, prediction_rank   int64 (N,) and (M,): the order of the instances of a side by their first pixels
-                                      (row by row), then by their areas; it decides ties
+    reference_rank, prediction_rank   int64 (N,) and (M,): ``Instances.position_rank``; it decides ties
     shapes_yx                      (H, W) px of each case, int64 (K, 2)
     reference_bound, prediction_bound   int64 (K + 1,): instances of case k are those from ``bound[k]`` to
                                         ``bound[k + 1]``
@@ -74,8 +73,8 @@ def join_cases(cases: Sequence[tuple[Instances, Instances, OverlapTable]]) -> Jo
         reference,
         prediction,
         table,
-        rank_of_position(reference, table.reference_area_px),
-        rank_of_position(prediction, table.prediction_area_px),
+        reference.position_rank(),
+        prediction.position_rank(),
         np.array([reference.shape_yx for reference in references], np.int64),
         *bounds,
     )
@@ -109,13 +108,6 @@ def join_images(images: Sequence[Instances]) -> Instances:
         probability=np.concatenate(probability) if probability else None,
         class_probability=np.concatenate(class_probability) if class_probability else None,
     )
-
-
-def rank_of_position(instances: Instances, areas_px: Int64) -> Int64:
-    """The place of each instance in the order of first pixels, then areas, int64 (N,)."""
-    rank = np.empty(len(instances), np.int64)
-    rank[np.lexsort((areas_px, instances.first_pixels()))] = np.arange(len(instances))
-    return rank
 
 
 def numbered_through(indices: Sequence[npt.NDArray[Any]], bounds: Int64) -> npt.NDArray[Any]:

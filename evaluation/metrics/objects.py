@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from evaluation.findings.errors import TooManyPairs
 from evaluation.metrics.counts import without_points
 from evaluation.metrics.joined import JoinedCases, sum_cases
 from evaluation.metrics.overlap import best_rows
@@ -32,6 +33,10 @@ from evaluation.model.intervals import expand
 DISTANCES_AT_ONCE = 1 << 20  # bounds the memory
 PAIRS_AT_ONCE = 1 << 10  # with their intermediate results they stay in the cache
 COARSE, FINE = (-2, 2), (-1, 1, -3, 3, -6, 6)  # runs of an object that are tried, from the one in the same row
+DIRECTIONS = ((1, 0), (0, 1), (1, 1), (1, -1), (1, 2), (2, 1), (1, -2), (2, -1))  # y, x
+FIRST_MEASURED = 4  # objects that are measured at first for one that has no best one; then four times as many
+NEIGHBOURS_AT_ONCE = 1 << 18  # bounds the memory
+MOST_MEASURED = 20_000_000  # pairs of objects; half a minute
 FAR, FAR_SQUARED = 1 << 30, 1 << 62  # beyond all columns, and all distances
 MARGIN = 1 + 1e-9  # of a search whose rounding is not ours; what it finds is measured
 
@@ -263,22 +268,37 @@ class Search:
     def nearest_squared(self, sources: Int64, reached: Whole) -> Whole:
         """Squared distance of each source to the nearest object, px^2, (K,).
 
-        Without measuring every pair: the rows and columns at which two objects begin and end differ by no more than
-        their distance, because the outermost pixel of each has a pixel of the other that near.
+        Objects are measured in the order of a bound that their distance does not fall below (``extents``), until that
+        of the next one is no nearer than the nearest so far. Of objects with the same pixels one is measured.
 
         reached  squared distance to one object, the nearer the better, (K,)
+
+        Raises ``TooManyPairs`` above ``MOST_MEASURED`` pairs.
         """
-        places = self.places()
-        pairs = [np.empty((0, 2), np.int64)]
+        places = np.column_stack([extents(self.shapes), self.case * float(FAR)])
+        nearest, measured = reached.copy(), 0
         for here, there in self.sides(sources):
-            tree = cKDTree(places[there])
-            found = tree.query_ball_point(places[sources[here]], np.sqrt(reached[here]) * MARGIN, p=np.inf)
-            targets = np.array([index for near in found for index in near], np.int64) + there.start
-            pairs.append(np.stack([np.repeat(here, [len(near) for near in found]), targets], axis=1))
-        place, target = np.concatenate(pairs).T
-        nearest = reached.copy()
-        found = hausdorff_squared(self.shapes, sources[place], target, enough=reached[place])
-        np.minimum.at(nearest, place, found)
+            targets = different_shapes(self.shapes, there, self.case)
+            tree = cKDTree(places[targets])
+            known, number = 0, FIRST_MEASURED
+            while len(here):
+                still = []
+                for part in np.split(here, np.arange(0, len(here), max(1, NEIGHBOURS_AT_ONCE // number))[1:]):
+                    reach = np.sqrt(nearest[part]) * MARGIN
+                    ranks = np.arange(known + 1, known + number + 1)
+                    bound, near = tree.query(
+                        places[sources[part]], ranks, p=np.inf, distance_upper_bound=reach.max(initial=0)
+                    )
+                    place, rank = np.nonzero(bound < reach[:, None])
+                    measured += len(place)
+                    if measured > MOST_MEASURED:
+                        raise TooManyPairs("pairs of distant objects", measured, MOST_MEASURED, by_reference=False)
+                    pair = sources[part[place]], targets[near[place, rank]]
+                    found = hausdorff_squared(self.shapes, *pair, enough=nearest[part[place]])
+                    np.minimum.at(nearest, part[place], found)
+                    still.append(part[bound[:, -1] < np.sqrt(nearest[part]) * MARGIN])
+                here = np.concatenate(still)
+                known, number = known + number, 4 * number
         return nearest
 
     def places(self) -> Float64:
@@ -294,6 +314,37 @@ class Search:
             here = np.flatnonzero((sources < self.references) == of_reference)
             if len(here):
                 yield here, others
+
+
+def extents(shapes: Shapes) -> Float64:
+    """How far each object reaches to either side along ``DIRECTIONS``, px, (K, 16).
+
+    Two objects are at least as far apart as any of these differ, because the outermost pixel of each has a pixel of the
+    other that near; and one that lies elsewhere is at most by a 36th farther away than the largest difference says.
+    """
+    begin, columns = shapes.bound[:-1], []
+    for down, right in DIRECTIONS:
+        ends = [down * shapes.row.astype(np.int64) + right * column for column in (shapes.first, shapes.last)]
+        length = math.hypot(down, right)
+        columns.append(np.minimum.reduceat(np.minimum(*ends), begin) / length)
+        columns.append(np.maximum.reduceat(np.maximum(*ends), begin) / length)
+    return np.stack(columns, axis=1)
+
+
+def different_shapes(shapes: Shapes, objects: slice, case: Int64) -> Int64:
+    """The objects without those that have the same pixels as one before them in their case."""
+    index = np.arange(objects.start, objects.stop)
+    looks = np.column_stack([shapes.boxes()[index], np.diff(shapes.bound)[index], case[index]])
+    order = np.lexsort(looks.T)
+    alike = (looks[order[1:]] == looks[order[:-1]]).all(axis=1)
+    seen: set[tuple[int, bytes]] = set()
+    repeated = np.zeros(len(index), np.bool_)
+    for place in np.sort(order[np.append(alike, False) | np.append(False, alike)]).tolist():
+        runs = slice(*shapes.bound[index[place] : index[place] + 2])
+        pixels = np.stack([shapes.row[runs], shapes.first[runs], shapes.last[runs]]).tobytes()
+        repeated[place] = (key := (int(case[index[place]]), pixels)) in seen
+        seen.add(key)
+    return index[~repeated]
 
 
 def hausdorff_squared(shapes: Shapes, one: Int64, other: Int64, *, enough: Whole | None = None) -> Whole:

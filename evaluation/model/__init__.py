@@ -39,6 +39,7 @@ from evaluation.model.matches import Matches, OverlapTable
 from evaluation.model.rules import (
     AGGREGATIONS,
     STRATUM_MEAN,
+    WITH_FRACTION,
     Aggregate,
     AggregationUnit,
     BorderRule,
@@ -73,6 +74,7 @@ __all__ = [
     "AGGREGATIONS",
     "STRATUM_MEAN",
     "UNDEFINED_REASONS",
+    "WITH_FRACTION",
     "Aggregate",
     "AggregationUnit",
     "Annotations",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.model.arrays import Float32, Float64, Int16, Int32, Int64
+from evaluation.model.arrays import Bool, Float32, Float64, Int16, Int32, Int64
 
 RUNS_SUMMED_AT_ONCE = 1 << 18
 
@@ -61,11 +61,43 @@ class Instances:
     def first_pixels(self) -> Int64:
         """Flat index of the first pixel of each instance, int64 (N,); H * W for an instance without pixels.
 
-        It orders instances without looking at their ids: ties are decided by it.
+        It orders instances without looking at their ids: ties are decided by it first.
         """
         first = np.full(len(self), self.shape_yx[0] * self.shape_yx[1], np.int64)
         first[self.run_instance[::-1]] = self.run_start[::-1]
         return first
+
+    def position_order(self) -> Int64:
+        """All instances in the order of their positions: the tie rule ``first_pixel``, int64 (N,).
+
+        It owes nothing to ids or to the place in a file. Outlines by their first pixel (row by row), then by area, then
+        the one that has the first pixel in which they differ; points by y, then x. Instances in exactly one place: by
+        class, then the more probable one first. Only those that agree in everything but their ids keep the order of
+        the file.
+
+        >>> one = {"shape_yx": (2, 3), "class_id": np.ones(2, np.int16), "source_id": np.array([3, 7])}
+        >>> runs = np.array([1, 3]), np.array([3, 5]), np.array([1, 0], np.int32)
+        >>> Instances(**one, run_start=runs[0], run_stop=runs[1], run_instance=runs[2]).position_order().tolist()
+        [1, 0]
+        """
+        if self.point_yx is not None:
+            y, x = self.point_yx.T
+            return np.lexsort((*keys_of_nature(self), x, y))
+        first, areas = self.first_pixels(), self.areas_px()
+        order = np.lexsort((areas, first))
+        same = (first[order[1:]] == first[order[:-1]]) & (areas[order[1:]] == areas[order[:-1]])
+        same &= areas[order[1:]] > 0
+        if not same.any():
+            return order
+        tied = np.zeros(len(self), np.bool_)
+        tied[order[1:][same]] = tied[order[:-1][same]] = True
+        return np.lexsort((*keys_of_nature(self), rank_of_pixels(self, tied), areas, first))
+
+    def position_rank(self) -> Int64:
+        """The place of each instance in ``position_order``, int64 (N,)."""
+        rank = np.empty(len(self), np.int64)
+        rank[self.position_order()] = np.arange(len(self))
+        return rank
 
     def centroids_yx(self) -> Float64:
         """Centroid of each instance, px, float64 (N, 2): the mean of its pixel centres, or its point.
@@ -102,6 +134,35 @@ class Instances:
             np.add.at(sums_twice[0], self.run_instance[runs], 2 * row * length)
             np.add.at(sums_twice[1], self.run_instance[runs], column_twice * length)
         return sums_twice, self.areas_px()
+
+
+def keys_of_nature(instances: Instances) -> list[npt.NDArray[Any]]:
+    """What tells instances in one place apart, as keys of ``np.lexsort``: the last one counts first."""
+    keys: list[npt.NDArray[Any]] = [instances.class_id]
+    if instances.probability is not None:
+        keys.insert(0, -instances.probability)
+    if instances.class_probability is not None:
+        keys[:0] = [-column for column in instances.class_probability.T[::-1]]
+    return keys
+
+
+def rank_of_pixels(instances: Instances, wanted: Bool) -> Int64:
+    """A rank by the set of pixels, the same for the same set, int64 (N,); 0 where it is not wanted.
+
+    Of two sets the one that has the first pixel in which they differ comes first.
+    """
+    runs = np.flatnonzero(wanted[instances.run_instance])
+    runs = runs[np.argsort(instances.run_instance[runs], kind="stable")]
+    # Big-endian numbers compare as their bytes do; the run that stops later has the pixel.
+    left_over = instances.shape_yx[0] * instances.shape_yx[1] - instances.run_stop[runs]
+    bounds = np.stack([instances.run_start[runs], left_over], axis=1).astype(">i8")
+    last = np.cumsum(np.bincount(instances.run_instance[runs], minlength=len(instances)))
+    chosen = np.flatnonzero(wanted)
+    pixels = [bounds[0 if i == 0 else last[i - 1] : last[i]].tobytes() for i in chosen.tolist()]
+    rank_of = {key: rank for rank, key in enumerate(sorted(set(pixels)))}
+    rank = np.zeros(len(instances), np.int64)
+    rank[chosen] = [rank_of[key] for key in pixels]
+    return rank
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,6 +39,8 @@ IGNORED: Mapping[str, str] = {
     "clip": "the pixels inside them leave both sides",
     "drop_overlapping": "nuclei with more than {fraction} inside leave both sides",
     "drop_centroid": "nuclei with their centroid inside leave both sides",
+    "drop_unmatched": "the pixels inside them leave both sides, and so do predicted nuclei that match nothing and had "
+    "more than {fraction} inside",
 }
 MISSING_CASE: Mapping[str, str] = {
     "worst": "is scored as if nothing had been found in it",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,13 @@ from evaluation.challenge import (
     IouAssignment,
 )
 from evaluation.findings import Finding, quote
-from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.instances.boundary import RunsByInstance, boundaries_of, runs_by_instance
-from evaluation.instances.ignore import apply_ignore_region
+from evaluation.instances.ignore import apply_ignore_region, more_than_fraction_inside
 from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.runs import cover_depth, select_instances
 from evaluation.matching import (
-    MOST_PAIRS,
-    TooManyPairs,
     boundary_boxes,
     match_best_iou_any_overlap,
     match_best_iou_centroid_inside,
@@ -53,6 +52,7 @@ class MatchedCase:
     """A case whose nuclei are paired, by the name of the matching rule, and not yet measured.
 
     prediction  what is scored: instances in ignore regions have left
+    kept        places of the prediction in what was submitted, int64 (M,); None: all of it, in its order
     submitted   number of instances before, or None if the case was not submitted
     reference_counts, prediction_counts   nuclei of each class, int64 (C,), also where nothing else is known of them
     """
@@ -65,6 +65,7 @@ class MatchedCase:
     matches: dict[str, Matches]
     reference_counts: Int64
     prediction_counts: Int64
+    kept: Int64 | None = None
 
 
 def match_case(
@@ -76,29 +77,44 @@ def match_case(
 ) -> MatchedCase:
     """Match one case under all rules of the challenge. ``prediction`` None: not submitted.
 
+    Under the ignore policy ``drop_unmatched`` a prediction leaves that the first rule matches with nothing, and of
+    whose pixels more than the fraction lay in the region, before its pixels there left: the void rule of panoptic
+    quality (Kirillov et al., CVPR 2019, "void labels"). Then all rules match what is left.
+
     predicted_counts   nuclei of each class, int64 (C,), if the submission tells nothing else
     """
     submitted = join_instances([], case.shape_yx) if prediction is None else prediction
     ignore = challenge.reference.ignore
-    predicted = submitted
+    predicted, kept = submitted, None
     if ignore.policy is not None:
-        predicted = apply_ignore_region(submitted, reference.ignore, ignore.policy, ignore.fraction)
-    table = overlap_table(reference.instances, predicted)
+        numbered = replace(submitted, source_id=np.arange(len(submitted)))
+        numbered = apply_ignore_region(numbered, reference.ignore, ignore.policy, ignore.fraction)
+        kept = numbered.source_id
+        predicted = replace(numbered, source_id=submitted.source_id[kept])
     classes = len(challenge.classes)
+    try:
+        table = overlap_table(reference.instances, predicted, most=challenge.limits.overlaps_per_case)
+    except TooManyPairs as error:
+        raise refusal(error, too_many_overlaps(case, error), too_many_on_each_other(case, predicted)) from error
+    rules, border = challenge.matching.rules, challenge.metrics.boundary
+    if ignore.policy == "drop_unmatched" and kept is not None and rules:
+        found = match(rules[0], case, table, reference.instances, predicted, border=border)
+        stays = ~more_than_fraction_inside(submitted, reference.ignore, ignore.fraction or 0.0)[kept]
+        stays[found.prediction_index] = True
+        predicted, kept = select_instances(predicted, stays), kept[stays]
+        table = overlap_table(reference.instances, predicted)
     return MatchedCase(
         case=case,
         reference=reference,
         prediction=predicted,
         submitted=None if prediction is None else len(submitted),
         table=table,
-        matches={
-            rule.name: match(rule, case, table, reference.instances, predicted, border=challenge.metrics.boundary)
-            for rule in challenge.matching.rules
-        },
+        matches={rule.name: match(rule, case, table, reference.instances, predicted, border=border) for rule in rules},
         reference_counts=(
             class_counts(reference.instances, classes) if reference.class_counts is None else reference.class_counts
         ),
         prediction_counts=class_counts(predicted, classes) if predicted_counts is None else predicted_counts,
+        kept=kept,
     )
 
 
@@ -132,9 +148,9 @@ def match(
                 reference, prediction, radius_px=radius_px, class_aware=aware, cutoff=rule.cutoff, table=table
             )
         except TooManyPairs as error:
-            if error.references**2 <= MOST_PAIRS:  # a good submission has room
-                raise InputFault(too_many_predictions(rule, case, error)) from error
-            raise ChallengeBroken(too_many_pairs(rule, case, error)) from error
+            raise refusal(
+                error, too_many_pairs(rule, case, error), too_many_predictions(rule, case, len(prediction))
+            ) from error
     if isinstance(rule, ConfidenceFirst):
         return match_confidence_first(reference, prediction, radius_px=radius_px, class_aware=aware, table=table)
     left, right = runs_by_instance(reference), runs_by_instance(prediction)
@@ -149,23 +165,51 @@ def match(
     )
 
 
+def refusal(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
+    """Who is told: participants, unless no good submission has room; what they read says nothing of the reference."""
+    return ChallengeBroken(to_organisers) if error.by_reference else InputFault(to_participants)
+
+
+def too_many_overlaps(case: Case, error: TooManyPairs) -> Finding:
+    """The finding about a case whose reference nuclei lie on each other in such numbers that no one can match them."""
+    return Finding(
+        "too-many-overlaps",
+        f"case {quote(case.name)}",
+        f"{error.pairs:,} {error.what}",
+        f"at most {error.most:,}",
+        "Remove nuclei of the reference that lie on each other, or raise 'overlaps_per_case' under [limits].",
+    )
+
+
+def too_many_on_each_other(case: Case, prediction: Instances) -> Finding:
+    """The same for a participant; it tells nothing of the reference."""
+    deepest = int(cover_depth(prediction.run_start, prediction.run_stop).depth.max(initial=0))
+    return Finding(
+        "too-many-overlaps",
+        f"case {quote(case.name)}",
+        f"{len(prediction):,} nuclei, up to {deepest:,} of them on one pixel",
+        "fewer that lie on each other",
+        "Leave out nuclei that were found several times.",
+    )
+
+
 def too_many_pairs(rule: CentroidAssignment, case: Case, error: TooManyPairs) -> Finding:
     """The finding about a case in which not all nuclei can be assigned."""
     return Finding(
         "too-large",
         f"case {quote(case.name)}, matching rule {quote(rule.name)}",
-        f"{error.references:,} x {error.predictions:,} nuclei, {error.references * error.predictions:,} pairs",
-        f"at most {MOST_PAIRS:,} for cutoff 'after', which needs a table of all pairs",
+        f"{error.pairs:,} {error.what}",
+        f"at most {error.most:,} for cutoff 'after', which needs a table of all pairs",
         'Write cutoff = "before" for this rule, or cut the images into smaller ones.',
     )
 
 
-def too_many_predictions(rule: CentroidAssignment, case: Case, error: TooManyPairs) -> Finding:
+def too_many_predictions(rule: CentroidAssignment, case: Case, predictions: int) -> Finding:
     """The finding for a participant who predicts far too many nuclei; it tells nothing of the reference."""
     return Finding(
         "too-large",
         f"case {quote(case.name)}",
-        f"{error.predictions:,} nuclei",
+        f"{predictions:,} nuclei",
         f"fewer, since the matching rule {quote(rule.name)} compares all of them with the whole reference",
         "Leave out what is no nucleus, such as single pixels.",
     )

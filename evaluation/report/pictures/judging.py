@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluation.analysis.error_costs import sort_case
 from evaluation.challenge import Challenge
-from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.runs import select_instances
 from evaluation.metrics.errors import KINDS, MERGED, MISSED, RIGHT, SPURIOUS, WRONG_CLASS, ErrorKinds
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, OverlapTable
@@ -108,20 +107,15 @@ def judge_case(challenge: Challenge, matched: MatchedCase, submitted: Instances 
         kinds=kinds,
         reference_state=states_of(kinds.reference, MISSED_STATE),
         prediction_state=states_of(kinds.prediction, SPURIOUS_STATE),
-        ignored=matched.prediction if submitted is None else ignored_of(challenge, matched, submitted),
+        ignored=matched.prediction if submitted is None else ignored_of(matched, submitted),
         mistakes=find_mistakes(matched, kinds),
     )
 
 
-def ignored_of(challenge: Challenge, matched: MatchedCase, submitted: Instances) -> Instances:
+def ignored_of(matched: MatchedCase, submitted: Instances) -> Instances:
     """The predictions that left because of the ignore region, with all their pixels."""
     left = np.ones(len(submitted), np.bool_)
-    rules = challenge.reference.ignore
-    if rules.policy is None:
-        return select_instances(submitted, ~left)
-    numbered = replace(submitted, source_id=np.arange(len(submitted)))
-    kept = apply_ignore_region(numbered, matched.reference.ignore, rules.policy, rules.fraction)
-    left[kept.source_id] = False
+    left[slice(None) if matched.kept is None else matched.kept] = False
     return select_instances(submitted, left)
 
 
