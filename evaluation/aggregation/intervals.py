@@ -181,11 +181,11 @@ def quantiles(replicates: Float64, shares: Float64) -> Float64:
     """
     ordered = np.sort(replicates.T, axis=1)  # NaN comes last
     last = np.maximum(np.count_nonzero(~np.isnan(ordered), axis=1) - 1, 0)[:, None]
-    place = shares * last
-    before = np.floor(place).astype(np.int64)
+    position = shares * last
+    before = np.floor(position).astype(np.int64)
     low = np.take_along_axis(ordered, before, axis=1)
     high = np.take_along_axis(ordered, np.minimum(before + 1, last), axis=1)
-    found: Float64 = low + (high - low) * (place - before)
+    found: Float64 = low + (high - low) * (position - before)
     found[~often_defined(replicates)] = np.nan
     return found
 

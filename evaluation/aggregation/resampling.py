@@ -29,7 +29,7 @@ UNITS_AT_ONCE = 1024
 class Column:
     """A number that wants an interval: a metric and what it is aggregated over.
 
-    metric     its place in what ``evaluate`` returns
+    metric     its index in what ``evaluate`` returns
     unit       "pooled": the metric of all cases together; "group", "case": its mean over groups, over cases
     of_strata  the same inside every stratum, then the mean over strata
     """
@@ -61,7 +61,7 @@ def resample(groups: Int64, *, samples: int, seed: int, stages: Stages) -> Itera
     """Samples of as many groups as there are, drawn with replacement; some at a time, ``samples`` in all.
 
     groups  group of each case, int64 (U,); every number from 0 to G - 1 occurs. Number the groups in the order of their
-            names, and sort the cases inside them by name: what is drawn are places in that order.
+            names, and sort the cases inside them by name: what is drawn are indices in that order.
     stages  "groups": a drawn group has its cases as they are. "groups_and_cases": as many cases as the group has are
             drawn from them with replacement, anew for each time that the group is drawn.
 
@@ -79,7 +79,7 @@ def resample(groups: Int64, *, samples: int, seed: int, stages: Stages) -> Itera
         shape = min(at_once, samples - first), len(size)
         drawn = group_draw.below(np.full(shape, len(size)))
         if stages == "groups":
-            yield Samples(count_places(drawn, len(size)), group_units(groups))
+            yield Samples(count_indices(drawn, len(size)), group_units(groups))
         else:
             yield draw_cases(drawn, groups, case_draw)
 
@@ -90,20 +90,20 @@ def draw_cases(drawn: Int64, groups: Int64, integers: RandomIntegers) -> Samples
     members, first = np.argsort(groups, kind="stable"), np.cumsum(size) - size
     group = drawn.ravel()
     draw = np.repeat(np.arange(len(group)), size[group])
-    place = integers.below(size[group[draw]])
+    index = integers.below(size[group[draw]])
     widest = int(size.max())
-    times = np.bincount(draw * widest + place, minlength=len(group) * widest).reshape(len(group), widest)
+    times = np.bincount(draw * widest + index, minlength=len(group) * widest).reshape(len(group), widest)
     distinct, unit = np.unique(np.column_stack([group, times]), axis=0, return_inverse=True)
-    row, place = np.nonzero(distinct[:, 1:])
-    case = members[first[distinct[row, 0]] + place]
-    units = csr_array((distinct[row, 1 + place], (row, case)), shape=(len(distinct), len(groups)))
-    return Samples(count_places(unit.reshape(drawn.shape), len(distinct)), units)
+    row, index = np.nonzero(distinct[:, 1:])
+    case = members[first[distinct[row, 0]] + index]
+    units = csr_array((distinct[row, 1 + index], (row, case)), shape=(len(distinct), len(groups)))
+    return Samples(count_indices(unit.reshape(drawn.shape), len(distinct)), units)
 
 
-def count_places(places: Int64, number: int) -> Any:
-    """How often each of ``number`` places occurs in each row, sparse int64 (S, number)."""
-    row = np.repeat(np.arange(len(places)), places.shape[1])
-    return csr_array((np.ones(places.size, np.int64), (row, places.ravel())), shape=(len(places), number))
+def count_indices(indices: Int64, number: int) -> Any:
+    """How often each of ``number`` indices occurs in each row, sparse int64 (S, number)."""
+    row = np.repeat(np.arange(len(indices)), indices.shape[1])
+    return csr_array((np.ones(indices.size, np.int64), (row, indices.ravel())), shape=(len(indices), number))
 
 
 def group_units(groups: Int64) -> Any:
@@ -171,8 +171,8 @@ def score_samples(
             values = mean_of_parts(within(unit, strata == stratum) for stratum in range(int(strata.max()) + 1))
         else:
             values = within(unit, np.ones(len(table), np.bool_))
-        places = [k for k, column in enumerate(columns) if (column.unit, column.of_strata) == (unit, of_strata)]
-        found[:, places] = values[:, [columns[k].metric for k in places]]
+        indices = [k for k, column in enumerate(columns) if (column.unit, column.of_strata) == (unit, of_strata)]
+        found[:, indices] = values[:, [columns[k].metric for k in indices]]
     return found
 
 

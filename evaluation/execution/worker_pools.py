@@ -304,7 +304,7 @@ def work_through(
     workers: int | None,
     executor: Executor | None,
 ) -> Iterator[tuple[int, Outcome]]:
-    """The place and the outcome of every item (a submission), as they are done.
+    """The index and the outcome of every item (a submission), as they are done.
 
     work      on an item, with those who do it
     cases     of each item, and the bytes that each of them ``needs``
@@ -321,8 +321,8 @@ def work_through(
         tasks_of_each = max(worker_pool.parts, -(-len(cases) // CASES_AT_ONCE))
         at_once = max(2, min(IN_FLIGHT_UP_TO, -(-TASKS_FOR_EACH * worker_pool.width // tasks_of_each)))
         yield from in_flight(items, work, worker_pool, at_once, left)
-    for place in left:
-        yield place, work(items[place], workers if executor is None else ExecutorPool(executor, workers))
+    for index in left:
+        yield index, work(items[index], workers if executor is None else ExecutorPool(executor, workers))
 
 
 def in_flight(
@@ -332,24 +332,24 @@ def in_flight(
     at_once: int,
     left: list[int],
 ) -> Iterator[tuple[int, Outcome]]:
-    """The same, several at once; into ``left`` come the places of those that are to be scored by themselves."""
+    """The same, several at once; into ``left`` come the indices of those that are to be scored by themselves."""
     threads = ThreadPoolExecutor(at_once, thread_name_prefix="submission")
-    places = iter(range(len(items)))
+    indices = iter(range(len(items)))
     waiting: dict[Future[Outcome], int] = {}
     try:
         while True:
-            for place in islice(places, at_once - len(waiting)):
-                waiting[threads.submit(work, items[place], worker_pool)] = place
+            for index in islice(indices, at_once - len(waiting)):
+                waiting[threads.submit(work, items[index], worker_pool)] = index
             if not waiting:
                 break
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                place = waiting.pop(future)
+                index = waiting.pop(future)
                 try:
                     outcome = future.result()
                 except NotTogether:
-                    left.append(place)
+                    left.append(index)
                 else:
-                    yield place, outcome
+                    yield index, outcome
     except BaseException:
         worker_pool.stop()  # nobody waits for the others
         raise

@@ -8,7 +8,7 @@ What a case needs is estimated from its size and from its files, by constants th
     worker  100 MB for the program + the largest case
 
 An estimate may be wrong. So a case that may not fit is worked on in a process of its own, whose end the main process
-survives to tell; and where a worker is lost, one worker alone goes on. Results never depend on any of this.
+can report; and where a worker is lost, one worker alone goes on. Results never depend on any of this.
 
 That is one submission by itself. Workers that many submissions share are a ``WorkerPool`` (worker_pools.py).
 """
@@ -353,9 +353,9 @@ def start_trackers() -> None:
 
 
 def begin_worker() -> None:
-    """Where memory runs out, the kernel shall end this process, not the main one, which has to tell about it.
+    """Let the kernel end this process where memory runs out, not the main process, which reports it.
 
-    And where the main process is killed, this one shall not wait for tasks for ever.
+    And end this process soon after the main one was killed.
     """
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")

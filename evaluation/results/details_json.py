@@ -73,24 +73,24 @@ def unit_entries(of_kind: UnitScores, *, paired: bool) -> dict[str, dict[str, An
     entries = {}
     units = of_kind.units
     confusion, cases, missing = (units.sum(name) for name in ("confusion", "cases", "missing"))
-    for place, name in enumerate(of_kind.names):
+    for index, name in enumerate(of_kind.names):
         scores: dict[str, Any] = {}
         undefined: dict[str, Any] = {}
         for path, of_metric in of_kind.scores.items():
-            score = of_metric.at(place)
+            score = of_metric.at(index)
             put(scores, path, rounded(score.value))
             if score.value is None:
                 put(undefined, path, score.undefined)
-        counts: dict[str, Any] = {"cases": int(cases[place]), "missing_cases": int(missing[place])}
+        counts: dict[str, Any] = {"cases": int(cases[index]), "missing_cases": int(missing[index])}
         if paired:
             counts |= {
-                "true_positives": int(confusion[place, 1:, 1:].sum()),
-                "false_positives": int(confusion[place, 0].sum()),
-                "false_negatives": int(confusion[place, :, 0].sum()),
-                "confusion_matrix": confusion[place].tolist(),
+                "true_positives": int(confusion[index, 1:, 1:].sum()),
+                "false_positives": int(confusion[index, 0].sum()),
+                "false_negatives": int(confusion[index, :, 0].sum()),
+                "confusion_matrix": confusion[index].tolist(),
             }
         else:
-            counts |= {side: units.sum(f"count_{side}")[place].tolist() for side in ("reference", "prediction")}
+            counts |= {side: units.sum(f"count_{side}")[index].tolist() for side in ("reference", "prediction")}
         entries[name] = {"counts": counts, "scores": scores, "undefined": undefined}
     return entries
 

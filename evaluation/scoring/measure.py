@@ -146,11 +146,11 @@ def object_list(instances: Instances, areas_px: Int64) -> ObjectList:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctPairs:
-    """The pairs of an image under all its matchings, each once: indices (P,), and the places of each matching's."""
+    """The pairs of an image under all its matchings, each once: indices (P,), and the indices of each matching's."""
 
     reference_index: Int64
     prediction_index: Int64
-    places: list[Int64]
+    indices: list[Int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,9 +164,9 @@ class OutlinedImage:
 
 def outlined_image(reference: Instances, prediction: Instances, matchings: Sequence[Matches]) -> OutlinedImage:
     keys = [m.reference_index.astype(np.int64) * len(prediction) + m.prediction_index for m in matchings]
-    distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
+    distinct, index = np.unique(np.concatenate(keys), return_inverse=True)
     left, right = np.divmod(distinct, max(len(prediction), 1))
-    pairs = DistinctPairs(left, right, np.split(place, np.cumsum([len(key) for key in keys])[:-1]))
+    pairs = DistinctPairs(left, right, np.split(index, np.cumsum([len(key) for key in keys])[:-1]))
     return OutlinedImage(runs_by_instance(reference), runs_by_instance(prediction), pairs)
 
 
@@ -204,7 +204,7 @@ def measure_outlines(
     if "boundary_iou" in wanted:
         measure_bands(found, images, border=border, tolerances_px=tolerances_px)
     return [
-        [{name: values[place] for name, values in of_image.items()} for place in image.pairs.places]
+        [{name: values[index] for name, values in of_image.items()} for index in image.pairs.indices]
         for image, of_image in zip(images, found, strict=True)
     ]
 
@@ -220,11 +220,11 @@ def measure_surfaces(
     """Fill in the wanted measures of ``OF_SURFACES`` of the pairs of each image."""
     for batch in pair_batches(images, range(len(images))):
         sides: tuple[list[Boundaries], list[Boundaries]] = ([], [])
-        for place, part in batch:
-            image = images[place]
+        for index, part in batch:
+            image = images[index]
             sides[0].append(boundaries_of(image.reference, image.pairs.reference_index[part], border=border))
             sides[1].append(boundaries_of(image.prediction, image.pairs.prediction_index[part], border=border))
-        tolerance = [np.full(part.stop - part.start, tolerances_px[place] or 0.0) for place, part in batch]
+        tolerance = [np.full(part.stop - part.start, tolerances_px[index] or 0.0) for index, part in batch]
         measures = surface_measures(
             *map(join_boundaries, sides),
             tolerance_px=np.concatenate(tolerance) if "surface_dice" in wanted else None,
@@ -249,8 +249,8 @@ def measure_bands(
     for width_px in np.unique(widths_px).tolist():
         for batch in pair_batches(images, np.flatnonzero(widths_px == width_px).tolist()):
             sides: tuple[list[ChosenRuns], list[ChosenRuns]] = ([], [])
-            for place, part in batch:
-                image = images[place]
+            for index, part in batch:
+                image = images[index]
                 sides[0].append(choose_runs(image.reference, image.pairs.reference_index[part]))
                 sides[1].append(choose_runs(image.prediction, image.pairs.prediction_index[part]))
             bands = band_overlaps(*map(join_runs, sides), width_px=width_px, border=border)
@@ -264,9 +264,9 @@ def fill_in(
 ) -> None:
     """Put the values of a batch where they belong."""
     first = 0
-    for place, part in batch:
+    for index, part in batch:
         last = first + part.stop - part.start
-        found[place][name][part] = values[first:last]
+        found[index][name][part] = values[first:last]
         first = last
 
 
@@ -317,8 +317,8 @@ def count_together(
         if "curves" in families and thresholds:
             hits = np.split(hits_by_confidence(cases, thresholds), cases.prediction_bound[1:-1])
     return [
-        SharedCounts({name: values[place] for name, values in sums.items()}, of_case)
-        for place, of_case in enumerate(hits)
+        SharedCounts({name: values[index] for name, values in sums.items()}, of_case)
+        for index, of_case in enumerate(hits)
     ]
 
 
@@ -332,6 +332,6 @@ def hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:
         matches = match_confidence_first_iou_many(
             cases.table, cases.reference, cases.prediction, thresholds, class_aware=True
         )
-        for place, found in enumerate(matches):
-            hits[found.prediction_index, place] = True
+        for index, found in enumerate(matches):
+            hits[found.prediction_index, index] = True
     return hits

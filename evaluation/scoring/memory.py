@@ -69,7 +69,7 @@ def side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
 
 
 def reference_bytes(challenge: Challenge, folder: Path, case: Case) -> int:
-    """Bytes of the reference files of a case, unpacked; 0 where they cannot be opened, which is told when they are."""
+    """Bytes of the reference files of a case, unpacked; 0 where they cannot be opened."""
     total = 0
     with suppress(InputFault, OSError):
         for file in reference_files(challenge, folder, case):
@@ -96,9 +96,10 @@ def unpacked_bytes(name: str, size: int) -> int:
     return size * GZIP_RATIO if name.endswith(".gz") else size
 
 
-def array_bytes(said: Annotations) -> int:
+def array_bytes(annotations: Annotations) -> int:
     """Bytes of the coordinates or runs that are in memory already."""
     arrays = (
-        part.run_start if isinstance(part, Instances) else getattr(part, "points_xy", None) for part in said.parts
+        part.run_start if isinstance(part, Instances) else getattr(part, "points_xy", None)
+        for part in annotations.parts
     )
     return sum(array.nbytes for array in arrays if array is not None)

@@ -94,13 +94,13 @@ def read_case_file(side: Side, case: Case, file: CaseFile) -> Annotations:
     with ExitStack() as opened:
         stream = opened.enter_context(side.open(file.name))
         companions = {
-            key: (opened.enter_context(side.open(name)), place(case, name)) for key, name in names.items() if name
+            key: (opened.enter_context(side.open(name)), where_of(case, name)) for key, name in names.items() if name
         }
-        request = side.request(place(case, file.name), file.name, file.class_id)
+        request = side.request(where_of(case, file.name), file.name, file.class_id)
         return read_annotations(stream, request, case, Companions(**companions))
 
 
-def place(case: Case, name: str) -> str:
+def where_of(case: Case, name: str) -> str:
     return f"case {quote(case.name)}, {quote(name, 120)}"
 
 
@@ -144,13 +144,15 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) 
 
 def add_shared_case(found: SharedCases, name: str, collection: Collection) -> None:
     try:
-        said = collection.cases[name]
+        content_read = collection.cases[name]
     except InputFault as fault:  # arrays are decoded case by case
         found.faults += fault.findings
         return
-    parts = tuple(instances_from_label_image(part) if isinstance(part, LabelImage) else part for part in said.parts)
+    parts = tuple(
+        instances_from_label_image(part) if isinstance(part, LabelImage) else part for part in content_read.parts
+    )
     before = found.cases.get(name, Annotations(()))
-    found.cases[name] = Annotations((*before.parts, *parts), (*before.findings, *said.findings))
+    found.cases[name] = Annotations((*before.parts, *parts), (*before.findings, *content_read.findings))
 
 
 # --- the two sides ----------------------------------------------------------------------------------------------------
@@ -180,14 +182,14 @@ def read_prediction(
     Raises InputFault with all faults.
     """
     side = submission_side(challenge, files)
-    said = content if isinstance(content, Annotations) else read_case(side, case, content)
+    content_read = content if isinstance(content, Annotations) else read_case(side, case, content)
     files.close()
-    if (counts := counts_of(said.parts)) is not None:
-        return ReadPrediction(join_instances([], case.shape_yx), said.findings, int(counts.sum()), 0, counts)
-    check_class_probabilities(said.parts, f"case {quote(case.name)}")
+    if (counts := counts_of(content_read.parts)) is not None:
+        return ReadPrediction(join_instances([], case.shape_yx), content_read.findings, int(counts.sum()), 0, counts)
+    check_class_probabilities(content_read.parts, f"case {quote(case.name)}")
     rules = side.rules
     converted = convert_parts(
-        in_image(said.parts, case, rules),
+        in_image(content_read.parts, case, rules),
         case.shape_yx,
         vertices=rules.vertices,
         origin=rules.origin,
@@ -198,8 +200,8 @@ def read_prediction(
     check_instances(converted.instances, side.limits, where)
     nuclei = converted.scored_before
     outside = max(converted.outside, nuclei - len(converted.instances))  # outlines may have got their nearest pixel
-    told = outside_image(outside, nuclei, case, where)
-    return ReadPrediction(converted.instances, (*said.findings, *told), nuclei, outside)
+    lying_outside = outside_image(outside, nuclei, case, where)
+    return ReadPrediction(converted.instances, (*content_read.findings, *lying_outside), nuclei, outside)
 
 
 def read_reference(
@@ -217,7 +219,7 @@ def read_reference(
     if content is None:
         files = reference_files(challenge, folder, case)
         content = read_case(side, case, files)
-        where = place(case, files[0].name)
+        where = where_of(case, files[0].name)
     if (counts := counts_of(content.parts)) is not None:
         nothing = join_instances([], case.shape_yx)
         return PreparedReference(
@@ -240,8 +242,8 @@ def read_reference(
         where=where,
     )
     check_instances(prepared.instances, side.limits, where)
-    told = outside_image(prepared.outside, prepared.annotations, case, f"reference of {where}")
-    return replace(prepared, findings=(*content.findings, *told))
+    lying_outside = outside_image(prepared.outside, prepared.annotations, case, f"reference of {where}")
+    return replace(prepared, findings=(*content.findings, *lying_outside))
 
 
 def numbered(outlines: Outlines) -> Outlines:

@@ -48,6 +48,6 @@ def receive_submission(challenge: Challenge, path: Path) -> ReceivedSubmission:
     if not layout.shared_files:
         return ReceivedSubmission(files, layout.files, layout.findings)
     shared = read_shared(submission_side(challenge, files), challenge.cases, layout.shared_files)
-    told = collection_findings(challenge, shared.mentioned, shared.unknown)
-    findings = (*layout.findings, *shared.faults, *shared.warnings, *([] if shared.faults else told))
+    unmatched = collection_findings(challenge, shared.mentioned, shared.unknown)
+    findings = (*layout.findings, *shared.faults, *shared.warnings, *([] if shared.faults else unmatched))
     return ReceivedSubmission(files, shared.cases, findings)

@@ -158,18 +158,18 @@ def score_units(
     """Every formula is evaluated once, for the units of all kinds together."""
     together = unite(table, [rows for of_kind in members.values() for rows in of_kind.values()])
     bounds = accumulate((len(of_kind) for of_kind in members.values()), initial=0)
-    places = {kind: slice(*ends) for kind, ends in zip(members, pairwise(bounds), strict=True)}
+    indices = {kind: slice(*ends) for kind, ends in zip(members, pairwise(bounds), strict=True)}
     found = {}
     for metric in metrics:
         of_all = penalised(metric, together, challenge)
-        found[metric.path] = {kind: of_all.part(place) for kind, place in places.items()}
+        found[metric.path] = {kind: of_all.part(index) for kind, index in indices.items()}
     units = {
         kind: UnitScores(
             tuple(members[kind]),
-            Units(table, together.weights[place]),
+            Units(table, together.weights[index]),
             {path: of_metric[kind].scores for path, of_metric in found.items()},
         )
-        for kind, place in places.items()
+        for kind, index in indices.items()
     }
     return ScoredUnits(units, found)
 
@@ -205,9 +205,9 @@ def confidence_intervals(
     main = next(name for name in aggregations_of(challenge) if name.startswith(challenge.aggregation.unit))
     wanted = {tuple(path.split(".")) for path in rules.columns}
     chosen = [
-        (place, aggregation)
-        for place, metric in enumerate(metrics)
-        for aggregation, mean in scores[place].means.items()
+        (index, aggregation)
+        for index, metric in enumerate(metrics)
+        for aggregation, mean in scores[index].means.items()
         if mean.score.value is not None
         and (
             (*prefix, *metric.path, aggregation) in wanted
@@ -215,18 +215,18 @@ def confidence_intervals(
             else not prefix and aggregation == main and "per_class" not in metric.path
         )
     ]
-    places = sorted({place for place, _ in chosen})
+    indices = sorted({index for index, _ in chosen})
     columns = [
         Column(
-            places.index(place),
+            indices.index(index),
             challenge.aggregation.unit if aggregation == STRATUM_MEAN else UNIT_OF_MEAN[aggregation],
             of_strata=aggregation == STRATUM_MEAN,
         )
-        for place, aggregation in chosen
+        for index, aggregation in chosen
     ]
 
     def evaluate(units: Units) -> Float64:
-        return np.stack([penalised(metrics[place], units, challenge).value for place in places], axis=1)
+        return np.stack([penalised(metrics[index], units, challenge).value for index in indices], axis=1)
 
     groups, strata = (
         np.unique([getattr(result.case, name) for result in cases], return_inverse=True)[1]
@@ -235,8 +235,8 @@ def confidence_intervals(
     settings = Bootstrap(rules.samples, rules.seed, rules.level, rules.method, rules.resample)
     found = bootstrap(table, groups, columns, evaluate, settings, strata=strata) if columns else ()
     return {
-        (*prefix, *metrics[place].path, aggregation): interval
-        for (place, aggregation), interval in zip(chosen, found, strict=True)
+        (*prefix, *metrics[index].path, aggregation): interval
+        for (index, aggregation), interval in zip(chosen, found, strict=True)
     }
 
 
@@ -252,15 +252,15 @@ def penalised(metric: Metric, units: Units, challenge: Challenge) -> PenalisedSc
 
 
 def strata_of(names: Sequence[str], kind: str, cases: Sequence[CaseResult]) -> list[list[int]]:
-    """The places of the units of each stratum; strata themselves are units of their own."""
+    """The indices of the units of each stratum; strata themselves are units of their own."""
     stratum_of = {
         "strata": {result.case.stratum: result.case.stratum for result in cases},
         "groups": {result.case.group: result.case.stratum for result in cases},
         "cases": {result.case.name: result.case.stratum for result in cases},
     }[kind]
     strata: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        strata.setdefault(stratum_of[name], []).append(place)
+    for index, name in enumerate(names):
+        strata.setdefault(stratum_of[name], []).append(index)
     return [strata[name] for name in sorted(strata)]
 
 

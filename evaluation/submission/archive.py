@@ -1,4 +1,4 @@
-"""ZIP files of strangers, read where they lie. Their list of members is bounded before it is read, and checked whole.
+"""Untrusted ZIP files, read where they lie. The list of members is bounded, then checked as a whole.
 
 The format is described in PKWARE's APPNOTE.TXT. Python's zipfile reads the same files, but it lists members without
 bound, takes quadratic time for crafted extra fields, lets members share bytes, and decompresses whatever they claim.
@@ -231,19 +231,19 @@ def find_list(stream: BinaryIO) -> tuple[int, int, int]:
 
 def read_list(data: bytes, prefix_bytes: int, limits: LimitRules) -> list[Member]:
     members: list[Member] = []
-    place = 0
-    while place < len(data):
+    offset = 0
+    while offset < len(data):
         if len(members) >= 2 * limits.files_per_submission + 100:  # folders and litter count here
             raise SubmissionRejected(too_many_files(limits))
-        if not data.startswith(b"PK\1\2", place) or place + ENTRY.size > len(data):
+        if not data.startswith(b"PK\1\2", offset) or offset + ENTRY.size > len(data):
             raise Damaged
-        entry = ENTRY.unpack_from(data, place)
+        entry = ENTRY.unpack_from(data, offset)
         flags, method, checksum, packed_bytes, size = entry[3], entry[4], *entry[7:10]
         name_bytes, extra_bytes, comment_bytes, attributes, start = *entry[10:13], *entry[15:]
-        name_stop = place + ENTRY.size + name_bytes
+        name_stop = offset + ENTRY.size + name_bytes
         name = data[name_stop - name_bytes : name_stop]
-        place = name_stop + extra_bytes + comment_bytes
-        if place > len(data):
+        offset = name_stop + extra_bytes + comment_bytes
+        if offset > len(data):
             raise Damaged
         if IN_EXTRA_FIELD in (size, packed_bytes, start):
             extra = data[name_stop : name_stop + extra_bytes]
@@ -267,16 +267,16 @@ def read_list(data: bytes, prefix_bytes: int, limits: LimitRules) -> list[Member
 
 def in_64_bits(extra: bytes, numbers: Sequence[int]) -> list[int]:
     """The numbers, those that did not fit in 32 bits taken from the extra field, in the same order."""
-    place = 0
-    while place + 4 <= len(extra):
-        kind, length = struct.unpack_from("<2H", extra, place)
+    offset = 0
+    while offset + 4 <= len(extra):
+        kind, length = struct.unpack_from("<2H", extra, offset)
         if kind == 1:
             wanted = numbers.count(IN_EXTRA_FIELD)
-            if length < 8 * wanted or len(extra) < place + 4 + 8 * wanted:
+            if length < 8 * wanted or len(extra) < offset + 4 + 8 * wanted:
                 raise Damaged
-            large = iter(struct.unpack_from(f"<{wanted}Q", extra, place + 4))
+            large = iter(struct.unpack_from(f"<{wanted}Q", extra, offset + 4))
             return [next(large) if number == IN_EXTRA_FIELD else number for number in numbers]
-        place += 4 + length
+        offset += 4 + length
     return list(numbers)
 
 

@@ -1,4 +1,4 @@
-"""One file for each case, or for each case and class: its place tells which."""
+"""One file for each case, or for each case and class: its path tells which."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evaluation.submission.completeness import (
     unused_files,
 )
 from evaluation.submission.found import CaseFile, Layout
-from evaluation.submission.patterns import Patterns, Place, fill_pattern, find_wrapper
+from evaluation.submission.patterns import ParsedName, Patterns, fill_pattern, find_wrapper
 
 PLATFORM_LISTS = ("predictions.json", "inputs.json")
 KINDS = {"class_map": "class map", "class_table": "class table", "segments": "segments file"}
@@ -30,12 +30,12 @@ def find_by_pattern(names: Sequence[str], challenge: Challenge) -> Layout:
     wrapper = find_wrapper(names, patterns.fits)
     found = [find_place(name, wrapper, patterns) for name in names]
     assignment = Assignment(challenge, patterns)
-    for place in found:
-        if place is not None:
-            assignment.add(place)
-    if not any(place is not None and "case" in place.fields for place in found):
+    for parsed in found:
+        if parsed is not None:
+            assignment.add(parsed)
+    if not any(parsed is not None and "case" in parsed.fields for parsed in found):
         return Layout({}, frozenset(case.name for case in challenge.cases), (no_case_found(names, challenge),))
-    unused = [name for name, place in zip(names, found, strict=True) if place is None]
+    unused = [name for name, parsed in zip(names, found, strict=True) if parsed is None]
     files = assignment.case_files()
     return Layout(
         files=files,
@@ -44,11 +44,11 @@ def find_by_pattern(names: Sequence[str], challenge: Challenge) -> Layout:
     )
 
 
-def find_place(name: str, wrapper: str, patterns: Patterns) -> Place | None:
+def find_place(name: str, wrapper: str, patterns: Patterns) -> ParsedName | None:
     """Where a file lies, None if no pattern fits. Lists of the platform are nothing by themselves."""
-    place = patterns.read(name, name[len(wrapper) :]) if name.startswith(wrapper) else None
+    parsed = patterns.read(name, name[len(wrapper) :]) if name.startswith(wrapper) else None
     is_list = name.removeprefix(wrapper) in PLATFORM_LISTS
-    return None if place is None or (is_list and not patterns.is_known(place)) else place
+    return None if parsed is None or (is_list and not patterns.is_known(parsed)) else parsed
 
 
 @dataclass
@@ -66,8 +66,8 @@ class Assignment:
     companions: dict[str, dict[str, str]] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
     faults: list[Finding] = field(default_factory=list)
-    unknown_cases: dict[str, list[Place]] = field(default_factory=dict)
-    wrong_groups: dict[tuple[str, str], list[Place]] = field(default_factory=dict)
+    unknown_cases: dict[str, list[ParsedName]] = field(default_factory=dict)
+    wrong_groups: dict[tuple[str, str], list[ParsedName]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         rules = self.challenge.submission
@@ -77,48 +77,48 @@ class Assignment:
         self.class_of_nameless = 0 if tells_class(rules) else 1
         self.companions = {key: {} for key in KINDS if key in self.patterns.texts}
 
-    def add(self, place: Place) -> None:
+    def add(self, parsed: ParsedName) -> None:
         """Put a file where it belongs, or note why it belongs nowhere."""
-        if "case" not in place.fields:
-            self.add_shared_companion(place)
+        if "case" not in parsed.fields:
+            self.add_shared_companion(parsed)
             return
-        name = place.fields["case"]
+        name = parsed.fields["case"]
         case = self.cases.get(name)
         if case is None:
-            self.unknown_cases.setdefault(name, []).append(place)
+            self.unknown_cases.setdefault(name, []).append(parsed)
             return
         self.touched.add(name)
-        group = place.fields.get("group", case.group)
+        group = parsed.fields.get("group", case.group)
         if group != case.group:
-            self.wrong_groups.setdefault((name, group), []).append(place)
-        elif place.key in KINDS:
-            other = self.companions[place.key].setdefault(name, place.name)
-            self.check_twice(place, other, f"{KINDS[place.key]}s")
-        elif (class_id := self.class_id(place)) > 0 or not self.has_class:
+            self.wrong_groups.setdefault((name, group), []).append(parsed)
+        elif parsed.key in KINDS:
+            other = self.companions[parsed.key].setdefault(name, parsed.name)
+            self.check_twice(parsed, other, f"{KINDS[parsed.key]}s")
+        elif (class_id := self.class_id(parsed)) > 0 or not self.has_class:
             what = f"files of class {quote(self.challenge.class_names[class_id - 1])}" if self.has_class else "files"
-            other = self.files.setdefault(name, {}).setdefault(class_id, place.name)
-            self.check_twice(place, other, what)
+            other = self.files.setdefault(name, {}).setdefault(class_id, parsed.name)
+            self.check_twice(parsed, other, what)
         else:
-            where = f"case {quote(name)}, {quote(place.name, 120)}"
+            where = f"case {quote(name)}, {quote(parsed.name, 120)}"
             suggest = len(self.faults) < EXAMPLES_SHOWN
-            self.faults.append(unknown_class(self.challenge, where, place.fields["class"], suggest=suggest))
+            self.faults.append(unknown_class(self.challenge, where, parsed.fields["class"], suggest=suggest))
 
-    def class_id(self, place: Place) -> int:
-        return self.class_ids.get(place.fields["class"].casefold(), 0) if self.has_class else self.class_of_nameless
+    def class_id(self, parsed: ParsedName) -> int:
+        return self.class_ids.get(parsed.fields["class"].casefold(), 0) if self.has_class else self.class_of_nameless
 
-    def add_shared_companion(self, place: Place) -> None:
+    def add_shared_companion(self, parsed: ParsedName) -> None:
         """Put a file that goes with the files of all cases, or of those of a group."""
         for name, case in self.cases.items():
-            if place.fields.get("group", case.group) == case.group:
-                self.companions[place.key].setdefault(name, place.name)
+            if parsed.fields.get("group", case.group) == case.group:
+                self.companions[parsed.key].setdefault(name, parsed.name)
 
-    def check_twice(self, place: Place, other: str, what: str) -> None:
-        if other == place.name:
+    def check_twice(self, parsed: ParsedName, other: str, what: str) -> None:
+        if other == parsed.name:
             return
         self.faults.append(
             Finding(
                 "duplicate-file",
-                f"case {quote(place.fields['case'])}, {quote(place.name, 120)}",
+                f"case {quote(parsed.fields['case'])}, {quote(parsed.name, 120)}",
                 f"{what} twice; the other is {quote(other, 120)}",
                 "one file for each case and class" if self.has_class else "one file for each case",
                 "Remove one of them.",
@@ -150,36 +150,36 @@ class Assignment:
 
     def unknown_case_findings(self) -> Iterator[Finding]:
         expected = one_of_the_cases(list(self.cases))
-        for index, (name, places) in enumerate(sorted(self.unknown_cases.items())):
+        for index, (name, found_names) in enumerate(sorted(self.unknown_cases.items())):
             fix = ""
             if index < EXAMPLES_SHOWN:
-                fix = self.swapped(places[0]) or did_you_mean(name, self.cases)
+                fix = self.swapped(found_names[0]) or did_you_mean(name, self.cases)
             got, fix = f"{quote(name)} is not a case of this challenge", fix or "Leave out what is not asked for."
-            where = [quote(place.name, 120) for place in places[:EXAMPLES_SHOWN]]
-            yield at_places(Finding("unknown-case", where[0], got, expected, fix, len(places)), where)
+            where = [quote(parsed.name, 120) for parsed in found_names[:EXAMPLES_SHOWN]]
+            yield at_places(Finding("unknown-case", where[0], got, expected, fix, len(found_names)), where)
 
-    def swapped(self, place: Place) -> str:
-        """What to do if the names of case, group and class are all right but each in the wrong place, else ""."""
-        keys = list(place.fields)
-        for values in permutations(place.fields.values()):
+    def swapped(self, parsed: ParsedName) -> str:
+        """What to do if the names of case, group and class are all right but each in the wrong position, else ""."""
+        keys = list(parsed.fields)
+        for values in permutations(parsed.fields.values()):
             fields = dict(zip(keys, values, strict=True))
             case = self.cases.get(fields["case"])
             class_id = self.class_ids.get(fields.get("class", self.challenge.class_names[0]).casefold(), 0)
             if case is not None and fields.get("group", case.group) == case.group and class_id > 0:
                 class_name = self.challenge.class_names[class_id - 1]
-                right = fill_pattern(self.patterns.texts[place.key], self.challenge, case, class_name)
+                right = fill_pattern(self.patterns.texts[parsed.key], self.challenge, case, class_name)
                 return f"The names are in the wrong order: put this file at {quote(right, 120)}."
         return ""
 
     def wrong_group_findings(self) -> Iterator[Finding]:
-        for (name, group), places in sorted(self.wrong_groups.items()):
+        for (name, group), found_names in sorted(self.wrong_groups.items()):
             case = self.cases[name]
-            right = fill_pattern(self.patterns.texts[places[0].key], self.challenge, case)
-            where = [f"case {quote(name)}, {quote(place.name, 120)}" for place in places[:EXAMPLES_SHOWN]]
+            right = fill_pattern(self.patterns.texts[found_names[0].key], self.challenge, case)
+            where = [f"case {quote(name)}, {quote(parsed.name, 120)}" for parsed in found_names[:EXAMPLES_SHOWN]]
             got = f"in the group {quote(group)}, but the case belongs to {quote(case.group)}"
             fix = f"Move it; files of this case lie at places like {quote(right, 120)}."
             expected = "every case in the group that cases.csv gives it"
-            yield at_places(Finding("wrong-group", where[0], got, expected, fix, len(places)), where)
+            yield at_places(Finding("wrong-group", where[0], got, expected, fix, len(found_names)), where)
 
     def incomplete_case_findings(self) -> Iterator[Finding]:
         for key, by_case in self.companions.items():

@@ -20,7 +20,7 @@ COMPANIONS = ("class_map", "class_table", "segments")  # keys of the rules for f
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ParsedName:
     """Where a file lies: the key of the pattern that it fits, and the texts of {case}, {group} and {class}."""
 
     name: str
@@ -43,26 +43,26 @@ class Patterns:
         }
         self.compiled = {key: compile_pattern(text, self.known) for key, text in self.texts.items()}
 
-    def read(self, name: str, inner: str) -> Place | None:
-        """The place of a file, ``inner`` being its name without wrapping folders.
+    def read(self, name: str, inner: str) -> ParsedName | None:
+        """The name of a file with its fields, ``inner`` being its name without wrapping folders.
 
         A pattern that gives a known case goes before one that does not, then what goes with a file before the file.
         """
         inner = composed(inner)
-        places = []
+        found_names = []
         for key, read in self.compiled.items():
             if (fields := read(inner)) is not None:
                 fields = {field: self.known[field].get(text, text) for field, text in fields.items()}
-                places.append(Place(name, key, fields))
-        return next(filter(self.is_known, places), places[0] if places else None)
+                found_names.append(ParsedName(name, key, fields))
+        return next(filter(self.is_known, found_names), found_names[0] if found_names else None)
 
-    def is_known(self, place: Place) -> bool:
-        """Whether a place belongs to a case that is scored, or to all cases."""
-        return "case" not in place.fields or composed(place.fields["case"]) in self.known["case"]
+    def is_known(self, parsed: ParsedName) -> bool:
+        """Whether a name belongs to a case that is scored, or to all cases."""
+        return "case" not in parsed.fields or composed(parsed.fields["case"]) in self.known["case"]
 
     def fits(self, inner: str) -> bool:
-        place = self.read(inner, inner)
-        return place is not None and self.is_known(place)
+        parsed = self.read(inner, inner)
+        return parsed is not None and self.is_known(parsed)
 
 
 def composed(name: str) -> str:
@@ -94,7 +94,7 @@ def compile_pattern(pattern: str, known: Mapping[str, Mapping[str, str]]) -> Cal
 def compile_part(part: str, known: Mapping[str, Mapping[str, str]]) -> list[re.Pattern[str]]:
     """Expressions for one part of a pattern, the first that fits counts.
 
-    With one open place in it there is one way to read a name. With several, as in ``{group}_{case}*.tif``, names that
+    With one open field in it there is one way to read a name. With several, as in ``{group}_{case}*.tif``, names that
     the challenge knows are tried first, the longest first; then any.
     """
     open_places = len(PIECE.findall(part))

@@ -66,17 +66,19 @@ class Redactor:
 
     def without(self, text: str, names: frozenset[str]) -> str:
         """The text without whole names, the longest first."""
-        pieces, done, place = [], 0, 0
-        while place < len(text):
+        pieces, done, position = [], 0, 0
+        while position < len(text):
             stop = 0
-            if not goes_on(text, place):
-                stops = (place + length for length in self.lengths)
-                stop = next((s for s in stops if text[place:s] in names and not goes_on(text, s)), 0)
-            if stop and not (text[place - 1 : place] == "{" and text[stop : stop + 1] == "}"):  # a field of a pattern
-                pieces += [text[done:place], STAND_IN]
-                done = place = stop
+            if not goes_on(text, position):
+                stops = (position + length for length in self.lengths)
+                stop = next((s for s in stops if text[position:s] in names and not goes_on(text, s)), 0)
+            if stop and not (
+                text[position - 1 : position] == "{" and text[stop : stop + 1] == "}"
+            ):  # a field of a pattern
+                pieces += [text[done:position], STAND_IN]
+                done = position = stop
             else:
-                place += 1
+                position += 1
         return "".join([*pieces, text[done:]])
 
     def without_remains(self, text: str) -> str:
@@ -91,17 +93,17 @@ class Redactor:
     def without_beginning(self, text: str, names: Sequence[str] | None = None) -> str:
         """The text without what, at its end, may be the beginning of a name; the longest such end."""
         names = self.forwards if names is None else names
-        for place in range(max(0, len(text) - self.lengths[0]), len(text) - LEAST_PART + 1):
-            part = text[place:]
+        for position in range(max(0, len(text) - self.lengths[0]), len(text) - LEAST_PART + 1):
+            part = text[position:]
             index = bisect_left(names, part)
-            if not goes_on(text, place) and index < len(names) and names[index].startswith(part):
-                return text[:place] + (STAND_IN if names is self.forwards else STAND_IN[::-1])
+            if not goes_on(text, position) and index < len(names) and names[index].startswith(part):
+                return text[:position] + (STAND_IN if names is self.forwards else STAND_IN[::-1])
         return text
 
 
-def goes_on(text: str, place: int) -> bool:
+def goes_on(text: str, position: int) -> bool:
     """Whether a word or a number goes on from one character to the next."""
-    if not 0 < place < len(text):
+    if not 0 < position < len(text):
         return False
-    before, after = text[place - 1], text[place]
+    before, after = text[position - 1], text[position]
     return (before.isalpha() and after.isalpha()) or (before.isdigit() and after.isdigit())

@@ -9,7 +9,7 @@ from evaluation.challenge.definition import tells_class
 from evaluation.findings import Finding, quote
 from evaluation.submission.completeness import missing_class_files, no_case_found, unknown_class, unused_files
 from evaluation.submission.found import Layout, SharedFile
-from evaluation.submission.patterns import Patterns, Place, find_wrapper
+from evaluation.submission.patterns import ParsedName, Patterns, find_wrapper
 
 PLATFORM_CSV = "predictions.csv"  # what the platform makes of a CSV file that is handed in as it is
 
@@ -19,13 +19,13 @@ def find_shared_files(names: Sequence[str], challenge: Challenge) -> Layout:
     patterns = Patterns(challenge)
     wrapper = find_wrapper(names, patterns.fits)
     found = [patterns.read(name, name[len(wrapper) :]) if name.startswith(wrapper) else None for name in names]
-    places = [place for place in found if place is not None and has_known_group(place, patterns)]
-    if not places and is_uploaded_csv(names, challenge):
-        places = [Place(PLATFORM_CSV, "files", {})]
-    if not places:
+    found_names = [parsed for parsed in found if parsed is not None and has_known_group(parsed, patterns)]
+    if not found_names and is_uploaded_csv(names, challenge):
+        found_names = [ParsedName(PLATFORM_CSV, "files", {})]
+    if not found_names:
         return Layout({}, frozenset(case.name for case in challenge.cases), (no_case_found(names, challenge),))
-    files, faults = by_class(places, challenge)
-    used = {place.name for place in places}
+    files, faults = by_class(found_names, challenge)
+    used = {parsed.name for parsed in found_names}
     unused = [name for name in names if name not in used]
     if "{class}" in challenge.submission.files and files:
         faults += missing_class_files(challenge, {"": {file.class_id for file in files}})
@@ -33,8 +33,8 @@ def find_shared_files(names: Sequence[str], challenge: Challenge) -> Layout:
     return Layout({}, frozenset(), tuple(findings), tuple(sorted(files, key=lambda file: (file.class_id, file.name))))
 
 
-def has_known_group(place: Place, patterns: Patterns) -> bool:
-    return "group" not in place.fields or place.fields["group"] in patterns.known["group"].values()
+def has_known_group(parsed: ParsedName, patterns: Patterns) -> bool:
+    return "group" not in parsed.fields or parsed.fields["group"] in patterns.known["group"].values()
 
 
 def is_uploaded_csv(names: Sequence[str], challenge: Challenge) -> bool:
@@ -44,21 +44,21 @@ def is_uploaded_csv(names: Sequence[str], challenge: Challenge) -> bool:
     return pattern.endswith(".csv") and "{class}" not in pattern and at_top == [PLATFORM_CSV]
 
 
-def by_class(places: Iterable[Place], challenge: Challenge) -> tuple[list[SharedFile], list[Finding]]:
+def by_class(found_names: Iterable[ParsedName], challenge: Challenge) -> tuple[list[SharedFile], list[Finding]]:
     """The files with the classes of their names; files of unknown classes and second files are faults."""
     class_ids = challenge.class_ids()
     files: dict[tuple[str | None, int], SharedFile] = {}
     faults = []
-    for place in places:
+    for parsed in found_names:
         class_id = 0 if tells_class(challenge.submission) else 1
-        if "class" in place.fields:
-            class_id = class_ids.get(place.fields["class"].casefold(), 0)
+        if "class" in parsed.fields:
+            class_id = class_ids.get(parsed.fields["class"].casefold(), 0)
             if class_id <= 0:
-                faults.append(unknown_class(challenge, quote(place.name, 120), place.fields["class"]))
+                faults.append(unknown_class(challenge, quote(parsed.name, 120), parsed.fields["class"]))
                 continue
-        file = files.setdefault((place.fields.get("group"), class_id), SharedFile(place.name, class_id))
-        if file.name != place.name:
+        file = files.setdefault((parsed.fields.get("group"), class_id), SharedFile(parsed.name, class_id))
+        if file.name != parsed.name:
             got = f"files of all cases twice; the other is {quote(file.name, 120)}"
             expected = "one file, or one for each class where the challenge asks for that"
-            faults.append(Finding("duplicate-file", quote(place.name, 120), got, expected, "Remove one of them."))
+            faults.append(Finding("duplicate-file", quote(parsed.name, 120), got, expected, "Remove one of them."))
     return list(files.values()), faults
