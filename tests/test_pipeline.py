@@ -404,7 +404,7 @@ def matched_and_spurious(policy: str, fraction: float | None, *boxes) -> tuple[i
     ignore = {"policy": policy, **({"fraction": fraction} if fraction else {})}
     rules_of_challenge = challenge(reference={"ignore": ignore})
     reference = apply_ignore_region(instances_from_labels(labels, class_id=1), region, policy, fraction)
-    matched = pipeline.match_case(
+    matched = match_case(
         rules_of_challenge,
         Case("a", "a", 20, 40),
         PreparedReference(reference, region),
