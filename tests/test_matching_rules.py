@@ -930,9 +930,8 @@ def test_organisers_read_which_case_has_too_many_pairs(monkeypatch):
         apply("centroid_assignment", {"radius_px": 2.0, "cutoff": "after"}, *sides)
     (finding,) = caught.value.findings
     assert str(finding) == (
-        "[too-large] case 'a', matching rule 'a': 6 pairs of 2 x 3 nuclei; expected at most 3 for cutoff "
-        "'after', which needs a table of all pairs. Write cutoff = \"before\" for this rule, or cut the images into "
-        "smaller ones."
+        "[case-too-costly] case 'a', matching rule 'a': 6 pairs of 2 x 3 nuclei; expected at most 3. Choose a smaller "
+        "radius or cutoff = \"before\", or cut the images into smaller ones."
     )
 
 
@@ -942,9 +941,25 @@ def test_participants_who_predict_far_too_many_nuclei_are_refused_without_a_word
     with pytest.raises(InputFault) as caught:
         apply("centroid_assignment", {"radius_px": 2.0, "cutoff": "after"}, *sides)
     assert [str(finding) for finding in caught.value.findings] == [
-        "[too-large] case 'a': 3 nuclei; expected fewer, since the matching rule 'a' compares all of them with the "
-        "whole reference. Leave out what is no nucleus, such as single pixels."
+        "[case-too-costly] case 'a', matching rule 'a': 3 nuclei, which make too many pairs with those of the "
+        "reference; expected fewer, or nuclei that lie where those of the image are. Leave out what is no nucleus, such "
+        "as single pixels, and what was found several times."
     ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "pairs"), [("centroid_closest_first", 6), ("hausdorff_closest_first", 6), ("confidence_first", 6)]
+)
+def test_too_many_pairs_within_the_radius_are_counted_and_not_looked_at(rule, pairs, monkeypatch):
+    sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
+    monkeypatch.setattr(distances, "MOST_CLOSE", pairs)
+    apply(rule, {"radius_px": 9.0}, *sides)
+    monkeypatch.setattr(distances, "MOST_CLOSE", pairs - 1)
+    with pytest.raises(InputFault, match=r"^\[case-too-costly\] case 'a', matching rule 'a': 3 nuclei, which make"):
+        apply(rule, {"radius_px": 9.0}, *sides)
+    monkeypatch.setattr(distances, "MOST_CLOSE", 3)  # 2 x 2 of the reference with itself
+    with pytest.raises(ChallengeBroken, match=r"6 pairs within the radius; expected at most 3\."):
+        apply(rule, {"radius_px": 9.0}, *sides)
 
 
 def test_the_smaller_side_gives_the_rows_so_that_scipy_needs_no_copy(monkeypatch):

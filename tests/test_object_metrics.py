@@ -13,6 +13,7 @@ from literal import directed_distances, instances_of, look_alikes, pairs_of_imag
 from scipy.ndimage import distance_transform_edt
 from scipy.sparse import csr_array
 
+from evaluation.findings.errors import TooManyPairs
 from evaluation.matching.table import overlap_table
 from evaluation.metrics import objects
 from evaluation.metrics.joined import join_cases
@@ -325,3 +326,44 @@ def test_weights_run_over_all_objects_of_the_unit():
     assert found.value.tolist() == pytest.approx(expected, abs=1e-15)
     assert objects.object_hausdorff(units_of(cases, [[0, 1]])).value.tolist() == [(2 / 8 + 1 / 7) / 2]
     assert objects.object_f1(units_of(cases, [[1], [0, 1]])).value.tolist() == [0, 1 / 2]
+
+
+# --- many objects that touch nothing ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [1, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_nearest_of_a_crowd_is_that_of_all_pairs(seed, first, monkeypatch):
+    """Predictions that lie on each other, some of them with the same pixels, far from the reference or near to it."""
+    monkeypatch.setattr(objects, "FIRST_MEASURED", first)
+    monkeypatch.setattr(objects, "NEIGHBOURS_AT_ONCE", 7)
+    rng = np.random.default_rng(seed)
+    reference = [draw_shape(rng, (60, 60)) for _ in range(8)]
+    crowd = [draw_shape(rng, (60, 60)) for _ in range(10)]
+    shift = rng.integers(0, 70, (40, 2))
+    masks = np.zeros((2, 48, 150, 150), bool)
+    for place, mask in enumerate(reference):
+        masks[0, place, 2:62, 2:62] = mask
+    for place, (y, x) in enumerate(shift[rng.integers(0, 40, 40)]):
+        masks[1, place, 62 + y % 20 : 122 + y % 20, x : 60 + x] = crowd[place % 10]
+    sides = [instances_of(masks[0, :8], [1] * 8), instances_of(masks[1, :40], [1] * 40)]
+    shapes, case = objects.shapes_of(*sides), np.zeros(48, np.int64)
+    search = objects.Search(shapes, case, 8)
+    one, other = (index.ravel() for index in np.mgrid[:48, :48])
+    table = objects.hausdorff_squared(shapes, one, other).reshape(48, 48)
+    expected = [*table[:8, 8:].min(axis=1), *table[8:, :8].min(axis=1)]
+    sources = np.arange(48)
+    reached = table[sources, search.best_fitting(sources)]
+    assert search.nearest_squared(sources, reached).tolist() == expected
+
+
+def test_objects_that_are_too_far_and_too_many_are_counted_and_refused(monkeypatch):
+    rng = np.random.default_rng(1)
+    reference, prediction = np.zeros((2, 12, 40, 90), bool)
+    for masks, left in ((reference, 0), (prediction, 60)):
+        for mask, (y, x) in zip(masks, rng.integers(0, 20, (12, 2)), strict=True):
+            mask[y : y + 5, left + x : left + x + 5] = True
+    count(reference, prediction)
+    monkeypatch.setattr(objects, "MOST_MEASURED", 20)
+    with pytest.raises(TooManyPairs, match=r"pairs of distant objects; at most 20$"):
+        count(reference, prediction)

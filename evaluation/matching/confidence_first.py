@@ -12,6 +12,7 @@ from evaluation.matching.distances import (
     batches,
     centroid_places,
     check_radius,
+    refuse_too_many,
     squared_distances,
     squared_limit,
 )
@@ -33,7 +34,8 @@ def match_confidence_first(
     The distance is that of the centroids, or of the points; exactly the radius is near enough. Equally probable
     predictions (all of them, if there are no probabilities) choose in the order of their positions; of references that
     are equally near the one that comes first is taken. ``table`` is the overlap table, if there is one already; points
-    need none. Raises ValueError if the radius is negative or not finite.
+    need none. Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` for far too many pairs
+    within it.
 
     This is how detections are matched for a precision-recall curve or FROC. The published codes of three challenges
     go through the *references*, in the order of their file, so their results depend on that order:
@@ -55,6 +57,7 @@ def match_confidence_first(
     free = np.arange(len(left.index))
     reach = radius_px * MARGIN
     count = cKDTree(left.at).query_ball_point(right.at[chooser], reach, return_length=True)
+    refuse_too_many(count, left.at, reach)
     found: list[tuple[Int64, Int64]] = [(free[:0], chooser[:0])]
     for part in batches(count):
         who = chooser[part]

@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from evaluation.findings.errors import TooManyPairs
 from evaluation.matching.pairs import matches_of
 from evaluation.model import Bool, Float64, Instances, Int16, Int64, Matches, OverlapTable
 
 PAIRS_AT_ONCE = 1 << 21  # pairs that are held before those that cannot match are left out
 ROUNDING = 1 + 1e-9  # exactly the radius is near enough, though coordinates and radius / spacing are rounded numbers
+MOST_CLOSE = 200_000_000  # pairs within a radius that are looked at; a slide of a million nuclei has some ten million
 MARGIN = 1 + 3e-9  # of the search, whose rounding is not ours; every pair it finds is compared again
 
 Closeness = Callable[[Int64, Int64], Float64]
@@ -104,13 +106,14 @@ def close_pairs(
     A reference that shares predictions with k - 1 others never needs more than its k closest ones: whatever the others
     take, one of these is left for it. So the pairs that are kept are bounded by the references and their density,
     whatever the predictions are; at most about ``PAIRS_AT_ONCE``, or those of one reference, are held besides.
-    Raises ValueError if the radius is negative or not finite.
+    Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` above ``MOST_CLOSE``.
     """
     check_radius(radius_px)
     left, right = sides
     tree = cKDTree(right.at)
     reach = radius_px * MARGIN
     count = tree.query_ball_point(left.at, reach, p=norm, return_length=True)
+    refuse_too_many(count, left.at, reach, norm)
     enough = cKDTree(left.at).query_ball_point(left.at, 2 * reach * MARGIN, p=norm, return_length=True)
     found: list[tuple[Int64, Int64, Float64]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for part in batches(count):
@@ -128,6 +131,13 @@ def close_pairs(
         found.append((i, j, value))
     i, j, value = (np.concatenate(column) for column in zip(*found, strict=True))
     return ClosePairs(i, j, value, sides)
+
+
+def refuse_too_many(count: Int64, reference_at: Float64, reach: float, norm: float = 2) -> None:
+    """Raise ``TooManyPairs`` if there are more close pairs than are looked at; ``count`` of each instance of a side."""
+    if (pairs := int(count.sum())) > MOST_CLOSE:
+        own = cKDTree(reference_at).query_ball_point(reference_at, reach, p=norm, return_length=True)
+        raise TooManyPairs("pairs within the radius", pairs, MOST_CLOSE, by_reference=int(own.sum()) > MOST_CLOSE)
 
 
 def squared_limit(radius_px: float) -> float:

@@ -69,7 +69,10 @@ def score_cases(
     if faulty:
         return faulty
     found = [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
-    results = measure_cases(challenge, [read.matched for read in found])
+    try:
+        results = measure_cases(challenge, [read.matched for read in found])
+    except InputFault as fault:
+        return [CaseOutcome(prediction_faults=fault.findings)]
     return [
         CaseOutcome(result, warnings=read.warnings, placed=read.placed)
         for result, read in zip(results, found, strict=True)

@@ -127,7 +127,26 @@ def match(
     *,
     border: BorderRule,
 ) -> Matches:
-    """Apply one matching rule of the challenge. ``border``: what a boundary is, for the rule that compares them."""
+    """Apply one matching rule of the challenge. ``border``: what a boundary is, for the rule that compares them.
+
+    Raises InputFault, or ChallengeBroken if the reference alone is to blame, where too many pairs would be compared.
+    """
+    try:
+        return apply_rule(rule, case, table, reference, prediction, border=border)
+    except TooManyPairs as error:
+        where = f"case {quote(case.name)}, matching rule {quote(rule.name)}"
+        raise refusal(error, too_many_pairs(where, error), too_many_predictions(where, len(prediction))) from error
+
+
+def apply_rule(
+    rule: AnyMatchingRule,
+    case: Case,
+    table: OverlapTable,
+    reference: Instances,
+    prediction: Instances,
+    *,
+    border: BorderRule,
+) -> Matches:
     aware = rule.class_aware
     if isinstance(rule, IouAbove):
         return match_iou_above(table, reference, prediction, threshold=rule.threshold, class_aware=aware)
@@ -143,14 +162,9 @@ def match(
     if isinstance(rule, CentroidClosestFirst):
         return match_centroid_closest_first(reference, prediction, radius_px=radius_px, class_aware=aware, table=table)
     if isinstance(rule, CentroidAssignment):
-        try:
-            return match_centroid_assignment(
-                reference, prediction, radius_px=radius_px, class_aware=aware, cutoff=rule.cutoff, table=table
-            )
-        except TooManyPairs as error:
-            raise refusal(
-                error, too_many_pairs(rule, case, error), too_many_predictions(rule, case, len(prediction))
-            ) from error
+        return match_centroid_assignment(
+            reference, prediction, radius_px=radius_px, class_aware=aware, cutoff=rule.cutoff, table=table
+        )
     if isinstance(rule, ConfidenceFirst):
         return match_confidence_first(reference, prediction, radius_px=radius_px, class_aware=aware, table=table)
     left, right = runs_by_instance(reference), runs_by_instance(prediction)
@@ -193,25 +207,25 @@ def too_many_on_each_other(case: Case, prediction: Instances) -> Finding:
     )
 
 
-def too_many_pairs(rule: CentroidAssignment, case: Case, error: TooManyPairs) -> Finding:
-    """The finding about a case in which not all nuclei can be assigned."""
+def too_many_pairs(where: str, error: TooManyPairs) -> Finding:
+    """The finding about a case with more pairs than may be compared."""
     return Finding(
-        "too-large",
-        f"case {quote(case.name)}, matching rule {quote(rule.name)}",
+        "case-too-costly",
+        where,
         f"{error.pairs:,} {error.what}",
-        f"at most {error.most:,} for cutoff 'after', which needs a table of all pairs",
-        'Write cutoff = "before" for this rule, or cut the images into smaller ones.',
+        f"at most {error.most:,}",
+        "Choose a smaller radius or cutoff = \"before\", or cut the images into smaller ones.",
     )
 
 
-def too_many_predictions(rule: CentroidAssignment, case: Case, predictions: int) -> Finding:
+def too_many_predictions(where: str, predictions: int) -> Finding:
     """The finding for a participant who predicts far too many nuclei; it tells nothing of the reference."""
     return Finding(
-        "too-large",
-        f"case {quote(case.name)}",
-        f"{predictions:,} nuclei",
-        f"fewer, since the matching rule {quote(rule.name)} compares all of them with the whole reference",
-        "Leave out what is no nucleus, such as single pixels.",
+        "case-too-costly",
+        where,
+        f"{predictions:,} nuclei, which make too many pairs with those of the reference",
+        "fewer, or nuclei that lie where those of the image are",
+        "Leave out what is no nucleus, such as single pixels, and what was found several times.",
     )
 
 

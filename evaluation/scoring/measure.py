@@ -10,6 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from evaluation.challenge import COUNTED, Challenge
+from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault, TooManyPairs
 from evaluation.instances.bands import band_overlaps
 from evaluation.instances.boundary import (
     ChosenRuns,
@@ -59,7 +61,10 @@ OF_OUTLINES = frozenset({*OF_SURFACES, "boundary_iou"})
 
 
 def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[CaseResult]:
-    """Count and measure the pairs of several cases; outlines are compared for all of them together."""
+    """Count and measure the pairs of several cases; outlines are compared for all of them together.
+
+    Raises InputFault for a case with too many distant objects (``count_objects``).
+    """
     choice = challenge.metric_choice()
     are_points = challenge.reference.are_points or challenge.submission.are_points
     wanted = {in_px(measure) for measure in choice.measures}
@@ -313,13 +318,27 @@ def count_together(
             sums |= count_overlaps(cases, match_iou_assignment(*sides, threshold=0.0, class_aware=False))
         if "objects" in families:
             runs = [*(image.reference for image in images), *(image.prediction for image in images)]
-            sums |= count_objects(cases, runs)
+            try:
+                sums |= count_objects(cases, runs)
+            except TooManyPairs as error:
+                raise InputFault(too_many_distant(max(matched, key=lambda case: len(case.prediction)))) from error
         if "curves" in families and thresholds:
             hits = np.split(hits_by_confidence(cases, thresholds), cases.prediction_bound[1:-1])
     return [
         SharedCounts({name: values[index] for name, values in sums.items()}, of_case)
         for index, of_case in enumerate(hits)
     ]
+
+
+def too_many_distant(matched: MatchedCase) -> Finding:
+    """The finding for predictions far from all nuclei in such numbers that the nearest of each cannot be looked for."""
+    return Finding(
+        "case-too-costly",
+        f"case {quote(matched.case.name)}, family 'objects'",
+        f"{len(matched.prediction):,} nuclei, too many of them far from all nuclei of the image",
+        "fewer, or nuclei that lie where those of the image are",
+        "Check the coordinates; leave out what is no nucleus, and what was found several times.",
+    )
 
 
 def hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:

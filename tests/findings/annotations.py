@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping
 
+from evaluation.matching import centroid_assignment
 from findings.bench import PATIENTS, Bench
 from findings.registry import example_of
 
@@ -106,6 +107,26 @@ def lost_hole(bench: Bench) -> str:
 @example_of("vanished-outline")
 def outline_between_pixel_centres(bench: Bench) -> str:
     return submitted(bench, region(3, (1.6, 1.6), (1.9, 1.6), (1.9, 1.9)), vanished="error")
+
+
+@example_of("too-many-overlaps")
+def one_nucleus_forty_times(bench: Bench) -> str:
+    bench.make("aperio_xml", cases=PATIENTS, submission={"files": "{case}.xml"}, limits={"overlaps_per_case": 0})
+    stacked = (region(number) for number in range(1, 41))
+    bench.write("submission/P1_1.xml", aperio(*stacked, class_name="Epithelial"))
+    return bench.score()
+
+
+@example_of("case-too-costly")
+def table_of_more_pairs_than_allowed(bench: Bench) -> str:
+    """Four points against the three of the reference, with room for the three alone."""
+    rule = {"name": "after", "rule": "centroid_assignment", "radius_px": 3.0, "cutoff": "after"}
+    rules = [{**rule, "class_aware": False, "ties": "first_pixel"}]
+    bench.make("points_csv", cases=PATIENTS, matching={"rules": rules})
+    points = [f"{x},2,Epithelial" for x in (1, 2, 3, 4)]
+    bench.write("submission/P1_1.csv", "\n".join(["x,y,class", *points, ""]))
+    bench.patch.setattr(centroid_assignment, "MOST_PAIRS", 9)
+    return bench.score("--workers", 1)
 
 
 @example_of("too-complex-outlines")

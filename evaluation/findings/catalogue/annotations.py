@@ -102,6 +102,26 @@ ANNOTATIONS: dict[str, Explanation] = {
         "a pixel of the image. Remove it; organisers can set 'vanished' to 'drop' or 'pixel' in "
         "challenge.toml.",
     ),
+    "too-many-overlaps": Explanation(
+        title="Too many nuclei lie on each other",
+        why="Every nucleus of the reference is compared with every predicted one that it shares pixels with. Where "
+        "nuclei of one side do not overlap there are few such pairs; where thousands lie on one pixel there are "
+        "millions. They are counted before they are compared, so the same files are refused on every machine.",
+        fix="Leave out nuclei that were found several times. Organisers can raise 'overlaps_per_case' in the table "
+        "'limits' of challenge.toml.",
+        example="[too-many-overlaps] case 'P1_1': 40 nuclei, up to 40 of them on one pixel; expected fewer that lie on "
+        "each other. Leave out nuclei that were found several times.",
+    ),
+    "case-too-costly": Explanation(
+        title="A case takes far more comparisons than a slide of a million nuclei",
+        why="Some matching rules and metrics compare all nuclei that are near each other, or look for the nearest one. "
+        "The pairs are counted before they are compared, so the same files are refused on every machine.",
+        fix="Leave out what is no nucleus, and what was found several times; check the coordinates. Organisers can "
+        "choose a smaller radius, or cut the images into smaller ones.",
+        example="[case-too-costly] case 'P1_1', matching rule 'after': 4 nuclei, which make too many pairs with those "
+        "of the reference; expected fewer, or nuclei that lie where those of the image are. Leave out what is no "
+        "nucleus, such as single pixels, and what was found several times.",
+    ),
     "too-complex-outlines": Explanation(
         title="The outlines cross too many rows of pixels, or have too many holes",
         why="The time and memory that outlines need grow with the number of pixel rows that each of their edges "

@@ -1,0 +1,172 @@
+"""Hostile shapes cost in proportion to their size: operations are counted at n and at 2n, so no clock decides.
+
+Seconds and bytes are measured by ``benchmarks/complexity.py`` on the same shapes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.complexity import (
+    FORMATS,
+    MOST_TIMES,
+    OVERLAP_RULES,
+    RULES,
+    SHAPES,
+    Picture,
+    instances_of,
+    ordinary,
+    write_challenge,
+)
+from evaluation import SubmissionRejected, score_submission
+from evaluation.challenge import MATCHING_RULES
+from evaluation.instances.overlap import resolve_overlaps
+from evaluation.matching import overlap_table
+from evaluation.model import Case, Instances
+from evaluation.scoring.match import match
+
+COUNTED = (
+    "add", "append", "argsort", "bincount", "concatenate", "cumsum", "diff", "divmod", "flatnonzero", "isin",
+    "lexsort", "maximum", "minimum", "multiply", "nonzero", "repeat", "searchsorted", "sort", "stack", "subtract",
+    "unique", "where", "zeros",
+)  # fmt: skip
+NUMBER = {"comb": 150, "image_size": 150, "nested": 200, "stripes": 300}  # of nuclei or parts, where 400 take long
+WITHOUT_HOLES = ("polygons_json", "coco_json")
+
+
+class Counter:
+    """Elements that pass through numpy's functions, in and out, and calls of Python and C functions."""
+
+    def __init__(self) -> None:
+        self.operations = 0
+
+    def counting(self, function: Any) -> Any:
+        """The function, and what hangs on it such as ``np.maximum.at``, so that its elements are counted."""
+        counter = self
+
+        class Counting:
+            def __call__(self, *given: Any, **named: Any) -> Any:
+                result = function(*given, **named)
+                counter.operations += sum(of.size for of in (*given, result) if isinstance(of, np.ndarray))
+                return result
+
+            def __getattr__(self, name: str) -> Any:
+                return counter.counting(getattr(function, name))
+
+        return Counting()
+
+    def called(self, _: Any, event: str, __: Any) -> None:
+        if event in ("call", "c_call"):
+            self.operations += 1
+
+
+@contextmanager
+def counted() -> Iterator[Counter]:
+    counter = Counter()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in COUNTED:
+            patch.setattr(np, name, counter.counting(getattr(np, name)))
+        sys.setprofile(counter.called)
+        try:
+            yield counter
+        finally:
+            sys.setprofile(None)
+
+
+def growth(job: Callable[[int], Callable[[], object]], n: int) -> float:
+    """How many times as many operations 2n takes. ``job`` prepares, and what it returns is counted."""
+    found = []
+    for number in (n, 2 * n):
+        run = job(number)
+        with counted() as counter:
+            run()
+        found.append(counter.operations)
+    return found[1] / found[0]
+
+
+def sides_of(shape: str, n: int) -> tuple[Instances, Instances]:
+    """Ordinary nuclei, and the shape."""
+    picture = SHAPES[shape](n)
+    return instances_of(ordinary(picture.shape_yx)), instances_of(picture)
+
+
+def test_the_counter_tells_a_square_from_a_line() -> None:
+    def square(n: int) -> Callable[[], object]:
+        return lambda: [np.sort(np.arange(n)) for _ in range(n)]
+
+    def line(n: int) -> Callable[[], object]:
+        return lambda: np.sort(np.arange(1000 * n))
+
+    assert growth(square, 500) > 3.5
+    assert growth(line, 500) == pytest.approx(2, abs=0.01)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_overlap_table_of_a_shape_and_ordinary_nuclei(shape: str) -> None:
+    def job(n: int) -> Callable[[], object]:
+        sides = sides_of(shape, n)
+        return lambda: (overlap_table(*sides, most=10**9), overlap_table(*sides[::-1], most=10**9))
+
+    assert growth(job, 4 * NUMBER.get(shape, 400)) < MOST_TIMES
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("rule", OVERLAP_RULES)
+@pytest.mark.parametrize("scope", ["image", "class"])
+def test_an_overlap_rule(rule: Any, scope: Any, shape: str) -> None:
+    def job(n: int) -> Callable[[], object]:
+        instances = instances_of(SHAPES[shape](n))
+        return lambda: resolve_overlaps(instances, rule, scope)
+
+    assert growth(job, 2 * NUMBER.get(shape, 400)) < MOST_TIMES
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("parameters", RULES, ids=lambda parameters: parameters["rule"])
+def test_a_matching_rule(parameters: dict[str, Any], shape: str) -> None:
+    """Both ways: stacked predictions, and a stacked reference."""
+    rule = MATCHING_RULES[parameters["rule"]](**parameters, name="a", class_aware=False, ties="first_pixel")
+
+    def job(n: int) -> Callable[[], object]:
+        sides = sides_of(shape, n)
+        case = Case("a", "P1", *sides[0].shape_yx)
+        both = [(pair, overlap_table(*pair)) for pair in (sides, sides[::-1])]
+        return lambda: [match(rule, case, table, *pair, border="open") for pair, table in both]  # type: ignore[arg-type]
+
+    assert growth(job, NUMBER.get(shape, 400)) < MOST_TIMES
+
+
+def score_files(kind: str, picture: Picture, folder: Path) -> Callable[[], object]:
+    write_challenge(folder, kind, ordinary(picture.shape_yx), picture)
+    return lambda: score_submission(folder / "challenge", folder / "submission", workers=1)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_format_from_its_files_to_the_scores(kind: str, shape: str, tmp_path: Path) -> None:
+    if shape == "many_holes" and kind in WITHOUT_HOLES:
+        pytest.skip("the format has no holes")
+    score_files(kind, ordinary((40, 40)), tmp_path / "first")()  # what is imported at first use shall not be counted
+
+    def job(n: int) -> Callable[[], object]:
+        return score_files(kind, SHAPES[shape](n), tmp_path / str(n))
+
+    assert growth(job, NUMBER.get(shape, 400)) < MOST_TIMES
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_stacks_on_both_sides_are_refused_before_they_are_compared(kind: str, tmp_path: Path) -> None:
+    """The reference fits with itself and not with the submission, which has four times as many on each other."""
+    write_challenge(tmp_path, kind, SHAPES["one_pixel"](2500), SHAPES["one_pixel"](9000))
+    with pytest.raises(SubmissionRejected) as caught, counted() as counter:
+        score_submission(tmp_path / "challenge", tmp_path / "submission", workers=1)
+    (finding,) = caught.value.findings
+    assert (finding.code, finding.got) == ("too-many-overlaps", "9,000 nuclei, up to 9,000 of them on one pixel")
+    assert counter.operations < 2500 * 9000
