@@ -32,10 +32,14 @@ OWN_GROUND_TRUTH = Path(__file__).resolve().parent.parent / "ground_truth"
 FolderPath = click.Path(path_type=Path)
 
 
-def place(text: str) -> Path | str:
-    """A local path, or an address of storage (fsspec), which is fetched when it is read."""
-    return text if "://" in text else Path(text)
+class Place(click.Path):
+    """A local path, or an address of storage (fsspec), which is fetched when it is read. Shells complete paths."""
 
+    def convert(self, value: str | os.PathLike[str], *_: object) -> Path | str:
+        return value if isinstance(value, str) and "://" in value else Path(value)
+
+
+place = Place()
 
 BoardReport = click.option("--report", is_flag=True, help="Write leaderboard.html as well, to be opened in a browser.")
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that works on the cases.")
@@ -533,10 +537,12 @@ def explain(code: str | None) -> None:
 @cli.command()
 @click.option("--output", type=FolderPath, help="Folder to keep the made challenge and the results in.")
 @click.option("--report", is_flag=True, help="Write pages as well: leaderboard.html, results/<team>/report.html.")
+@click.option("--real", is_flag=True, help="Real annotations (a tile of NuCLS) and three perturbed copies of them.")
 @Workers
-def demo(output: Path | None, report: bool, workers: int | None) -> None:
+def demo(output: Path | None, report: bool, real: bool, workers: int | None) -> None:
     """Make a challenge with three teams, score them, and see why one number is not enough."""
     from evaluation.demo import run_demo
+    from evaluation.real_demo import run_real_demo
 
     if report:
         if output is None:
@@ -544,7 +550,8 @@ def demo(output: Path | None, report: bool, workers: int | None) -> None:
             raise WrongUsage(Finding("missing-option", "--output", "not given", "a folder that pages are kept in", fix))
         check_report()
     with progress_bar("Scoring three teams") as progress:
-        outcome = run_demo(output_folder(output) if output else None, workers=workers, progress=progress)
+        make = run_real_demo if real else run_demo
+        outcome = make(output_folder(output) if output else None, workers=workers, progress=progress)
     from evaluation.report.leaderboard import leaderboard_table
     from evaluation.report.tables import comparison_table
 
