@@ -75,11 +75,13 @@ HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import public names on first use, so that a command pays only for what it needs."""
-    if name not in HOMES:
-        raise AttributeError(f"module 'evaluation' has no attribute {name!r}")
-    return getattr(import_module(f"evaluation.{HOMES[name]}"), name)
+if not TYPE_CHECKING:  # else every name that is not there would have the type Any
+
+    def __getattr__(name: str) -> Any:
+        """Import public names on first use, so that a command pays only for what it needs."""
+        if name not in HOMES:
+            raise AttributeError(f"module 'evaluation' has no attribute {name!r}")
+        return getattr(import_module(f"evaluation.{HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -52,6 +52,7 @@ def compare(executor: Executor) -> float | None:
     return result.value("detection.f1.pooled")
 """
 FAULTS = {
+    "from evaluation import score_submision\n": "score_submision",
     "from evaluation import score_submission\nscore_submission(1, 2)\n": "arg-type",
     "from evaluation import Result\ndef value(result: Result) -> str:\n    return result.value('a')\n": "return-value",
 }
@@ -93,6 +94,7 @@ def test_the_command_of_the_package_is_there() -> None:
         ("evaluation sens", ["plain,sensitivity"]),
         ("evaluation score --sub", ["plain,--submission"]),
         ("evaluation score --output ", ["file,"]),
+        ("evaluation score --challenge ", ["file,"]),
     ],
 )
 def test_a_shell_completes_commands_options_and_paths(words: str, completions: list[str]) -> None:

@@ -522,6 +522,32 @@ def test_a_group_brings_into_a_case_mean_the_mean_of_its_cases(made: DemoPaths) 
     assert values.tolist() == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize(("unit", "by_case"), [("case", True), ("group", False)])
+def test_a_group_brings_into_a_mean_over_strata_what_the_unit_of_the_challenge_is(
+    unit: str, by_case: bool, made: DemoPaths, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    header, *rows = (folder / "cases.csv").read_text().split()
+    strata = [f"{row},{'lung' if ',P1,' in row or ',P2,' in row else 'kidney'}" for row in rows]
+    (folder / "cases.csv").write_text("\n".join([f"{header},stratum", *strata, ""]))
+    with (folder / "challenge.toml").open("a") as toml:
+        toml.write(f'[aggregation]\nunit = "{unit}"\n')
+    result = score_submission(folder, made.submissions["namer"])
+    path = "detection.f1.stratum_mean"
+    (column,) = plan_columns(result.challenge, [RankingColumn(path=path, direction="descending")])
+    values = values_of_groups(result.challenge, result.details, column)
+
+    def f1_of(entry: dict[str, Any]) -> float:
+        return float(entry["rules"]["iou_above"]["scores"]["detection"]["f1"])
+
+    groups = ("P1", "P2", "P3", "P4")
+    cases = result.details["cases"].values()
+    mean_of_cases = [statistics.fmean(f1_of(of) for of in cases if of["group"] == group) for group in groups]
+    of_groups = [f1_of(result.details["groups"][group]) for group in groups]
+    assert mean_of_cases != pytest.approx(of_groups, abs=1e-6)
+    assert values.tolist() == pytest.approx(mean_of_cases if by_case else of_groups, abs=1e-9)
+
+
 def test_a_group_brings_its_own_score_into_a_pooled_column(made: DemoPaths) -> None:
     result = score_submission(made.challenge, made.submissions["namer"])
     path = "alternatives.best_iou_centroid_inside.detection.f1.pooled"

@@ -942,8 +942,8 @@ def test_participants_who_predict_far_too_many_nuclei_are_refused_without_a_word
         apply("centroid_assignment", {"radius_px": 2.0, "cutoff": "after"}, *sides)
     assert [str(finding) for finding in caught.value.findings] == [
         "[case-too-costly] case 'a', matching rule 'a': 3 nuclei, which make too many pairs with those of the "
-        "reference; expected fewer, or nuclei that lie where those of the image are. Leave out what is no nucleus, such "
-        "as single pixels, and what was found several times."
+        "reference; expected fewer, or nuclei that lie where those of the image are. Leave out what is no nucleus, such"
+        " as single pixels, and what was found several times."
     ]
 
 

@@ -46,6 +46,21 @@ def test_what_is_left_of_a_long_name_is_taken_out() -> None:
     assert redact(f"{quote(f'sub/{name}/1.mat', 60)}: no file", [name]) == "'sub/‹case›…‹case›/1.mat': no file"
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("'s/abc…'", "'s/‹case›…'"),
+        ("'s/abcd…'", "'s/‹case›…'"),
+        ("'s/ab…'", "'s/ab…'"),
+        ("'…def/1'", "'…‹case›/1'"),
+        ("'…cdef/1'", "'…‹case›/1'"),
+        ("'…ef/1'", "'…ef/1'"),
+    ],
+)
+def test_three_characters_of_a_cut_name_are_taken_out_and_two_tell_nothing(text: str, expected: str) -> None:
+    assert redact(text, ["abcdef"]) == expected
+
+
 def test_a_name_that_the_end_of_a_line_cuts_is_taken_out() -> None:
     assert redact("case 'a', 'secret_sl…", ["secret_slide_0815"]) == "case 'a', '‹case›…"
 

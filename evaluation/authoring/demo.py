@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,8 @@ SPACING_UM = 0.25
 AMBIGUOUS = NucleusKind("Ambiguous", 5000, 0.1, (0.25, 0.1, 0.05))
 LINE_COLOURS = (255, 65535, 16711680, 65280, 33023)
 MAT_HEADER = b"MATLAB 5.0 MAT-file, made by evaluation demo"  # savemat writes the date here
+
+MADE_TITLE = "Three teams, one made challenge: means over four patients"
 
 CHALLENGE_TOML = """\
 # The example challenge that the image ships, made by `evaluation demo`: no real patients, no real teams.
@@ -195,8 +197,7 @@ class DemoOutcome:
     scores: dict[str, tuple[MetricScores, ...]]
     board: Board
     folder: Path | None
-
-    title: str = "Three teams, one made challenge: means over four patients"
+    title: str
 
     def lines(self) -> list[str]:
         """What the table shows, in words; every statement follows from its numbers."""
@@ -234,14 +235,19 @@ class DemoOutcome:
 
 
 def run_demo(
-    output: Path | None, *, workers: int | None = None, progress: Callable[[int, int], None] | None = None
+    output: Path | None,
+    *,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    write: Callable[[Path], DemoPaths] = write_demo,
+    title: str = MADE_TITLE,
 ) -> DemoOutcome:
-    """Make the challenge and its teams in ``output`` (None: in a temporary folder), and score them."""
+    """Write a challenge and its teams to ``output`` (None: to a temporary folder), and score them."""
     if output is None:
         with tempfile.TemporaryDirectory(prefix="evaluation-demo-") as temporary:
-            made = run_demo(Path(temporary), workers=workers, progress=progress)
-            return DemoOutcome(made.scores, made.board, None)
-    paths = write_demo(output)
+            made = run_demo(Path(temporary), workers=workers, progress=progress, write=write, title=title)
+            return replace(made, folder=None)
+    paths = write(output)
     challenge, rules = load_ranked(paths.challenge)
     columns = plan_columns(challenge, rules.columns)
     scores, teams = {}, []
@@ -252,4 +258,4 @@ def run_demo(
         teams.append(team_of_documents(team, challenge, columns, result.metrics, result.details))
     board = board_of_challenge(challenge, rules, teams, (), ())
     write_board(output, board)
-    return DemoOutcome(scores, board, output)
+    return DemoOutcome(scores, board, output, title)

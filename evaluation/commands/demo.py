@@ -15,10 +15,12 @@ from evaluation.findings.errors import WrongUsage
 @click.command()
 @click.option("--output", type=FolderPath, help="Folder to keep the made challenge and the results in.")
 @click.option("--report", is_flag=True, help="Write pages as well: leaderboard.html, results/<team>/report.html.")
+@click.option("--real", is_flag=True, help="Real annotations (a tile of NuCLS) and three perturbed copies of them.")
 @Workers
-def demo(output: Path | None, report: bool, workers: int | None) -> None:
+def demo(output: Path | None, report: bool, real: bool, workers: int | None) -> None:
     """Make a challenge with three teams, score them, and see why one number is not enough."""
     from evaluation.authoring.demo import run_demo
+    from evaluation.authoring.real_demo import run_real_demo
 
     if report:
         if output is None:
@@ -26,7 +28,8 @@ def demo(output: Path | None, report: bool, workers: int | None) -> None:
             raise WrongUsage(Finding("missing-option", "--output", "not given", "a folder that pages are kept in", fix))
         check_report()
     with progress_bar("Scoring three teams") as progress:
-        outcome = run_demo(output_folder(output) if output else None, workers=workers, progress=progress)
+        make = run_real_demo if real else run_demo
+        outcome = make(output_folder(output) if output else None, workers=workers, progress=progress)
     from evaluation.leaderboard.document import leaderboard_table
     from evaluation.report.tables import comparison_table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +14,14 @@ from evaluation.findings import Finding, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
 
-def PathOrAddress(text: str) -> Path | str:
-    """A local path, or an address of storage (fsspec), which is fetched when it is read."""
-    return text if "://" in text else Path(text)
+class AddressType(click.Path):
+    """A local path, or an address of storage (fsspec), which is fetched when it is read. Shells complete paths."""
+
+    def convert(self, value: str | os.PathLike[str], *_: object) -> Path | str:
+        return value if isinstance(value, str) and "://" in value else Path(value)
 
 
+PathOrAddress = AddressType()
 BoardReport = click.option("--report", is_flag=True, help="Write leaderboard.html as well, to be opened in a browser.")
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that works on the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")

@@ -214,7 +214,7 @@ def too_many_pairs(where: str, error: TooManyPairs) -> Finding:
         where,
         f"{error.pairs:,} {error.what}",
         f"at most {error.most:,}",
-        "Choose a smaller radius or cutoff = \"before\", or cut the images into smaller ones.",
+        'Choose a smaller radius or cutoff = "before", or cut the images into smaller ones.',
     )
 
 

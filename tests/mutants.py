@@ -1,0 +1,435 @@
+"""Mutants: the program with one small fault each. The tests named beside it must notice every one.
+
+    PYTHONPATH=.:tests python tests/mutants.py [--only TEXT] [--workers 2] [--check]
+
+Each mutant is made in a copy of the repository, never in the repository itself. A mutant whose old text is not there
+exactly once is an error, too: then the program has changed, and the mutant must follow. ``--check`` looks for that
+alone. A file that moves changes one line of ``FILES``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+from processes import run_in_group
+
+ROOT = Path(__file__).resolve().parents[1]
+COPIED = ("evaluation", "tests", "ground_truth", "docs", "pyproject.toml", "README.md")
+FOLDERS = ("tests", "evaluation")
+CPU_SECONDS = 900  # a mutant may never end
+TESTS_FAILED = (1, 2)  # exit codes of pytest: a test failed, or could not be collected
+
+# Where each file lies, by the name that mutants use.
+FILES = {
+    "boundary": "evaluation/instances/boundary.py",
+    "ignore": "evaluation/instances/ignore.py",
+    "labels": "evaluation/instances/labels.py",
+    "overlap": "evaluation/instances/overlap.py",
+    "prepare": "evaluation/instances/prepare.py",
+    "rasterise": "evaluation/instances/rasterise.py",
+    "runs": "evaluation/instances/runs.py",
+    "assignment": "evaluation/matching/assignment.py",
+    "best_iou": "evaluation/matching/best_iou.py",
+    "centroid_inside": "evaluation/matching/best_iou_centroid_inside.py",
+    "centroid_assignment": "evaluation/matching/centroid_assignment.py",
+    "confidence_first": "evaluation/matching/confidence_first.py",
+    "distances": "evaluation/matching/distances.py",
+    "greedy": "evaluation/matching/greedy.py",
+    "hausdorff_first": "evaluation/matching/hausdorff_closest_first.py",
+    "order": "evaluation/matching/order.py",
+    "pairs": "evaluation/matching/pairs.py",
+    "table": "evaluation/matching/table.py",
+    "classification": "evaluation/metrics/classification.py",
+    "counting": "evaluation/metrics/counting.py",
+    "counts": "evaluation/metrics/counts.py",
+    "detection": "evaluation/metrics/detection.py",
+    "measure": "evaluation/metrics/measure.py",
+    "metric_overlap": "evaluation/metrics/overlap.py",
+    "panoptic": "evaluation/metrics/panoptic.py",
+    "segmentation": "evaluation/metrics/segmentation.py",
+    "surfaces": "evaluation/metrics/surfaces.py",
+    "thresholds": "evaluation/metrics/thresholds.py",
+    "undefined": "evaluation/metrics/undefined.py",
+    "measuring": "evaluation/scoring/measure.py",
+    "intervals": "evaluation/aggregation/intervals.py",
+    "resampling": "evaluation/aggregation/resampling.py",
+    "sums": "evaluation/aggregation/table.py",
+    "units": "evaluation/aggregation/units.py",
+    "kendall": "evaluation/ranking/kendall.py",
+    "methods": "evaluation/ranking/methods.py",
+    "ranks": "evaluation/ranking/ranks.py",
+    "significance": "evaluation/ranking/significance.py",
+    "stability": "evaluation/ranking/stability.py",
+    "team_scores": "evaluation/leaderboard/team_scores.py",
+    "archive": "evaluation/submission/archive.py",
+    "completeness": "evaluation/submission/completeness.py",
+    "jobs": "evaluation/submission/jobs.py",
+    "names": "evaluation/submission/names.py",
+    "redact": "evaluation/submission/redact.py",
+    "summary": "evaluation/scoring/score.py",
+    "metrics_json": "evaluation/results/metrics_json.py",
+    "cases": "evaluation/challenge/cases.py",
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault: the text that stands exactly once in a file, what stands there instead, and tests that must fail."""
+
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        return FILES[self.file]
+
+    def __str__(self) -> str:
+        return f"{self.path}: {shown(self.old)} -> {shown(self.new)}"
+
+    def fault(self, root: Path = ROOT) -> str:
+        """What is wrong with it, or ""."""
+        path = root / self.path
+        if not path.is_file():
+            return "no such file"
+        found = path.read_text().count(self.old)
+        if found != 1:
+            return f"the old text is there {found} times"
+        lost = [name for name in self.tests if not (root / "tests" / f"test_{name}.py").is_file()]
+        return f"no such tests: {', '.join(lost)}" if lost else ""
+
+
+def shown(text: str) -> str:
+    return repr(" ".join(text.split()))
+
+
+def of(file: str, tests: str, *pairs: tuple[str, str]) -> list[Mutant]:
+    """Mutants of one file, told by the same tests (names without ``test_`` and ``.py``)."""
+    return [Mutant(file, old, new, tuple(tests.split())) for old, new in pairs]
+
+
+MUTANTS: Sequence[Mutant] = [
+    # --- instances ----------------------------------------------------------------------------------------------------
+    *of(
+        "boundary", "hausdorff bands measuring surfaces pipeline",
+        ("begin -= self.begin == 0", "begin -= 0 * (self.begin == 0)"),
+        ("self.end == self.images_yx[self.entry, 1]", "self.end == self.shape_yx[1]"),
+        ("bottom = runs.images_yx[runs.entry[last], 0] - 1", "bottom = runs.shape_yx[0] - 1"),
+        ('if border == "open" and not boundaries.size.all():', "if False:"),
+        ("for at_edge in (row == 0, row == runs.images_yx[entry, 0] - 1):", "for at_edge in (row == 0,):"),
+    ),
+    *of(
+        "ignore", "ignore",
+        ("dropped = instances.areas_px() == 0", "dropped = instances.areas_px() < 0"),
+        ("inside * exact.denominator > instances", "inside * exact.denominator >= instances"),
+        ("limit_denominator(10**9)", "limit_denominator(10)"),
+        ("np.floor(instances.centroids_yx() + 0.5)", "np.floor(instances.centroids_yx())"),
+        ("(pixel_yx[:, 0] >= 0) & (flat", "(pixel_yx[:, 0] >= -1) & (flat"),
+    ),
+    *of(
+        "overlap", "overlap",
+        ("return index[::-1].copy()", "return index.copy()"),
+        ('-instances.areas_px() if rule == "smallest"', 'instances.areas_px() if rule == "smallest"'),
+        ("several = self.cover.depth > 1", "several = self.cover.depth > 2"),
+        ("lost_whole=(after == 0) & (before > 0)", "lost_whole=(after == 0) & (before > 1)"),
+        ("lost_pixels=(after > 0) & (after < before)", "lost_pixels=(after < before)"),
+        ('if scope == "class":\n        _, stretch', 'if scope == "image":\n        _, stretch'),
+    ),
+    *of(
+        "labels", "label_formats label_runs class_values",
+        ("class_id < 0, -votes, instance", "class_id < 0, votes, instance"),
+        ("np.lexsort((np.abs(class_id), class_id < 0,", "np.lexsort((class_id < 0, np.abs(class_id),"),
+    ),
+    *of("prepare", "overlap ignore rasterise pipeline layout",
+        ("join_regions([region, resolved.ignored]", "join_regions([region]")),
+    *of(
+        "rasterise", "rasterise",
+        ("right = guess + (here > 0) - (before <= 0)", "right = guess + (here >= 0) - (before <= 0)"),
+        ("column = np.floor(x) + 1 if ray else np.ceil(x)", "column = np.floor(x) if ray else np.ceil(x)"),
+        ("inside = state[settled] != 0", "inside = state[settled] == 3"),
+    ),
+    *of(
+        "runs", "overlap ignore run_lengths",
+        ("return flat + flat // width", "return flat"),
+        ("kept = piece_start < piece_stop", "kept = piece_start <= piece_stop"),
+        ("np.maximum(overshoot, 0)", "np.maximum(overshoot, 1)"),
+    ),
+    # --- matching -----------------------------------------------------------------------------------------------------
+    *of(
+        "pairs", "matching matching_rules",
+        ("threshold.denominator > self.union_px", "threshold.denominator >= self.union_px"),
+        ("threshold.denominator >= self.union_px", "threshold.denominator > self.union_px"),
+        ("reference.class_id[table.reference_index] ==", "reference.class_id[table.reference_index] !="),
+        ("FINEST = 1_000_000", "FINEST = 10"),
+        ("np.where(known, np.append(table.intersection_px, 0)[place], 0)",
+         "np.append(table.intersection_px, 0)[place]"),
+    ),
+    *of(
+        "best_iou", "matching_rules matching",
+        ("np.lexsort((rank, -pairs.iou(), pairs.reference_index))",
+         "np.lexsort((-rank, -pairs.iou(), pairs.reference_index))"),
+        ("np.lexsort((rank, -pairs.iou()[chosen], pairs.prediction_index[chosen]))",
+         "np.lexsort((-rank, -pairs.iou()[chosen], pairs.prediction_index[chosen]))"),
+    ),
+    *of("centroid_inside", "matching matching_rules", ('side="right") - 1', 'side="left") - 1')),
+    *of(
+        "assignment", "matching matching_rules centroid_matching",
+        ("3 * value > with_rivals", "2.1 * value > with_rivals"),
+        ("return np.asarray(value - lowest + span * (most + 1))", "return np.asarray(value - lowest + span)"),
+        ("linear_sum_assignment(table, maximize=True)", "linear_sum_assignment(table, maximize=False)"),
+        ("cost = np.concatenate([most - gain,", "cost = np.concatenate([gain,"),
+    ),
+    *of(
+        "centroid_assignment", "centroid_matching",
+        ("pairs.closeness <= radius_px * radius_px", "pairs.closeness < radius_px * radius_px"),
+        ("-np.sqrt(pairs.closeness), most_pairs", "-pairs.closeness, most_pairs"),
+    ),
+    *of(
+        "confidence_first", "matching_rules",
+        ("take_in_order(i, j, [i, squared, j])", "take_in_order(i, j, [i, j, squared])"),
+        ("right, -confidences(prediction)", "right, confidences(prediction)"),
+    ),
+    *of("distances", "centroid_matching matching_rules", ("limit=radius_px * radius_px,", "limit=radius_px,")),
+    *of("greedy", "matching_rules centroid_matching", ("if free_left[i] and free_right[j]:", "if free_left[i]:")),
+    *of("hausdorff_first", "matching_rules", ("limit=radius_px,", "limit=2 * radius_px,")),
+    *of("order", "matching matching_rules",
+        ("order = np.lexsort((areas, first))", "order = np.lexsort((-areas, first))"),
+        ("keys.insert(0, -instances.probability)", "keys.insert(0, instances.probability)")),
+    *of("table", "matching",
+        ("bits = int(value.max()).bit_length()", "bits = int(value.max()).bit_length() - 1"),
+        ("fits = start[at] >= end[active]", "fits = start[at] >= end[active] - 1")),
+    # --- metrics ------------------------------------------------------------------------------------------------------
+    *of(
+        "classification", "metrics metric_properties class_groups",
+        ("in_use = normalised.any(axis=2).sum(axis=1)", "in_use = normalised.any(axis=1).sum(axis=1)"),
+        ("scores(value, spread_references > 0,", "scores(value, root > 0,"),
+        ("ratio(right * total - chance, total**2 - chance,", "ratio(right * total, total**2,"),
+        ("ratio((rows * f1).sum(axis=1), rows", "ratio((both * f1).sum(axis=1), rows"),
+        ("both = normalised[:, k].sum(axis=1) + normalised[:, :, k].sum(axis=1)",
+         "both = 2 * normalised[:, k].sum(axis=1)"),
+        ("np.array(class_ids, np.int64) - 1] = 1", "np.array(class_ids, np.int64) - 1] = 2"),
+    ),
+    *of("counting", "metrics counts metric_properties",
+        ('value = 1 - cases * units.sum("count_squared_error")', 'value = 1 - units.sum("count_squared_error")'),
+        ('difference.astype(np.float64) ** 2', 'np.abs(difference).astype(np.float64)')),
+    *of("counts", "metrics metric_properties presets_of_segmentation",
+        ("absent = (references == 0) & (found.reason == 0)", "absent = (references < 0) & (found.reason == 0)"),
+        ("confusion[:, :, class_id].sum(axis=1) - tp, confusion[:, class_id].sum(axis=1) - tp",
+         "confusion[:, class_id].sum(axis=1) - tp, confusion[:, :, class_id].sum(axis=1) - tp")),
+    *of(
+        "detection", "metrics metric_properties presets_of_segmentation",
+        ("return ratio(2 * of.tp, 2 * of.tp + of.fp + of.fn", "return ratio(2 * of.tp, 2 * of.tp + of.fp + of.fp"),
+        ("return ratio(of.tp, of.tp + of.fn, of", "return ratio(of.tp, of.tp + of.fp, of"),
+        ("2 * both.tp + 2 * wrong + spurious", "2 * both.tp + wrong + spurious"),
+    ),
+    *of("measure", "metrics pipeline",
+        ("2 * intersection / (union + intersection)", "2 * intersection / (union + union)"),
+        ("prediction.areas_px()[right] / reference.areas_px()[left]",
+         "reference.areas_px()[left] / prediction.areas_px()[right]")),
+    *of(
+        "metric_overlap", "overlap_metrics",
+        ("unused[table.prediction_index[best]] = 0", "unused[table.prediction_index] = 0"),
+        ("intersection_px[best] > outside_px", "intersection_px[best] >= outside_px"),
+        ('np.stack([paired, area - paired], axis=1)', 'np.stack([paired, area], axis=1)'),
+    ),
+    *of("panoptic", "metrics metric_properties",
+        ("return ratio(2 * total_iou, 2 * of.tp + of.fp + of.fn", "return ratio(2 * total_iou, 2 * of.tp + of.fp")),
+    *of(
+        "segmentation", "metrics metric_properties surfaces",
+        ("total, number = units.sum(measure).sum(axis=2), pairs", "total, number = units.sum(measure)[:, :, 1], pairs"),
+        ("lacking = np.isnan(found.value) & (found.reason == 0)", "lacking = np.isnan(found.value)"),
+        ('return "lower" if measure.endswith(("_px", "_um"))', 'return "lower" if measure.endswith("_px")'),
+    ),
+    *of(
+        "surfaces", "surfaces hausdorff",
+        ("tolerance_px**2 * (1 + ROUNDING)", "tolerance_px**2"),
+        ("np.maximum(there.percentile(percentile), back.percentile(percentile))", "there.percentile(percentile)"),
+        ("total[batch] = there.sum() + back.sum()", "total[batch] = 2 * there.sum()"),
+    ),
+    *of("thresholds", "metrics metric_properties presets_of_segmentation",
+        ("Hits(tp, predictions - tp, references - tp,", "Hits(tp, references - tp, predictions - tp,"),
+        ("np.where(left == right, left, 0)", "np.where(left == right, left, right)")),
+    *of("undefined", "metrics metric_properties",
+        ('code("no-instances"), code("no-reference")', 'code("no-reference"), code("no-instances")'),
+        ("number += defined", "number += 1")),
+    *of(
+        "measuring", "measuring",
+        ("(tolerance or 1.0) + 0.5)", "(tolerance or 1.0))"),
+        ("found[place][name][part] = values", "found[place][name][: last - first] = values"),
+        ("(found, images, wanted, border=border", '(found, images, wanted, border="open"'),
+    ),
+    # --- aggregation --------------------------------------------------------------------------------------------------
+    *of(
+        "units", "pipeline metrics metric_properties golden",
+        ("(1 - missing) * found.value + missing * worst", "found.value"),
+        ('((missing > 0) | (undefined == "worst"))', '(undefined == "worst")'),
+        ("if np.any(reason == POINTS_ONLY):", "if np.all(reason == POINTS_ONLY):"),
+        ("(missing > 0) & (not counts_missed)", "(missing > 0)"),
+    ),
+    *of(
+        "intervals", "confidence",
+        ("DEFINED_SHARE = 0.9", "DEFINED_SHARE = 0.5"),
+        ("ndtri((below + tied / 2)", "ndtri((below + tied)"),
+        ("cubes / (6 * squares", "cubes / (3 * squares"),
+        ("tail = (1 - level) / 2\n    return", "tail = 1 - level\n    return"),
+    ),
+    *of("resampling", "confidence",
+        ("members[first[distinct[row, 0]] + place]", "members[first[distinct[row, 0]]]")),
+    *of("sums", "pipeline metrics golden",
+        ("pairs.class_id[:, 0] == pairs.class_id[:, 1]", "pairs.class_id[:, 0] >= pairs.class_id[:, 1]")),
+    *of("summary", "pipeline golden",
+        ("key=lambda result: (result.case.group, result.case.name)", "key=lambda result: result.case.name[::-1]"),
+        ('kind = "strata" if unit == "pooled" else KINDS[unit]', 'kind = KINDS["group"]')),
+    *of("metrics_json", "golden", ("DECIMALS = 6", "DECIMALS = 5")),
+    *of("cases", "challenge", ("key=lambda case: (case.group, case.name)", "key=lambda case: case.name"),
+        ("SMALLEST <= number <= LARGEST", "0 < number <= LARGEST")),
+    # --- ranking ------------------------------------------------------------------------------------------------------
+    *of(
+        "ranks", "ranks ranks_of_teams ranking_methods",
+        ("return np.asarray((first + last) / 2)", "return np.asarray(first)"),
+        ("in_order[np.isnan(ordered)] = np.nan", "in_order[np.isnan(ordered)] = 0"),
+        ("np.where(np.isnan(upper), ~np.isnan(lower), apart)", "apart"),
+        ("apart = upper - lower > tolerance * size", "apart = upper - lower > tolerance"),
+        ("below > half * (1 + ROUNDING))", "below >= half * (1 - ROUNDING))"),
+    ),
+    *of(
+        "methods", "ranking_methods ranks_of_teams",
+        ("else total / weights.sum()", "else total / ranks.shape[-1]"),
+        ('others = np.asarray(known.all(axis=1) | (missing == "worst"))', "others = np.asarray(known.all(axis=1))"),
+        ("return np.asarray(absent & ~absent.all(axis=0))", "return np.asarray(absent)"),
+        ("ranks[unranked] = np.nan", "ranks[nobody] = np.nan"),
+    ),
+    *of("kendall", "ranks_of_teams stability ranking_methods significance",
+        ("- 2 * self.tied_both", "- self.tied_both"),
+        ("(self.pairs - self.tied_second).astype", "(self.pairs - self.tied_first).astype")),
+    *of(
+        "significance", "significance",
+        ("told_apart &= friedman.p_value <= level", "told_apart &= True"),
+        ("pairs.p_values.T) <= level", "pairs.p_values.T) < level"),
+        ("np.arange(len(order), 0, -1)), 1)", "len(order)), 1)"),
+        ("ndtr((0.5 - more) / spread)", "ndtr(-more / spread)"),
+        ("(2 * number + 1) / 24 - signed.ties / 48", "(2 * number + 1) / 24"),
+        ("statistic = 3 * (teams - 1) * spread", "statistic = 3 * teams * spread"),
+    ),
+    *of("stability", "stability",
+        ("OUTSIDE, OF = 25, 1000", "OUTSIDE, OF = 50, 1000"),
+        ("for place in ((number - 1) // 2, number // 2)", "for place in (number // 2, number // 2)")),
+    *of("team_scores", "leaderboard",
+        ('(aggregation == STRATUM_MEAN and challenge.aggregation.unit == "case")', "False"),
+        ("math.fsum(values.tolist()) / len(values)", "max(values.tolist())")),
+    # --- submission ---------------------------------------------------------------------------------------------------
+    *of(
+        "redact", "redact",
+        ("LEAST_PART = 3", "LEAST_PART = 5"),
+        ("LEAST_PART = 3", "LEAST_PART = 2"),
+        ("parts.append(self.without_beginning(part[::-1], self.backwards)[::-1])", "parts.append(part)"),
+        ("return (before.isalpha() and after.isalpha()) or", "return"),
+        ("expected=redactor.redact(finding.expected)", "expected=finding.expected"),
+    ),
+    *of("names", "submission_files",
+        ('if ".." in parts:', 'if ".." == name:'),
+        ('if "\\\\" in name:', "if False:"),
+        ("if not name.isprintable():", "if False:")),
+    *of("archive", "submission_files",
+        ("if member.start < before.stop:", "if member.start < before.start:"),
+        ("if not inflater.eof or inflater.unused_data:", "if not inflater.eof:"),
+        ("if size > member.size:", "if size > 2 * member.size:"),
+        ("if member.size > limits.archive_ratio * member.packed_bytes:", "if False:")),
+    *of("completeness", "layout jobs submission_files",
+        ('challenge.submission.missing_case == "reject"', 'challenge.submission.missing_case != "reject"'),
+        ('challenge.submission.missing_class_file == "empty"', 'challenge.submission.missing_class_file != "empty"')),
+    *of("jobs", "jobs",
+        ("if job.status != SUCCEEDED:", "if job.status is None:"),
+        ("if why := what_is_unsafe(relative):", 'if why := "":'),
+        ("key=lambda item: item[0] not in names", "key=lambda item: item[0]")),
+]  # fmt: skip
+
+
+# --- running them -----------------------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="mutants in whose line this text stands")
+    parser.add_argument("--workers", type=int, default=int(os.environ.get("TEST_WORKERS", "2")))
+    parser.add_argument("--check", action="store_true", help="only see whether every old text is there once")
+    options = parser.parse_args()
+    chosen = [mutant for mutant in MUTANTS if options.only in str(mutant)]
+    lost = [f"{mutant}: {fault}" for mutant in chosen if (fault := mutant.fault())]
+    for line in lost:
+        print(f"ERROR     {line}")
+    if options.check:
+        print(f"{len(chosen)} mutants, {len(lost)} errors")
+        return 1 if lost else 0
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(options.workers):
+            copies.put(copy_repository(Path(folder) / str(number)))
+        tests = sorted({name for mutant in chosen for name in mutant.tests})
+        code, told = run_tests(Path(folder) / "0", tests)
+        if code:
+            lost.append(f"the tests fail without a mutant:\n{told}")
+            print(f"ERROR     {lost[-1]}", flush=True)
+        with ThreadPoolExecutor(options.workers) as pool:
+            survivors = []
+            outcomes = pool.map(lambda mutant: is_killed(mutant, copies), chosen)
+            for mutant, (noticed, seconds) in zip(chosen, outcomes, strict=True):
+                print(f"{'killed  ' if noticed else 'SURVIVED'}  {seconds:4.0f} s  {mutant}", flush=True)
+                survivors += [] if noticed else [mutant]
+    killed = len(chosen) - len(survivors)
+    print(f"{len(chosen)} mutants: {killed} killed, {len(survivors)} survived, {len(lost)} errors")
+    return 1 if survivors or lost else 0
+
+
+def copy_repository(folder: Path) -> Path:
+    litter = shutil.ignore_patterns("__pycache__", ".*_cache", ".hypothesis", "fuzz-failures")
+    folder.mkdir()
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=litter)
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def run_tests(copy: Path, names: Sequence[str]) -> tuple[int, str]:
+    """The exit code of pytest and what it printed."""
+    paths = [f"tests/test_{name}.py" for name in names]
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    options = ("-x", "-q", "--fast", "-p", "no:cacheprovider", "--no-header", "--tb=line")
+    done = run_in_group(
+        [sys.executable, "-m", "pytest", *options, *paths], cpu_seconds=CPU_SECONDS, cwd=copy, env=environment
+    )
+    return done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def is_killed(mutant: Mutant, copies: SimpleQueue[Path]) -> tuple[bool, float]:
+    """Whether a test fails, and how long that took. One that cannot be made survives."""
+    if mutant.fault():
+        return False, 0.0
+    copy = copies.get()
+    began = time.monotonic()
+    path = copy / mutant.path
+    text = path.read_text()
+    try:
+        path.write_text(text.replace(mutant.old, mutant.new))
+        code, _ = run_tests(copy, mutant.tests)
+    finally:
+        path.write_text(text)
+        copies.put(copy)
+    return code < 0 or code in TESTS_FAILED, time.monotonic() - began
+
+
+if __name__ == "__main__":
+    sys.exit(main())
