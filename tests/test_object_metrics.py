@@ -32,7 +32,7 @@ def masks_of(picture: str) -> np.ndarray:
 
 def sums_of(reference: Instances, prediction: Instances) -> dict[str, np.ndarray]:
     """The sums of one case."""
-    found = objects.count_objects(join_cases([(reference, prediction, overlap_table(reference, prediction))]))
+    found = count_objects(join_cases([(reference, prediction, overlap_table(reference, prediction))]))
     return {name: sums[0] for name, sums in found.items()}
 
 
