@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
 from evaluation.metrics import curves, order_statistics
+from evaluation.metrics.metric import of_outlines
 from evaluation.model import CaseTable, PairSamples, PredictionSamples, Units
 
 EVERY_AREA = (
@@ -185,7 +186,8 @@ def test_without_probabilities_nothing_is_defined(metric):
 
 @pytest.mark.parametrize("metric", EVERY_COCO)
 def test_points_have_no_average_precision_of_coco(metric):
-    assert value(metric, table_of([(0, 1, 1, 0.9)], points=True)) == "points-only"
+    points = table_of([(0, 1, 1, 0.9)], points=True)
+    assert value(partial(of_outlines, of=metric), points) == "points-only"
 
 
 @pytest.mark.parametrize("metric", EVERY_AREA + EVERY_POINT)
@@ -261,7 +263,7 @@ def unions(table, weights, class_id, index=None):
     for row in weights:
         n = np.where((class_id == 0) | (given.class_id == class_id), row[given.case], 0)
         right = given.found_class > 0 if class_id == 0 else given.found_class == class_id
-        right = right if place is None else given.hits[:, place]
+        right = right if index is None else given.hits[:, index]
         nuclei = confusion[:, 1:] if class_id == 0 else confusion[:, class_id]
         yield np.repeat(given.probability, n), np.repeat(right, n), int((row @ nuclei.reshape(len(row), -1)).sum())
 

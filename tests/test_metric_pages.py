@@ -100,7 +100,7 @@ def test_a_page_says_everything(page: str) -> None:
     text = documents()[f"{page}.md"]
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     assert headings == [page, "Worked example", "Sources", "In every situation"]
-    for row in ("range", "better", "unit", "with both sides empty", "one more missed nucleus would"):
+    for row in ("range", "better", "unit", "both sides empty", "one more missed nucleus would"):
         assert f"| {row} | " in text
     metric = metrics_by_page()[page][0]
     assert metric.example is not None

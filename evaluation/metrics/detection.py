@@ -112,7 +112,8 @@ FAMILY = MetricFamily(
             evaluate=partial(of_all, formula=precision),
             text="""Share of the predictions that found a nucleus, tp / (tp + fp), in [0, 1]; classes are ignored.
 
-Undefined "no-prediction" without predictions ("no-instances" if there is no reference either).""",
+            Undefined "no-prediction" without predictions ("no-instances" if there is no reference either).
+            """,
             sources=(RIJSBERGEN,),
             example=Example(FOUND, "a is found (tp = 1), c and d are spurious (fp = 2): 1 / 3.", 0.333333),
             **OF_PRECISION,
@@ -122,7 +123,8 @@ Undefined "no-prediction" without predictions ("no-instances" if there is no ref
             evaluate=partial(of_all, formula=recall),
             text="""Share of the reference nuclei that were found, tp / (tp + fn), in [0, 1]; classes are ignored.
 
-Undefined "no-reference" without reference nuclei ("no-instances" if there is no prediction either).""",
+            Undefined "no-reference" without reference nuclei ("no-instances" if there is no prediction either).
+            """,
             sources=(RIJSBERGEN,),
             example=Example(FOUND, "a is found (tp = 1), B is missed (fn = 1): 1 / 2.", 0.5),
             **OF_RECALL,
@@ -132,8 +134,10 @@ Undefined "no-reference" without reference nuclei ("no-instances" if there is no
             evaluate=partial(of_all, formula=f1),
             text="""Harmonic mean of precision and recall, 2 tp / (2 tp + fp + fn), in [0, 1]; classes are ignored.
 
-0 if one side is empty; undefined "no-instances" if both sides are. The F_d of HoVer-Net (Graham et al., Medical Image
-Analysis 58, 2019) under ``centroid_assignment`` with a radius of 12 px and ``cutoff = "after"``.""",
+            0 if one side is empty; undefined "no-instances" if both sides are. The F_d of HoVer-Net (Graham et al.,
+            Medical Image Analysis 58, 2019) under ``centroid_assignment`` with a radius of 12 px and ``cutoff =
+            "after"``.
+            """,
             symmetric=True,
             sources=(RIJSBERGEN, HOVERNET),
             example=Example(FOUND, "tp = 1 (a), fp = 2 (c, d), fn = 1 (B): 2 / (2 + 2 + 1) = 2/5.", 0.4),
@@ -144,8 +148,9 @@ Analysis 58, 2019) under ``centroid_assignment`` with a radius of 12 px and ``cu
             evaluate=partial(of_all, formula=threat_score),
             text="""Critical success index, tp / (tp + fp + fn), in [0, 1]; classes are ignored.
 
-0 if one side is empty; undefined "no-instances" if both sides are. Called "accuracy" or "average precision" by others;
-it is neither (Hirling et al., Nature Methods 21, 2024).""",
+            0 if one side is empty; undefined "no-instances" if both sides are. Called "accuracy" or "average precision"
+            by others; it is neither (Hirling et al., Nature Methods 21, 2024).
+            """,
             symmetric=True,
             sources=(HIRLING,),
             example=Example(FOUND, "tp = 1 (a), fp = 2 (c, d), fn = 1 (B): 1 / (1 + 2 + 1) = 1/4.", 0.25),
@@ -169,7 +174,8 @@ it is neither (Hirling et al., Nature Methods 21, 2024).""",
             each=(each_class,),
             text="""Share of the predictions of a class that found a nucleus of that class, tp / (tp + fp), in [0, 1].
 
-A matched pair is a true positive if both sides have the class. Undefined without predictions of the class.""",
+            A matched pair is a true positive if both sides have the class. Undefined without predictions of the class.
+            """,
             sources=(RIJSBERGEN,),
             example=Example(CLASSIFIED, f"{COUNTED}: 1 / (1 + 1) = 1/2.", 0.5),
             **OF_PRECISION,
@@ -180,7 +186,9 @@ A matched pair is a true positive if both sides have the class. Undefined withou
             each=(each_class,),
             text="""Share of the reference nuclei of a class that were found with that class, tp / (tp + fn), in [0, 1].
 
-A matched pair is a true positive if both sides have the class. Undefined without reference nuclei of the class.""",
+            A matched pair is a true positive if both sides have the class. Undefined without reference nuclei of the
+            class.
+            """,
             sources=(RIJSBERGEN,),
             example=Example(CLASSIFIED, f"{COUNTED}: 1 / (1 + 2) = 1/3.", 0.333333),
             **OF_RECALL,
@@ -191,9 +199,10 @@ A matched pair is a true positive if both sides have the class. Undefined withou
             each=(each_class,),
             text="""F1 of detection and classification of a class, 2 tp / (2 tp + fp + fn), in [0, 1].
 
-A matched pair is a true positive if both sides have the class; a pair with two classes is a false positive of one and
-a false negative of the other. The same number as RQ, and defined for points too. Undefined "no-instances" if the class
-is on neither side.""",
+            A matched pair is a true positive if both sides have the class; a pair with two classes is a false positive
+            of one and a false negative of the other. The same number as RQ, and defined for points too. Undefined
+            "no-instances" if the class is on neither side.
+            """,
             symmetric=True,
             sources=(RIJSBERGEN, KIRILLOV),
             example=Example(CLASSIFIED, f"{COUNTED}: 2 / (2 + 1 + 2) = 2/5.", 0.4),

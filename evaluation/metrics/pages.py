@@ -18,7 +18,7 @@ EFFECTS: Mapping[Effect, str] = {
     "either": "may make it worse or better",
 }
 BETTER = {"higher": "higher", "lower": "lower", "one": "nearer to 1"}
-SIDES = ("with both sides empty", "with an empty prediction", "with an empty reference", "with no matched pair")
+SIDES = ("both sides empty", "prediction empty", "reference empty", "nothing matched")
 HOW_DRAWN = (
     "Reference on the left, prediction on the right; every letter is a nucleus, small ones lymphocytes, "
     "capitals tumor cells."
@@ -135,7 +135,7 @@ def properties(metrics: Sequence[Metric]) -> str:
         "better": BETTER[first.better],
         "unit": first.unit or "none",
         **{side: value_text(value) for side, value in zip(SIDES, astuple(first.empty), strict=True)},
-        "with points": "undefined: `points-only`" if first.outlines else "as with outlines",
+        "points instead of outlines": "undefined: `points-only`" if first.outlines else "the same",
         "one more missed nucleus would": EFFECTS[first.missed],
         "one more spurious nucleus would": EFFECTS[first.spurious],
         "swapping reference and prediction": swap,
