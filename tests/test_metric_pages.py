@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from metric_documents import documents
 from pictures import score_pictures
 from situations import SITUATIONS, WHAT_WHEN, says

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from literal import instances_of, sides
-
-from evaluation.aggregation import unite
 from pictures import METRICS, score_all
 from situations import SITUATIONS
+
+from evaluation.aggregation import unite
 from evaluation.challenge import Challenge
 from evaluation.instances.prepare import PreparedReference
 from evaluation.metrics import FAMILIES, Metric, metrics_of

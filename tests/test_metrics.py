@@ -256,8 +256,12 @@ def test_one_more_error_never_raises_a_detection_or_panoptic_score(worse):
 
 def test_swapping_the_sides_swaps_precision_and_recall():
     counts, swapped = counts_of(SECOND), counts_of(np.transpose(SECOND))
-    assert score_of(detection.of_all, counts, formula=detection.precision) == score_of(detection.of_all, swapped, formula=detection.recall)
-    assert score_of(detection.of_all, counts, formula=detection.f1) == score_of(detection.of_all, swapped, formula=detection.f1)
+    assert score_of(detection.of_all, counts, formula=detection.precision) == score_of(
+        detection.of_all, swapped, formula=detection.recall
+    )
+    assert score_of(detection.of_all, counts, formula=detection.f1) == score_of(
+        detection.of_all, swapped, formula=detection.f1
+    )
 
 
 def test_a_union_of_cases_adds_everything_up():

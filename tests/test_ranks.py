@@ -12,7 +12,15 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 from evaluation.metrics import order_statistics
-from evaluation.metrics.order_statistics import Blocks, count_blocks, tie_numbers, rank, weighted_auroc, median_of_units, write_out
+from evaluation.metrics.order_statistics import (
+    Blocks,
+    count_blocks,
+    median_of_units,
+    rank,
+    tie_numbers,
+    weighted_auroc,
+    write_out,
+)
 
 KINDS = ("cases", "groups", "pooled", "bootstrap", "leave one out")
 

@@ -264,9 +264,7 @@ def of_matrix(
         )
 
 
-def of_one_class(
-    name: str, formula: Callable[..., Scores], example: Example, *, symmetric: bool = False
-) -> Metric:
+def of_one_class(name: str, formula: Callable[..., Scores], example: Example, *, symmetric: bool = False) -> Metric:
     """A score of each class."""
     return Metric(
         path=("classification", "per_class", "<class>", name),
@@ -281,8 +279,10 @@ def of_one_class(
 FAMILY = MetricFamily(
     "classification",
     "Did the matched nuclei get the right class?",
-    "M is the confusion matrix of the matched pairs, rows reference, columns prediction; N is M with each row divided by "
-    "its sum, which takes the frequency of the classes out. A grouping of classes adds up their rows and columns first. "
+    "M is the confusion matrix of the matched pairs, rows reference, columns prediction; N is M with each "
+    "row divided by "
+    "its sum, which takes the frequency of the classes out. A grouping of classes adds up their rows and "
+    "columns first. "
     "Under a class-aware matching rule all is undefined (`class-aware-matching`): pairs of unequal classes were never "
     "matched.",
     (

@@ -95,7 +95,8 @@ FAMILY = MetricFamily(
             evaluate=mean_r2,
             example=Example(
                 COUNTED,
-                f"{SPREAD}: RSS = 0 + 1, TSS = 1 + 1, 1 - 1/2 = 1/2. There is no tumor cell, so that class is left out.",
+                f"{SPREAD}: RSS = 0 + 1, TSS = 1 + 1, 1 - 1/2 = 1/2. There is no tumor cell, so that class is "
+                "left out.",
                 0.5,
             ),
             **R2,

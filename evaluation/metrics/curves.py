@@ -390,15 +390,16 @@ FAMILY = MetricFamily(
     "How precision and recall change as the confidence falls",
     "Only these are average precision. Predictions enter in order of falling probability, those of equal probability "
     "together; R_k and P_k are recall and precision after the k-th probability. Which prediction found which nucleus "
-    "was decided before, by the matching rule (for `coco_…` by the assignment of COCO). Undefined (`no-probability`) if "
-    "a prediction has no probability.",
+    "was decided before, by the matching rule (for `coco_…` by the assignment of COCO). Undefined "
+    "(`no-probability`) if a prediction has no probability.",
     (
         Metric(
             path=("curves", "average_precision"),
             evaluate=average_precision,
             example=Example(
                 RANKED,
-                f"{IN_ORDER}: precision is 1 at the first and 2/3 at the second, c is never found, (1 + 2/3) / 3 = 5/9.",
+                f"{IN_ORDER}: precision is 1 at the first and 2/3 at the second, c is never found, (1 + 2/3) "
+                "/ 3 = 5/9.",
                 0.555556,
                 confidence=RANKED_BY,
             ),

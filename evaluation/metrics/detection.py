@@ -97,9 +97,7 @@ aa.bb  aa.BB
 CC.dd  cc...
 CC.dd  cc...
 """
-COUNTED = (
-    "Of the lymphocytes a, b and d only a is found with the right class (tp = 1); c is no lymphocyte (fp = 1), so fn = 2"
-)
+COUNTED = "Of the lymphocytes a, b and d only a has the right class (tp = 1, fn = 2); c is no lymphocyte (fp = 1)"
 
 FAMILY = MetricFamily(
     "detection",

@@ -1,4 +1,4 @@
-"""The publications that the metrics come from; a record cites them. Those of one metric alone may stand in its record."""
+"""Publications that metrics come from, cited by their records. A metric may also cite one in its own record."""
 
 CHENG = (
     "B. Cheng, R. Girshick, P. Dollár, A. C. Berg, A. Kirillov: Boundary IoU: Improving Object-Centric Image "

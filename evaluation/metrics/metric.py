@@ -48,8 +48,8 @@ BY_FORMULA = Empty(None, None, None, None)
 class Example:
     """A worked example: a drawing, the sum done by hand, and the number. A test scores the drawing.
 
-    picture  the reference on the left and the prediction on the right, an empty line before the next image; every letter
-             is a nucleus, small ones lymphocytes, capitals tumor cells
+    picture  the reference on the left and the prediction on the right, an empty line before the next image; every
+             letter is a nucleus, small ones lymphocytes, capitals tumor cells
     by_hand  how the number comes about; one sum or two
     gives    the number, six decimals
     path     of the number in metrics.json, if it is not the first path of the page for lymphocytes

@@ -77,15 +77,13 @@ OF_BOTH: dict[str, Any] = {"missed": "worse", "spurious": "worse", "empty": OF_A
 FAMILY = MetricFamily(
     "objects",
     "The scores of GlaS 2015",
-    "Classes are ignored. G_i are the reference objects and S_j the segmented ones of a case; best(S_j) is the G_i that "
-    "shares the most pixels with S_j, best(G_i) the S_j that shares the most with G_i.",
+    "Classes are ignored. G_i are the reference objects and S_j the segmented ones of a case; best(S_j) is "
+    "the G_i that shares the most pixels with S_j, best(G_i) the S_j that shares the most with G_i.",
     (
         Metric(
             path=("objects", "f1"),
             evaluate=object_f1,
-            example=Example(
-                GLANDS, f"{PAIR}: the prediction covers more than half of a, 2 * 1 / (2 + 1).", 0.666667
-            ),
+            example=Example(GLANDS, f"{PAIR}: the prediction covers more than half of a, 2 * 1 / (2 + 1).", 0.666667),
             **OF_BOTH,
         ),
         Metric(

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
 from evaluation.model import Bool, Float32, Float64, Int64
 
 CHUNK = 2**15  # entries of several units that are worked on at once: few enough for the cache of the processor

@@ -138,9 +138,7 @@ FAMILY = MetricFamily(
             path=("overlap", "aji"),
             evaluate=aggregated_jaccard,
             sources=(KUMAR,),
-            example=Example(
-                TOUCHING, f"{PAIRED}; c, 1 px, is nobody's partner: (3 + 1) / (4 + 5 + 1) = 4/10.", 0.4
-            ),
+            example=Example(TOUCHING, f"{PAIRED}; c, 1 px, is nobody's partner: (3 + 1) / (4 + 5 + 1) = 4/10.", 0.4),
             **WORSE,
         ),
         Metric(
@@ -188,9 +186,7 @@ FAMILY = MetricFamily(
         Metric(
             path=("overlap", "merges"),
             evaluate=merges,
-            example=Example(
-                "aaabb  aaaaa", "Both nuclei lie in the prediction a, so both are assigned to it: 1.", 1.0
-            ),
+            example=Example("aaabb  aaaaa", "Both nuclei lie in the prediction a, so both are assigned to it: 1.", 1.0),
             **NUMBER,
         ),
     ),

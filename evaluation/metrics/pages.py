@@ -1,4 +1,4 @@
-"""The page of each metric as text, from its record: what ``evaluation explain PATH`` prints, and most of docs/metrics."""
+"""The page of each metric, made of its record: what ``evaluation explain PATH`` prints, and most of docs/metrics."""
 
 from __future__ import annotations
 

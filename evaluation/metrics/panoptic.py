@@ -1,4 +1,4 @@
-"""Panoptic quality and its parts, PQ = SQ * RQ. It mixes detection, classification and segmentation: read it beside the others.
+"""Panoptic quality and its parts, PQ = SQ * RQ. It mixes detection, classification and segmentation.
 
 For a class, a matched pair is a true positive if both sides have the class; a pair with two classes is a false positive
 of one and a false negative of the other. ``present`` "reference" leaves out classes that the reference does not have,
@@ -135,7 +135,8 @@ OF_MATCHED: dict[str, Any] = {"outlines": True, "symmetric": True, "sources": (K
 FAMILY = MetricFamily(
     "panoptic",
     "Detection, classification and segmentation in one number",
-    "PQ = SQ * RQ mixes the three: read it beside the others. iou_sum is the sum of the IoU of the true positives. Of a "
+    "PQ = SQ * RQ mixes the three: read it beside the others. iou_sum is the sum of the IoU of the true "
+    "positives. Of a "
     "class: a pair is a true positive if both sides have the class. A class counts in a unit if it occurs on either "
     'side, or, with `aggregation.class_present = "reference"`, in the reference.',
     (
@@ -207,9 +208,7 @@ FAMILY = MetricFamily(
             evaluate=binary_recognition_quality,
             each=(where_present,),
             sources=(KIRILLOV, QUALITY),
-            example=Example(
-                DRAWN, "tp = 2 (a, B), fp = 1 (D), fn = 2 (c, e): 2 / (2 + 1/2 + 2/2) = 4/7.", 0.571429
-            ),
+            example=Example(DRAWN, "tp = 2 (a, B), fp = 1 (D), fn = 2 (c, e): 2 / (2 + 1/2 + 2/2) = 4/7.", 0.571429),
             **COUNTS,
         ),
         Metric(

@@ -6,7 +6,7 @@ What is measured on each pair: see the records below.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from inspect import cleandoc
 from typing import Any
@@ -144,8 +144,8 @@ FAMILY = MetricFamily(
         ),
         *measured(
             "boundary_iou",
-            "Boundary IoU (Cheng et al., CVPR 2021): IoU of the pixels within the tolerance of the outline, inside each "
-            "nucleus, in [0, 1]. The tolerance is rounded to whole pixels, at least 1.",
+            "Boundary IoU (Cheng et al., CVPR 2021): IoU of the pixels within the tolerance of the outline, "
+            "inside each nucleus, in [0, 1]. The tolerance is rounded to whole pixels, at least 1.",
             "Tolerance 1 px: the bands are the boundary pixels. a: all pixels, 3/5. B: 8 in the reference, all but the "
             "middle; 6 in the prediction; 5 in both: 5 / (8 + 6 - 5) = 5/9. Mean: 26/45.",
             0.577778,
@@ -154,10 +154,10 @@ FAMILY = MetricFamily(
         ),
         *measured(
             "surface_dice",
-            "Normalised surface Dice (Nikolov et al., JMIR 23(7), 2021): the share of the boundary pixels of both sides "
-            "that lie within the tolerance of the other boundary, in [0, 1].",
-            "Tolerance 1 px. a: of 5 + 3 boundary pixels one, 2 px away, is not within it: 7/8. B: all are. (7/8 + 1) / "
-            "2 = 15/16.",
+            "Normalised surface Dice (Nikolov et al., JMIR 23(7), 2021): the share of the boundary pixels of "
+            "both sides that lie within the tolerance of the other boundary, in [0, 1].",
+            "Tolerance 1 px. a: of 5 + 3 boundary pixels one, 2 px away, is not within it: 7/8. B: all are. "
+            "(7/8 + 1) / 2 = 15/16.",
             0.9375,
             NIKOLOV,
             **SIMILARITY,
