@@ -13,17 +13,10 @@ import numpy as np
 
 from evaluation.metrics.counts import hits, matched
 from evaluation.metrics.literature import COHEN, GORODKIN, HANLEY, LESSONS
-from evaluation.metrics.metric import (
-    Example,
-    Metric,
-    MetricFamily,
-    each_class,
-    each_grouping,
-    with_class_probabilities,
-)
+from evaluation.metrics.metric import Example, Metric, MetricFamily, Variants
 from evaluation.metrics.order_statistics import weighted_auroc
 from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, why_undefined
-from evaluation.model import Float64, Int64, Scores, Units
+from evaluation.model import Float64, Int64, MetricChoice, Scores, Units
 
 Groups = Sequence[Sequence[int]]
 
@@ -237,6 +230,10 @@ MATRIX = (
 TUMOR = "classification.per_class.tumor."
 
 
+def if_probabilities(choice: MetricChoice) -> Variants:
+    return [({}, {})] if choice.class_probabilities else []
+
+
 def of_matrix(
     name: str,
     formula: Callable[..., Scores],
@@ -247,15 +244,14 @@ def of_matrix(
     symmetric: bool = False,
 ) -> Iterable[Metric]:
     """A score of all classes, and the same score of the groups of each grouping of classes."""
-    for path, each, example in (
-        ((name,), (), Example(PAIRS, f"{MATRIX}: {by_hand}", gives)),
-        (("grouped", "<grouping>", name), (each_grouping,), None),
+    for path, example in (
+        ((name,), Example(PAIRS, f"{MATRIX}: {by_hand}", gives)),
+        (("grouped", "<grouping>", name), None),
     ):
         yield Metric(
             path=("classification", *path),
             page=f"classification.{name}",
             evaluate=formula,
-            each=each,
             lowest=lowest,
             worst=lowest,
             symmetric=symmetric,
@@ -269,7 +265,6 @@ def of_one_class(name: str, formula: Callable[..., Scores], example: Example, *,
     return Metric(
         path=("classification", "per_class", "<class>", name),
         evaluate=formula,
-        each=(each_class,),
         symmetric=symmetric,
         sources=(LESSONS,),
         example=example,
@@ -321,7 +316,7 @@ FAMILY = MetricFamily(
         Metric(
             path=("classification", "auroc"),
             evaluate=auroc,
-            each=(with_class_probabilities,),
+            each=(if_probabilities,),
             sources=(HANLEY, LESSONS),
             example=Example(
                 UNSURE,
@@ -372,7 +367,7 @@ FAMILY = MetricFamily(
         Metric(
             path=("classification", "per_class", "<class>", "auroc"),
             evaluate=class_auroc,
-            each=(with_class_probabilities, each_class),
+            each=(if_probabilities,),
             sources=(HANLEY, LESSONS),
             example=Example(
                 UNSURE,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.metrics.literature import CONIC
-from evaluation.metrics.metric import BY_FORMULA, Example, Metric, MetricFamily, each_class
+from evaluation.metrics.metric import BY_FORMULA, Example, Metric, MetricFamily
 from evaluation.metrics.undefined import code, mean_of, ratio, scores
 from evaluation.model import Float64, Int64, Scores, Units
 
@@ -110,14 +110,12 @@ FAMILY = MetricFamily(
         Metric(
             path=("counting", "per_class", "<class>", "r2"),
             evaluate=class_r2,
-            each=(each_class,),
             example=Example(COUNTED, f"{SPREAD}: RSS = 0 + 1, TSS = 1 + 1, 1 - 1/2.", 0.5),
             **R2,
         ),
         Metric(
             path=("counting", "per_class", "<class>", "mean_absolute_error"),
             evaluate=class_mean_absolute_error,
-            each=(each_class,),
             example=Example(COUNTED, f"{SPREAD}: (0 + 1) / 2 = 1/2.", 0.5),
             **ERROR,
         ),

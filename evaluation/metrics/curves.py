@@ -22,17 +22,7 @@ import numpy as np
 
 from evaluation.metrics.counts import class_hits, hits
 from evaluation.metrics.literature import EVERINGHAM, FROC, LIN
-from evaluation.metrics.metric import (
-    Empty,
-    Example,
-    Metric,
-    MetricFamily,
-    Variants,
-    all_thresholds,
-    each_class,
-    each_threshold,
-    several_thresholds,
-)
+from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variants, if_several_thresholds
 from evaluation.metrics.order_statistics import Ranking, Steps, rank, tie_numbers
 from evaluation.metrics.undefined import Reasons, code, mean_of, scores, undefined
 from evaluation.model import Bool, Float32, Float64, Int64, MetricChoice, Scores, Units
@@ -374,13 +364,6 @@ OF_COCO: dict[str, Any] = {"sources": (LIN, EVERINGHAM), "outlines": True, "by_r
 OF_FROC: dict[str, Any] = {"sources": (FROC,), **CURVE}
 
 
-def each_rate(choice: MetricChoice) -> Variants:
-    """One number of false positives: ``sensitivity_at_<rate>`` at 1/4 an image is sensitivity_at_0_25_per_image."""
-    for rate in choice.false_positives:
-        name = f"{rate:.12g}_per_{choice.per}".replace(".", "_")
-        yield {"<rate>": name}, {"false_positives": rate, "per": choice.per}
-
-
 def all_rates(choice: MetricChoice) -> Variants:
     return [({}, {"false_positives": choice.false_positives, "per": choice.per})] if choice.false_positives else []
 
@@ -420,7 +403,6 @@ FAMILY = MetricFamily(
         Metric(
             path=("curves", "per_class", "<class>", "average_precision"),
             evaluate=class_average_precision,
-            each=(each_class,),
             example=Example(
                 RANKED_CLASSES,
                 f"{CLASS_IN_ORDER}: (1 + 2/3) / 2 = 5/6.",
@@ -456,7 +438,6 @@ FAMILY = MetricFamily(
         Metric(
             path=("curves", "per_class", "<class>", "average_precision_101"),
             evaluate=class_average_precision_101,
-            each=(each_class,),
             example=Example(
                 RANKED_CLASSES,
                 f"{CLASS_IN_ORDER}: precision is 1 at the recalls 0 … 0.5, 2/3 beyond, (51 + 50 * 2/3) / 101 = "
@@ -470,7 +451,7 @@ FAMILY = MetricFamily(
             path=("curves", "coco_map_iou<thresholds>"),
             page="curves.coco_map",
             evaluate=coco_mean_average_precision,
-            each=(several_thresholds,),
+            each=(if_several_thresholds,),
             example=Example(
                 COCO,
                 "At 0.5 both are found, 1 and 1. At 0.75 a is, since 3/4 is enough, and B is not, 1 and 0. Mean of the "
@@ -484,7 +465,6 @@ FAMILY = MetricFamily(
             path=("curves", "coco_map_iou<threshold>"),
             page="curves.coco_map_at",
             evaluate=coco_average_precision,
-            each=(each_threshold,),
             example=Example(
                 COCO,
                 "a is found, since an IoU of 3/4 is enough, B (3/5) is not: (1 + 0) / 2 = 1/2.",
@@ -497,7 +477,6 @@ FAMILY = MetricFamily(
             path=("curves", "per_class", "<class>", "coco_ap_iou<thresholds>"),
             page="curves.per_class.coco_ap",
             evaluate=coco_class_average_precision,
-            each=(all_thresholds, each_class),
             example=Example(
                 COCO,
                 "B has an IoU of 3/5: found at 0.5, not at 0.75, (1 + 0) / 2 = 1/2.",
@@ -524,7 +503,6 @@ FAMILY = MetricFamily(
             path=("curves", "sensitivity_at_<rate>"),
             page="curves.sensitivity_at",
             evaluate=sensitivity_at,
-            each=(each_rate,),
             example=Example(
                 RANKED,
                 f"{IN_ORDER}: with one false positive, d, two of three are found, 2/3.",
@@ -536,7 +514,7 @@ FAMILY = MetricFamily(
         Metric(
             path=("curves", "per_class", "<class>", "froc"),
             evaluate=class_mean_sensitivity,
-            each=(all_rates, each_class),
+            each=(all_rates,),
             example=Example(
                 RANKED_CLASSES,
                 f"{CLASS_IN_ORDER}: with 1/4 false positive only a is found, 1/2; with 1 both, 1. Mean: 3/4.",

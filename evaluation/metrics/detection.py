@@ -8,7 +8,7 @@ from typing import Any
 
 from evaluation.metrics.counts import Hits, class_hits, hits
 from evaluation.metrics.literature import HIRLING, HOVERNET, KIRILLOV, RIJSBERGEN
-from evaluation.metrics.metric import OF_ALL, Empty, Example, Metric, MetricFamily, each_class
+from evaluation.metrics.metric import OF_ALL, Empty, Example, Metric, MetricFamily
 from evaluation.metrics.undefined import mean_of, ratio
 from evaluation.model import Scores, Units
 
@@ -169,7 +169,6 @@ FAMILY = MetricFamily(
         Metric(
             path=("detection", "per_class", "<class>", "precision"),
             evaluate=partial(of_class, formula=precision),
-            each=(each_class,),
             text="""Share of the predictions of a class that found a nucleus of that class, tp / (tp + fp), in [0, 1].
 
             A matched pair is a true positive if both sides have the class. Undefined without predictions of the class.
@@ -181,7 +180,6 @@ FAMILY = MetricFamily(
         Metric(
             path=("detection", "per_class", "<class>", "recall"),
             evaluate=partial(of_class, formula=recall),
-            each=(each_class,),
             text="""Share of the reference nuclei of a class that were found with that class, tp / (tp + fn), in [0, 1].
 
             A matched pair is a true positive if both sides have the class. Undefined without reference nuclei of the
@@ -194,7 +192,6 @@ FAMILY = MetricFamily(
         Metric(
             path=("detection", "per_class", "<class>", "f1"),
             evaluate=partial(of_class, formula=f1),
-            each=(each_class,),
             text="""F1 of detection and classification of a class, 2 tp / (2 tp + fp + fn), in [0, 1].
 
             A matched pair is a true positive if both sides have the class; a pair with two classes is a false positive
@@ -209,7 +206,6 @@ FAMILY = MetricFamily(
         Metric(
             path=("detection", "per_class", "<class>", "f_c"),
             evaluate=hovernet_class_f1,
-            each=(each_class,),
             symmetric=True,
             sources=(HOVERNET,),
             example=Example(

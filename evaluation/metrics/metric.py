@@ -1,6 +1,6 @@
 """What a metric is: one record with its formula, its properties, its page, its literature and its worked example.
 
-A record stands in the file of its formula. Its path may hold placeholders, such as ``<class>``: ``Metric.each`` says
+A record stands in the file of its formula. Its path may hold placeholders, such as ``<class>``: ``PLACEHOLDERS`` says
 what takes their place in a challenge, and which arguments the formula then gets.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.metrics.counts import without_points
+from evaluation.metrics.undefined import code
 from evaluation.model import Better, Float64, MetricChoice, Scores, UndefinedReason, Units
 
 Evaluate = Callable[..., Scores]
@@ -71,7 +71,7 @@ class Metric:
     page      name of its page in docs/metrics, by which it is chosen and explained; if not given, the path without
               placeholders. Metrics with one page are chosen together
     evaluate  the formula, for many units at once
-    each      what its placeholders stand for in a challenge; no entry: it is not there in this challenge
+    each      more that a challenge decides: whether it is there, and arguments of the formula
     text      what it is, if the docstring of the formula does not say so
     better    which direction is better; "one": a ratio whose best value is 1
     lowest, highest  bounds of its values
@@ -137,7 +137,8 @@ class Metric:
     def in_challenge(self, choice: MetricChoice) -> Iterable[Metric]:
         """The metric for each class, threshold, … of a challenge, without placeholders."""
         evaluate = partial(of_outlines, of=self.evaluate) if self.outlines else self.evaluate
-        for variants in product(*(each(choice) for each in self.each)):
+        held = [each for placeholder, each in PLACEHOLDERS.items() if any(placeholder in key for key in self.path)]
+        for variants in product(*(each(choice) for each in (*self.each, *held))):
             path, arguments = self.path, dict[str, Any]()
             for names, of_variant in variants:
                 arguments |= of_variant
@@ -162,8 +163,9 @@ class MetricFamily:
 
 
 def of_outlines(units: Units, of: Evaluate, **arguments: Any) -> Scores:
-    """A score that compares outlines; undefined for points."""
-    return without_points(units, of(units, **arguments))
+    """A score that compares outlines: undefined "points-only" where the nuclei of a case are points on a side."""
+    found, points = of(units, **arguments), units.sum("points") > 0
+    return Scores(np.where(points, np.nan, found.value), np.where(points, code("points-only"), found.reason))
 
 
 # --- what placeholders stand for --------------------------------------------------------------------------------------
@@ -179,10 +181,6 @@ def each_grouping(choice: MetricChoice) -> Variants:
     return [({"<grouping>": name}, {"groups": tuple(of.values())}) for name, of in choice.class_groups.items()]
 
 
-def with_class_probabilities(choice: MetricChoice) -> Variants:
-    return [({}, {})] if choice.class_probabilities else []
-
-
 def each_threshold(choice: MetricChoice) -> Variants:
     """One IoU threshold, by its index: ``f1_iou<threshold>`` is f1_iou50 at 0.5, f1_iou72_5 at 0.725."""
     return [({"<threshold>": in_percent(t)}, {"index": index}) for index, t in enumerate(choice.iou_thresholds)]
@@ -195,11 +193,27 @@ def all_thresholds(choice: MetricChoice) -> Variants:
     return [({"<thresholds>": "_".join(map(in_percent, chosen))}, {})] if span else []
 
 
-def several_thresholds(choice: MetricChoice) -> Variants:
-    """All IoU thresholds if there is more than one; the mean over one is that one."""
-    return all_thresholds(choice) if len(choice.iou_thresholds) > 1 else []
+def if_several_thresholds(choice: MetricChoice) -> Variants:
+    """The mean over one threshold is that one."""
+    return [({}, {})] if len(choice.iou_thresholds) > 1 else []
 
 
 def in_percent(threshold: float) -> str:
     """0.5 as "50", 0.725 as "72_5"."""
     return f"{100 * threshold:g}".replace(".", "_")
+
+
+def each_rate(choice: MetricChoice) -> Variants:
+    """One number of false positives: ``at_<rate>`` at 1/4 an image is at_0_25_per_image."""
+    for rate in choice.false_positives:
+        name = f"{rate:.12g}_per_{choice.per}".replace(".", "_")
+        yield {"<rate>": name}, {"false_positives": rate, "per": choice.per}
+
+
+PLACEHOLDERS: Mapping[str, Each] = {
+    "<class>": each_class,
+    "<grouping>": each_grouping,
+    "<threshold>": each_threshold,
+    "<thresholds>": all_thresholds,
+    "<rate>": each_rate,
+}

@@ -14,7 +14,7 @@ from typing import Any
 from evaluation.metrics.counts import Hits, class_hits, hits, if_present
 from evaluation.metrics.detection import OF_BOTH, f1
 from evaluation.metrics.literature import CONIC, KIRILLOV, QUALITY
-from evaluation.metrics.metric import Example, Metric, MetricFamily, Variants, each_class
+from evaluation.metrics.metric import Example, Metric, MetricFamily, Variants
 from evaluation.metrics.undefined import mean_of, ratio
 from evaluation.model import ClassPresence, Float64, MetricChoice, Scores, Units
 
@@ -129,8 +129,8 @@ def where_present(choice: MetricChoice) -> Variants:
     return [({}, {"present": choice.class_present})]
 
 
-COUNTS: dict[str, Any] = {"outlines": True, "symmetric": True, **OF_BOTH}
 OF_MATCHED: dict[str, Any] = {"outlines": True, "symmetric": True, "sources": (KIRILLOV, QUALITY)}
+COUNTS: dict[str, Any] = {"each": (where_present,), **OF_MATCHED, **OF_BOTH}
 
 FAMILY = MetricFamily(
     "panoptic",
@@ -143,21 +143,17 @@ FAMILY = MetricFamily(
         Metric(
             path=("panoptic", "pq"),
             evaluate=class_mean_pq,
-            each=(where_present,),
-            sources=(CONIC, KIRILLOV, QUALITY),
             example=Example(
                 DRAWN,
                 "Lymphocytes: a has IoU 3/5, c and e are missed, (3/5) / (1 + 2/2) = 3/10. Tumor cells: B has IoU 6/9, "
                 "D is spurious, (2/3) / (1 + 1/2) = 4/9. Mean: 67/180.",
                 0.372222,
             ),
-            **COUNTS,
+            **{**COUNTS, "sources": (CONIC, KIRILLOV, QUALITY)},
         ),
         Metric(
             path=("panoptic", "binary", "pq"),
             evaluate=binary_panoptic_quality,
-            each=(where_present,),
-            sources=(KIRILLOV, QUALITY),
             example=Example(
                 DRAWN, "tp = 2 (a, B), fp = 1 (D), fn = 2 (c, e): (3/5 + 6/9) / (2 + 1/2 + 2/2) = 38/105.", 0.361905
             ),
@@ -166,8 +162,6 @@ FAMILY = MetricFamily(
         Metric(
             path=("panoptic", "per_class", "<class>", "pq"),
             evaluate=panoptic_quality,
-            each=(where_present, each_class),
-            sources=(KIRILLOV, QUALITY),
             example=Example(DRAWN, "a has IoU 3/5, c and e are missed: (3/5) / (1 + 2/2) = 3/10.", 0.3),
             **COUNTS,
         ),
@@ -186,15 +180,12 @@ FAMILY = MetricFamily(
         Metric(
             path=("panoptic", "per_class", "<class>", "sq"),
             evaluate=segmentation_quality,
-            each=(each_class,),
             example=Example(DRAWN, "The only pair, a, has IoU 3/5.", 0.6),
             **OF_MATCHED,
         ),
         Metric(
             path=("panoptic", "rq"),
             evaluate=class_mean_rq,
-            each=(where_present,),
-            sources=(KIRILLOV, QUALITY),
             example=Example(
                 DRAWN,
                 "Lymphocytes: a found, c and e missed, 1 / (1 + 2/2) = 1/2. Tumor cells: B found, D spurious, "
@@ -206,16 +197,12 @@ FAMILY = MetricFamily(
         Metric(
             path=("panoptic", "binary", "rq"),
             evaluate=binary_recognition_quality,
-            each=(where_present,),
-            sources=(KIRILLOV, QUALITY),
             example=Example(DRAWN, "tp = 2 (a, B), fp = 1 (D), fn = 2 (c, e): 2 / (2 + 1/2 + 2/2) = 4/7.", 0.571429),
             **COUNTS,
         ),
         Metric(
             path=("panoptic", "per_class", "<class>", "rq"),
             evaluate=recognition_quality,
-            each=(where_present, each_class),
-            sources=(KIRILLOV, QUALITY),
             example=Example(DRAWN, "a found, c and e missed: 1 / (1 + 2/2) = 1/2.", 0.5),
             **COUNTS,
         ),

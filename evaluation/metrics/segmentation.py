@@ -6,7 +6,6 @@ What is measured on each pair: see the records below.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from inspect import cleandoc
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 
 from evaluation.metrics.counts import hits, matched
 from evaluation.metrics.literature import CHENG, DICE, HUTTENLOCHER, JACCARD, LESSONS, NIKOLOV, SURFACE
-from evaluation.metrics.metric import Each, Example, Metric, MetricFamily, Variants, each_class
+from evaluation.metrics.metric import Example, Metric, MetricFamily, Variants
 from evaluation.metrics.order_statistics import median_of_units
 from evaluation.metrics.undefined import code, mean_of, ratio, scores, why_undefined
 from evaluation.model import Float64, Int64, Measure, MetricChoice, Scores, Units
@@ -82,9 +81,8 @@ BBB..  BB...
 BBB..  BB...
 BBB..  BB...
 """
-SIMILARITY: dict[str, Any] = {"symmetric": True}
 RATIO: dict[str, Any] = {"better": "one", "highest": math.inf, "worst": None}
-PX: dict[str, Any] = {"symmetric": True, "better": "lower", "highest": math.inf, "worst": "diagonal_px", "unit": "px"}
+PX: dict[str, Any] = {"better": "lower", "highest": math.inf, "worst": "diagonal_px", "unit": "px"}
 UM: dict[str, Any] = {**PX, "worst": "diagonal_um", "unit": "um"}
 
 
@@ -94,26 +92,25 @@ def measured(measure: Measure, text: str, by_hand: str, gives: float, *sources: 
     def if_asked_for(choice: MetricChoice) -> Variants:
         return [({}, {})] if measure in choice.measures else []
 
-    def metric(
-        path: tuple[str, ...], formula: Callable[..., Scores], *each: Each, example: Example | None = None, **more: Any
-    ) -> Metric:
-        return Metric(
+    return [
+        Metric(
             path=("segmentation", *path),
             page=f"segmentation.{measure}",
             evaluate=partial(formula, measure=measure),
-            each=(if_asked_for, *each),
+            each=(if_asked_for,),
             text=f"{text}\n\n{cleandoc(formula.__doc__ or '')}",
             outlines=measure not in OF_POINTS,
             sources=(*sources, LESSONS),
-            example=example,
-            **{**properties, **more},
+            example=Example(DRAWN, by_hand, gives) if formula is pair_mean else None,
+            symmetric=measure != "area_ratio" and formula in (pair_mean, pair_median),
+            **properties,
         )
-
-    return [
-        metric((measure,), pair_mean, example=Example(DRAWN, by_hand, gives)),
-        metric((f"{measure}_class_mean",), class_mean, symmetric=False),
-        metric((f"{measure}_median",), pair_median),
-        metric(("per_class", "<class>", measure), class_pair_mean, each_class, symmetric=False),
+        for path, formula in (
+            ((measure,), pair_mean),
+            ((f"{measure}_class_mean",), class_mean),
+            ((f"{measure}_median",), pair_median),
+            (("per_class", "<class>", measure), class_pair_mean),
+        )
     ]
 
 
@@ -132,7 +129,6 @@ FAMILY = MetricFamily(
             "a: I = 3, U = 5. B: I = 6, U = 9. (3/5 + 6/9) / 2 = 19/30.",
             0.633333,
             JACCARD,
-            **SIMILARITY,
         ),
         *measured(
             "dice",
@@ -140,7 +136,6 @@ FAMILY = MetricFamily(
             "a: 2 * 3 / (5 + 3) = 3/4. B: 2 * 6 / (9 + 6) = 4/5. Mean: 31/40.",
             0.775,
             DICE,
-            **SIMILARITY,
         ),
         *measured(
             "boundary_iou",
@@ -150,7 +145,6 @@ FAMILY = MetricFamily(
             "middle; 6 in the prediction; 5 in both: 5 / (8 + 6 - 5) = 5/9. Mean: 26/45.",
             0.577778,
             CHENG,
-            **SIMILARITY,
         ),
         *measured(
             "surface_dice",
@@ -160,7 +154,6 @@ FAMILY = MetricFamily(
             "(7/8 + 1) / 2 = 15/16.",
             0.9375,
             NIKOLOV,
-            **SIMILARITY,
         ),
         *measured(
             "hausdorff_px",

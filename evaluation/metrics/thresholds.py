@@ -16,27 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.metrics.counts import Hits
-from evaluation.metrics.detection import (
-    OF_BOTH,
-    OF_PRECISION,
-    OF_RECALL,
-    Formula,
-    f1,
-    precision,
-    recall,
-    threat_score,
-)
+from evaluation.metrics.detection import OF_BOTH, OF_PRECISION, OF_RECALL, Formula, f1, precision, recall, threat_score
 from evaluation.metrics.joined import JoinedCases
 from evaluation.metrics.literature import HIRLING
-from evaluation.metrics.metric import (
-    Example,
-    Metric,
-    MetricFamily,
-    all_thresholds,
-    each_class,
-    each_threshold,
-    several_thresholds,
-)
+from evaluation.metrics.metric import Example, Metric, MetricFamily, if_several_thresholds
 from evaluation.metrics.undefined import mean_of, why_undefined
 from evaluation.model import Int64, Matches, Scores, Units
 
@@ -110,7 +93,7 @@ bbbb.  bbbb.
 .....  .....
 .....  ....c
 """
-LOOSE_CLASSES = """
+CLASSES = """
 aaaaa  aaa..
 .....  .....
 bbbb.  BBBB.
@@ -124,29 +107,30 @@ OF_CLASS_AT_TWO = (
 
 
 def at_thresholds(
-    formula: Formula, properties: dict[str, Any], over: tuple[str, float], at: tuple[str, float], of: tuple[str, float]
+    name: str,
+    formula: Formula,
+    properties: dict[str, Any],
+    over: tuple[str, float],
+    at: tuple[str, float],
+    of: tuple[str, float],
 ) -> Iterable[Metric]:
-    """A detection score as a mean over thresholds, at each of them, and of each class as a mean: sums and numbers."""
-    name = formula.__name__
+    """A detection score as a mean over thresholds, at each threshold, and of each class as a mean.
+
+    over, at, of  the sum by hand and the number in the example of each
+    """
     shared: dict[str, Any] = {"outlines": True, "by_rule": False, "sources": (HIRLING,), **properties}
     for key, page, function, each, example in (
-        ((f"{name}_iou<thresholds>",), "range", over_thresholds, (several_thresholds,), Example(LOOSE, *over)),
-        ((f"{name}_iou<threshold>",), "at", at_threshold, (each_threshold,), Example(LOOSE, *at)),
-        (
-            ("per_class", "<class>", f"{name}_iou<thresholds>"),
-            "range",
-            class_over_thresholds,
-            (all_thresholds, each_class),
-            Example(LOOSE_CLASSES, *of),
-        ),
+        ((f"{name}_iou<thresholds>",), "range", over_thresholds, (if_several_thresholds,), (LOOSE, *over)),
+        ((f"{name}_iou<threshold>",), "at", at_threshold, (), (LOOSE, *at)),
+        (("per_class", "<class>", f"{name}_iou<thresholds>"), "range", class_over_thresholds, (), (CLASSES, *of)),
     ):
         yield Metric(
             path=("thresholds", *key),
             page=".".join(("thresholds", *key[:-2], f"{name}_{page}")),
             evaluate=partial(function, formula=formula),
             each=each,
-            text="\n\n".join(cleandoc(of.__doc__ or "") for of in (formula, function)),
-            example=example,
+            text="\n\n".join(cleandoc(part.__doc__ or "") for part in (formula, function)),
+            example=Example(*example),
             **shared,
         )
 
@@ -158,6 +142,7 @@ FAMILY = MetricFamily(
     "0.5, 0.55, … 0.95 is `iou50_95` in a path, other lists are written out, `iou30_50_70`; one threshold is `iou50`.",
     (
         *at_thresholds(
+            "precision",
             precision,
             OF_PRECISION,
             (f"{AT_TWO}: (2/3 + 1/3) / 2 = 1/2.", 0.5),
@@ -165,6 +150,7 @@ FAMILY = MetricFamily(
             (f"{OF_CLASS_AT_TWO}: (1/2 + 0) / 2 = 1/4.", 0.25),
         ),
         *at_thresholds(
+            "recall",
             recall,
             OF_RECALL,
             (f"{AT_TWO}: (2/2 + 1/2) / 2 = 3/4.", 0.75),
@@ -172,6 +158,7 @@ FAMILY = MetricFamily(
             (f"{OF_CLASS_AT_TWO}: (1/2 + 0) / 2 = 1/4.", 0.25),
         ),
         *at_thresholds(
+            "f1",
             f1,
             {**OF_BOTH, "symmetric": True},
             (f"{AT_TWO}: (4/5 + 2/5) / 2 = 3/5.", 0.6),
@@ -179,6 +166,7 @@ FAMILY = MetricFamily(
             (f"{OF_CLASS_AT_TWO}: (2/4 + 0) / 2 = 1/4.", 0.25),
         ),
         *at_thresholds(
+            "threat_score",
             threat_score,
             {**OF_BOTH, "symmetric": True},
             (f"{AT_TWO}: (2/3 + 1/4) / 2 = 11/24.", 0.458333),
