@@ -110,8 +110,8 @@ class Shapes:
                       an image fit into their type
     bound             int64 (K + 1,); every instance has a run
     top               int64 (K,), the first row of each instance
-    place, begin      int64 (K + 1,) and (sum of all heights + K,): the runs of instance i from row ``top[i] + k`` on
-                      begin with run ``begin[place[i] + k]``
+    offset, begin     int64 (K + 1,) and (sum of all heights + K,): the runs of instance i from row ``top[i] + k`` on
+                      begin with run ``begin[offset[i] + k]``
     """
 
     row: Whole
@@ -119,7 +119,7 @@ class Shapes:
     last: Whole
     bound: Int64
     top: Int64
-    place: Int64
+    offset: Int64
     begin: Int64
 
     def boxes(self) -> Whole:
@@ -130,8 +130,8 @@ class Shapes:
 
     def first_from(self, instance: Int64, row: Whole) -> Int64:
         """The first run of each instance that lies in a row or below it; behind its last run if there is none."""
-        heights = np.diff(self.place)[instance] - 1
-        return np.asarray(self.begin[self.place[instance] + np.clip(row - self.top[instance], 0, heights)])
+        heights = np.diff(self.offset)[instance] - 1
+        return np.asarray(self.begin[self.offset[instance] + np.clip(row - self.top[instance], 0, heights)])
 
 
 class SortedRuns(Protocol):
@@ -181,11 +181,11 @@ def shapes_from(row: Whole, first: Whole, last: Whole, runs: Int64, largest: int
     """Shapes with so many runs each, of which no squared distance is larger than ``largest``."""
     bound = np.concatenate([[0], np.cumsum(runs)])
     top = row[bound[:-1]].astype(np.int64)
-    place = np.concatenate([[0], np.cumsum(row[bound[1:] - 1] - top + 2)])
-    in_row = np.bincount(row + np.repeat(place[:-1] - top, runs), minlength=place[-1])
+    offset = np.concatenate([[0], np.cumsum(row[bound[1:] - 1] - top + 2)])
+    in_row = np.bincount(row + np.repeat(offset[:-1] - top, runs), minlength=offset[-1])
     dtype = np.int32 if largest < 1 << 31 else np.int64
     begin = np.cumsum(in_row) - in_row
-    return Shapes(row.astype(dtype), first.astype(dtype), last.astype(dtype), bound, top, place, begin)
+    return Shapes(row.astype(dtype), first.astype(dtype), last.astype(dtype), bound, top, offset, begin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,10 +202,10 @@ class Search:
 
     def best_fitting(self, sources: Int64) -> Int64:
         """The object with the most similar bounding box, for each source."""
-        places = self.places()
+        positions = self.positions()
         fitting = np.empty(len(sources), np.int64)
         for here, there in self.sides(sources):
-            fitting[here] = cKDTree(places[there]).query(places[sources[here]], p=np.inf)[1] + there.start
+            fitting[here] = cKDTree(positions[there]).query(positions[sources[here]], p=np.inf)[1] + there.start
         return fitting
 
     def nearest_squared(self, sources: Int64, reached: Whole) -> Whole:
@@ -216,25 +216,25 @@ class Search:
 
         reached  squared distance to one object, the nearer the better, (K,)
         """
-        places = self.places()
+        positions = self.positions()
         pairs = [np.empty((0, 2), np.int64)]
         for here, there in self.sides(sources):
-            tree = cKDTree(places[there])
-            found = tree.query_ball_point(places[sources[here]], np.sqrt(reached[here]) * MARGIN, p=np.inf)
+            tree = cKDTree(positions[there])
+            found = tree.query_ball_point(positions[sources[here]], np.sqrt(reached[here]) * MARGIN, p=np.inf)
             targets = np.array([index for near in found for index in near], np.int64) + there.start
             pairs.append(np.stack([np.repeat(here, [len(near) for near in found]), targets], axis=1))
-        place, target = np.concatenate(pairs).T
+        index, target = np.concatenate(pairs).T
         nearest = reached.copy()
-        found = hausdorff_squared(self.shapes, sources[place], target, enough=reached[place])
-        np.minimum.at(nearest, place, found)
+        found = hausdorff_squared(self.shapes, sources[index], target, enough=reached[index])
+        np.minimum.at(nearest, index, found)
         return nearest
 
-    def places(self) -> Float64:
-        """First and last row and column of each object, and of each case a place that is far from that of others."""
+    def positions(self) -> Float64:
+        """First and last row and column of each object, and a position of its case, far from those of other cases."""
         return np.column_stack([self.shapes.boxes(), self.case * float(FAR)])
 
     def sides(self, sources: Int64) -> Iterator[tuple[Int64, slice]]:
-        """Places of the sources of one side, and the objects of the other side."""
+        """Indices of the sources of one side, and the objects of the other side."""
         for of_reference, others in (
             (True, slice(self.references, len(self.case))),
             (False, slice(0, self.references)),
@@ -303,7 +303,7 @@ class Pieces:
 
 
 def choose(pieces: Pieces, chosen: Int64) -> Pieces:
-    """Some of the pieces, by their places."""
+    """Some of the pieces, by their indices."""
     return Pieces(*(getattr(pieces, field.name)[chosen] for field in fields(Pieces)))
 
 

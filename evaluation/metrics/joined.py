@@ -14,7 +14,7 @@ from evaluation.model import Instances, Int64, OverlapTable
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinedCases:
-    """K cases below each other. Instances and pairs are numbered through, case by case; points lose their places.
+    """K cases below each other. Instances and pairs are numbered through, case by case; points lose their positions.
 
     reference, prediction, table   of all cases
     reference_rank, prediction_rank   int64 (N,) and (M,): the order of the instances of a side by their first pixels
@@ -112,7 +112,7 @@ def join_images(images: Sequence[Instances]) -> Instances:
 
 
 def rank_of_position(instances: Instances, areas_px: Int64) -> Int64:
-    """The place of each instance in the order of first pixels, then areas, int64 (N,)."""
+    """The rank of each instance in the order of first pixels, then areas, int64 (N,)."""
     rank = np.empty(len(instances), np.int64)
     rank[np.lexsort((areas_px, instances.first_pixels()))] = np.arange(len(instances))
     return rank

@@ -113,13 +113,13 @@ class Ranking(Protocol):
     def number(self) -> Int64: ...
 
     def find(self, rank: Int64) -> Int64:
-        """Place (from 0, in the order of all) of the entry with each unit's rank (from 0), int64 (B,).
+        """Index (from 0, in the order of all) of the entry with each unit's rank (from 0), int64 (B,).
 
         Some index where the unit has fewer entries.
         """
 
     def before(self, index: Int64) -> Int64:
-        """How many entries of each unit stand before a index, int64 (B,)."""
+        """How many entries of each unit stand before an index, int64 (B,)."""
 
     def steps(self, right: Bool, tie: Int64, *, every: bool = False) -> Iterator[Steps]:
         """All units, some at a time. ``tie`` int64 (T,) numbers the ties. Unless ``every`` one is wanted, those behind
