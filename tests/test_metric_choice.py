@@ -10,6 +10,7 @@ from pictures import score_all
 from evaluation.challenge import Challenge
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics import metrics_of
+from evaluation.report.rules_in_words import rules_in_words
 from evaluation.scoring.columns import check_columns
 
 PICTURE = """
@@ -97,3 +98,9 @@ def test_a_ranking_cannot_name_what_is_not_chosen() -> None:
     ranked = Challenge.build({**rules, "ranking": ranking})
     with pytest.raises(ChallengeBroken, match=r"detection\.recall\.pooled"):
         check_columns(ranked)
+
+
+def test_a_page_says_what_is_measured_for_a_single_metric_of_segmentation() -> None:
+    for families, is_said in ((("segmentation.iou", "detection"), True), (("detection",), False)):
+        rules = score_all(PICTURE, families=families).challenge.model_dump(mode="json")
+        assert ("Outlines" in dict(rules_in_words(rules))) == is_said

@@ -123,10 +123,10 @@ def sensitivity_at(units: Units, false_positives: float, per: Per) -> Scores:
     """Sensitivity at a number of false positives per image or per mm2, in [0, 1]; classes are ignored.
 
     A point of the FROC curve: with x, the number times the images or the annotated area, rounded to 9 decimals, R at
-    the lowest threshold with fp <= x. If predictions of one probability follow, some right and more wrong than x allows, a
-    part of them enters: tp runs in a straight line from one threshold to the next, as if their order were drawn by lot.
-    Beyond the lowest probability it stays. Undefined without reference nuclei or probabilities, and per mm2
-    "no-spacing" if the area of a case is not known. CAMELYON16 and MONKEY interpolate in this way.
+    the lowest threshold with fp <= x. If predictions of one probability follow, some right and more wrong than x
+    allows, a part of them enters: tp runs in a straight line from one threshold to the next, as if their order were
+    drawn by lot. Beyond the lowest probability it stays. Undefined without reference nuclei or probabilities, and per
+    mm2 "no-spacing" if the area of a case is not known. CAMELYON16 and MONKEY interpolate in this way.
     """
     return sensitivities(units, 0, (false_positives,), per)[0]
 
