@@ -17,7 +17,8 @@ from pycocotools.cocoeval import COCOeval, Params
 from scipy.sparse import csr_array
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
-from evaluation.metrics import curves, ranks
+from evaluation.metrics import curves, order_statistics
+from evaluation.metrics.metric import of_outlines
 from evaluation.model import CaseTable, PairSamples, PredictionSamples, Units
 
 EVERY_AREA = (
@@ -29,7 +30,7 @@ EVERY_AREA = (
     partial(curves.class_average_precision_101, class_id=1),
 )
 EVERY_COCO = (
-    partial(curves.coco_average_precision, place=1),
+    partial(curves.coco_average_precision, index=1),
     curves.coco_mean_average_precision,
     partial(curves.coco_class_average_precision, class_id=1),
 )
@@ -127,7 +128,7 @@ def test_classes_without_reference_nuclei_are_left_out_of_the_mean():
     one = table_of([(0, 1, 1, 0.9), (0, 2, 0, 0.8)], [(0, 1)])
     assert value(curves.class_average_precision, one, class_id=2) == "no-reference"
     assert value(curves.mean_average_precision, one) == 1 / 2
-    assert value(curves.coco_average_precision, one, place=0) == pytest.approx(51 / 101)
+    assert value(curves.coco_average_precision, one, index=0) == pytest.approx(51 / 101)
 
 
 def test_false_positives_are_counted_per_mm2():
@@ -185,7 +186,8 @@ def test_without_probabilities_nothing_is_defined(metric):
 
 @pytest.mark.parametrize("metric", EVERY_COCO)
 def test_points_have_no_average_precision_of_coco(metric):
-    assert value(metric, table_of([(0, 1, 1, 0.9)], points=True)) == "points-only"
+    points = table_of([(0, 1, 1, 0.9)], points=True)
+    assert value(partial(of_outlines, of=metric), points) == "points-only"
 
 
 @pytest.mark.parametrize("metric", EVERY_AREA + EVERY_POINT)
@@ -255,13 +257,13 @@ def scene(seed, cases, number, levels, dense):
     return table, weights
 
 
-def unions(table, weights, class_id, place=None):
+def unions(table, weights, class_id, index=None):
     """Probability, right and references of each unit, from predictions repeated as often as they occur."""
     given, confusion = table.predictions, table.sums["confusion"]
     for row in weights:
         n = np.where((class_id == 0) | (given.class_id == class_id), row[given.case], 0)
         right = given.found_class > 0 if class_id == 0 else given.found_class == class_id
-        right = right if place is None else given.hits[:, place]
+        right = right if index is None else given.hits[:, index]
         nuclei = confusion[:, 1:] if class_id == 0 else confusion[:, class_id]
         yield np.repeat(given.probability, n), np.repeat(right, n), int((row @ nuclei.reshape(len(row), -1)).sum())
 
@@ -271,8 +273,8 @@ def pieces(request):
     """What is done at once must not matter."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "in small pieces":
-            patch.setattr(ranks, "CHUNK", 64)
-            patch.setattr(ranks, "LARGEST_TABLE", 12)
+            patch.setattr(order_statistics, "CHUNK", 64)
+            patch.setattr(order_statistics, "LARGEST_TABLE", 12)
         yield
 
 
@@ -464,7 +466,7 @@ def test_pycocotools_gives_the_same_average_precisions(seed):
     assert 0.1 < theirs.mean() < 0.9
     assert value(curves.coco_mean_average_precision, table) == pytest.approx(theirs.mean(), abs=1e-12)
     for place in range(3):
-        ours = value(curves.coco_average_precision, table, place=place)
+        ours = value(curves.coco_average_precision, table, index=place)
         assert ours == pytest.approx(theirs[place].mean(), abs=1e-12)
     for class_id in (1, 2, 3):
         ours = value(curves.coco_class_average_precision, table, class_id=class_id)

@@ -12,9 +12,9 @@ from evaluation.instances.bands import band_overlaps
 from evaluation.instances.boundary import choose_runs, join_runs, runs_by_instance
 from evaluation.matching import match_iou_above_many, match_iou_assignment
 from evaluation.matching.table import overlap_table
+from evaluation.metrics.count_objects import count_objects
+from evaluation.metrics.count_overlaps import count_overlaps
 from evaluation.metrics.joined import JoinedCases, join_cases
-from evaluation.metrics.objects import count_objects
-from evaluation.metrics.overlap import count_overlaps
 from evaluation.metrics.thresholds import count_threshold_nuclei, count_threshold_pairs
 from evaluation.model import Instances
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 from pathlib import Path
 
 import pytest
+from metric_documents import documents
+from pictures import score_pictures
+from situations import SITUATIONS, WHAT_WHEN, says
 
-from evaluation.authoring.handbook import examples
-from evaluation.authoring.handbook.examples import EXAMPLES
-from evaluation.authoring.handbook.pages import FOLDER, documents, metrics_by_page, page_of, pages_of, terminal_index
-from evaluation.authoring.handbook.situations import SITUATIONS, WHAT_WHEN
-from evaluation.authoring.handbook.sources import OF_PAGES, SOURCES, sources_of
 from evaluation.commands.main import run
-from evaluation.metrics import FAMILIES
+from evaluation.metrics import FAMILIES, literature
+from evaluation.metrics.metric import Empty
+from evaluation.metrics.pages import (
+    FOLDER,
+    example_path,
+    example_text,
+    metrics_by_page,
+    page_of,
+    pages_of,
+    terminal_index,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(metrics_by_page())
@@ -45,34 +52,58 @@ def test_the_paths_that_the_index_gives_for_published_notation_have_pages() -> N
 
 
 def test_every_page_has_an_example_situations_and_a_source() -> None:
-    assert set(EXAMPLES) == set(PAGES)
     assert {page_of(path) for path in WHAT_WHEN} == set(PAGES)
-    assert [page for page in PAGES if not sources_of(page)] == []
-    assert {key for keys in OF_PAGES.values() for key in keys} == set(SOURCES)
-    assert [start for start in OF_PAGES if not any(page.startswith(start) for page in PAGES)] == []
+    assert [page for page in PAGES if not metrics_by_page()[page][0].example] == []
+    cited = {source for metrics in metrics_by_page().values() for metric in metrics for source in metric.sources}
+    assert cited == {text for name, text in vars(literature).items() if name.isupper()}
+    assert [page for page in PAGES if not metrics_by_page()[page][0].sources] == []
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_example_of_a_page_is_one_of_its_paths_and_ends_in_its_number(page: str) -> None:
-    example = EXAMPLES[page]
-    assert page_of(example.path) == page
-    assert example.path.endswith(".pooled")
+def test_the_example_of_a_page_is_one_of_its_paths_and_gives_the_number_of_the_program(page: str) -> None:
+    metric = metrics_by_page()[page][0]
+    example = metric.example
+    assert example is not None
+    path = example_path(metric, example)
+    assert page_of(path) == page
+    assert path.endswith(".pooled")
     assert example.by_hand.endswith(".")
+    options = {"false_positives": (0.25, 1.0)} if metric.family == "curves" else {}
+    assert score_pictures(path, example.picture, confidence=example.confidence or None, **options) == example.gives
 
 
-def test_the_examples_are_doctests_of_their_module() -> None:
-    found = doctest.DocTestFinder().find(examples)
-    assert {test.name.rpartition("__test__.")[2] for test in found if "__test__" in test.name} == set(PAGES)
+IN_SITUATIONS = {
+    "both_sides": "both_empty",
+    "no_prediction": "no_prediction",
+    "no_reference": "no_reference",
+    "nothing_matched": "nothing_matched",
+}
+
+
+@pytest.mark.parametrize("path", WHAT_WHEN)
+def test_what_a_record_says_of_empty_sides_is_what_was_worked_out_by_hand(path: str) -> None:
+    metric = next(metric for metric in metrics_by_page()[page_of(path) or ""])
+    for field, situation in IN_SITUATIONS.items():
+        declared = getattr(metric.empty, field)
+        assert declared is None or str(declared) == says(path, situation)
+    assert metric.outlines == (says(path, "points") == "points-only")
+
+
+def test_only_metrics_that_have_a_value_there_leave_empty_sides_to_their_formula() -> None:
+    by_formula = {m.page for metrics in metrics_by_page().values() for m in metrics if m.empty == Empty(*[None] * 4)}
+    assert {page.partition(".")[0] for page in by_formula} == {"counting"}
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_tells_everything(page: str) -> None:
+def test_a_page_says_everything(page: str) -> None:
     text = documents()[f"{page}.md"]
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    assert headings == [page, "What it says when", "Worked example", "Sources"]
-    for row in ("range", "better", "unit", "one more missed nucleus would", "a case that was not submitted"):
+    assert headings == [page, "Worked example", "Sources", "In every situation"]
+    for row in ("range", "better", "unit", "both sides empty", "one more missed nucleus would"):
         assert f"| {row} | " in text
-    assert EXAMPLES[page].doctest() in text
+    metric = metrics_by_page()[page][0]
+    assert metric.example is not None
+    assert example_text(metric, metric.example) in text
     for situation in SITUATIONS.values():
         assert f"\n| {situation.title.partition(':')[0]} | " in text
     assert "``" not in text.replace("```", "")
@@ -118,7 +149,7 @@ def explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int,
 def test_explain_prints_the_page_of_a_path(capsys: pytest.CaptureFixture[str]) -> None:
     code, printed = explained(capsys, "panoptic.per_class.Lymphocyte.pq.group_mean")
     assert code == 0
-    assert documents()["panoptic.per_class.pq.md"].partition("[All metrics]")[0].strip() in printed
+    assert documents()["panoptic.per_class.pq.md"].partition("## In every situation")[0].strip() in printed
     assert f"This page: {FOLDER}/panoptic.per_class.pq.md" in printed
 
 

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from literal import instances_of, sides
+from pictures import METRICS, score_all
+from situations import SITUATIONS
 
 from evaluation.aggregation import unite
-from evaluation.authoring.handbook.pictures import METRICS, score_all
-from evaluation.authoring.handbook.situations import SITUATIONS
 from evaluation.challenge import Challenge
 from evaluation.instances.prepare import PreparedReference
 from evaluation.metrics import FAMILIES, Metric, metrics_of
-from evaluation.metrics.registry import Effect
+from evaluation.metrics.metric import Effect
 from evaluation.model import UNDEFINED_REASONS, Case, Instances, Measure, Region, Score, Scores, Units
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.match import match_case

@@ -70,7 +70,7 @@ def test_detection_ignores_classes(matrix):
         (detection.f1, 2 * tp, 2 * tp + fp + fn),
         (detection.threat_score, tp, tp + fp + fn),
     ):
-        value = score_of(function, counts).value
+        value = score_of(detection.of_all, counts, formula=function).value
         assert value == (pytest.approx(numerator / denominator) if denominator else None)
 
 
@@ -124,9 +124,9 @@ def test_published_example_of_disentangled_metrics():
         tp, divisor = map(float, weight.split("/"))
         value = score_of(panoptic.panoptic_quality, counts, class_id=class_id).value
         assert value == pytest.approx(float(iou_of_pair) * tp / divisor)
-    assert score_of(detection.precision, counts).value == 13 / 16
-    assert score_of(detection.recall, counts).value == 13 / 20
-    assert score_of(detection.f1, counts).value == pytest.approx(13 / 18)
+    assert score_of(detection.of_all, counts, formula=detection.precision).value == 13 / 16
+    assert score_of(detection.of_all, counts, formula=detection.recall).value == 13 / 20
+    assert score_of(detection.of_all, counts, formula=detection.f1).value == pytest.approx(13 / 18)
     assert score_of(classification.accuracy, counts).value == 1
     assert score_of(segmentation.pair_mean, counts, measure="iou").value == pytest.approx(9 / 11)
 
@@ -256,8 +256,12 @@ def test_one_more_error_never_raises_a_detection_or_panoptic_score(worse):
 
 def test_swapping_the_sides_swaps_precision_and_recall():
     counts, swapped = counts_of(SECOND), counts_of(np.transpose(SECOND))
-    assert score_of(detection.precision, counts) == score_of(detection.recall, swapped)
-    assert score_of(detection.f1, counts) == score_of(detection.f1, swapped)
+    assert score_of(detection.of_all, counts, formula=detection.precision) == score_of(
+        detection.of_all, swapped, formula=detection.recall
+    )
+    assert score_of(detection.of_all, counts, formula=detection.f1) == score_of(
+        detection.of_all, swapped, formula=detection.f1
+    )
 
 
 def test_a_union_of_cases_adds_everything_up():

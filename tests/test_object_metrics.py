@@ -16,7 +16,9 @@ from scipy.sparse import csr_array
 from evaluation.findings.errors import TooManyPairs
 from evaluation.matching.table import overlap_table
 from evaluation.metrics import objects
+from evaluation.metrics.count_objects import count_objects, hausdorff_squared, shapes_of
 from evaluation.metrics.joined import join_cases
+from evaluation.metrics.metric import of_outlines
 from evaluation.model import CaseTable, Instances, Units
 
 SCORES = {"f1": objects.object_f1, "dice": objects.object_dice, "hausdorff": objects.object_hausdorff}
@@ -33,7 +35,7 @@ def masks_of(picture: str) -> np.ndarray:
 
 def sums_of(reference: Instances, prediction: Instances) -> dict[str, np.ndarray]:
     """The sums of one case."""
-    found = objects.count_objects(join_cases([(reference, prediction, overlap_table(reference, prediction))]))
+    found = count_objects(join_cases([(reference, prediction, overlap_table(reference, prediction))]))
     return {name: sums[0] for name, sums in found.items()}
 
 
@@ -149,7 +151,7 @@ def test_distances_of_all_pixels_equal_a_distance_transform(seed):
     masks = np.array([draw_shape(rng, (61, 83)) for _ in range(24)])
     sides = [instances_of(part, [1] * len(part)) for part in (masks[:12], masks[12:])]
     one, other = (index.ravel() for index in np.mgrid[:24, :24])
-    found = objects.hausdorff_squared(objects.shapes_of(*sides), one, other).reshape(24, 24)
+    found = hausdorff_squared(shapes_of(*sides), one, other).reshape(24, 24)
     transforms = [distance_transform_edt(~mask) for mask in masks]
     directed = np.array([[transform[mask].max() for transform in transforms] for mask in masks])
     np.testing.assert_allclose(np.sqrt(found), np.maximum(directed, directed.T), rtol=0, atol=1e-9)
@@ -265,7 +267,7 @@ def test_nothing_is_said_of_a_unit_in_which_a_case_has_points(name):
     outlined = instances_of(SOMETHING, [1])
     sums = sums_of(outlined, points)
     cases = [count(SOMETHING, SOMETHING), {**sums, "points": np.array(1)}]
-    found = SCORES[name](units_of(cases, [[0], [0, 1]]))
+    found = of_outlines(units_of(cases, [[0], [0, 1]]), SCORES[name])
     assert found.at(0).value is not None
     assert found.at(1).undefined == "points-only"
 

@@ -15,7 +15,9 @@ from sklearn.metrics import f1_score
 
 from evaluation.matching.table import overlap_table
 from evaluation.metrics import overlap
+from evaluation.metrics.count_overlaps import count_overlaps
 from evaluation.metrics.joined import join_cases
+from evaluation.metrics.metric import of_outlines
 from evaluation.model import CaseTable, Matches, Units
 
 SCORES = {
@@ -57,7 +59,7 @@ def count(reference: np.ndarray, prediction: np.ndarray, pairs: Matches | None =
     sides = [instances_of(masks, [1] * len(masks)) for masks in (reference, prediction)]
     if pairs is None:
         pairs = greatest_iou_pairs(reference, prediction)
-    found = overlap.count_overlaps(join_cases([(*sides, overlap_table(*sides))]), pairs)
+    found = count_overlaps(join_cases([(*sides, overlap_table(*sides))]), pairs)
     sums = {name: of_cases[0] for name, of_cases in found.items()}
     confusion = np.array([[0, len(prediction)], [len(reference), 0]])
     return {**sums, "confusion": confusion, "cases": np.array(1), "missing": np.array(0), "points": np.array(0)}
@@ -246,7 +248,7 @@ def test_what_the_scores_say_of_empty_sides(reference, prediction, fraction, num
 @pytest.mark.parametrize("name", SCORES)
 def test_nothing_is_said_of_a_unit_in_which_a_case_has_points(name):
     points = {**count(SOMETHING, NOTHING), "points": np.array(1)}
-    found = SCORES[name](units_of([count(SOMETHING, SOMETHING), points], [[0], [0, 1]]))
+    found = of_outlines(units_of([count(SOMETHING, SOMETHING), points], [[0], [0, 1]]), SCORES[name])
     assert found.at(0).value is not None
     assert found.at(1).undefined == "points-only"
 

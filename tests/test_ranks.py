@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
-from evaluation.metrics import ranks
-from evaluation.metrics.ranks import Blocks, count_blocks, number_ties, rank, weighted_auroc, weighted_median, write_out
+from evaluation.metrics import order_statistics
+from evaluation.metrics.order_statistics import (
+    Blocks,
+    count_blocks,
+    median_of_units,
+    rank,
+    tie_numbers,
+    weighted_auroc,
+    write_out,
+)
 
 KINDS = ("cases", "groups", "pooled", "bootstrap", "leave one out")
 
@@ -45,8 +53,8 @@ def entries(seed: int, cases: int, number: int, levels: int):
 def pieces(request, monkeypatch):
     """What is done at once must not matter."""
     if request.param == "in small pieces":
-        monkeypatch.setattr(ranks, "CHUNK", 64)
-        monkeypatch.setattr(ranks, "LARGEST_TABLE", 24)
+        monkeypatch.setattr(order_statistics, "CHUNK", 64)
+        monkeypatch.setattr(order_statistics, "LARGEST_TABLE", 24)
 
 
 any_entries = {
@@ -62,7 +70,7 @@ any_entries = {
 def test_a_median_is_numpy_s_of_the_union_written_out(seed, cases, number, levels, kind):
     values, _, case, random = entries(seed, cases, number, levels)
     weights = weights_of(kind, cases, random)
-    found = weighted_median(values, case, csr_array(weights))
+    found = median_of_units(values, case, csr_array(weights))
     for row, value in zip(weights, found, strict=True):
         union = np.repeat(values, row[case])
         np.testing.assert_array_equal(value, np.median(union) if len(union) else np.nan)
@@ -73,7 +81,7 @@ def test_a_median_is_numpy_s_of_the_union_written_out(seed, cases, number, level
 def test_a_median_of_many_values_is_numpy_s(kind):
     values, _, case, random = entries(5, 13, 3000, 400)
     weights = weights_of(kind, 13, random)
-    found = weighted_median(values, case, csr_array(weights))
+    found = median_of_units(values, case, csr_array(weights))
     expected = [np.median(np.repeat(values, row[case])) for row in weights]
     np.testing.assert_array_equal(found, expected)
 
@@ -95,7 +103,7 @@ def test_an_area_under_the_roc_curve_is_scikit_learn_s_of_the_union_written_out(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("largest_kernel", [0, 2**11])
 def test_every_way_to_count_wins_gives_the_same_fraction(kind, largest_kernel, monkeypatch):
-    monkeypatch.setattr(ranks, "LARGEST_KERNEL", largest_kernel)
+    monkeypatch.setattr(order_statistics, "LARGEST_KERNEL", largest_kernel)
     score, positive, case, random = entries(6, 7, 300, 40)
     weights = weights_of(kind, 7, random)
     found = weighted_auroc(score.astype(np.float32), positive, case, csr_array(weights))
@@ -111,7 +119,7 @@ def test_the_kernel_is_chosen_for_a_bootstrap_of_few_cases(monkeypatch):
     score, positive, case, random = entries(7, 7, 300, 40)
     weights = csr_array(weights_of("bootstrap", 7, random))
     expected = weighted_auroc(score, positive, case, weights)
-    monkeypatch.setattr(ranks, "wins_by_steps", None)
+    monkeypatch.setattr(order_statistics, "wins_by_steps", None)
     np.testing.assert_array_equal(weighted_auroc(score, positive, case, weights), expected)
 
 
@@ -135,7 +143,7 @@ def test_the_order_of_the_entries_does_not_change_a_digit(kind):
     weights = csr_array(weights_of(kind, 6, random))
     shuffled = random.permutation(200)
     again = values[shuffled], positive[shuffled], case[shuffled]
-    np.testing.assert_array_equal(weighted_median(again[0], again[2], weights), weighted_median(values, case, weights))
+    np.testing.assert_array_equal(median_of_units(again[0], again[2], weights), median_of_units(values, case, weights))
     np.testing.assert_array_equal(weighted_auroc(*again, weights), weighted_auroc(values, positive, case, weights))
 
 
@@ -143,11 +151,11 @@ def test_the_order_of_the_entries_does_not_change_a_digit(kind):
 @pytest.mark.parametrize("share", [0, 10**6], ids=["running sums", "products"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_places_and_steps_are_those_of_a_loop_over_the_entries(kind, share, monkeypatch):
-    monkeypatch.setattr(ranks, "LARGEST_SHARE", share)
+    monkeypatch.setattr(order_statistics, "LARGEST_SHARE", share)
     if share:
-        monkeypatch.setattr(ranks, "LARGEST_TABLE", 10**6)
+        monkeypatch.setattr(order_statistics, "LARGEST_TABLE", 10**6)
     _, right, case, random = entries(10, 6, 90, 2)
-    tie = number_ties(np.sort(random.integers(0, 30, 90) / 30))
+    tie = tie_numbers(np.sort(random.integers(0, 30, 90) / 30))
     weights = weights_of(kind, 6, random)
     for ranking in (
         write_out(case, csr_array(weights)),
@@ -180,7 +188,7 @@ def test_places_and_steps_are_those_of_a_loop_over_the_entries(kind, share, monk
 def test_steps_that_are_left_out_change_no_precision_at_any_recall(levels, written):
     """The best precision at so many right entries or more, with every step and without those that are left out."""
     _, right, case, random = entries(12, 6, 90, 2)
-    tie = number_ties(np.sort(random.integers(0, levels, 90) / levels))
+    tie = tie_numbers(np.sort(random.integers(0, levels, 90) / levels))
     weights = csr_array(weights_of("bootstrap", 6, random))
     ranking = write_out(case, weights) if written else Blocks(case, weights, *count_blocks(case, weights))
     found, number = [], []
@@ -207,5 +215,5 @@ def test_a_bootstrap_is_not_written_out():
 
 def test_without_entries_nothing_is_defined():
     none, weights = np.empty(0), csr_array(np.eye(3, dtype=np.int64))
-    assert np.isnan(weighted_median(none, none.astype(np.int64), weights)).all()
+    assert np.isnan(median_of_units(none, none.astype(np.int64), weights)).all()
     assert np.isnan(weighted_auroc(none, none.astype(bool), none.astype(np.int64), weights)).all()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from pictures import CLASSES, score_all, score_pictures
+from situations import COLUMNS, LIKE_BOTH_EMPTY, SITUATIONS, WHAT_WHEN, number, says
 
-from evaluation.authoring.handbook.pictures import CLASSES, score_all, score_pictures
-from evaluation.authoring.handbook.situations import COLUMNS, LIKE_BOTH_EMPTY, SITUATIONS, WHAT_WHEN, number, says
 from evaluation.metrics import FAMILIES, metrics_of
 from evaluation.model import UNDEFINED_REASONS, MetricScores
 from evaluation.scoring.score import Result

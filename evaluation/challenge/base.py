@@ -10,7 +10,10 @@ from evaluation.findings import quote
 
 
 class RuleFault(ValueError):
-    """What a validator finds: lines of "kind|key|what we got|what we expected"; bars in values are quoted away."""
+    """What a validator finds: lines of "kind|key|what we got|what we expected", or with "|what to do".
+
+    Bars in values are quoted away.
+    """
 
 
 class Rules(BaseModel):

@@ -30,6 +30,7 @@ from evaluation.challenge.rules import (
 )
 from evaluation.findings import Finding, did_you_mean, listed, quote
 from evaluation.findings.errors import ChallengeBroken
+from evaluation.metrics.registry import unknown_metrics
 from evaluation.model import Case, ClassTable, MetricChoice
 
 MAX_CLASSES = 1000
@@ -151,7 +152,7 @@ class Challenge(Rules):
         beside = f"given although {side}.format is 'counts_csv'"
         if self.matching.rules:
             raise RuleFault(f"contradictory|matching.rules|{beside}|no matching, since numbers cannot be paired")
-        if self.metrics.families != ("counting",):
+        if self.metrics.family_names != ("counting",):
             raise RuleFault(
                 f"contradictory|metrics.families|{listed(self.metrics.families).replace(' or ', ' and ')}, "
                 f"{beside}|'counting' alone, since only numbers of nuclei can be compared"
@@ -168,6 +169,12 @@ class Challenge(Rules):
 
     def check_metrics(self) -> None:
         """Refuse what the metrics contradict in the classes and cases."""
+        for name, metrics in unknown_metrics(self.metric_choice()).items():
+            shown, family = quote(name).replace("|", "?"), name.partition(".")[0]
+            raise RuleFault(
+                f"invalid|metrics.families|{shown}|'{family}', or a metric of it in this challenge, such as "
+                f"{listed(metrics[:3])}|{did_you_mean(name, metrics)}"
+            )
         known = {name.casefold() for name in self.class_names}
         for grouping, groups in self.metrics.class_groups.items():
             members = [name.casefold() for names in groups.values() for name in names]
@@ -210,9 +217,10 @@ class Challenge(Rules):
         """What is to be measured, in the words of the engine."""
         rules, ids = self.metrics, self.class_ids()
         return MetricChoice(
-            families=rules.families,
+            families=rules.family_names,
+            metrics=tuple(name for name in rules.families if "." in name),
             class_names=self.class_names,
-            measures=rules.measures if "segmentation" in rules.families else ("iou",),
+            measures=rules.measures if "segmentation" in rules.family_names else ("iou",),
             class_groups={
                 grouping: {group: tuple(ids[name.casefold()] for name in names) for group, names in groups.items()}
                 for grouping, groups in rules.class_groups.items()
@@ -341,9 +349,9 @@ def findings_of(fault: Any) -> list[Finding]:
     if isinstance(fault.get("ctx", {}).get("error"), RuleFault):
         found = []
         for line in message.split("\n"):
-            kind, key, got, expected = line.split("|", 3)
+            kind, key, got, expected, *fixes = line.split("|", 4)
             where = ".".join(filter(None, [place, key]))
-            fix = "Add the key, or start from a preset." if kind == "missing" else ""
+            fix = "Add the key, or start from a preset." if kind == "missing" else "".join(fixes)
             found.append(Finding(RULE_FAULTS[kind], f"{CHALLENGE_FILE}: {where}", got, expected, fix))
         return found
     where = f"{CHALLENGE_FILE}: {place}"

@@ -9,14 +9,14 @@ from pydantic import Field, model_validator
 from evaluation.challenge.base import RuleFault, Rules, check_pattern
 from evaluation.challenge.format_rules import A_VALUE, FormatRules
 from evaluation.challenge.matching_rules import AnyMatchingRule, check_decimals
-from evaluation.findings import listed
+from evaluation.findings import did_you_mean, listed, quote
+from evaluation.metrics import FAMILIES
 from evaluation.model import (
     WITH_FRACTION,
     Aggregate,
     AggregationUnit,
     BorderRule,
     ClassPresence,
-    Family,
     IgnorePolicy,
     Measure,
     Missing,
@@ -125,6 +125,8 @@ Grouping = Annotated[dict[Name, Annotated[tuple[str, ...], Field(min_length=1)]]
 class MetricRules(Rules):
     """What is measured. What is added to these lists adds numbers to metrics.json and changes none.
 
+    families         of metrics; in place of a family, single metrics of it, such as "detection.f1", by the name of
+                     their page or by their path in metrics.json
     measures         what is measured on each matched pair, for the family segmentation
     tolerance_px, tolerance_um   of surface_dice and boundary_iou
     iou_thresholds   ascending; for the family thresholds, and the mean AP of COCO in the family curves
@@ -133,7 +135,7 @@ class MetricRules(Rules):
     class_groups     groupings of classes: by their name, groups and the classes in each
     """
 
-    families: Annotated[tuple[Family, ...], Field(min_length=1)]
+    families: Annotated[tuple[str, ...], Field(min_length=1)]
     boundary: BorderRule
     measures: Annotated[tuple[Measure, ...], Field(min_length=1)] = ("iou", "dice", "hausdorff_px", "hausdorff95_px")
     tolerance_px: Annotated[float, Field(gt=0, le=1e6)] | None = None
@@ -149,6 +151,14 @@ class MetricRules(Rules):
         for key in ("families", "measures"):
             if len(set(getattr(self, key))) < len(getattr(self, key)):
                 raise RuleFault(f"contradictory|{key}|the same one twice|every one once")
+        for name in self.families:
+            family = name.partition(".")[0]
+            if family not in FAMILIES:
+                fix = did_you_mean(family, FAMILIES)
+                raise RuleFault(f"invalid|families|{quote(name).replace('|', '?')}|one of {listed(FAMILIES)}|{fix}")
+            if name != family and family in self.families:
+                raise RuleFault(f"contradictory|families|'{name}' beside '{family}'|the family, or metrics of it")
+        families = self.family_names
         given = [key for key in ("tolerance_px", "tolerance_um") if getattr(self, key) is not None]
         needed = sorted({"surface_dice", "boundary_iou"} & set(self.measures))
         if needed and len(given) != 1:
@@ -167,19 +177,24 @@ class MetricRules(Rules):
                 "invalid|iou_thresholds|0.5 and 0.95 alone, which would be named like the range from 0.5 to 0.95"
                 "|ten thresholds in steps of 0.05, or others"
             )
-        if ("thresholds" in self.families) and not self.iou_thresholds:
+        if ("thresholds" in families) and not self.iou_thresholds:
             raise RuleFault(
                 "contradictory|iou_thresholds|missing for the family 'thresholds'|a list such as [0.5, 0.75]"
             )
-        if self.iou_thresholds and not {"thresholds", "curves"} & set(self.families):
+        if self.iou_thresholds and not {"thresholds", "curves"} & set(families):
             raise RuleFault(
                 "contradictory|iou_thresholds|given without the family 'thresholds' or 'curves'|no such key"
             )
-        if self.false_positives and "curves" not in self.families:
+        if self.false_positives and "curves" not in families:
             raise RuleFault("contradictory|false_positives|given without the family 'curves'|no such key")
-        if "panoptic" in self.families and "iou" not in self.measures:
+        if "panoptic" in families and "iou" not in self.measures:
             raise RuleFault("contradictory|measures|no 'iou' although panoptic quality is made of it|'iou' among them")
         return self
+
+    @property
+    def family_names(self) -> tuple[str, ...]:
+        """The families of what is chosen, each once."""
+        return tuple(dict.fromkeys(name.partition(".")[0] for name in self.families))
 
 
 class ConfidenceRules(Rules):

@@ -22,7 +22,7 @@ def explain(code: str | None) -> None:
     if wanted.lower() in CATALOGUE:
         click.echo(terminal_page(wanted.lower()))
         return
-    from evaluation.authoring.handbook import pages as metric_pages  # only now: it takes a while to import
+    from evaluation.metrics import pages as metric_pages  # only now: it takes a while to import
 
     if code is None:
         click.echo(f"{terminal_index()}\n\n{metric_pages.terminal_index()}")
@@ -31,6 +31,7 @@ def explain(code: str | None) -> None:
     if page is None:
         expected = "one of the codes that 'evaluation explain' lists"
         known = [*CATALOGUE, *metric_pages.metrics_by_page()]
-        fix = did_you_mean(metric_pages.general_path(wanted.split(".")), known)
+        keys = metric_pages.general_path(wanted.split("."))
+        fix = did_you_mean(".".join(key for key in keys if not key.startswith("<")), known)
         raise WrongUsage(Finding("unknown-code", "explain", quote(wanted), expected, fix))
     click.echo(metric_pages.terminal_page(page))

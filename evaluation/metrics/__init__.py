@@ -1,10 +1,11 @@
-"""Scores of nuclei, one file per family; ``registry`` lists them all.
+"""Scores of nuclei: one file per family, in which each metric is one record; ``registry`` lists the families.
 
 Every metric is a function of ``Units``, unions of cases, and evaluates all of them at once: what adds up is added up
 over the cases of each unit, then one formula closes, for a case, a group, all cases and a sample of a bootstrap alike.
 """
 
 from evaluation.metrics.measure import count_matches
-from evaluation.metrics.registry import FAMILIES, Metric, metrics_of
+from evaluation.metrics.metric import Metric
+from evaluation.metrics.registry import FAMILIES, metrics_of
 
 __all__ = ["FAMILIES", "Metric", "count_matches", "metrics_of"]

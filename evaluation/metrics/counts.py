@@ -71,9 +71,3 @@ def matched(units: Units) -> Int64:
     """Confusion matrix of the matched pairs, (B, C, C): rows reference, columns prediction."""
     matrix: Int64 = units.sum("confusion")[:, 1:, 1:]
     return matrix
-
-
-def without_points(units: Units, found: Scores) -> Scores:
-    """A score that compares outlines: undefined "points-only" where the nuclei of a case are points on a side."""
-    points = units.sum("points") > 0
-    return Scores(np.where(points, np.nan, found.value), np.where(points, code("points-only"), found.reason))

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.metrics.counts import class_hits, hits, without_points
-from evaluation.metrics.ranks import Ranking, Steps, number_ties, rank
+from evaluation.metrics.counts import class_hits, hits
+from evaluation.metrics.literature import EVERINGHAM, FROC, LIN
+from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variants, if_several_thresholds
+from evaluation.metrics.order_statistics import Ranking, Steps, rank, tie_numbers
 from evaluation.metrics.undefined import Reasons, code, mean_of, scores, undefined
-from evaluation.model import Bool, Float32, Float64, Int64, Scores, Units
+from evaluation.model import Bool, Float32, Float64, Int64, MetricChoice, Scores, Units
 
 Per = Literal["image", "mm2"]
 
@@ -83,8 +85,8 @@ def mean_average_precision_101(units: Units) -> Scores:
     return mean_over_classes(units, [class_average_precision_101(units, class_id) for class_id in classes_of(units)])
 
 
-def coco_average_precision(units: Units, place: int) -> Scores:
-    """Mean over classes of COCO's average precision at one IoU threshold, given by its place, in [0, 1].
+def coco_average_precision(units: Units, index: int) -> Scores:
+    """Mean over classes of COCO's average precision at one IoU threshold, given by its index, in [0, 1].
 
     101 recalls; within an image the predictions of a class, from the most confident on, each take the free nucleus of
     the class with the highest IoU, if that is at least the threshold. There is no limit to the number of predictions
@@ -92,7 +94,7 @@ def coco_average_precision(units: Units, place: int) -> Scores:
     A class counts if it has reference nuclei. Undefined if none has, without probabilities, and for points. Lin et al.,
     ECCV 2014.
     """
-    return coco_mean(units, [coco_at(units, class_id, place) for class_id in classes_of(units)])
+    return coco_mean(units, [coco_at(units, class_id, index) for class_id in classes_of(units)])
 
 
 def coco_mean_average_precision(units: Units) -> Scores:
@@ -110,21 +112,21 @@ def coco_class_average_precision(units: Units, class_id: int) -> Scores:
     Undefined without reference nuclei of the class, without probabilities, and for points.
     """
     found = units.table.predictions.hits
-    places = range(0 if found is None else found.shape[1])
-    if not places:
-        return without_points(units, undefined(len(units), "no-probability"))
-    parts = [coco_at(units, class_id, place) for place in places]
+    indices = range(0 if found is None else found.shape[1])
+    if not indices:
+        return undefined(len(units), "no-probability")
+    parts = [coco_at(units, class_id, index) for index in indices]
     return mean_of(parts, parts[0].reason)
 
 
 def sensitivity_at(units: Units, false_positives: float, per: Per) -> Scores:
     """Sensitivity at a number of false positives per image or per mm2, in [0, 1]; classes are ignored.
 
-    A point of the FROC curve: with x, the number times the images or the annotated area, rounded to 9 places, R at the
-    lowest threshold with fp <= x. If predictions of one probability follow, some right and more wrong than x allows, a
-    part of them enters: tp runs in a straight line from one threshold to the next, as if their order were drawn by lot.
-    Beyond the lowest probability it stays. Undefined without reference nuclei or probabilities, and per mm2
-    "no-spacing" if the area of a case is not known. CAMELYON16 and MONKEY interpolate in this way.
+    A point of the FROC curve: with x, the number times the images or the annotated area, rounded to 9 decimals, R at
+    the lowest threshold with fp <= x. If predictions of one probability follow, some right and more wrong than x
+    allows, a part of them enters: tp runs in a straight line from one threshold to the next, as if their order were
+    drawn by lot. Beyond the lowest probability it stays. Undefined without reference nuclei or probabilities, and per
+    mm2 "no-spacing" if the area of a case is not known. CAMELYON16 and MONKEY interpolate in this way.
     """
     return sensitivities(units, 0, (false_positives,), per)[0]
 
@@ -154,13 +156,13 @@ def average_precision_of(units: Units, class_id: int, column: int) -> Scores:
     return scores(area, references_of(units, class_id) > 0, why_no_reference(units, class_id))
 
 
-def coco_at(units: Units, class_id: int, place: int) -> Scores:
+def coco_at(units: Units, class_id: int, index: int) -> Scores:
     """COCO's average precision of a class at one threshold."""
     probability = probabilities(units)
     if probability is None or units.table.predictions.hits is None:
-        return without_points(units, undefined(len(units), "no-probability"))
-    area = areas(units, class_id, probability)[:, 1 + place, ONE_HUNDRED_AND_ONE]
-    return without_points(units, scores(area, references_of(units, class_id) > 0, why_no_reference(units, class_id)))
+        return undefined(len(units), "no-probability")
+    area = areas(units, class_id, probability)[:, 1 + index, ONE_HUNDRED_AND_ONE]
+    return scores(area, references_of(units, class_id) > 0, why_no_reference(units, class_id))
 
 
 def areas(units: Units, class_id: int, probability: Float32) -> Float64:
@@ -178,17 +180,17 @@ def areas(units: Units, class_id: int, probability: Float32) -> Float64:
     if class_id and predictions.hits is not None:
         curves += list(predictions.hits[chosen].T)
     ranking = rank(predictions.case[chosen], units.weights)
-    tie = number_ties(probability[chosen])
+    tie = tie_numbers(probability[chosen])
     many = np.maximum(references_of(units, class_id), 1)
     needed = needed_for_recalls(many)
     found: Float64 = np.zeros((len(units), len(curves), 2))
-    for place, right in enumerate(curves):
+    for column, right in enumerate(curves):
         for steps in ranking.steps(right, tie):
             here = slice(steps.first, steps.stop)
             precision = best_from_here(steps)
-            if place == 0:
-                found[here, place, ALL_POINTS] = steps.totals(steps.gain(steps.right) * precision) / many[here]
-            found[here, place, ONE_HUNDRED_AND_ONE] = mean_at(steps, precision, needed[here])
+            if column == 0:
+                found[here, column, ALL_POINTS] = steps.totals(steps.gain(steps.right) * precision) / many[here]
+            found[here, column, ONE_HUNDRED_AND_ONE] = mean_at(steps, precision, needed[here])
     units.cache[name] = found
     return found
 
@@ -271,7 +273,7 @@ class Side:
 
 
 def side_of(units: Units, chosen: Int64, probability: Float32) -> Side:
-    """Predictions given by their places, in order."""
+    """Predictions given by their indices, in order."""
     order = np.argsort(-probability[chosen])
     chosen = chosen[order]
     return Side(-probability[chosen], rank(units.table.predictions.case[chosen], units.weights))
@@ -290,7 +292,7 @@ def found_within(right: Side, wrong: Side, limit: Float64) -> Float64:
 
 
 def predictions_of(units: Units, class_id: int) -> tuple[Int64, Bool]:
-    """Places of all predictions (class 0) or of those of one class, int64 (M,), and which of them are right."""
+    """Indices of all predictions (class 0) or of those of one class, int64 (M,), and which of them are right."""
     predictions = units.table.predictions
     if class_id == 0:
         return np.arange(len(predictions.case)), predictions.found_class > 0
@@ -326,9 +328,200 @@ def mean_over_classes(units: Units, parts: Sequence[Scores]) -> Scores:
 def coco_mean(units: Units, parts: Sequence[Scores]) -> Scores:
     lacking = probabilities(units) is None or units.table.predictions.hits is None
     reason = code("no-probability") if lacking else why_no_reference(units, 0)
-    return without_points(units, mean_of(parts, reason))
+    return mean_of(parts, reason)
 
 
 def mean_of_points(points: Sequence[Scores]) -> Scores:
     """Over points of one curve, which are defined together."""
     return mean_of(points, points[0].reason)
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+RANKED = """
+a.b.c  a.b..
+.....  .....
+.....  d.e..
+"""
+RANKED_BY = {"a": 0.9, "d": 0.8, "b": 0.7, "e": 0.2}
+RANKED_CLASSES = """
+a.b.C  a.b.C
+.....  .....
+.....  d.E..
+"""
+CLASSES_RANKED_BY = {"a": 0.9, "d": 0.8, "b": 0.7, "E": 0.6, "C": 0.5}
+COCO = """
+aaaa.  aaa..
+.....  .....
+BBBBB  BBB..
+"""
+COCO_BY = {"a": 0.9, "B": 0.8}
+IN_ORDER = "Of three nuclei; from the surest on a is right, d wrong, b right, e wrong"
+CLASS_IN_ORDER = "Of two lymphocytes; from the surest on a is right, d wrong, b right"
+CURVE: dict[str, Any] = {"missed": "worse", "spurious": "worse", "empty": Empty("no-instances", 0, "no-reference", 0)}
+PASCAL: dict[str, Any] = {"sources": (EVERINGHAM,), **CURVE}
+OF_COCO: dict[str, Any] = {"sources": (LIN, EVERINGHAM), "outlines": True, "by_rule": False, **CURVE}
+OF_FROC: dict[str, Any] = {"sources": (FROC,), **CURVE}
+
+
+def all_rates(choice: MetricChoice) -> Variants:
+    return [({}, {"false_positives": choice.false_positives, "per": choice.per})] if choice.false_positives else []
+
+
+FAMILY = MetricFamily(
+    "curves",
+    "How precision and recall change as the confidence falls",
+    "Only these are average precision. Predictions enter in order of falling probability, those of equal probability "
+    "together; R_k and P_k are recall and precision after the k-th probability. Which prediction found which nucleus "
+    "was decided before, by the matching rule (for `coco_…` by the assignment of COCO). Undefined "
+    "(`no-probability`) if a prediction has no probability.",
+    (
+        Metric(
+            path=("curves", "average_precision"),
+            evaluate=average_precision,
+            example=Example(
+                RANKED,
+                f"{IN_ORDER}: precision is 1 at the first and 2/3 at the second, c is never found, (1 + 2/3) "
+                "/ 3 = 5/9.",
+                0.555556,
+                confidence=RANKED_BY,
+            ),
+            **PASCAL,
+        ),
+        Metric(
+            path=("curves", "mean_average_precision"),
+            evaluate=mean_average_precision,
+            example=Example(
+                RANKED_CLASSES,
+                "Lymphocytes: a right, d wrong, b right, (1 + 2/3) / 2 = 5/6. Tumor cells: E wrong, C right, 1/2. "
+                "Mean: 2/3.",
+                0.666667,
+                confidence=CLASSES_RANKED_BY,
+            ),
+            **PASCAL,
+        ),
+        Metric(
+            path=("curves", "per_class", "<class>", "average_precision"),
+            evaluate=class_average_precision,
+            example=Example(
+                RANKED_CLASSES,
+                f"{CLASS_IN_ORDER}: (1 + 2/3) / 2 = 5/6.",
+                0.833333,
+                confidence=CLASSES_RANKED_BY,
+            ),
+            **PASCAL,
+        ),
+        Metric(
+            path=("curves", "average_precision_101"),
+            evaluate=average_precision_101,
+            example=Example(
+                RANKED,
+                f"{IN_ORDER}: precision is 1 at the recalls 0 … 0.33, 2/3 at 0.34 … 0.66, 0 beyond, (34 + 33 * 2/3) / "
+                "101 = 56/101.",
+                0.554455,
+                confidence=RANKED_BY,
+            ),
+            **PASCAL,
+        ),
+        Metric(
+            path=("curves", "mean_average_precision_101"),
+            evaluate=mean_average_precision_101,
+            example=Example(
+                RANKED_CLASSES,
+                "Lymphocytes: 1 at the recalls 0 … 0.5, 2/3 beyond, (51 + 50 * 2/3) / 101 = 253/303. Tumor cells: "
+                "1/2. Mean: 809/1212.",
+                0.667492,
+                confidence=CLASSES_RANKED_BY,
+            ),
+            **PASCAL,
+        ),
+        Metric(
+            path=("curves", "per_class", "<class>", "average_precision_101"),
+            evaluate=class_average_precision_101,
+            example=Example(
+                RANKED_CLASSES,
+                f"{CLASS_IN_ORDER}: precision is 1 at the recalls 0 … 0.5, 2/3 beyond, (51 + 50 * 2/3) / 101 = "
+                "253/303.",
+                0.834983,
+                confidence=CLASSES_RANKED_BY,
+            ),
+            **PASCAL,
+        ),
+        Metric(
+            path=("curves", "coco_map_iou<thresholds>"),
+            page="curves.coco_map",
+            evaluate=coco_mean_average_precision,
+            each=(if_several_thresholds,),
+            example=Example(
+                COCO,
+                "At 0.5 both are found, 1 and 1. At 0.75 a is, since 3/4 is enough, and B is not, 1 and 0. Mean of the "
+                "four: 3/4.",
+                0.75,
+                confidence=COCO_BY,
+            ),
+            **OF_COCO,
+        ),
+        Metric(
+            path=("curves", "coco_map_iou<threshold>"),
+            page="curves.coco_map_at",
+            evaluate=coco_average_precision,
+            example=Example(
+                COCO,
+                "a is found, since an IoU of 3/4 is enough, B (3/5) is not: (1 + 0) / 2 = 1/2.",
+                0.5,
+                confidence=COCO_BY,
+            ),
+            **OF_COCO,
+        ),
+        Metric(
+            path=("curves", "per_class", "<class>", "coco_ap_iou<thresholds>"),
+            page="curves.per_class.coco_ap",
+            evaluate=coco_class_average_precision,
+            example=Example(
+                COCO,
+                "B has an IoU of 3/5: found at 0.5, not at 0.75, (1 + 0) / 2 = 1/2.",
+                0.5,
+                "curves.per_class.tumor.coco_ap_iou50_75.pooled",
+                confidence=COCO_BY,
+            ),
+            **OF_COCO,
+        ),
+        Metric(
+            path=("curves", "froc"),
+            evaluate=mean_sensitivity,
+            each=(all_rates,),
+            example=Example(
+                RANKED,
+                f"{IN_ORDER}: with 1/4 false positive there is room for a only, 1/3; with 1 for a, d, b, 2/3. Mean: "
+                "1/2.",
+                0.5,
+                confidence=RANKED_BY,
+            ),
+            **OF_FROC,
+        ),
+        Metric(
+            path=("curves", "sensitivity_at_<rate>"),
+            page="curves.sensitivity_at",
+            evaluate=sensitivity_at,
+            example=Example(
+                RANKED,
+                f"{IN_ORDER}: with one false positive, d, two of three are found, 2/3.",
+                0.666667,
+                confidence=RANKED_BY,
+            ),
+            **OF_FROC,
+        ),
+        Metric(
+            path=("curves", "per_class", "<class>", "froc"),
+            evaluate=class_mean_sensitivity,
+            each=(all_rates,),
+            example=Example(
+                RANKED_CLASSES,
+                f"{CLASS_IN_ORDER}: with 1/4 false positive only a is found, 1/2; with 1 both, 1. Mean: 3/4.",
+                0.75,
+                confidence=CLASSES_RANKED_BY,
+            ),
+            **OF_FROC,
+        ),
+    ),
+)

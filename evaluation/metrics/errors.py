@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.overlap import best_rows
+from evaluation.metrics.count_overlaps import best_rows
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, MatchCounts, Matches, OverlapTable, PredictionList
 from evaluation.model.intervals import merge_runs, overlaps
 
@@ -41,7 +41,7 @@ class Redrawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorKinds:
-    """The kind of every nucleus of a case under one matching rule: places in ``KINDS``.
+    """The kind of every nucleus of a case under one matching rule: indices into ``KINDS``.
 
     reference   int8 (N,), never SPURIOUS
     prediction  int8 (M,), never MISSED
@@ -259,13 +259,13 @@ def corrected_counts(
     confusion[:, 0] -= np.bincount(found_class, minlength=classes)
     removed = np.bincount(prediction.class_id[gone], minlength=classes)
     confusion[0] = np.maximum(confusion[0] - removed, 0)  # published faults leave some out
-    place = np.full(len(reference), -1, np.int64)
-    place[np.concatenate([matches.reference_index, found])] = np.arange(len(pair_class))
+    pair = np.full(len(reference), -1, np.int64)
+    pair[np.concatenate([matches.reference_index, found])] = np.arange(len(pair_class))
     measures = {}
     for name, values in outlines_of(counts).items():
         measures[name] = np.concatenate([values, np.full(len(found), np.nan)])
         if redrawn := kinds.redrawn.get(code):
-            at = place[redrawn.reference_index]
+            at = pair[redrawn.reference_index]
             measures[name][at[at >= 0]] = measure_of(name, redrawn)[at >= 0]
     return replace(
         bare(counts),

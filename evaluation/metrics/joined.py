@@ -14,7 +14,7 @@ from evaluation.model import Instances, Int64, OverlapTable
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinedCases:
-    """K cases below each other. Instances and pairs are numbered through, case by case; points lose their places.
+    """K cases below each other. Instances and pairs are numbered through, case by case; points lose their positions.
 
     reference, prediction, table   of all cases
     reference_rank, prediction_rank   int64 (N,) and (M,): ``Instances.position_rank``; it decides ties

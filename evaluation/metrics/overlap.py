@@ -1,23 +1,20 @@
 """Overlap: how well do the pixels agree, whatever the matching rule? Classes are ignored.
 
-Sums over cases, int64, from G_i, the reference nuclei, and P_j, the predicted ones, of a case: ``aji``, ``aji_plus``,
-``dice1``, ``dice2`` (U, 2), numerator and denominator of each score; ``splits``, ``merges`` (U,). Partners are chosen
-inside a case; the rest adds up. Nuclei may overlap others of their own side: then a pixel counts once for each.
+G_i are the reference nuclei and P_j the predicted ones of a case; ``count_overlaps`` makes the sums.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evaluation.metrics.counts import hits, without_points
-from evaluation.metrics.joined import JoinedCases, sum_cases
+from evaluation.metrics.counts import hits
+from evaluation.metrics.literature import COELHO, DICE, HOVERNET, KUMAR, VU
+from evaluation.metrics.metric import OF_ALL, Example, Metric, MetricFamily
 from evaluation.metrics.undefined import code, ratio, scores
-from evaluation.model import Bool, Instances, Int32, Int64, Matches, Region, Scores, Units
-from evaluation.model.intervals import merge_runs, overlaps
+from evaluation.model import Scores, Units
 
 
 def aggregated_jaccard(units: Units) -> Scores:
@@ -52,7 +49,7 @@ def aggregated_jaccard_plus(units: Units) -> Scores:
 
 
 def dice1(units: Units) -> Scores:
-    """DICE1: RandomIntegers coefficient of the foregrounds, 2 |G n P| / (|G| + |P|), in [0, 1].
+    """DICE1: Dice coefficient of the foregrounds, 2 |G n P| / (|G| + |P|), in [0, 1].
 
     G and P are the pixels of all nuclei of a side; a pixel under several counts once. Symmetric. How the foreground is
     cut into nuclei does not matter.
@@ -104,158 +101,93 @@ def merges(units: Units) -> Scores:
     return total(units, "merges")
 
 
-def count_overlaps(cases: JoinedCases, assignment: Matches) -> dict[str, Int64]:
-    """The sums of each of K cases, (K, ...).
-
-    assignment  the pairs with the greatest total IoU, whatever their class: ``iou_assignment`` with threshold 0
-
-    >>> from evaluation.metrics.joined import join_cases
-    >>> from evaluation.model import Instances, OverlapTable
-    >>> row = Instances((1, 6), np.array([1, 1]), np.arange(2), np.array([0, 3]), np.array([3, 5]), np.array([0, 1]))
-    >>> one = Instances((1, 6), np.array([1]), np.arange(1), np.array([1]), np.array([6]), np.array([0]))
-    >>> table = OverlapTable(np.array([0, 1]), np.array([0, 0]), np.array([2, 2]), np.array([3, 2]), np.array([5]))
-    >>> from evaluation.model import Matches
-    >>> pair = Matches(np.array([1]), np.array([0]), np.array([2]), np.array([5]))
-    >>> found = count_overlaps(join_cases([(row, one, table)]), pair)
-    >>> {name: sums.tolist() for name, sums in found.items() if name != "dice1"}
-    {'aji': [[4, 11]], 'aji_plus': [[2, 8]], 'dice2': [[8, 15]], 'splits': [0], 'merges': [1]}
-    """
-    table, bounds, pairs = cases.table, (cases.reference_bound, cases.prediction_bound), cases.pair_bound()
-    areas = table.reference_area_px, table.prediction_area_px
-    foreground = compare_foregrounds(cases)
-    area = sum(sum_cases(of_side, bound) for of_side, bound in zip(areas, bounds, strict=True))
-    paired = sum_cases(assignment.intersection_px, np.searchsorted(assignment.reference_index, bounds[0]))
-    left, right, shared = table.reference_index, table.prediction_index, table.intersection_px
-    outside = foreground.reference_outside_px, foreground.prediction_outside_px
-    return {
-        "aji": jaccard_sums(cases),
-        "aji_plus": np.stack([paired, area - paired], axis=1),
-        "dice1": np.stack([2 * foreground.shared_px, foreground.reference_px + foreground.prediction_px], axis=1),
-        "dice2": np.stack([2 * sum_cases(shared, pairs), sum_cases(areas[0][left] + areas[1][right], pairs)], axis=1),
-        "splits": sum_cases(has_several(right, left, shared, cases.reference_rank, outside[1]), bounds[0]),
-        "merges": sum_cases(has_several(left, right, shared, cases.prediction_rank, outside[0]), bounds[1]),
-    }
-
-
-def jaccard_sums(cases: JoinedCases) -> Int64:
-    """Numerator and denominator of the aggregated Jaccard index of each case, (K, 2)."""
-    table, union = cases.table, cases.table.union_px()
-    iou = table.intersection_px / union  # equal fractions give equal floats
-    best = best_rows(table.reference_index, table.prediction_index, iou, cases.prediction_rank)
-    alone, unused = table.reference_area_px.copy(), table.prediction_area_px.copy()
-    alone[table.reference_index] = 0
-    unused[table.prediction_index[best]] = 0
-    of_case = np.searchsorted(table.reference_index[best], cases.reference_bound)
-    lonely = sum_cases(alone, cases.reference_bound) + sum_cases(unused, cases.prediction_bound)
-    shared = sum_cases(table.intersection_px[best], of_case)
-    return np.stack([shared, sum_cases(union[best], of_case) + lonely], axis=1)
-
-
-def best_rows(index: Int32, partner_index: Int32, value: npt.NDArray[Any], partner_rank: Int64) -> Int64:
-    """For each instance in ``index``, in their order, the row with the largest value.
-
-    Ties: the partner that comes first by ``partner_rank``.
-    """
-    number = np.bincount(index)
-    best = np.empty(len(number), np.int64)
-    best[index] = np.arange(len(index))  # the only row, if there is one
-    rivals = np.flatnonzero(number[index] > 1)
-    who = index[rivals]
-    order = np.lexsort((partner_rank[partner_index[rivals]], -value[rivals], who))
-    first = order[np.append(True, who[order[1:]] != who[order[:-1]])[: len(order)]]
-    best[who[first]] = rivals[first]
-    return best[number > 0]
-
-
-def has_several(
-    index: Int32, partner_index: Int32, intersection_px: Int64, partner_rank: Int64, outside_px: Int64
-) -> Bool:
-    """Which partners have two instances or more assigned to them, bool (N,).
-
-    outside_px  pixels of each instance in none of the partners
-    """
-    best = best_rows(index, partner_index, intersection_px, partner_rank)
-    best = best[intersection_px[best] > outside_px[index[best]]]
-    return np.bincount(partner_index[best], minlength=len(partner_rank)) > 1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Foregrounds:
-    """The pixels in any nucleus of a side, and how many of each instance lie outside those of the other side.
-
-    reference_px, prediction_px, shared_px        of each case, int64 (K,)
-    reference_outside_px, prediction_outside_px   of each instance, int64 (N,) and (M,)
-    """
-
-    reference_px: Int64
-    prediction_px: Int64
-    shared_px: Int64
-    reference_outside_px: Int64
-    prediction_outside_px: Int64
-
-
-def compare_foregrounds(cases: JoinedCases) -> Foregrounds:
-    """Compare the foregrounds of both sides; from the table alone unless instances overlap on their own side."""
-    table, bounds = cases.table, (cases.reference_bound, cases.prediction_bound)
-    outside_reference, outside_prediction = table.reference_area_px.copy(), table.prediction_area_px.copy()
-    if is_disjoint(cases.reference) and is_disjoint(cases.prediction):
-        np.subtract.at(outside_reference, table.reference_index, table.intersection_px)
-        np.subtract.at(outside_prediction, table.prediction_index, table.intersection_px)
-        return Foregrounds(
-            sum_cases(table.reference_area_px, bounds[0]),
-            sum_cases(table.prediction_area_px, bounds[1]),
-            sum_cases(table.intersection_px, cases.pair_bound()),
-            outside_reference,
-            outside_prediction,
-        )
-    left, right = foreground(cases.reference), foreground(cases.prediction)
-    *_, start, stop = overlaps(left.run_start, left.run_stop, right.run_start, right.run_stop)
-    ends = np.concatenate([[0], np.cumsum(cases.shapes_yx[:, 0])]) * cases.reference.shape_yx[1]
-    return Foregrounds(
-        np.diff(pixels_before(left, ends)),
-        np.diff(pixels_before(right, ends)),
-        np.diff(pixels_before(Region(start, stop), ends)),
-        outside_reference - pixels_inside(cases.reference, right),
-        outside_prediction - pixels_inside(cases.prediction, left),
-    )
-
-
-def is_disjoint(instances: Instances) -> bool:
-    """Whether no pixel belongs to two instances."""
-    return bool(np.all(instances.run_start[1:] >= instances.run_stop[:-1]))
-
-
-def foreground(instances: Instances) -> Region:
-    """The pixels that belong to any instance."""
-    return Region(*merge_runs(instances.run_start, instances.run_stop))
-
-
-def pixels_inside(instances: Instances, region: Region) -> Int64:
-    """Pixels of each instance inside a region, int64 (N,)."""
-    inside = np.zeros(len(instances), np.int64)
-    of_runs = pixels_before(region, instances.run_stop) - pixels_before(region, instances.run_start)
-    np.add.at(inside, instances.run_instance, of_runs)
-    return inside
-
-
-def pixels_before(region: Region, pixel: Int64) -> Int64:
-    """How many pixels of a region come before each pixel, int64."""
-    before = np.concatenate([[0], np.cumsum(region.run_stop - region.run_start)])
-    runs = np.searchsorted(region.run_start, pixel)
-    beyond = np.append(0, region.run_stop)[runs] - pixel  # of the last run that begins before the pixel
-    return np.asarray(before[runs] - np.maximum(beyond, 0))
-
-
 def quotient(units: Units, name: str) -> Scores:
     """Numerator over denominator; 0 if there are instances but nothing to divide by."""
     numerator, denominator = units.sum(name).T
     found = ratio(numerator, denominator, code("no-instances"))
     of = hits(units)
     nothing = (denominator == 0) & (of.tp + of.fp + of.fn > 0)
-    return without_points(units, scores(np.where(nothing, 0, found.value), (found.reason == 0) | nothing, found.reason))
+    return scores(np.where(nothing, 0, found.value), (found.reason == 0) | nothing, found.reason)
 
 
 def total(units: Units, name: str) -> Scores:
     """A number of instances in all cases of a unit."""
     of = hits(units)
-    return without_points(units, scores(units.sum(name), of.tp + of.fp + of.fn > 0, code("no-instances")))
+    return scores(units.sum(name), of.tp + of.fp + of.fn > 0, code("no-instances"))
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+TOUCHING = """
+aaabb  aaaa.
+.....  .....
+.....  c....
+"""
+PAIRED = "a shares 3 px with the prediction a and their union has 4; b shares 1 px with it and their union has 5"
+OF_PIXELS: dict[str, Any] = {"outlines": True, "by_rule": False, "empty": OF_ALL}
+WORSE: dict[str, Any] = {"missed": "worse", "spurious": "worse", **OF_PIXELS}
+NUMBER: dict[str, Any] = {"better": "lower", "highest": math.inf, "worst": None, "sources": (COELHO,), **OF_PIXELS}
+
+FAMILY = MetricFamily(
+    "overlap",
+    "How well the pixels agree, whatever the matching rule",
+    "Classes are ignored. G_i are the reference nuclei and P_j the predicted ones of a case; partners are looked for "
+    "inside a case, and the sums add up over cases.",
+    (
+        Metric(
+            path=("overlap", "aji"),
+            evaluate=aggregated_jaccard,
+            sources=(KUMAR,),
+            example=Example(TOUCHING, f"{PAIRED}; c, 1 px, is nobody's partner: (3 + 1) / (4 + 5 + 1) = 4/10.", 0.4),
+            **WORSE,
+        ),
+        Metric(
+            path=("overlap", "aji_plus"),
+            evaluate=aggregated_jaccard_plus,
+            symmetric=True,
+            sources=(HOVERNET, KUMAR),
+            example=Example(
+                TOUCHING,
+                "a is paired with the prediction a, I = 3, U = 4; b (2 px) and c (1 px) are in no pair: "
+                "3 / (4 + 2 + 1) = 3/7.",
+                0.428571,
+            ),
+            **WORSE,
+        ),
+        Metric(
+            path=("overlap", "dice1"),
+            evaluate=dice1,
+            symmetric=True,
+            sources=(DICE, HOVERNET),
+            example=Example(TOUCHING, "5 px in the reference, 5 in the prediction, 4 in both: 8/10.", 0.8),
+            **WORSE,
+        ),
+        Metric(
+            path=("overlap", "dice2"),
+            evaluate=dice2,
+            symmetric=True,
+            sources=(VU, HOVERNET),
+            example=Example(
+                TOUCHING,
+                "a and the prediction a share 3 px of 3 + 4, b and it 1 px of 2 + 4; c touches nothing: "
+                "2 * 4 / (7 + 6) = 8/13.",
+                0.615385,
+            ),
+            **OF_PIXELS,
+        ),
+        Metric(
+            path=("overlap", "splits"),
+            evaluate=splits,
+            example=Example(
+                "aaaaa  aaabb", "Both predictions lie in the nucleus a, so both are assigned to it: 1.", 1.0
+            ),
+            **NUMBER,
+        ),
+        Metric(
+            path=("overlap", "merges"),
+            evaluate=merges,
+            example=Example("aaabb  aaaaa", "Both nuclei lie in the prediction a, so both are assigned to it: 1.", 1.0),
+            **NUMBER,
+        ),
+    ),
+)

@@ -2,32 +2,35 @@
 
 ``threshold_pairs`` int64 (U, T, C + 1): at each threshold the matched pairs (``iou_above``, classes ignored), index 0
 all of them, index c those whose sides both have class c. ``threshold_nuclei`` int64 (U, 2, C + 1): how many nuclei
-reference and prediction have, all and of each class; not told from the pairs of a matching rule, so no rule changes it.
+reference and prediction have, all and of each class; no matching rule changes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
+from inspect import cleandoc
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.counts import Hits, without_points
+from evaluation.metrics.counts import Hits
+from evaluation.metrics.detection import OF_BOTH, OF_PRECISION, OF_RECALL, Formula, f1, precision, recall, threat_score
 from evaluation.metrics.joined import JoinedCases
+from evaluation.metrics.literature import HIRLING
+from evaluation.metrics.metric import Example, Metric, MetricFamily, if_several_thresholds
 from evaluation.metrics.undefined import mean_of, why_undefined
 from evaluation.model import Int64, Matches, Scores, Units
-
-Formula = Callable[[Hits], Scores]
 
 
 def count_threshold_pairs(cases: JoinedCases, matches: Sequence[Matches], *, classes: int) -> Int64:
     """``threshold_pairs`` of each of K cases, (K, T, C + 1), from the matches of all at each threshold."""
     reference, prediction, case = cases.reference, cases.prediction, cases.reference_case()
     counts = np.zeros((len(cases), len(matches), classes + 1), np.int64)
-    for place, found in enumerate(matches):
+    for index, found in enumerate(matches):
         left, right = reference.class_id[found.reference_index], prediction.class_id[found.prediction_index]
-        counts[:, place] = count_classes(case[found.reference_index], np.where(left == right, left, 0), counts.shape)
+        counts[:, index] = count_classes(case[found.reference_index], np.where(left == right, left, 0), counts.shape)
     return counts
 
 
@@ -45,12 +48,12 @@ def count_classes(case: Int64, class_id: npt.NDArray[np.integer[Any]], shape: tu
     return number
 
 
-def at_threshold(units: Units, formula: Formula, place: int) -> Scores:
+def at_threshold(units: Units, formula: Formula, index: int) -> Scores:
     """A detection score at one IoU threshold, in [0, 1]: a pair matches if its IoU is strictly above.
 
     Classes are ignored. Undefined as the same score under ``detection``; for points.
     """
-    return without_points(units, formula(hits_above(units, place, 0)))
+    return formula(hits_above(units, index, 0))
 
 
 def over_thresholds(units: Units, formula: Formula) -> Scores:
@@ -58,24 +61,117 @@ def over_thresholds(units: Units, formula: Formula) -> Scores:
 
     Undefined where the score is undefined at all of them; for points.
     """
-    parts = [formula(hits_above(units, place, 0)) for place in range(units.sum("threshold_pairs").shape[1])]
-    return without_points(units, mean_of(parts, hits_above(units, 0, 0).undefined))
+    parts = [formula(hits_above(units, index, 0)) for index in range(units.sum("threshold_pairs").shape[1])]
+    return mean_of(parts, hits_above(units, 0, 0).undefined)
 
 
 def class_over_thresholds(units: Units, formula: Formula, class_id: int) -> Scores:
-    """Mean of a score of finding and naming a class over the IoU thresholds, in [0, 1].
+    """Mean of a score of detection and classification of a class over the IoU thresholds, in [0, 1].
 
     A pair is a true positive if both sides have the class. Undefined where it is at all thresholds; for points.
     """
-    parts = [formula(hits_above(units, place, class_id)) for place in range(units.sum("threshold_pairs").shape[1])]
-    return without_points(units, mean_of(parts, hits_above(units, 0, class_id).undefined))
+    parts = [formula(hits_above(units, index, class_id)) for index in range(units.sum("threshold_pairs").shape[1])]
+    return mean_of(parts, hits_above(units, 0, class_id).undefined)
 
 
-def hits_above(units: Units, place: int, class_id: int) -> Hits:
+def hits_above(units: Units, index: int, class_id: int) -> Hits:
     """Hits at one threshold, of all nuclei (class 0) or of one class."""
     references, predictions = units.sum("threshold_nuclei")[:, :, class_id].T
-    tp = units.sum("threshold_pairs")[:, place, class_id]
+    tp = units.sum("threshold_pairs")[:, index, class_id]
     name = f"thresholds/{class_id}/undefined"
     if name not in units.cache:
         units.cache[name] = why_undefined(references, predictions)
     return Hits(tp, predictions - tp, references - tp, units.cache[name])
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+LOOSE = """
+aaaaa  aaa..
+.....  .....
+bbbb.  bbbb.
+.....  .....
+.....  ....c
+"""
+CLASSES = """
+aaaaa  aaa..
+.....  .....
+bbbb.  BBBB.
+.....  .....
+.....  ....c
+"""
+AT_TWO = "At 0.5 both a (3/5) and b (1) match, tp = 2, fp = 1; at 0.75 only b, tp = 1, fp = 2, fn = 1"
+OF_CLASS_AT_TWO = (
+    "At 0.5 a is found with the right class, tp = 1, c is spurious, b a tumor cell here, fp = fn = 1; at 0.75 tp = 0"
+)
+
+
+def at_thresholds(
+    name: str,
+    formula: Formula,
+    properties: dict[str, Any],
+    over: tuple[str, float],
+    at: tuple[str, float],
+    of: tuple[str, float],
+) -> Iterable[Metric]:
+    """A detection score as a mean over thresholds, at each threshold, and of each class as a mean.
+
+    over, at, of  the sum by hand and the number in the example of each
+    """
+    shared: dict[str, Any] = {"outlines": True, "by_rule": False, "sources": (HIRLING,), **properties}
+    for key, page, function, each, example in (
+        ((f"{name}_iou<thresholds>",), "range", over_thresholds, (if_several_thresholds,), (LOOSE, *over)),
+        ((f"{name}_iou<threshold>",), "at", at_threshold, (), (LOOSE, *at)),
+        (("per_class", "<class>", f"{name}_iou<thresholds>"), "range", class_over_thresholds, (), (CLASSES, *of)),
+    ):
+        yield Metric(
+            path=("thresholds", *key),
+            page=".".join(("thresholds", *key[:-2], f"{name}_{page}")),
+            evaluate=partial(function, formula=formula),
+            each=each,
+            text="\n\n".join(cleandoc(part.__doc__ or "") for part in (formula, function)),
+            example=Example(*example),
+            **shared,
+        )
+
+
+FAMILY = MetricFamily(
+    "thresholds",
+    "Detection at several IoU thresholds",
+    "Matched anew at each threshold, by an IoU strictly above it, whatever the matching rules of the challenge. "
+    "0.5, 0.55, … 0.95 is `iou50_95` in a path, other lists are written out, `iou30_50_70`; one threshold is `iou50`.",
+    (
+        *at_thresholds(
+            "precision",
+            precision,
+            OF_PRECISION,
+            (f"{AT_TWO}: (2/3 + 1/3) / 2 = 1/2.", 0.5),
+            (f"{AT_TWO}: 1/3.", 0.333333),
+            (f"{OF_CLASS_AT_TWO}: (1/2 + 0) / 2 = 1/4.", 0.25),
+        ),
+        *at_thresholds(
+            "recall",
+            recall,
+            OF_RECALL,
+            (f"{AT_TWO}: (2/2 + 1/2) / 2 = 3/4.", 0.75),
+            (f"{AT_TWO}: 1/2.", 0.5),
+            (f"{OF_CLASS_AT_TWO}: (1/2 + 0) / 2 = 1/4.", 0.25),
+        ),
+        *at_thresholds(
+            "f1",
+            f1,
+            {**OF_BOTH, "symmetric": True},
+            (f"{AT_TWO}: (4/5 + 2/5) / 2 = 3/5.", 0.6),
+            (f"{AT_TWO}: 2 / (2 + 2 + 1) = 2/5.", 0.4),
+            (f"{OF_CLASS_AT_TWO}: (2/4 + 0) / 2 = 1/4.", 0.25),
+        ),
+        *at_thresholds(
+            "threat_score",
+            threat_score,
+            {**OF_BOTH, "symmetric": True},
+            (f"{AT_TWO}: (2/3 + 1/4) / 2 = 11/24.", 0.458333),
+            (f"{AT_TWO}: 1 / (1 + 2 + 1) = 1/4.", 0.25),
+            (f"{OF_CLASS_AT_TWO}: (1/3 + 0) / 2 = 1/6.", 0.166667),
+        ),
+    ),
+)

@@ -23,7 +23,6 @@ from evaluation.model.cases import Case, ClassTable
 from evaluation.model.counts import (
     CaseResult,
     CaseTable,
-    Family,
     MatchCounts,
     Measure,
     MetricChoice,
@@ -89,7 +88,6 @@ __all__ = [
     "ClassTable",
     "Collection",
     "Counts",
-    "Family",
     "Float32",
     "Float64",
     "IgnorePolicy",

@@ -15,17 +15,6 @@ from evaluation.model.instances import RasterisationReport
 from evaluation.model.matches import Matches
 from evaluation.model.rules import ClassPresence
 
-Family = Literal[
-    "detection",
-    "classification",
-    "segmentation",
-    "panoptic",
-    "thresholds",
-    "curves",
-    "overlap",
-    "objects",
-    "counting",
-]
 Measure = Literal[
     "iou",
     "dice",
@@ -47,7 +36,8 @@ Measure = Literal[
 class MetricChoice:
     """What is to be measured: the table ``metrics`` of a challenge, in the words of the engine.
 
-    families      in the order of metrics.json
+    families      of metrics, in the order of the challenge
+    metrics       names of single metrics: of a family of which some are named, only those
     class_names   class id c is ``class_names[c - 1]``
     measures      what is measured on each matched pair
     class_groups  by the name of a grouping: its groups, each a name and class ids
@@ -57,7 +47,7 @@ class MetricChoice:
     class_present          where a class must occur in a unit to count there
     """
 
-    families: tuple[Family, ...]
+    families: tuple[str, ...]
     class_names: tuple[str, ...]
     measures: tuple[Measure, ...] = ("iou", "dice", "hausdorff_px", "hausdorff95_px")
     class_groups: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
@@ -66,6 +56,7 @@ class MetricChoice:
     per: Literal["image", "mm2"] = "image"
     class_probabilities: bool = False
     class_present: ClassPresence = "either"
+    metrics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

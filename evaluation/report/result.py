@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any
 
 from evaluation.challenge import COUNTED
-from evaluation.model import Family
+from evaluation.metrics import FAMILIES
 
 Document = Mapping[str, Any]
 
@@ -19,7 +19,6 @@ AGGREGATIONS: Mapping[str, str] = {
     "pooled": "all pooled",
 }
 OF_UNIT: Mapping[str, str] = {"pooled": "pooled", "group": "group_mean", "case": "case_mean"}
-FAMILIES: tuple[str, ...] = get_args(Family)
 LABELS: Mapping[str, str] = {
     "detection.f1": "F1 of finding",
     "detection.precision": "precision",

@@ -81,7 +81,7 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
         name = f"Matching: {rule['name']}" if place == 0 else f"Also: {rule['name']}"
         told.append((name, matching_in_words(rule)))
     told.append(("Averages", averages_in_words(rules["aggregation"])))
-    if "segmentation" in metrics["families"]:
+    if any(name.partition(".")[0] == "segmentation" for name in metrics["families"]):
         edge = "counts" if metrics["boundary"] == "closed" else "does not count"
         words = f"Measured on each pair: {', '.join(metrics['measures'])}. The border of the image {edge} as boundary."
         for unit in ("px", "um"):

@@ -23,11 +23,11 @@ from evaluation.instances.boundary import (
     runs_by_instance,
 )
 from evaluation.matching import match_confidence_first_iou_many, match_iou_above_many, match_iou_assignment
+from evaluation.metrics.count_objects import count_objects
+from evaluation.metrics.count_overlaps import count_overlaps
 from evaluation.metrics.counting import count_errors
 from evaluation.metrics.joined import JoinedCases, join_cases
 from evaluation.metrics.measure import count_matches, overlap_measures, shape_measures
-from evaluation.metrics.objects import count_objects
-from evaluation.metrics.overlap import count_overlaps
 from evaluation.metrics.surfaces import surface_measures
 from evaluation.metrics.thresholds import count_threshold_nuclei, count_threshold_pairs
 from evaluation.model import (
@@ -299,7 +299,7 @@ def count_together(
     challenge: Challenge, matched: Sequence[MatchedCase], images: Sequence[OutlinedImage], *, are_points: bool
 ) -> list[SharedCounts]:
     """The same for cases that are counted together; at least one."""
-    families, classes = set(challenge.metrics.families), len(challenge.classes)
+    families, classes = set(challenge.metrics.family_names), len(challenge.classes)
     thresholds = challenge.metrics.iou_thresholds
     sums: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
     hits: Sequence[Bool | None] = [None] * len(matched)

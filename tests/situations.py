@@ -1,7 +1,7 @@
-"""What each metric says when: situations as drawings, and what every metric is to say of each, worked out by hand.
+"""Situations as drawings, and the value of every metric in each, worked out by hand.
 
-Nothing here is computed by the program: a test scores the drawings and compares. The pages of the metrics show the
-rows. How pictures are drawn and scored is said in ``pictures``: classes lymphocyte (small letters) and tumor (capital
+Nothing here is computed by the program: a test scores the drawings and compares. The pages of docs/metrics show the
+rows. ``pictures`` says how drawings are scored: classes lymphocyte (small letters) and tumor (capital
 letters), a match above an IoU of 1/2, thresholds 0.5 and 0.75, a tolerance of 1 px, 0.5 um a pixel, FROC at 1/4 and 1/2
 false positives per image. A confidence is the probability of the class that was predicted, too.
 """
@@ -105,7 +105,7 @@ AA...  AA...
         {"A": 0.9},
     ),
     "one_nucleus": Situation(
-        "One nucleus: a lymphocyte, found, named and outlined without fault",
+        "One nucleus: a lymphocyte, detected, classified and segmented without fault",
         """
 aa...  aa...
 aa...  aa...
@@ -116,7 +116,7 @@ aa...  aa...
         {"a": 0.9},
     ),
     "points": Situation(
-        "One nucleus that is a point on both sides: a lymphocyte, found and named",
+        "One nucleus that is a point on both sides: a lymphocyte, detected with the right class",
         """
 .....  .....
 .a...  .a...
@@ -313,7 +313,7 @@ WHAT_WHEN: dict[str, str] = {
 
 
 def says(path: str, situation: str) -> str:
-    """What the metric at a path is to say in a situation: a fraction, ``sqrt(…)`` of one, or a reason.
+    """What the metric at a path is to be in a situation: a fraction, ``sqrt(…)`` of one, or a reason.
 
     >>> says("panoptic.pq", "ordinary"), says("panoptic.pq", "everything_ignored")
     ('31/90', 'no-instances')

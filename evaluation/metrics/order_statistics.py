@@ -1,4 +1,4 @@
-"""Ranks in unions of cases: medians, areas under ROC curves, and what curves over a confidence are read from.
+"""Order statistics of units: medians, areas under ROC curves, and the counts along an order that curves are read from.
 
 Entries (T,) stand in one order for all units, and each belongs to a case. In a unit every entry occurs as often as its
 case does, ``weights[b, case]`` times. Few units, or units that share few cases, are written out; for many samples of
@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from evaluation.model import Bool, Float32, Float64, Int64
 
@@ -26,15 +25,16 @@ LARGEST_SHARE = 32  # of a table with kinds of cases and steps, times the entrie
 Numbers = Int64 | Float64
 
 
-def weighted_median(values: Float64, case: Int64, weights: Any) -> Float64:
+def median_of_units(values: Float64, case: Int64, weights: Any) -> Float64:
     """Median of each unit, float64 (B,): of the values (T,), each as often as its case (T,) is in the unit.
 
     ``weights`` is sparse int64 (B, U). For an even number the mean of the two in the middle; NaN where there is none.
 
     Three values in two cases: all of them, those of the first case, none.
 
+    >>> from scipy.sparse import csr_array
     >>> weights = csr_array([[1, 1], [1, 0], [0, 0]])
-    >>> weighted_median(np.array([1.0, 5.0, 2.0]), np.array([0, 0, 1]), weights).tolist()
+    >>> median_of_units(np.array([1.0, 5.0, 2.0]), np.array([0, 0, 1]), weights).tolist()
     [2.0, 3.0, nan]
     """
     if len(values) == 0:
@@ -54,6 +54,7 @@ def weighted_auroc(score: Float32 | Float64, positive: Bool, case: Int64, weight
 
     Scores .9, .5, .5 with a positive at .9 and one at .5: the first wins, the second draws.
 
+    >>> from scipy.sparse import csr_array
     >>> score, positive, case = np.array([0.9, 0.5, 0.5]), np.array([True, True, False]), np.zeros(3, int)
     >>> weighted_auroc(score, positive, case, csr_array([[1]])).tolist()
     [0.75]
@@ -62,7 +63,7 @@ def weighted_auroc(score: Float32 | Float64, positive: Bool, case: Int64, weight
     positives = weights @ np.bincount(case[positive], minlength=cases)
     negatives = weights @ np.bincount(case[~positive], minlength=cases)
     order = np.argsort(-score)
-    case, positive, tie = case[order], positive[order], number_ties(score[order])
+    case, positive, tie = case[order], positive[order], tie_numbers(score[order])
     by_kernel = cases * (len(case) + units * cases // 32) < 2 * units * len(case)
     if by_kernel and cases <= LARGEST_KERNEL and not is_short(case, weights):
         wins_twice = wins_by_kernel(case, positive, tie, weights)
@@ -112,13 +113,13 @@ class Ranking(Protocol):
     def number(self) -> Int64: ...
 
     def find(self, rank: Int64) -> Int64:
-        """Place (from 0, in the order of all) of the entry with each unit's rank (from 0), int64 (B,).
+        """Index (from 0, in the order of all) of the entry with each unit's rank (from 0), int64 (B,).
 
-        Some place where the unit has fewer entries.
+        Some index where the unit has fewer entries.
         """
 
-    def before(self, place: Int64) -> Int64:
-        """How many entries of each unit stand before a place, int64 (B,)."""
+    def before(self, index: Int64) -> Int64:
+        """How many entries of each unit stand before an index, int64 (B,)."""
 
     def steps(self, right: Bool, tie: Int64, *, every: bool = False) -> Iterator[Steps]:
         """All units, some at a time. ``tie`` int64 (T,) numbers the ties. Unless ``every`` one is wanted, those behind
@@ -136,7 +137,7 @@ def is_short(case: Int64, weights: Any) -> bool:
     return bool(per_case[weights.indices].sum() <= 4 * len(case))
 
 
-def number_ties(ordered: Float32 | Float64) -> Int64:
+def tie_numbers(ordered: Float32 | Float64) -> Int64:
     """Equal neighbours get equal numbers, 0, 1, 2, …, int64 (T,)."""
     return np.cumsum(np.concatenate([np.zeros(1, bool), ordered[1:] != ordered[:-1]])[: len(ordered)])
 
@@ -146,14 +147,14 @@ class WrittenOut:
     """Units with all their entries, (E,): unit after unit, each in order.
 
     length      how many entries there are in the order of all
-    unit, place int64 (E,)
+    unit, index int64 (E,)
     cumulated   int64 (E + 1,), how many come before each one, from the first unit on
     start       int64 (B + 1,), where the entries of each unit begin
     """
 
     length: int
     unit: Int64
-    place: Int64
+    index: Int64
     cumulated: Int64
     start: Int64
 
@@ -163,11 +164,11 @@ class WrittenOut:
 
     def find(self, rank: Int64) -> Int64:
         index = np.searchsorted(self.cumulated[1:], self.cumulated[self.start[:-1]] + rank, side="right")
-        return np.append(self.place, 0)[index]
+        return np.append(self.index, 0)[index]
 
-    def before(self, place: Int64) -> Int64:
-        key = self.unit * (self.length + 1) + self.place
-        wanted = np.arange(len(self.start) - 1) * (self.length + 1) + place
+    def before(self, index: Int64) -> Int64:
+        key = self.unit * (self.length + 1) + self.index
+        wanted = np.arange(len(self.start) - 1) * (self.length + 1) + index
         return self.cumulated[np.searchsorted(key, wanted)] - self.cumulated[self.start[:-1]]
 
     def steps(self, right: Bool, tie: Int64, *, every: bool = False) -> Iterator[Steps]:
@@ -176,13 +177,13 @@ class WrittenOut:
             tie = np.searchsorted(
                 peaks, tie
             )  # what goes on up to the same peak is one tie; behind the last one nothing
-        stretch = tie[self.place]
+        stretch = tie[self.index]
         ends = np.ones(len(stretch), bool)
         ends[:-1] = (stretch[1:] != stretch[:-1]) | (self.unit[1:] != self.unit[:-1])
         if not every:
             ends &= stretch < len(peaks)
         last, unit = np.flatnonzero(ends), self.unit[ends]
-        cumulated_right = np.concatenate([[0], np.cumsum(np.diff(self.cumulated) * right[self.place])])
+        cumulated_right = np.concatenate([[0], np.cumsum(np.diff(self.cumulated) * right[self.index])])
         begin = self.start[unit]
         yield Steps(
             0,
@@ -195,6 +196,8 @@ class WrittenOut:
 
 def write_out(case: Int64, weights: Any) -> WrittenOut:
     """The entries of every unit. The sparse products and transposes take time in proportion to what is written."""
+    from scipy.sparse import csr_array  # takes a while to import, and a page of a metric needs none
+
     length, units = len(case), weights.shape[0]
     cases_of_entries = csr_array((np.ones(length, np.int64), case, np.arange(length + 1)), (length, weights.shape[1]))
     written = (cases_of_entries @ weights.T.tocsr()).T.tocsr()
@@ -233,12 +236,12 @@ class Blocks:
         for first, inside in self.contents(block):
             upto = np.cumsum(inside, axis=1) <= rest[first : first + len(inside), None]
             found[first : first + len(inside)] = upto.sum(axis=1)
-        place: Int64 = np.minimum(block * self.size + found, len(self.case) - 1)
-        return place
+        index: Int64 = np.minimum(block * self.size + found, len(self.case) - 1)
+        return index
 
-    def before(self, place: Int64) -> Int64:
-        block = np.minimum(place // self.size, self.cumulated.shape[1] - 2)
-        rest = place - block * self.size
+    def before(self, index: Int64) -> Int64:
+        block = np.minimum(index // self.size, self.cumulated.shape[1] - 2)
+        rest = index - block * self.size
         number: Int64 = self.cumulated[np.arange(len(block)), block]
         for first, inside in self.contents(block):
             counted = np.arange(self.size) < rest[first : first + len(inside), None]

@@ -133,7 +133,8 @@ def challenge_of(as_points: bool, metrics: tuple[tuple[str, Any], ...]) -> Chall
 def without_idle_keys(metrics: dict[str, Any]) -> dict[str, Any]:
     """The table ``metrics`` without keys that none of its families knows."""
     users = {"iou_thresholds": {"thresholds", "curves"}, "false_positives": {"curves"}}
-    idle = {key for key, families in users.items() if not families & set(metrics["families"])}
+    chosen = {name.partition(".")[0] for name in metrics["families"]}
+    idle = {key for key, families in users.items() if not families & chosen}
     return {key: value for key, value in metrics.items() if key not in idle}
 
 

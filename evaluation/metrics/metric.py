@@ -1,0 +1,219 @@
+"""What a metric is: one record with its formula, its properties, its page, its literature and its worked example.
+
+A record stands in the file of its formula. Its path may hold placeholders, such as ``<class>``: ``PLACEHOLDERS`` says
+what takes their place in a challenge, and which arguments the formula then gets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from inspect import cleandoc
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+
+from evaluation.metrics.undefined import code
+from evaluation.model import Better, Float64, MetricChoice, Scores, UndefinedReason, Units
+
+Evaluate = Callable[..., Scores]
+Worst = float | Literal["diagonal_px", "diagonal_um"]
+Effect = Literal["worse", "none", "either"]
+Variants = Iterable[tuple[Mapping[str, str], Mapping[str, Any]]]  # names for placeholders, arguments of the formula
+Each = Callable[[MetricChoice], Variants]
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """What a metric is where a side is empty or nothing matched: a reason, a number, or None: what the formula gives.
+
+    Of a metric of a class: where a side has no nucleus of the class.
+    """
+
+    both_sides: UndefinedReason | float | None
+    no_prediction: UndefinedReason | float | None
+    no_reference: UndefinedReason | float | None
+    nothing_matched: UndefinedReason | float | None
+
+
+OF_PAIRS = Empty("no-instances", "no-prediction", "no-reference", "nothing-matched")  # of matched pairs only
+OF_ALL = Empty("no-instances", 0, 0, 0)  # of all nuclei of both sides
+BY_FORMULA = Empty(None, None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A worked example: a drawing, the sum done by hand, and the number. A test scores the drawing.
+
+    picture  the reference on the left and the prediction on the right, an empty line before the next image; every
+             letter is a nucleus, small ones lymphocytes, capitals tumor cells
+    by_hand  how the number comes about; one sum or two
+    gives    the number, six decimals
+    path     of the number in metrics.json, if it is not the first path of the page for lymphocytes
+    confidence  of the predicted nuclei, by their letters
+    """
+
+    picture: str
+    by_hand: str
+    gives: float
+    path: str = ""
+    confidence: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A scored quantity.
+
+    path      where it stands in metrics.json, without the aggregation: ("detection", "per_class", "<class>", "f1")
+    page      name of its page in docs/metrics, by which it is chosen and explained; if not given, the path without
+              placeholders. Metrics with one page are chosen together
+    evaluate  the formula, for many units at once
+    each      more that a challenge decides: whether it is there, and arguments of the formula
+    text      what it is, if the docstring of the formula does not say so
+    better    which direction is better; "one": a ratio whose best value is 1
+    lowest, highest  bounds of its values
+    worst     what a missing case costs: a value, the longest diagonal of the images, or None if there is no worst value
+    unit      "px", "um", … or "" for a number without unit
+    empty     what it is where there is nothing to compare
+    outlines  whether it compares outlines: then it is undefined ("points-only") for points
+    missed, spurious  what one more missed nucleus, or one more spurious one, away from all others, does to a value:
+              "worse": it never gets better, and may get worse; "none": nothing; "either": it may get better, too
+    symmetric whether it stays the same when reference and prediction change places
+    counts_missing  whether a missing case already costs the worst value, though a missed nucleus may not
+    by_rule   whether it depends on the matching rule; if not, it is given with the first rule only
+    sources   the literature that it comes from
+    example   worked by hand; the first metric of a page has one
+    """
+
+    path: tuple[str, ...]
+    page: str = ""
+    evaluate: Evaluate
+    each: tuple[Each, ...] = ()
+    text: str = ""
+    better: Better = "higher"
+    lowest: float = 0.0
+    highest: float = 1.0
+    worst: Worst | None = 0.0
+    unit: str = ""
+    empty: Empty = OF_PAIRS
+    outlines: bool = False
+    missed: Effect = "none"
+    spurious: Effect = "none"
+    symmetric: bool = False
+    counts_missing: bool = False
+    by_rule: bool = True
+    sources: tuple[str, ...] = ()
+    example: Example | None = None
+
+    def __post_init__(self) -> None:
+        if not self.page:
+            object.__setattr__(self, "page", ".".join(key for key in self.path if not key.startswith("<")))
+
+    @property
+    def family(self) -> str:
+        return self.path[0]
+
+    @property
+    def counts_missed(self) -> bool:
+        """Whether a missing case already makes it worse."""
+        return self.missed == "worse" or self.counts_missing
+
+    def worst_of(self, units: Units) -> Float64:
+        """What a missing case costs in each unit, float64 (B,); NaN if nothing."""
+        if isinstance(self.worst, str):
+            return units.largest(self.worst)
+        return np.full(len(units), math.nan if self.worst is None else self.worst)
+
+    def definition(self) -> str:
+        """What it is: its text, or the docstring of its formula."""
+        function: Any = self.evaluate
+        while isinstance(function, partial):
+            function = function.func
+        return cleandoc(self.text or function.__doc__ or "")
+
+    def in_challenge(self, choice: MetricChoice) -> Iterable[Metric]:
+        """The metric for each class, threshold, … of a challenge, without placeholders."""
+        evaluate = partial(of_outlines, of=self.evaluate) if self.outlines else self.evaluate
+        held = [each for placeholder, each in PLACEHOLDERS.items() if any(placeholder in key for key in self.path)]
+        for variants in product(*(each(choice) for each in (*self.each, *held))):
+            path, arguments = self.path, dict[str, Any]()
+            for names, of_variant in variants:
+                arguments |= of_variant
+                for placeholder, name in names.items():
+                    path = tuple(key.replace(placeholder, name) for key in path)
+            yield replace(self, path=path, evaluate=partial(evaluate, **arguments) if arguments else evaluate, each=())
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFamily:
+    """Metrics that answer one question.
+
+    name   the first key of their paths in metrics.json
+    title  the question
+    text   what all of their pages say
+    """
+
+    name: str
+    title: str
+    text: str
+    metrics: tuple[Metric, ...]
+
+
+def of_outlines(units: Units, of: Evaluate, **arguments: Any) -> Scores:
+    """A score that compares outlines: undefined "points-only" where the nuclei of a case are points on a side."""
+    found, points = of(units, **arguments), units.sum("points") > 0
+    return Scores(np.where(points, np.nan, found.value), np.where(points, code("points-only"), found.reason))
+
+
+# --- what placeholders stand for --------------------------------------------------------------------------------------
+
+STANDARD_RANGE = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
+
+
+def each_class(choice: MetricChoice) -> Variants:
+    return [({"<class>": name}, {"class_id": class_id}) for class_id, name in enumerate(choice.class_names, start=1)]
+
+
+def each_grouping(choice: MetricChoice) -> Variants:
+    return [({"<grouping>": name}, {"groups": tuple(of.values())}) for name, of in choice.class_groups.items()]
+
+
+def each_threshold(choice: MetricChoice) -> Variants:
+    """One IoU threshold, by its index: ``f1_iou<threshold>`` is f1_iou50 at 0.5, f1_iou72_5 at 0.725."""
+    return [({"<threshold>": in_percent(t)}, {"index": index}) for index, t in enumerate(choice.iou_thresholds)]
+
+
+def all_thresholds(choice: MetricChoice) -> Variants:
+    """All IoU thresholds: ``f1_iou<thresholds>`` is f1_iou50_95 for 0.5:0.05:0.95, others are written out."""
+    span = choice.iou_thresholds
+    chosen = (span[0], span[-1]) if span == STANDARD_RANGE else span
+    return [({"<thresholds>": "_".join(map(in_percent, chosen))}, {})] if span else []
+
+
+def if_several_thresholds(choice: MetricChoice) -> Variants:
+    """The mean over one threshold is that one."""
+    return [({}, {})] if len(choice.iou_thresholds) > 1 else []
+
+
+def in_percent(threshold: float) -> str:
+    """0.5 as "50", 0.725 as "72_5"."""
+    return f"{100 * threshold:g}".replace(".", "_")
+
+
+def each_rate(choice: MetricChoice) -> Variants:
+    """One number of false positives: ``at_<rate>`` at 1/4 an image is at_0_25_per_image."""
+    for rate in choice.false_positives:
+        name = f"{rate:.12g}_per_{choice.per}".replace(".", "_")
+        yield {"<rate>": name}, {"false_positives": rate, "per": choice.per}
+
+
+PLACEHOLDERS: Mapping[str, Each] = {
+    "<class>": each_class,
+    "<grouping>": each_grouping,
+    "<threshold>": each_threshold,
+    "<thresholds>": all_thresholds,
+    "<rate>": each_rate,
+}
