@@ -21,6 +21,7 @@ from scipy.optimize import linear_sum_assignment
 
 from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
 from evaluation.challenge import MATCHING_RULES, Challenge
+from evaluation.challenge.matching_rules import Sides
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.instances.boundary import instance_boundaries
 from evaluation.instances.labels import instances_from_labels
@@ -43,8 +44,6 @@ from evaluation.matching import (
 from evaluation.matching.assignment import best_assignment
 from evaluation.matching.order import position_order
 from evaluation.model import Boundaries, Case, Instances, Matches
-from evaluation.scoring import match as pairing
-from evaluation.scoring.match import match
 
 # Parameters of each rule: a rule that is missing here fails the first test.
 PARAMETERS = {
@@ -68,7 +67,7 @@ def apply(rule, parameters, reference, prediction, *, class_aware=False, spacing
     """A rule as the program applies it, from the words of challenge.toml."""
     rules = MATCHING_RULES[rule](rule=rule, name="a", class_aware=class_aware, ties="first_pixel", **parameters)
     case = Case("a", "P1", *reference.shape_yx, spacing_um=spacing_um)
-    return match(rules, case, overlap_table(reference, prediction), reference, prediction, border=border)
+    return rules.match(Sides(case, overlap_table(reference, prediction), reference, prediction, border))
 
 
 def pairs_of(matches: Matches) -> list[tuple[int, int]]:
@@ -872,8 +871,7 @@ def test_a_table_of_too_many_pairs_is_refused_before_it_is_made(monkeypatch):
 
 
 def test_organisers_read_which_case_has_too_many_pairs(monkeypatch):
-    for module in (centroid_assignment, pairing):
-        monkeypatch.setattr(module, "MOST_PAIRS", 3)
+    monkeypatch.setattr(centroid_assignment, "MOST_PAIRS", 3)
     sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
     with pytest.raises(ChallengeBroken) as caught:
         apply("centroid_assignment", {"radius_px": 2.0, "cutoff": "after"}, *sides)
@@ -886,8 +884,7 @@ def test_organisers_read_which_case_has_too_many_pairs(monkeypatch):
 
 
 def test_participants_who_predict_far_too_many_nuclei_are_refused_without_a_word_on_the_reference(monkeypatch):
-    for module in (centroid_assignment, pairing):
-        monkeypatch.setattr(module, "MOST_PAIRS", 5)
+    monkeypatch.setattr(centroid_assignment, "MOST_PAIRS", 5)
     sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
     with pytest.raises(InputFault) as caught:
         apply("centroid_assignment", {"radius_px": 2.0, "cutoff": "after"}, *sides)
@@ -990,7 +987,7 @@ def test_points_take_the_rules_that_need_no_pixels(rule, parameters):
     if rule in FOR_POINTS and "radius_px" in parameters:
         (rules,) = challenge_with(points=True, rule=rule, **parameters).matching.rules
         sides = points_of([(3, 3)]), points_of([(3, 4)])
-        matches = match(rules, Case("a", "P1", 9, 9), overlap_table(*sides), *sides, border="open")
+        matches = rules.match(Sides(Case("a", "P1", 9, 9), overlap_table(*sides), *sides, "open"))
         assert (pairs_of(matches), matches.union_px.tolist()) == ([(0, 0)], [0])
     else:
         assert refusal(points=True, rule=rule, **parameters) == (

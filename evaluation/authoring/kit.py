@@ -194,7 +194,8 @@ def how_numbers_are_meant(rules: FormatRules) -> str:
 def how_it_is_scored(challenge: Challenge) -> str:
     how = "In each case the nuclei of each class are counted. Where they lie does not matter."
     if challenge.matching.rules:
-        how = f"Nuclei are matched by `{challenge.matching.rules[0].rule}`: {rule_words(challenge)}."
+        first = challenge.matching.rules[0]
+        how = f"Nuclei are matched by `{first.rule}`. {first.words}"
     lines = ["## How it is scored", "", how]
     if challenge.ranking is not None and challenge.ranking.columns:
         lines += ["", "Ranked by:", ""]
@@ -204,9 +205,3 @@ def how_it_is_scored(challenge: Challenge) -> str:
 
 def better(direction: str) -> str:
     return "higher is better" if direction == "descending" else "lower is better"
-
-
-def rule_words(challenge: Challenge) -> str:
-    left_out = ("name", "rule", "ties")
-    values = challenge.matching.rules[0].model_dump(exclude_none=True)
-    return ", ".join(f"{key} {str(value).lower()}" for key, value in values.items() if key not in left_out)

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evaluation.challenge.matching_rules import rule_from
 from evaluation.report.result import Document
 
-MATCHING: Mapping[str, str] = {
-    "iou_above": "if their IoU is above {limit}; of rival pairs the most, then those of the greatest total IoU",
-    "iou_assignment": "if their IoU is above {limit}; of rival pairs those of the greatest total IoU",
-    "best_iou_centroid_inside": "if the prediction is the one with the highest IoU and its centroid lies inside",
-    "best_iou_any_overlap": "if the prediction is the one with the highest IoU; one shared pixel is enough",
-    "centroid_closest_first": "if their centroids are at most {limit} apart, the closest pair first",
-    "centroid_assignment": "if their centroids are at most {limit} apart, in the best assignment of all",
-    "hausdorff_closest_first": "if their boundaries are at most {limit} apart, the closest pair first",
-    "confidence_first": "within {limit}, the most probable prediction first",
-}
 OVERLAP: Mapping[str, str] = {
     "keep": "belong to all of them",
     "last": "belong to the last one in the file",
@@ -77,7 +68,7 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
         told.append(("Counting", "The nuclei of each class are counted in each case; where they lie does not matter."))
     for place, rule in enumerate(matching):
         name = f"Matching: {rule['name']}" if place == 0 else f"Also: {rule['name']}"
-        told.append((name, matching_in_words(rule)))
+        told.append((name, rule_from(rule).words))
     told.append(("Averages", averages_in_words(rules["aggregation"])))
     if "segmentation" in metrics["families"]:
         edge = "counts" if metrics["boundary"] == "closed" else "does not count"
@@ -100,20 +91,6 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
         )
         told.append(("Ranking", f"By {ranking['method'].replace('_', ' ')}: {columns}."))
     return told
-
-
-def matching_in_words(rule: Mapping[str, Any]) -> str:
-    """One matching rule in a sentence or two."""
-    limits = (("threshold", "an IoU of {:g}"), ("radius_px", "{:g} px"), ("radius_um", "{:g} um"))
-    limit = next((words.format(rule[key]) for key, words in limits if rule.get(key) is not None), "")
-    if rule["rule"] in ("iou_above", "iou_assignment"):
-        limit = limit.removeprefix("an IoU of ")
-    of_class = (
-        "Only nuclei of equal class can be a pair."
-        if rule["class_aware"]
-        else "Classes do not matter for the pairing; the classes of the pairs are compared afterwards."
-    )
-    return f"A reference nucleus and a prediction are a pair {MATCHING[rule['rule']].format(limit=limit)}. {of_class}"
 
 
 def averages_in_words(aggregation: Mapping[str, Any]) -> str:

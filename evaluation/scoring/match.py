@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from evaluation.challenge import (
-    AnyMatchingRule,
-    BestIouAnyOverlap,
-    BestIouCentroidInside,
-    CentroidAssignment,
-    CentroidClosestFirst,
-    Challenge,
-    ConfidenceFirst,
-    IouAbove,
-    IouAssignment,
-)
-from evaluation.findings import Finding, quote
-from evaluation.findings.errors import ChallengeBroken, InputFault
-from evaluation.instances.boundary import RunsByInstance, boundaries_of, runs_by_instance
+from evaluation.challenge import Challenge
+from evaluation.challenge.matching_rules import Sides
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference
-from evaluation.matching import (
-    MOST_PAIRS,
-    TooManyPairs,
-    boundary_boxes,
-    match_best_iou_any_overlap,
-    match_best_iou_centroid_inside,
-    match_centroid_assignment,
-    match_centroid_closest_first,
-    match_confidence_first,
-    match_confidence_first_iou,
-    match_hausdorff_closest_first,
-    match_iou_above,
-    match_iou_assignment,
-    overlap_table,
-)
-from evaluation.metrics.hausdorff import hausdorff_distances
+from evaluation.matching.table import overlap_table
 from evaluation.metrics.measure import class_counts
-from evaluation.model import BorderRule, Case, Float64, Instances, Int32, Int64, Matches, OverlapTable
-
-BOUNDARIES_AT_ONCE = 2048  # pairs, or instances, whose boundaries are held together
+from evaluation.model import Case, Instances, Int64, Matches, OverlapTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +50,7 @@ def match_case(
     if ignore.policy is not None:
         predicted = apply_ignore_region(submitted, reference.ignore, ignore.policy, ignore.fraction)
     table = overlap_table(reference.instances, predicted)
+    sides = Sides(case, table, reference.instances, predicted, challenge.metrics.boundary)
     classes = len(challenge.classes)
     return MatchedCase(
         case=case,
@@ -91,104 +58,9 @@ def match_case(
         prediction=predicted,
         submitted=None if prediction is None else len(submitted),
         table=table,
-        matches={
-            rule.name: match(rule, case, table, reference.instances, predicted, border=challenge.metrics.boundary)
-            for rule in challenge.matching.rules
-        },
+        matches={rule.name: rule.match(sides) for rule in challenge.matching.rules},
         reference_counts=(
             class_counts(reference.instances, classes) if reference.class_counts is None else reference.class_counts
         ),
         prediction_counts=class_counts(predicted, classes) if predicted_counts is None else predicted_counts,
     )
-
-
-def match(
-    rule: AnyMatchingRule,
-    case: Case,
-    table: OverlapTable,
-    reference: Instances,
-    prediction: Instances,
-    *,
-    border: BorderRule,
-) -> Matches:
-    """Apply one matching rule of the challenge. ``border``: what a boundary is, for the rule that compares them."""
-    aware = rule.class_aware
-    if isinstance(rule, IouAbove):
-        return match_iou_above(table, reference, prediction, threshold=rule.threshold, class_aware=aware)
-    if isinstance(rule, IouAssignment):
-        return match_iou_assignment(table, reference, prediction, threshold=rule.threshold, class_aware=aware)
-    if isinstance(rule, BestIouCentroidInside):
-        return match_best_iou_centroid_inside(table, reference, prediction, class_aware=aware)
-    if isinstance(rule, BestIouAnyOverlap):
-        return match_best_iou_any_overlap(table, reference, prediction, class_aware=aware)
-    if isinstance(rule, ConfidenceFirst) and rule.threshold is not None:
-        return match_confidence_first_iou(table, reference, prediction, threshold=rule.threshold, class_aware=aware)
-    radius_px = rule.radius_in_px(case)
-    if isinstance(rule, CentroidClosestFirst):
-        return match_centroid_closest_first(reference, prediction, radius_px=radius_px, class_aware=aware, table=table)
-    if isinstance(rule, CentroidAssignment):
-        try:
-            return match_centroid_assignment(
-                reference, prediction, radius_px=radius_px, class_aware=aware, cutoff=rule.cutoff, table=table
-            )
-        except TooManyPairs as error:
-            if error.references**2 <= MOST_PAIRS:  # a good submission has room
-                raise InputFault(too_many_predictions(rule, case, error)) from error
-            raise ChallengeBroken(too_many_pairs(rule, case, error)) from error
-    if isinstance(rule, ConfidenceFirst):
-        return match_confidence_first(reference, prediction, radius_px=radius_px, class_aware=aware, table=table)
-    left, right = runs_by_instance(reference), runs_by_instance(prediction)
-    return match_hausdorff_closest_first(
-        reference,
-        prediction,
-        boxes=(boxes_of(left, border), boxes_of(right, border)),
-        distances=lambda i, j: distances_of(left, right, i, j, border),
-        radius_px=radius_px,
-        class_aware=aware,
-        table=table,
-    )
-
-
-def too_many_pairs(rule: CentroidAssignment, case: Case, error: TooManyPairs) -> Finding:
-    """The finding about a case in which not all nuclei can be assigned."""
-    return Finding(
-        "too-large",
-        f"case {quote(case.name)}, matching rule {quote(rule.name)}",
-        f"{error.references:,} x {error.predictions:,} nuclei, {error.references * error.predictions:,} pairs",
-        f"at most {MOST_PAIRS:,} for cutoff 'after', which needs a table of all pairs",
-        'Write cutoff = "before" for this rule, or cut the images into smaller ones.',
-    )
-
-
-def too_many_predictions(rule: CentroidAssignment, case: Case, error: TooManyPairs) -> Finding:
-    """The finding for a participant who predicts far too many nuclei; it tells nothing of the reference."""
-    return Finding(
-        "too-large",
-        f"case {quote(case.name)}",
-        f"{error.predictions:,} nuclei",
-        f"fewer, since the matching rule {quote(rule.name)} compares all of them with the whole reference",
-        "Leave out what is no nucleus, such as single pixels.",
-    )
-
-
-def boxes_of(runs: RunsByInstance, border: BorderRule) -> Int32:
-    """``boundary_boxes`` of all instances; only some boundaries are in memory at a time."""
-    instances = len(runs.bound) - 1
-    parts = [boundary_boxes(boundaries_of(runs, part, border=border)) for part in parts_of(np.arange(instances))]
-    return np.concatenate([np.empty((0, 4), np.int32), *parts])
-
-
-def distances_of(
-    left: RunsByInstance, right: RunsByInstance, reference_index: Int32, prediction_index: Int32, border: BorderRule
-) -> Float64:
-    """Hausdorff distances of pairs, px; only some boundaries are in memory at a time."""
-    parts = [
-        hausdorff_distances(boundaries_of(left, i, border=border), boundaries_of(right, j, border=border))[0]
-        for i, j in zip(parts_of(reference_index), parts_of(prediction_index), strict=True)
-    ]
-    return np.concatenate([np.empty(0), *parts])
-
-
-def parts_of(index: npt.NDArray[np.integer[Any]]) -> Iterator[npt.NDArray[np.integer[Any]]]:
-    for first in range(0, len(index), BOUNDARIES_AT_ONCE):
-        yield index[first : first + BOUNDARIES_AT_ONCE]
