@@ -13,7 +13,7 @@ from every_format import CASES, SIDES, challenge_document, toml
 from evaluation import Challenge, score_submission
 from evaluation.authoring.examples import example_files
 from evaluation.authoring.kit import write_kit
-from evaluation.challenge.format_rules import FORMATS
+from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run
 from evaluation.findings import render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected

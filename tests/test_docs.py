@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 import evaluation
 from evaluation.challenge import MATCHING_RULES, Challenge, preset_names
-from evaluation.challenge.format_rules import FORMATS
+from evaluation.challenge.formats import FORMATS
 from evaluation.challenge.rules import (
     AggregationRules,
     AuditRules,

@@ -13,7 +13,7 @@ import pytest
 from hostile.corpus import CORPUS
 from hostile.run import SECONDS, check, judge
 
-from evaluation.challenge.format_rules import FORMATS
+from evaluation.challenge.formats import FORMATS
 from evaluation.findings.catalogue import CATALOGUE
 
 ROOT = Path(__file__).resolve().parent.parent

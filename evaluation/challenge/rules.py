@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
 from evaluation.challenge.base import RuleFault, Rules, check_pattern
-from evaluation.challenge.format_rules import A_VALUE, FormatRules
+from evaluation.challenge.formats import FORMATS
+from evaluation.challenge.formats.rules import A_VALUE, FormatRules
 from evaluation.challenge.matching_rules import AnyMatchingRule, check_decimals
 from evaluation.findings import listed
 from evaluation.model import (
@@ -116,6 +119,29 @@ class SubmissionRules(FormatRules):
             if ("{class}" in self.socket) != ("{class}" in self.files):
                 raise RuleFault("contradictory|socket|{class} in files or in socket only|{class} in both or in neither")
         return self
+
+
+SideRules = TypeVar("SideRules", bound=FormatRules)
+
+
+def in_every_format(side: type[SideRules]) -> dict[str, type[SideRules]]:
+    """A model for each format, by its name: the keys of the side and those of the format."""
+    models = {
+        name: create_model(f"{side.__name__}_{name}", __base__=(rules, side), __module__=__name__, __doc__=side.__doc__)
+        for name, rules in FORMATS.items()
+    }
+    globals().update({model.__name__: model for model in models.values()})  # workers look them up by these names
+    return models
+
+
+REFERENCE_RULES = in_every_format(ReferenceRules)
+SUBMISSION_RULES = in_every_format(SubmissionRules)
+if TYPE_CHECKING:
+    AnyReferenceRules = ReferenceRules
+    AnySubmissionRules = SubmissionRules
+else:
+    AnyReferenceRules = Annotated[reduce(or_, REFERENCE_RULES.values()), Field(discriminator="format")]
+    AnySubmissionRules = Annotated[reduce(or_, SUBMISSION_RULES.values()), Field(discriminator="format")]
 
 
 Grouping = Annotated[dict[Name, Annotated[tuple[str, ...], Field(min_length=1)]], Field(min_length=1)]

@@ -215,7 +215,7 @@ class NucleusLists:
         self.closed = closed
         self.faults = Faults(request.where)
         self.names = ClassNames(request.classes, request.file_class)
-        um_per_unit = UM_PER_UNIT.get(request.rules.units or "px")
+        um_per_unit = UM_PER_UNIT.get(request.rules.value("units") or "px")
         self.factors = (1.0, 1.0) if um_per_unit is None else (um_per_unit, case.spacing_um or float("nan"))
         self.number = 0  # of the annotation at hand, from 1
         self.rings: list[Any] = []  # lists of positions, of the piece at hand

@@ -14,12 +14,14 @@ https://cocodataset.org/#format-data, https://cocodataset.org/#format-results
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
 
 import numpy as np
+import orjson
 
+from evaluation.challenge.formats.coco_json import CocoJsonRules
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, quote
@@ -37,6 +39,8 @@ from evaluation.formats.coco_document import (
     read_document,
     read_one,
 )
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.formats.run_lengths import CodeRuns, instances_from_runs, join_runs, runs_of_counts
 from evaluation.model import Annotations, Case, Collection, Float64, Instances, Int64, Outlines, Part
@@ -45,16 +49,16 @@ from evaluation.model.intervals import expand
 SEGMENTATION = "a list of polygons [x1, y1, x2, y2, …], or an object with 'size' and 'counts'"
 
 
-def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def read_coco_json(stream: BinaryIO, request: Request[CocoJsonRules], case: Case) -> Annotations:
     """The nuclei of one case from its own file: those of its only image, or of the image that is named like the case.
 
     Classes, crowds, probabilities and faults as in ``read_coco_json_collection``; the lists that mmdetection writes for
     one image are read too. Raises InputFault, also "other-case" if there are several images and none is the case.
 
     >>> import io
-    >>> from evaluation.challenge import FormatRules, LimitRules
+    >>> from evaluation.challenge import LimitRules, format_rules
     >>> from evaluation.model import ClassTable
-    >>> rules = FormatRules(format="coco_json", files="{case}.json", vertices="exact", origin="pixel_corner",
+    >>> rules = format_rules(format="coco_json", files="{case}.json", vertices="exact", origin="pixel_corner",
     ...                     vanished="drop")
     >>> request = Request(where="'a.json'", name="a.json", rules=rules, classes=ClassTable(("plasma",), {"plasma": 1}),
     ...                   limits=LimitRules())
@@ -68,7 +72,9 @@ def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotation
         return read_one(SegmentedNuclei(document, places, request), case)
 
 
-def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+def read_coco_json_collection(
+    stream: BinaryIO, request: Request[CocoJsonRules], cases: Mapping[str, Case]
+) -> Collection:
     """The nuclei of all cases from one file.
 
     case         the image of an annotation by its ``file_name``, with or without folders and suffix, else by its id
@@ -95,7 +101,7 @@ def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping
 class SegmentedNuclei(Nuclei):
     """Nuclei with polygons or run-length codes."""
 
-    def __init__(self, document: Document, places: Places, request: Request) -> None:
+    def __init__(self, document: Document, places: Places, request: Request[CocoJsonRules]) -> None:
         super().__init__(document, places, request)
         self.outlined = OutlineTable()
         self.coded = CodeTable()
@@ -246,7 +252,7 @@ class CodeTable(NucleusTable):
         self.settled = len(self.nuclei)
         self.pending.clear()
 
-    def instances(self, places: Places, request: Request) -> Iterator[tuple[int, Instances]]:
+    def instances(self, places: Places, request: Request[CocoJsonRules]) -> Iterator[tuple[int, Instances]]:
         """The number of each case that has codes, and their pixels; after all have been settled without a fault.
 
         Raises InputFault ("too-complex-runs").
@@ -267,3 +273,27 @@ class CodeTable(NucleusTable):
                 **self.described(chosen),
             )
             yield number, instances
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    annotations: list[dict[str, Any]] = []
+    for image_id, case in enumerate(cases, start=1):
+        for name, ring in made.rings(case):
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": image_id,
+                    "category_id": made.names.index(name) + 1,
+                    "segmentation": [ring.reshape(-1).tolist()],
+                    "iscrowd": 0,
+                }
+            )
+    return orjson.dumps({"images": made.images(cases), "annotations": annotations, "categories": made.categories()})
+
+
+FORMAT = Format(
+    words="COCO JSON",
+    read=read_coco_json,
+    read_all=read_coco_json_collection,
+    example=example,
+)

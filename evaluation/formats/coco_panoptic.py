@@ -11,11 +11,12 @@ the category in R and the number inside the category in G: another format, which
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.png import read_png
@@ -24,6 +25,8 @@ from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import SKIPPED, UNKNOWN, Faults
 from evaluation.formats.coco_document import CategoryClasses, Document, not_coco, read_document
+from evaluation.formats.example import Example, filled, image_bytes
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Int32, Int64, LabelImage
 from evaluation.model.label_runs import runs_of
@@ -178,3 +181,31 @@ def shown(ids: npt.NDArray[np.int64]) -> str:
     first = ", ".join(str(id) for id in ids[:SHOWN_IDS].tolist())
     rest = f" and {len(ids) - SHOWN_IDS:,} more" if len(ids) > SHOWN_IDS else ""
     return f"{'ids' if len(ids) > 1 else 'the id'} {first}{rest}"
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    ids = made.labels(cases[0]).astype(np.uint32)
+    return image_bytes(np.stack([ids & 255, ids >> 8 & 255, ids >> 16], axis=-1).astype(np.uint8), ".png")
+
+
+def example_segments(made: Example, key: str, cases: Sequence[Case]) -> bytes:
+    annotations = [
+        {
+            "image_id": case.name,
+            "file_name": filled(made.rules.files, case).rpartition("/")[2],
+            "segments_info": [
+                {"id": label, "category_id": made.names.index(name) + 1, "iscrowd": 0}
+                for label, name in made.classes_of(case)
+            ],
+        }
+        for case in cases
+    ]
+    return orjson.dumps({"annotations": annotations, "categories": made.categories()})
+
+
+FORMAT = Format(
+    words="COCO panoptic PNG (id = R + 256 G + 65536 B) and JSON",
+    read=read_coco_panoptic,
+    example=example,
+    companion=example_segments,
+)

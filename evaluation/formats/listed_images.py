@@ -64,7 +64,7 @@ def images_of_table(stream: BinaryIO, request: Request) -> list[ListedImage]:
         where=request.where,
         bytes_limit=request.limits.bytes_per_file,
         rows_limit=rows_limit(request, IMAGES_AT_MOST),
-        names=request.rules.columns,
+        names=request.rules.value("columns"),
     )
     column = table.find(CASE_COLUMNS[request.rules.format])
     if column is None:

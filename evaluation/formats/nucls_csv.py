@@ -13,11 +13,13 @@ detection and classes can be scored with it, but IoU is that of a box. https://s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
 
+from evaluation.challenge.formats.nucls_csv import NuclsCsvRules
 from evaluation.decoding.csv import Table, numbers_of, read_table
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
@@ -31,6 +33,8 @@ from evaluation.formats.csv_columns import (
     read_probabilities,
     rows_limit,
 )
+from evaluation.formats.example import Example, csv_bytes
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Float64, Int64, Outlines
 
@@ -38,7 +42,7 @@ BOX_COLUMNS = ("xmin", "ymin", "xmax", "ymax")
 CORNERS = [0, 1, 2, 1, 2, 3, 0, 3]  # of a box, as x and y in turn
 
 
-def read_nucls_csv(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case) -> Annotations:
     """The outlines of a NuCLS file, one for each row; the class is in the column ``class_column`` of the rules.
 
     A rectangle without vertices has the corners of xmin, ymin, xmax, ymax. ``source_id`` is the line of a row, from 1.
@@ -56,7 +60,7 @@ def read_nucls_csv(stream: BinaryIO, request: Request, case: Case) -> Annotation
             rows_limit=rows_limit(request, 1),
         )
         of_rules = request.rules.class_column
-        class_column = None if of_rules is None else table.find([of_rules])
+        class_column = table.find([of_rules])
         class_id, kept, faults = read_classes(table, class_column, request)
         table, class_id = table.take(kept), class_id[kept]
         shapes = read_shapes(table, request)
@@ -65,7 +69,7 @@ def read_nucls_csv(stream: BinaryIO, request: Request, case: Case) -> Annotation
         if class_column is None and not request.file_class:
             if class_probability is not None:
                 class_id = most_probable(class_probability)
-            elif of_rules is not None and not wrong_of_classes:
+            elif not wrong_of_classes:
                 table.need(of_rules)
     if faults := [*faults, *shapes.faults, *wrong_probabilities, *wrong_of_classes]:
         raise InputFault(*faults)
@@ -91,7 +95,7 @@ class Shapes:
     faults: list[Finding]
 
 
-def read_shapes(table: Table, request: Request) -> Shapes:
+def read_shapes(table: Table, request: Request[NuclsCsvRules]) -> Shapes:
     """The vertices of all rows; of boxes without vertices the corners."""
     types, type_of_row = table.categories(table.need("type"))
     is_rectangle = np.array([name.casefold() == "rectangle" for name in types], np.bool_)[type_of_row]
@@ -128,7 +132,7 @@ class Lists:
     count: Int64
 
 
-def read_lists(table: Table, column: str, request: Request) -> Lists:
+def read_lists(table: Table, column: str, request: Request[NuclsCsvRules]) -> Lists:
     """A column of lists such as "1,2.5,3"; NaN for what is no number. Raises InputFault ("too-large")."""
     cells = table.cells(table.need(column))
     lists = [cell for cell in cells if cell.strip()]
@@ -185,3 +189,20 @@ def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
         got = f"{column} is {quote(lists.texts[index].decode().strip())}"
         named.append(invalid_coordinate(f"{table.place(row)}, vertex {vertex + 1:,}", got))
     return with_rest(named, len(wrong))
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    columns = ["raw_classification", "main_classification", "super_classification", "type"]
+    rows = []
+    for name, ring in made.rings(cases[0], class_name):
+        coordinates = [",".join(f"{value:g}" for value in ring[:, axis]) for axis in (0, 1)]
+        box = [f"{value:g}" for value in (*ring.min(axis=0), *ring.max(axis=0))]
+        rows.append([*[name] * 3, "polyline", *box, *coordinates])
+    return csv_bytes([*columns, "xmin", "ymin", "xmax", "ymax", "coords_x", "coords_y"], rows)
+
+
+FORMAT = Format(
+    words="NuCLS CSV",
+    read=read_nucls_csv,
+    example=example,
+)

@@ -85,7 +85,7 @@ def image_of_table(stream: BinaryIO, request: Request, name: str) -> FoundImage:
         where=request.where,
         bytes_limit=request.limits.bytes_per_file,
         rows_limit=rows_limit(request, IMAGES_AT_MOST),
-        names=request.rules.columns,
+        names=request.rules.value("columns"),
     )
     is_shared = request.rules.format == "rle_csv"
     column = table.find(rle_csv.CASE_COLUMNS if is_shared else points_csv.CASE_COLUMNS)
@@ -155,7 +155,7 @@ def size_of_image(source: Path, stream: BinaryIO, request: Request) -> Size | No
     if source.suffix in IMAGE_SUFFIXES:
         return read_image_size(source)
     channels: tuple[int, ...] = COLOUR_CHANNELS if request.rules.format == "colour_map" else ()
-    if request.rules.class_channel is not None:
+    if request.rules.value("class_channel") is not None:
         channels = (2,)
     suffix = suffix_of(request.name)
     if suffix not in KINDS:

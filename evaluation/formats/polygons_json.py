@@ -34,6 +34,8 @@ from evaluation.formats.annotation_lists import (
     probabilities_of,
     shown,
 )
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Float64, Outlines
 
@@ -137,3 +139,14 @@ def named(item: dict[str, Any], name: str | None, probability: float | None) -> 
         **item,
         **({} if probability is None else {"probability": probability}),
     }
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    return write_polygons_json(made.outlines(cases[0], class_name), made.names, "nuclei")
+
+
+FORMAT = Format(
+    words='JSON of the platform\'s kind "Multiple polygons"',
+    read=read_polygons_json,
+    example=example,
+)

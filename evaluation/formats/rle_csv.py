@@ -7,11 +7,12 @@ https://www.kaggle.com/c/data-science-bowl-2018/overview/evaluation
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 import numpy as np
 
+from evaluation.challenge.formats.rle_csv import RleCsvRules
 from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, quote
@@ -24,6 +25,8 @@ from evaluation.formats.csv_columns import (
     rows_limit,
     rows_of_cases,
 )
+from evaluation.formats.example import Example, csv_bytes
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.formats.run_lengths import instances_from_runs, runs_of_pairs
 from evaluation.model import Annotations, Case, Collection, Float32, Instances, Int16
@@ -33,7 +36,7 @@ CODE_COLUMNS = ("EncodedPixels", "annotation", "rle", "segmentation", "encoded_p
 CLASS_COLUMNS = ("cell_type", "class", "label")
 
 
-def read_rle_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cases: Mapping[str, Case]) -> Collection:
     """The nuclei of all cases from the rows of a CSV file, one row for each nucleus.
 
     case         in the first of the columns ImageId, image_id, id, case and image
@@ -83,16 +86,22 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[s
 
 
 def instances_of(
-    codes: list[str], rows: Table, request: Request, case: Case, *, class_id: Int16, probability: Float32 | None
+    codes: list[str],
+    rows: Table,
+    request: Request[RleCsvRules],
+    case: Case,
+    *,
+    class_id: Int16,
+    probability: Float32 | None,
 ) -> Instances:
     """The nuclei of one case, from its codes and the rows that they are in."""
-    runs = runs_of_pairs(codes, rows.place, pixels=case.height * case.width, first_pixel=request.rules.first_pixel or 0)
+    runs = runs_of_pairs(codes, rows.place, pixels=case.height * case.width, first_pixel=request.rules.first_pixel)
     return instances_from_runs(
         runs.start,
         runs.length,
         runs.instance,
         shape_yx=case.shape_yx,
-        pixel_order=request.rules.pixel_order or "row",
+        pixel_order=request.rules.pixel_order,
         class_id=class_id,
         source_id=rows.line.astype(object),
         probability=probability,
@@ -124,3 +133,25 @@ def size_faults(rows: CaseRows) -> list[Finding]:
                 )
             )
     return faults
+
+
+def example(made: Example[RleCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+    rows = []
+    for case in cases:
+        labels = made.labels(case, class_name)
+        flat = labels.reshape(-1) if made.rules.pixel_order == "row" else labels.T.reshape(-1)
+        for label, name in made.classes_of(case, class_name):
+            edges = np.flatnonzero(np.diff(flat == label, prepend=False, append=False))
+            codes = [
+                f"{start + made.rules.first_pixel} {stop - start}"
+                for start, stop in zip(edges[::2], edges[1::2], strict=True)
+            ]
+            rows.append([made.key(case), " ".join(codes), name])
+    return csv_bytes(["image_id", "rle", "class"], rows)
+
+
+FORMAT = Format(
+    words="CSV of run-length codes",
+    read_all=read_rle_csv_collection,
+    example=example,
+)

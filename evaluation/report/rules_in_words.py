@@ -54,9 +54,9 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
     if reference["overlap"] is not None:
         scope = " of its class" if reference["overlap_scope"] == "class" else ""
         words = f"Pixels inside several outlines{scope} {OVERLAP[reference['overlap']]}."
-        if reference["vanished"] is not None:
+        if reference.get("vanished") is not None:
             words += f" Outlines without a pixel {VANISHED[reference['vanished']]}."
-        if reference["vertices"] is not None:
+        if reference.get("vertices") is not None:
             words += f" Vertices are {VERTICES[reference['vertices']]}."
         told.append(("Reference", words))
     ignore = reference["ignore"]

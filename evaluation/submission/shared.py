@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.definition import tells_class
 from evaluation.findings import Finding, quote
 from evaluation.submission.completeness import missing_class_files, no_case_found, unknown_class, unused_files
 from evaluation.submission.found import Layout, SharedFile
@@ -50,7 +49,7 @@ def by_class(places: Iterable[Place], challenge: Challenge) -> tuple[list[Shared
     files: dict[tuple[str | None, int], SharedFile] = {}
     faults = []
     for place in places:
-        class_id = 0 if tells_class(challenge.submission) else 1
+        class_id = 0 if challenge.submission.tells_class else 1
         if "class" in place.fields:
             class_id = class_ids.get(place.fields["class"].casefold(), 0)
             if class_id <= 0:
