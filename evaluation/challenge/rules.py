@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, create_model, model_validator
 
@@ -126,7 +126,7 @@ SideRules = TypeVar("SideRules", bound=FormatRules)
 
 def in_every_format(side: type[SideRules]) -> dict[str, type[SideRules]]:
     """A model for each format, by its name: the keys of the side and those of the format."""
-    models = {
+    models: dict[str, Any] = {
         name: create_model(f"{side.__name__}_{name}", __base__=(rules, side), __module__=__name__, __doc__=side.__doc__)
         for name, rules in FORMATS.items()
     }

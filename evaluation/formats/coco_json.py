@@ -21,7 +21,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import orjson
 
-from evaluation.challenge.formats.coco_json import CocoJsonRules
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, quote
@@ -49,7 +48,7 @@ from evaluation.model.intervals import expand
 SEGMENTATION = "a list of polygons [x1, y1, x2, y2, …], or an object with 'size' and 'counts'"
 
 
-def read_coco_json(stream: BinaryIO, request: Request[CocoJsonRules], case: Case) -> Annotations:
+def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """The nuclei of one case from its own file: those of its only image, or of the image that is named like the case.
 
     Classes, crowds, probabilities and faults as in ``read_coco_json_collection``; the lists that mmdetection writes for
@@ -72,9 +71,7 @@ def read_coco_json(stream: BinaryIO, request: Request[CocoJsonRules], case: Case
         return read_one(SegmentedNuclei(document, places, request), case)
 
 
-def read_coco_json_collection(
-    stream: BinaryIO, request: Request[CocoJsonRules], cases: Mapping[str, Case]
-) -> Collection:
+def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """The nuclei of all cases from one file.
 
     case         the image of an annotation by its ``file_name``, with or without folders and suffix, else by its id
@@ -101,7 +98,7 @@ def read_coco_json_collection(
 class SegmentedNuclei(Nuclei):
     """Nuclei with polygons or run-length codes."""
 
-    def __init__(self, document: Document, places: Places, request: Request[CocoJsonRules]) -> None:
+    def __init__(self, document: Document, places: Places, request: Request) -> None:
         super().__init__(document, places, request)
         self.outlined = OutlineTable()
         self.coded = CodeTable()
@@ -138,7 +135,7 @@ class SegmentedNuclei(Nuclei):
     def add_vanished(self, number: int) -> None:
         """Note a code without a pixel."""
         got, expected = "a code without a pixel", "codes of at least one pixel"
-        if self.request.rules.vanished == "error":
+        if self.request.rules.value("vanished") == "error":
             self.fault(number, "vanished-outline", got, expected, "Remove it.")
         else:
             self.warnings.add("left-out", self.place(number), got, expected)
@@ -252,7 +249,7 @@ class CodeTable(NucleusTable):
         self.settled = len(self.nuclei)
         self.pending.clear()
 
-    def instances(self, places: Places, request: Request[CocoJsonRules]) -> Iterator[tuple[int, Instances]]:
+    def instances(self, places: Places, request: Request) -> Iterator[tuple[int, Instances]]:
         """The number of each case that has codes, and their pixels; after all have been settled without a fault.
 
         Raises InputFault ("too-complex-runs").

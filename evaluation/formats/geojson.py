@@ -56,7 +56,7 @@ PROBABILITY_NAMES = (
 TYPES_AS_IDS = frozenset(
     f"{kind}Object" for kind in ("PathAnnotation", "PathDetection", "PathCell", "PathTile", "PathRoot", "TMACore")
 )  # what QuPath 0.2 wrote as the id of every object
-FORMAT = "GeoJSON: a FeatureCollection, a list of features, a Feature or a geometry"
+DOCUMENT = "GeoJSON: a FeatureCollection, a list of features, a Feature or a geometry"
 
 
 class Malformed(Exception):
@@ -104,7 +104,7 @@ def sole_items(root: Any, where: str) -> list[Any]:
     if kind == "Feature" or kind in GEOMETRIES:
         return [root]
     got = "a FeatureCollection without a list of features" if kind == "FeatureCollection" else describe(root)
-    raise InputFault(Finding("wrong-format", where, got, FORMAT, "Write the file again in this format."))
+    raise InputFault(Finding("wrong-format", where, got, DOCUMENT, "Write the file again in this format."))
 
 
 class FeatureReader:

@@ -111,7 +111,7 @@ def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case)
         return runs_of(labels), runs_of(classes)
 
 
-def read_class_map(stream: BinaryIO, request: Request[LabelImageRules], case: Case, *, where: str) -> LabelRuns:
+def read_class_map(stream: BinaryIO, request: Request, case: Case, *, where: str) -> LabelRuns:
     """The class id of every pixel, 0 none, from an image with class numbers; it may also be a .mat file.
 
     where   the file, for messages; its suffix tells its format
