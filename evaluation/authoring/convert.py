@@ -18,12 +18,12 @@ from pydantic import ValidationError
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import RuleFault
 from evaluation.challenge.formats import FORMATS, KEYS_OF_FORMATS
-from evaluation.challenge.formats.rules import ONLY_OWN_KEYS
-from evaluation.decoding.chunks import plain_chunks
+from evaluation.challenge.formats.rules import A_VALUE, ONLY_OWN_KEYS
 from evaluation.findings import Finding, did_you_mean, listed, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.counts_csv import write_counts_csv
+from evaluation.formats.detect import Detected, detect_format
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.only_image import FoundImage, find_image
 from evaluation.formats.pickled import read_own_pickle
@@ -85,17 +85,6 @@ PAINTED: tuple[Target, ...] = ("label_tiff", "nary_mat")
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table", "segments")
 WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their sizes."
 CENTRES = ("aperio_xml", "coco_json", "nucls_csv")  # formats whose whole coordinates are taken for pixel centres
-SUFFIXES = {
-    ".geojson": "geojson",
-    ".xml": "aperio_xml",
-    ".mat": "nary_mat",
-    ".tif": "label_image",
-    ".tiff": "label_image",
-    ".npy": "label_image",
-    ".npz": "label_image",
-    ".mha": "label_image",
-    ".png": "label_image",
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -376,7 +365,7 @@ def convert_file(
 ) -> Conversion:
     """Convert one file that holds one case. Classes keep their names; without ``class_names`` those of the file count.
 
-    format   the format of ``source``; None guesses it from the suffix
+    format   the format of ``source``; None: what ``detect_format`` finds
     options  keys of its rules; what is not given is: exact vertices, outlines without pixels dropped, px, outlines
     size_yx  needed for formats that do not tell the size of their image when nuclei become pixels
 
@@ -386,8 +375,9 @@ def convert_file(
     options = dict(options or {})
     hints = {"other-case": WITH_CHALLENGE, "overlap-in-label-map": "The option is --overlap."}
     try:
-        name = format or ("label_image" if trust_pickle else guess_format(source))
-        rules = rules_for(name, options, source)
+        detected = Detected(format or "label_image") if format or trust_pickle else detect(source)
+        name = detected.format
+        rules = rules_for(name, {**detected.keys, **options}, source)
         if rules.are_counts:
             raise InputFault(only_counted(quote(source.name, 120)))
         if rules.value("shape") == "outline" and "shape" not in options:
@@ -489,6 +479,8 @@ def option_fault(fault: Any, format: str) -> Finding:
         key = ".".join(filter(None, [*map(str, fault["loc"]), name]))
         return Finding("invalid-rule", f"--set {key}=", got, expected)
     key = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "missing":
+        return Finding("invalid-rule", f"--set {key}=", "missing", A_VALUE)
     if fault["type"] == "extra_forbidden":
         return Finding("invalid-rule", f"--set {key}=", f"given with the format {format!r}", ONLY_OWN_KEYS)
     return Finding("invalid-rule", f"--set {key}=", quote(fault.get("input")), message.removeprefix("Input should be "))
@@ -518,22 +510,13 @@ def known_values(rules: FormatRules, names: Sequence[str]) -> dict[int, int]:
     return {number: class_id for class_id, numbers in known.items() for number in numbers}
 
 
-def guess_format(source: Path) -> str:
-    """The format that the suffix of a file stands for; XML files are looked into, compressed or not.
-
-    Raises WrongUsage if several formats have the suffix, InputFault for damaged gzip.
-    """
-    suffix = bare_name(source).rpartition(".")[2].lower()
-    if f".{suffix}" not in SUFFIXES:
-        raise WrongUsage(
-            Finding("unknown-format", quote(source.name), f"the suffix {quote(suffix)}, which several formats have",
-                    listed(FORMATS, 20), "Name the format with --from.")
-        )  # fmt: skip
-    if suffix == "xml":
-        with source.open("rb") as stream:
-            if b"<ASAP_Annotations" in next(plain_chunks(stream, quote(source.name), LimitRules().bytes_per_file), b""):
-                return "asap_xml"
-    return SUFFIXES[f".{suffix}"]
+def detect(source: Path) -> Detected:
+    """The format of a file, by its content. Raises WrongUsage if it is of none, InputFault for damaged files."""
+    detected = detect_format(source)
+    if detected is None:
+        got, fix = "a file of no known format", "Name the format with --from."
+        raise WrongUsage(Finding("unknown-format", quote(source.name), got, listed(FORMATS, 20), fix))
+    return detected
 
 
 def bare_name(source: Path) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evaluation.challenge import Challenge, FormatRules
+from evaluation.challenge.base import filled
 from evaluation.formats import format_of
-from evaluation.formats.example import Example, filled
+from evaluation.formats.example import Example
 from evaluation.model import Case
 
 
@@ -14,15 +15,17 @@ def example_files(challenge: Challenge, rules: FormatRules, cases: Sequence[Case
     """Valid files for all cases, by relative name, as the rules of a side ask for them."""
     format, made = format_of(rules.format), Example(rules, challenge.class_names)
     files: dict[str, bytes] = {}
-
-    def groups(pattern: str) -> list[tuple[Case | None, Sequence[Case]]]:
-        """The cases of each file of a pattern, first the one that gives the file its name."""
-        return [(case, [case]) for case in cases] if "{case}" in pattern else [(None, cases)]
-
-    for case, of_file in groups(rules.files):
-        for class_name in made.names if "{class}" in rules.files else (None,):
-            files[filled(rules.files, case, class_name)] = format.example(made, of_file, class_name)
+    for of_file in files_of(rules.files, cases):
+        for class_name in made.names if "{class}" in rules.files else ("",):
+            name = filled(rules.files.replace("*", "1"), of_file[0], class_name)
+            files[name] = format.example(made, of_file, class_name or None)
     for key in rules.companions:
         if (pattern := rules.value(key)) is not None and format.companion is not None:
-            files |= {filled(pattern, case): format.companion(made, key, of_file) for case, of_file in groups(pattern)}
+            for of_file in files_of(pattern, cases):
+                files[filled(pattern, of_file[0])] = format.companion(made, key, of_file)
     return files
+
+
+def files_of(pattern: str, cases: Sequence[Case]) -> list[Sequence[Case]]:
+    """The cases of each file of a pattern."""
+    return [[case] for case in cases] if "{case}" in pattern else [cases]

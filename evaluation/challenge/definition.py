@@ -320,9 +320,9 @@ class Challenge(Rules):
 
 
 def tuples_for_lists(value: Any) -> Any:
-    """TOML gives lists; frozen rules hold tuples, and strict validation converts nothing."""
+    """TOML gives lists; frozen rules hold tuples, and strict validation converts nothing. None is as good as no key."""
     if isinstance(value, Mapping):
-        return {key: tuples_for_lists(item) for key, item in value.items()}
+        return {key: tuples_for_lists(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
         return tuple(tuples_for_lists(item) for item in value)
     return value

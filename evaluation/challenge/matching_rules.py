@@ -339,9 +339,9 @@ class ConfidenceFirst(RadiusRule):
 
     @property
     def condition(self) -> str:
-        far = f"centroids are at most {self.limit} apart"
-        near = far if self.threshold is None else f"IoU is at least {self.threshold:g}"
-        return f"if their {near}, the most probable prediction first"
+        if self.threshold is not None:
+            return f"if their IoU is at least {self.threshold:g}, the most probable prediction first"
+        return f"if their centroids are at most {self.limit} apart, the most probable prediction first"
 
     @property
     def short(self) -> str:

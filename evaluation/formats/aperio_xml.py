@@ -20,7 +20,7 @@ from evaluation.decoding.chunks import memory_told, too_many
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.formats.classes_of_names import SKIPPED, UNKNOWN, class_of_names, unknown_class
+from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request
@@ -220,7 +220,7 @@ def class_faults(drawn: Drawn, request: Request) -> list[Finding]:
     for name, of_name in islice(layers.items(), FAULTS_NAMED):
         regions = wrong[np.isin(drawn.layer[wrong], of_name)]
         places = [f"{request.where}, {drawn.place(index)}" for index in regions[:EXAMPLES_SHOWN].tolist()]
-        fault = unknown_class(places[0], name, "the layer has no class name", request.classes, len(regions))
+        fault = unknown_class(places[0], name, request.classes, len(regions), nameless="the layer has no class name")
         named.append(at_places(fault, places))
     return with_rest(named, len(wrong))
 

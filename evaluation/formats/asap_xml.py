@@ -20,7 +20,7 @@ from evaluation.decoding.chunks import memory_told, too_many
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.formats.classes_of_names import SKIPPED, UNKNOWN, class_of_names, unknown_class
+from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request
@@ -249,7 +249,7 @@ def class_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
         name = "" if drawn.groups[group] in NO_GROUP else drawn.groups[group]
         of_group = wrong[drawn.group[wrong] == group]
         places = [f"{request.where}, {place(index)}" for index in of_group[:EXAMPLES_SHOWN].tolist()]
-        fault = unknown_class(places[0], name, "the annotation is in no group", request.classes, len(of_group))
+        fault = unknown_class(places[0], name, request.classes, len(of_group), nameless="the annotation is in no group")
         named.append(at_places(fault, places))
     return with_rest(named, len(wrong))
 

@@ -15,7 +15,8 @@ from evaluation.decoding.json import read_json
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.formats.csv_columns import find_classes, rows_limit
+from evaluation.formats.classes import find_classes
+from evaluation.formats.csv_columns import rows_limit
 from evaluation.formats.request import Request
 
 ID_COLUMNS = ("id", "instance", "label")

@@ -27,7 +27,8 @@ from evaluation.decoding.json import read_records
 from evaluation.decoding.label_array import rows_and_columns
 from evaluation.findings import FAULTS_NAMED, Finding, listed, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats.annotation_lists import NUMBERS, SKIPPED, UNKNOWN, ClassNames, Faults
+from evaluation.formats.annotation_lists import NUMBERS, Faults
+from evaluation.formats.classes import SKIPPED, UNKNOWN, ClassNames
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection, Float32, Int64, Part
 
@@ -238,7 +239,7 @@ def images_of_case(stream: BinaryIO, request: Request, case: Case) -> tuple[Docu
         ids = document.image_ids()
         document = read_document(stream, request)
     if len(ids) > 1:
-        key = request.rules.case_key.replace("{case}", case.name).replace("{group}", case.group)
+        key = request.rules.key_of(case)
         fitting = [image for image in ids if document.find_case(image, {case.name: case, key: case})]
         if not fitting:
             names = listed(document.names(image)[0] for image in ids).replace(" or ", " and ")

@@ -25,7 +25,7 @@ from evaluation.decoding.chunks import too_many
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats.annotation_lists import COORDINATE_LIMIT, NUMBERS
+from evaluation.formats.annotation_lists import NUMBERS
 from evaluation.formats.coco_document import (
     Document,
     Nuclei,
@@ -38,6 +38,7 @@ from evaluation.formats.coco_document import (
     read_document,
     read_one,
 )
+from evaluation.formats.coordinates import are_coordinates
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request
@@ -181,7 +182,7 @@ class OutlineTable(NucleusTable):
         first = np.cumsum(size) - size
         expected = "numbers between -1e9 and 1e9, x and y of each vertex in turn"
         odd = np.flatnonzero(size % 2)
-        bad = np.flatnonzero(~(np.abs(numbers) <= COORDINATE_LIMIT))
+        bad = np.flatnonzero(~are_coordinates(numbers))
         for ring in odd[:FAULTS_NAMED].tolist():
             got = f"a polygon of {size[ring]:,} numbers"
             told.fault(self.nuclei[owner[ring]].number, "invalid-coordinate", got, expected)

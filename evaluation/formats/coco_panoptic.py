@@ -18,14 +18,16 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from evaluation.challenge.base import filled
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats.annotation_lists import SKIPPED, UNKNOWN, Faults
+from evaluation.formats.annotation_lists import Faults
+from evaluation.formats.classes import SKIPPED, UNKNOWN
 from evaluation.formats.coco_document import CategoryClasses, Document, not_coco, read_document
-from evaluation.formats.example import Example, filled, image_bytes
+from evaluation.formats.example import Example, image_bytes
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Int32, Int64, LabelImage
@@ -133,7 +135,7 @@ def class_of_segment(
 
 def find_entry(document: Document, request: Request, case: Case) -> tuple[str, list[Any]]:
     """The place of the entry of an image, and its segments. Raises InputFault: no-segments, invalid-annotation."""
-    key = request.rules.case_key.replace("{case}", case.name).replace("{group}", case.group)
+    key = request.rules.key_of(case)
     wanted = {stem(name) for name in (request.name, case.name, key)} | {case.name, key}
     found: list[tuple[str, Any]] = []
     number = 0

@@ -118,7 +118,7 @@ def example(made: Example, cases: Sequence[Case], class_name: str | None) -> byt
     counts = {}
     for case in cases:
         found = [name for _, name in made.classes_of(case)]
-        counts[made.key(case)] = [found.count(name) for name in made.names]
+        counts[made.rules.key_of(case)] = [found.count(name) for name in made.names]
     return write_counts_csv(counts, made.names)
 
 

@@ -118,10 +118,6 @@ class Example(Generic[RulesT]):
             return 1.0
         return case.spacing_um / (1000 if self.rules.value("units") == "mm" else 1)
 
-    def key(self, case: Case) -> str:
-        """The name of a case in a file of all cases."""
-        return filled(self.rules.case_key, case)
-
     def categories(self) -> list[dict[str, Any]]:
         """The classes, as COCO lists them."""
         return [{"id": index, "name": name} for index, name in enumerate(self.names, start=1)]
@@ -129,17 +125,9 @@ class Example(Generic[RulesT]):
     def images(self, cases: Sequence[Case]) -> list[dict[str, Any]]:
         """The images, as COCO lists them."""
         return [
-            {"id": index, "file_name": self.key(case), "height": case.height, "width": case.width}
+            {"id": index, "file_name": self.rules.key_of(case), "height": case.height, "width": case.width}
             for index, case in enumerate(cases, start=1)
         ]
-
-
-def filled(pattern: str, case: Case | None = None, class_name: str | None = None) -> str:
-    """A pattern with names in it; ``*`` becomes 1."""
-    name = pattern.replace("*", "1")
-    if case is not None:
-        name = name.replace("{case}", case.name).replace("{group}", case.group)
-    return name.replace("{class}", class_name or "")
 
 
 def csv_bytes(header: Sequence[str] | None, rows: Sequence[Sequence[object]]) -> bytes:

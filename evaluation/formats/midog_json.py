@@ -21,7 +21,7 @@ import orjson
 
 from evaluation.decoding.streams import damage_told
 from evaluation.findings.errors import InputFault
-from evaluation.formats.annotation_lists import COORDINATE_LIMIT, NUMBERS
+from evaluation.formats.annotation_lists import NUMBERS
 from evaluation.formats.coco_document import (
     Document,
     Nuclei,
@@ -34,6 +34,7 @@ from evaluation.formats.coco_document import (
     read_document,
     read_one,
 )
+from evaluation.formats.coordinates import are_coordinates
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request
@@ -102,7 +103,7 @@ class BoxedNuclei(Nuclei):
     def settle(self) -> None:
         boxes = np.array(self.pending, np.float64).reshape(-1, 4)
         in_order = (boxes[:, :2] <= boxes[:, 2:]).all(axis=1)
-        usable = (np.abs(boxes) <= COORDINATE_LIMIT).all(axis=1)
+        usable = are_coordinates(boxes).all(axis=1)
         expected = f"{BOX}: x1 <= x2, y1 <= y2, between -1e9 and 1e9"
         for index in np.flatnonzero(~(in_order & usable)).tolist():
             number = self.table.nuclei[self.table.settled + index].number

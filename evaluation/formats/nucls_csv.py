@@ -25,8 +25,8 @@ from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
+from evaluation.formats.coordinates import are_coordinates
 from evaluation.formats.csv_columns import (
-    COORDINATE_LIMIT,
     invalid_coordinate,
     read_classes,
     read_coordinates,
@@ -178,7 +178,7 @@ def count_faults(table: Table, x_count: Int64, y_count: Int64, is_polyline: Bool
 
 def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
     """Numbers that are no coordinates."""
-    wrong = np.flatnonzero(~(np.abs(lists.numbers) <= COORDINATE_LIMIT))
+    wrong = np.flatnonzero(~are_coordinates(lists.numbers))
     if not len(wrong):
         return []
     stop = np.cumsum(lists.count)

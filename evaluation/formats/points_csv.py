@@ -16,6 +16,7 @@ from evaluation.decoding.csv import Table, read_table
 from evaluation.decoding.streams import damage_told
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
+from evaluation.formats.coordinates import um_and_spacing
 from evaluation.formats.csv_columns import (
     CLASS_COLUMNS,
     check_case,
@@ -32,7 +33,6 @@ from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Collection, Float64, Points
 
 CASE_COLUMNS = ("case", "image_id", "ImageId", "image")
-UM_PER_UNIT = {"um": 1.0, "mm": 1000.0}
 NO_HEADER = "If the file has no header, its columns must be named in challenge.toml ('columns')."
 
 
@@ -100,8 +100,7 @@ def points_of(table: Table, request: Request[PointsCsvRules], spacing_um: Float6
     class_id, kept, faults = read_classes(table, class_column, request)
     table, class_id = table.take(kept), class_id[kept]
     is_nucleus[is_nucleus] = kept
-    um_per_unit = UM_PER_UNIT.get(request.rules.units)
-    scale = () if um_per_unit is None else (um_per_unit, spacing_um[is_nucleus])
+    scale = um_and_spacing(request.rules.units, spacing_um[is_nucleus])
     points_xy, wrong_points = read_coordinates(table, (x, y), *scale)
     probability, wrong_probabilities = read_probabilities(table)
     class_probability, wrong_of_classes = read_class_probabilities(table, request)
@@ -128,7 +127,7 @@ def example(made: Example[PointsCsvRules], cases: Sequence[Case], class_name: st
     for case in cases:
         for name, x, y in made.marks(case, class_name):
             of_class = made.values[name] if made.rules.class_values else name
-            known = {"case": made.key(case), "x": f"{x:g}", "y": f"{y:g}", "class": of_class, "probability": 1}
+            known = {"case": made.rules.key_of(case), "x": f"{x:g}", "y": f"{y:g}", "class": of_class, "probability": 1}
             rows.append([known.get(column, "") for column in columns])
     return csv_bytes(None if made.rules.columns else columns, rows)
 

@@ -21,12 +21,11 @@ from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
 from evaluation.findings import quote
 from evaluation.formats.annotation_lists import (
-    SKIPPED,
     NucleusLists,
     class_name_of,
     probabilities_of,
-    shown,
 )
+from evaluation.formats.classes import SKIPPED, shown
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
 from evaluation.formats.polygons_json import CLASS_PROBABILITIES, VERSION, in_plane, items_of, named

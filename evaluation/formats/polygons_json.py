@@ -26,14 +26,13 @@ from evaluation.decoding.json import Records, read_records, resting_collector
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import (
-    SKIPPED,
     Faults,
     NucleusLists,
     class_name_of,
     describe,
     probabilities_of,
-    shown,
 )
+from evaluation.formats.classes import SKIPPED, shown
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request

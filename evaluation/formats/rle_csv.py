@@ -146,7 +146,7 @@ def example(made: Example[RleCsvRules], cases: Sequence[Case], class_name: str |
                 f"{start + made.rules.first_pixel} {stop - start}"
                 for start, stop in zip(edges[::2], edges[1::2], strict=True)
             ]
-            rows.append([made.key(case), " ".join(codes), name])
+            rows.append([made.rules.key_of(case), " ".join(codes), name])
     return csv_bytes(["image_id", "rle", "class"], rows)
 
 

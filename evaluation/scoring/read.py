@@ -13,6 +13,7 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
+from evaluation.challenge.base import filled
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats import Request, read_annotations, read_collection
@@ -124,7 +125,7 @@ class SharedCases:
 
 def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) -> SharedCases:
     """Read the files that hold all cases: one, or one for each class."""
-    keys = {filled(side.rules.case_key, case): case for case in cases}
+    keys = {side.rules.key_of(case): case for case in cases}
     found = SharedCases()
     for file in files:
         where = quote(file.name, 120)
@@ -320,11 +321,6 @@ def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | N
     if found.faults or faults:
         raise InputFault(*found.faults, *faults)
     return found
-
-
-def filled(pattern: str, case: Case, class_name: str = "") -> str:
-    """A pattern with the names of a case, and of a class, in it."""
-    return pattern.replace("{case}", case.name).replace("{group}", case.group).replace("{class}", class_name)
 
 
 def in_image(parts: Sequence[Part], case: Case, rules: FormatRules) -> list[Part]:

@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, PlainSerializer, PlainValidator, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules, check_pattern
+from evaluation.challenge.base import RuleFault, Rules, check_pattern, filled
 from evaluation.findings import quote
-from evaluation.model import OriginRule, VanishedRule, VerticesRule
+from evaluation.model import Case, OriginRule, VanishedRule, VerticesRule
 
 Units = Literal["px", "um", "mm"]
 Shape = Literal["outline", "point"]
@@ -54,6 +54,10 @@ class FormatRules(Rules):
     def is_shared(self) -> bool:
         """Whether one file holds all cases."""
         return "{case}" not in self.files
+
+    def key_of(self, case: Case) -> str:
+        """The name of a case in a file of all cases."""
+        return filled(self.case_key, case)
 
     @property
     def are_points(self) -> bool:
