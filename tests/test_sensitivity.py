@@ -336,7 +336,7 @@ def test_every_matching_rule_has_words():
         {"name": "b", "class_aware": True, "ties": "first_pixel", "rule": "confidence_first", "threshold": 0.5},
     ]
     told = [TriedRule(rule, True).words for rule in MatchingRules.model_validate({"rules": tuple(rules)}).rules]
-    assert told == ["within 2.5 um, surest first", "IoU ≥ 0.5, surest first"]
+    assert told == ["centroids within 2.5 um, surest first", "IoU ≥ 0.5, surest first"]
 
 
 # --- medians ----------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.counts_csv import write_counts_csv
 from evaluation.formats.detect import Detected, detect_format
 from evaluation.formats.geojson import write_geojson
-from evaluation.formats.only_image import FoundImage, find_image
+from evaluation.formats.images import FoundImage, find_image
 from evaluation.formats.pickled import read_own_pickle
 from evaluation.formats.points_json import write_points_json
 from evaluation.formats.polygons_json import write_polygons_json

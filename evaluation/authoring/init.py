@@ -13,8 +13,7 @@ from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.formats import Request
-from evaluation.formats.listed_images import list_images
-from evaluation.formats.only_image import find_image
+from evaluation.formats.images import find_image, list_images
 from evaluation.model import STRATUM_MEAN
 from evaluation.results.files import write_atomically
 from evaluation.submission.patterns import compile_pattern

@@ -36,11 +36,17 @@ class Sides:
     prediction: Instances
     border: BorderRule
 
+    @property
+    def compared(self) -> tuple[OverlapTable, Instances, Instances]:
+        return self.table, self.reference, self.prediction
+
 
 class MatchingRule(Rules):
     """What all matching rules have. ``name`` is the key under ``alternatives`` in metrics.json.
 
     takes_points  whether the rule, if it has a radius, can pair nuclei that are points
+    condition     what goes on "A reference nucleus and a prediction are a pair"; {limit} stands for ``limit``
+    label         the same in a few words
     """
 
     name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9_]*$")]
@@ -48,6 +54,8 @@ class MatchingRule(Rules):
     ties: Literal["first_pixel"]
 
     takes_points: ClassVar[bool] = False
+    condition: ClassVar[str]
+    label: ClassVar[str]
 
     @property
     def needs_pixels(self) -> bool:
@@ -64,14 +72,14 @@ class MatchingRule(Rules):
         raise NotImplementedError
 
     @property
-    def condition(self) -> str:
-        """When two nuclei are a pair: what goes on "A reference nucleus and a prediction are a pair"."""
-        raise NotImplementedError
+    def limit(self) -> str:
+        """The threshold, or the radius with its unit, in words."""
+        return ""
 
     @property
     def short(self) -> str:
-        """The same, short enough for a table."""
-        raise NotImplementedError
+        """The rule in a few words, for a table."""
+        return self.label.format(limit=self.limit)
 
     @property
     def words(self) -> str:
@@ -81,13 +89,17 @@ class MatchingRule(Rules):
             if self.class_aware
             else "Classes do not matter for the pairing; the classes of the pairs are compared afterwards."
         )
-        return f"A reference nucleus and a prediction are a pair {self.condition}. {of_class}"
+        return f"A reference nucleus and a prediction are a pair {self.condition.format(limit=self.limit)}. {of_class}"
 
 
 class IouRule(MatchingRule):
     """Pairs with an IoU strictly above a threshold."""
 
     threshold: Annotated[float, Field(ge=0, lt=1)]
+
+    @property
+    def limit(self) -> str:
+        return f"{self.threshold:g}"
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
@@ -97,78 +109,48 @@ class IouRule(MatchingRule):
 
 class IouAbove(IouRule):
     rule: Literal["iou_above"]
+    condition: ClassVar[str] = (
+        "if their IoU is above {limit}; of rival pairs the most, then those of the greatest total IoU"
+    )
+    label: ClassVar[str] = "IoU > {limit}"
 
     def match(self, sides: Sides) -> Matches:
         from evaluation.matching.iou_above import match_iou_above
 
-        return match_iou_above(
-            sides.table, sides.reference, sides.prediction, threshold=self.threshold, class_aware=self.class_aware
-        )
-
-    @property
-    def condition(self) -> str:
-        return (
-            f"if their IoU is above {self.threshold:g}; of rival pairs the most, then those of the greatest total IoU"
-        )
-
-    @property
-    def short(self) -> str:
-        return f"IoU > {self.threshold:g}"
+        return match_iou_above(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)
 
 
 class IouAssignment(IouRule):
     rule: Literal["iou_assignment"]
+    condition: ClassVar[str] = "if their IoU is above {limit}; of rival pairs those of the greatest total IoU"
+    label: ClassVar[str] = "IoU > {limit}, assigned"
 
     def match(self, sides: Sides) -> Matches:
         from evaluation.matching.iou_assignment import match_iou_assignment
 
-        return match_iou_assignment(
-            sides.table, sides.reference, sides.prediction, threshold=self.threshold, class_aware=self.class_aware
-        )
-
-    @property
-    def condition(self) -> str:
-        return f"if their IoU is above {self.threshold:g}; of rival pairs those of the greatest total IoU"
-
-    @property
-    def short(self) -> str:
-        return f"IoU > {self.threshold:g}, assigned"
+        return match_iou_assignment(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)
 
 
 class BestIouCentroidInside(MatchingRule):
     rule: Literal["best_iou_centroid_inside"]
+    condition: ClassVar[str] = "if the prediction is the one with the highest IoU and its centroid lies inside"
+    label: ClassVar[str] = "best IoU, centre inside"
 
     def match(self, sides: Sides) -> Matches:
         from evaluation.matching.best_iou_centroid_inside import match_best_iou_centroid_inside
 
-        return match_best_iou_centroid_inside(
-            sides.table, sides.reference, sides.prediction, class_aware=self.class_aware
-        )
-
-    @property
-    def condition(self) -> str:
-        return "if the prediction is the one with the highest IoU and its centroid lies inside"
-
-    @property
-    def short(self) -> str:
-        return "best IoU, centre inside"
+        return match_best_iou_centroid_inside(*sides.compared, class_aware=self.class_aware)
 
 
 class BestIouAnyOverlap(MatchingRule):
     rule: Literal["best_iou_any_overlap"]
+    condition: ClassVar[str] = "if the prediction is the one with the highest IoU; one shared pixel is enough"
+    label: ClassVar[str] = "best IoU, any overlap"
 
     def match(self, sides: Sides) -> Matches:
         from evaluation.matching.best_iou_any_overlap import match_best_iou_any_overlap
 
-        return match_best_iou_any_overlap(sides.table, sides.reference, sides.prediction, class_aware=self.class_aware)
-
-    @property
-    def condition(self) -> str:
-        return "if the prediction is the one with the highest IoU; one shared pixel is enough"
-
-    @property
-    def short(self) -> str:
-        return "best IoU, any overlap"
+        return match_best_iou_any_overlap(*sides.compared, class_aware=self.class_aware)
 
 
 class RadiusRule(MatchingRule):
@@ -190,8 +172,11 @@ class RadiusRule(MatchingRule):
 
     @property
     def limit(self) -> str:
-        """The radius with its unit."""
         return f"{self.radius_um:g} um" if self.radius_px is None else f"{self.radius_px:g} px"
+
+    def near(self, sides: Sides) -> dict[str, Any]:
+        """What all algorithms with a radius are asked for."""
+        return {"radius_px": self.radius_in_px(sides.case), "class_aware": self.class_aware, "table": sides.table}
 
     def radius_in_px(self, case: Case) -> float:
         """The radius in an image; its spacing is there if it is needed (checked with the challenge)."""
@@ -204,25 +189,13 @@ class RadiusRule(MatchingRule):
 class CentroidClosestFirst(RadiusRule):
     rule: Literal["centroid_closest_first"]
     takes_points: ClassVar[bool] = True
+    condition: ClassVar[str] = "if their centroids are at most {limit} apart, the closest pair first"
+    label: ClassVar[str] = "centroids within {limit}"
 
     def match(self, sides: Sides) -> Matches:
         from evaluation.matching.centroid_closest_first import match_centroid_closest_first
 
-        return match_centroid_closest_first(
-            sides.reference,
-            sides.prediction,
-            radius_px=self.radius_in_px(sides.case),
-            class_aware=self.class_aware,
-            table=sides.table,
-        )
-
-    @property
-    def condition(self) -> str:
-        return f"if their centroids are at most {self.limit} apart, the closest pair first"
-
-    @property
-    def short(self) -> str:
-        return f"centroids within {self.limit}"
+        return match_centroid_closest_first(sides.reference, sides.prediction, **self.near(sides))
 
 
 class CentroidAssignment(RadiusRule):
@@ -231,18 +204,15 @@ class CentroidAssignment(RadiusRule):
     rule: Literal["centroid_assignment"]
     cutoff: Literal["before", "after"] = "before"
     takes_points: ClassVar[bool] = True
+    condition: ClassVar[str] = "if their centroids are at most {limit} apart, in the best assignment of all"
+    label: ClassVar[str] = "assigned within {limit}"
 
     def match(self, sides: Sides) -> Matches:
         from evaluation.matching import centroid_assignment
 
         try:
             return centroid_assignment.match_centroid_assignment(
-                sides.reference,
-                sides.prediction,
-                radius_px=self.radius_in_px(sides.case),
-                class_aware=self.class_aware,
-                cutoff=self.cutoff,
-                table=sides.table,
+                sides.reference, sides.prediction, cutoff=self.cutoff, **self.near(sides)
             )
         except centroid_assignment.TooManyPairs as error:
             most = centroid_assignment.MOST_PAIRS
@@ -270,37 +240,16 @@ class CentroidAssignment(RadiusRule):
             "Leave out what is no nucleus, such as single pixels.",
         )
 
-    @property
-    def condition(self) -> str:
-        return f"if their centroids are at most {self.limit} apart, in the best assignment of all"
-
-    @property
-    def short(self) -> str:
-        return f"assigned within {self.limit}"
-
 
 class HausdorffClosestFirst(RadiusRule):
     rule: Literal["hausdorff_closest_first"]
+    condition: ClassVar[str] = "if their boundaries are at most {limit} apart, the closest pair first"
+    label: ClassVar[str] = "Hausdorff up to {limit}"
 
     def match(self, sides: Sides) -> Matches:
         from evaluation.matching.hausdorff_closest_first import match_hausdorff_closest_first
 
-        return match_hausdorff_closest_first(
-            sides.reference,
-            sides.prediction,
-            radius_px=self.radius_in_px(sides.case),
-            class_aware=self.class_aware,
-            table=sides.table,
-            border=sides.border,
-        )
-
-    @property
-    def condition(self) -> str:
-        return f"if their boundaries are at most {self.limit} apart, the closest pair first"
-
-    @property
-    def short(self) -> str:
-        return f"Hausdorff up to {self.limit}"
+        return match_hausdorff_closest_first(sides.reference, sides.prediction, border=sides.border, **self.near(sides))
 
 
 class ConfidenceFirst(RadiusRule):
@@ -309,6 +258,12 @@ class ConfidenceFirst(RadiusRule):
     rule: Literal["confidence_first"]
     threshold: Annotated[float, Field(gt=0, le=1)] | None = None
     takes_points: ClassVar[bool] = True
+    condition: ClassVar[str] = "with {limit}, the most probable prediction first"
+    label: ClassVar[str] = "{limit}, surest first"
+
+    @property
+    def limit(self) -> str:
+        return f"centroids within {super().limit}" if self.threshold is None else f"IoU ≥ {self.threshold:g}"
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
@@ -329,24 +284,9 @@ class ConfidenceFirst(RadiusRule):
     def match(self, sides: Sides) -> Matches:
         from evaluation.matching.confidence_first import match_confidence_first, match_confidence_first_iou
 
-        reference, prediction, aware = sides.reference, sides.prediction, self.class_aware
         if self.threshold is not None:
-            return match_confidence_first_iou(
-                sides.table, reference, prediction, threshold=self.threshold, class_aware=aware
-            )
-        radius_px = self.radius_in_px(sides.case)
-        return match_confidence_first(reference, prediction, radius_px=radius_px, class_aware=aware, table=sides.table)
-
-    @property
-    def condition(self) -> str:
-        if self.threshold is not None:
-            return f"if their IoU is at least {self.threshold:g}, the most probable prediction first"
-        return f"if their centroids are at most {self.limit} apart, the most probable prediction first"
-
-    @property
-    def short(self) -> str:
-        limit = f"within {self.limit}" if self.threshold is None else f"IoU ≥ {self.threshold:g}"
-        return f"{limit}, surest first"
+            return match_confidence_first_iou(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)
+        return match_confidence_first(sides.reference, sides.prediction, **self.near(sides))
 
 
 def check_decimals(threshold: float, key: str = "threshold") -> None:

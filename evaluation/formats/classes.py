@@ -70,7 +70,9 @@ def unknown_class(
 def find_classes(
     texts: Sequence[str], text_of_row: Int64, place: Callable[[int], str], classes: ClassTable
 ) -> tuple[Int16, Bool, list[Finding]]:
-    """The class id of each row, int16 (R,), which rows are nuclei, bool (R,), and which texts are no class.
+    """The class id of each row, int16 (R,), which rows are nuclei, bool (R,), and what is wrong with the texts.
+
+    Rows of skipped names have the class id 0 and are no nuclei.
 
     texts, text_of_row  names or numbers, and which of them stands in each row, int64 (R,)
     place               where a row is, for messages
@@ -84,7 +86,8 @@ def find_classes(
             places = [place(row) for row in rows[:EXAMPLES_SHOWN].tolist()]
             faults.append(at_places(unknown_class(places[0], texts[index], classes, len(rows), numbers=True), places))
         faults = with_rest(faults, int(np.isin(text_of_row, unknown).sum()))
-    return class_id[text_of_row], (class_id != SKIPPED)[text_of_row], faults
+    is_nucleus = class_id != SKIPPED
+    return np.where(is_nucleus, class_id, 0).astype(np.int16)[text_of_row], is_nucleus[text_of_row], faults
 
 
 class ClassNames:

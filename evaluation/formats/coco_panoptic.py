@@ -126,7 +126,7 @@ def class_of_segment(
     if class_id == UNKNOWN:
         classes.add_unknown(str(category), place)
         return 0
-    if entry.get("iscrowd") == 1 and 0 <= class_id < SKIPPED:
+    if entry.get("iscrowd") == 1 and class_id >= 0:
         got, expected = "a crowd ('iscrowd' is 1)", "single nuclei, or crowds of an ignore class"
         warnings.add("left-out", place, got, expected)
         return SKIPPED
