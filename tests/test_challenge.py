@@ -93,6 +93,45 @@ def test_a_refusal_names_the_key_and_the_way_out(rules, line):
     assert refusal(**rules) == [line]
 
 
+A_POINT_RULE = {"name": "a", "rule": "centroid", "class_aware": True, "ties": "first_pixel"}
+OWN = "; expected only keys that say something about this format."
+NEEDED = (
+    "; expected a value, since every rule that can change a score must be written. Add the key, or start from a "
+    "preset."
+)
+
+
+@pytest.mark.parametrize(
+    ("rules", "starts", "ends"),
+    [
+        ({"reference": {"format": "geojsn"}}, "[invalid-rule] challenge.toml: reference.format: 'geojsn'; expected one "
+         "of the formats 'aperio_xml', ", "or 'counts_csv'. Did you mean 'geojson'?"),
+        ({"reference": {"units": "px"}}, "[contradictory-rules] challenge.toml: reference.units: given with the format "
+         "'aperio_xml'", OWN),
+        ({"submission": {"format": "points_json", "files": "{case}.json", "origin": "pixel_centre"}},
+         "[missing-rule] challenge.toml: submission.units: missing", NEEDED),
+        ({"submission": {"format": "geojson", "files": "{case}.json", "origin": "pixel_centre", "shape": "point",
+                         "vertices": "exact"}},
+         "[contradictory-rules] challenge.toml: submission.vertices: given with the format 'geojson' of points", OWN),
+        ({"submission": {"format": "geojson", "files": "{case}.json", "origin": "pixel_centre", "shape": "outline",
+                         "vertices": "exact"}}, "[missing-rule] challenge.toml: submission.vanished: missing", NEEDED),
+        ({"reference": 3}, "[invalid-rule] challenge.toml: reference: '3'; ", "expected a table."),
+        ({"matching": {"rules": [A_POINT_RULE]}}, "[invalid-rule] challenge.toml: matching.rules.0.rule: 'centroid'; "
+         "expected one of the matching rules 'iou_above', ", "or 'confidence_first'."),
+        ({"reference": {"ignore": {"clases": ["x"]}}}, "[unknown-key] challenge.toml: reference.ignore.clases: a key "
+         "that is not known; expected one of 'classes', 'fraction' or 'policy'.", " Did you mean 'classes'?"),
+    ],
+)  # fmt: skip
+def test_a_refusal_knows_the_keys_of_the_format(rules, starts, ends):
+    (line,) = refusal(**rules)
+    assert (line[: len(starts)], line[-len(ends) :]) == (starts, ends)
+
+
+def test_none_is_as_good_as_no_key():
+    without = Challenge.from_preset("monusac2020", name="x")
+    assert Challenge.from_preset("monusac2020", name="x", submission={"units": None}).hash == without.hash
+
+
 def test_all_faults_come_in_one_pass():
     lines = refusal(reference={"overlap": "paint", "origin": "corner"}, aggregation={"unit": "mean"}, extra=1)
     assert len(lines) == 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -17,18 +17,14 @@ from evaluation.challenge.formats import KEYS_OF_FORMATS
 from evaluation.challenge.formats.rules import A_VALUE, ONLY_OWN_KEYS, FormatRules
 from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
 from evaluation.challenge.rules import (
-    REFERENCE_RULES,
-    SUBMISSION_RULES,
     AggregationRules,
     AnyReferenceRules,
     AnySubmissionRules,
     AuditRules,
     ClassRules,
     ConfidenceRules,
-    IgnoreRules,
     LimitRules,
     MetricRules,
-    RankingColumn,
     RankingRules,
 )
 from evaluation.findings import Finding, did_you_mean, listed, quote
@@ -328,37 +324,27 @@ def tuples_for_lists(value: Any) -> Any:
     return value
 
 
-UNIONS: dict[str, tuple[str, Mapping[str, type[Rules]]]] = {  # what chooses among the models of a table
-    "reference": ("format", REFERENCE_RULES),
-    "submission": ("format", SUBMISSION_RULES),
-    "rules": ("rule", MATCHING_RULES),
-    "matching": ("rule", MATCHING_RULES),
-}
-
-
 def findings_of(fault: Any) -> list[Finding]:
     """One pydantic error as findings that name the key as it stands in challenge.toml."""
-    location, table = table_of(fault["loc"])
+    location, table, (key, kinds) = table_of(fault["loc"])
     where = f"{CHALLENGE_FILE}: {'.'.join(map(str, location))}"
     message = fault["msg"].removeprefix("Value error, ")
     if isinstance(fault.get("ctx", {}).get("error"), RuleFault):
         lines = [line.split("|", 3) for line in message.split("\n")]
         return [
-            rule_finding(kind, f"{CHALLENGE_FILE}: {'.'.join(filter(None, [*map(str, location), key]))}", got, expected)
-            for kind, key, got, expected in lines
+            rule_finding(kind, f"{CHALLENGE_FILE}: {'.'.join(filter(None, [*map(str, location), own]))}", got, expected)
+            for kind, own, got, expected in lines
         ]
     if fault["type"] == "extra_forbidden":
-        key = location[-1]
-        if key in KEYS_OF_FORMATS and "format" in table.model_fields:
+        if location[-1] in KEYS_OF_FORMATS and "format" in table.model_fields:
             (format,) = get_args(table.model_fields["format"].annotation)
             return [rule_finding("contradictory", where, f"given with the format {format!r}", ONLY_OWN_KEYS)]
         known = sorted((table.model_fields.keys() | ({"preset"} if table is Challenge else set())) - {"cases"})
-        fix = did_you_mean(str(key), known)
+        fix = did_you_mean(str(location[-1]), known)
         return [Finding("unknown-key", where, "a key that is not known", f"one of {listed(known, 20)}", fix)]
     if fault["type"] == "missing":
         return [rule_finding("missing", where, "missing", A_VALUE)]
     if fault["type"] in ("union_tag_not_found", "union_tag_invalid"):
-        key, kinds = next(UNIONS[str(part)] for part in reversed(location) if part in UNIONS)
         if fault["type"] == "union_tag_not_found":
             return [rule_finding("missing", f"{where}.{key}", "missing", A_VALUE)]
         tag, known = fault["ctx"]["tag"], list(kinds)
@@ -375,32 +361,30 @@ def rule_finding(kind: str, where: str, got: str, expected: str) -> Finding:
     return Finding(RULE_FAULTS[kind], where, got, expected, fix)
 
 
-def table_of(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules]]:
-    """The keys to a value in challenge.toml, without what pydantic puts between them, and the model of its table."""
+def table_of(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tuple[str, Mapping[str, type[Rules]]]]:
+    """The keys to a value in challenge.toml, without what pydantic puts between them, and the model of its table.
+
+    Last, the key that chooses among several models, and these, if the value is such a table.
+    """
     location: list[str | int] = []
     table: type[Rules] = Challenge
-    kinds: Mapping[str, type[Rules]] = {}
+    key, kinds = "", dict[str, type[Rules]]()
     for part in loc:
         if part in kinds:
-            table, kinds = kinds[str(part)], {}
+            table, key, kinds = kinds[str(part)], "", {}
             continue
         location.append(part)
-        if part in UNIONS and (part != "matching" or table is AuditRules):
-            kinds = UNIONS[str(part)][1]
-        elif part in TABLES:
-            table = TABLES[str(part)]
-    return location, table
+        if isinstance(part, str):
+            models = list(models_in(table.model_fields[part].annotation)) if part in table.model_fields else []
+            key = next((key for key in ("format", "rule") if models and key in models[0].model_fields), "")
+            kinds = {get_args(model.model_fields[key].annotation)[0]: model for model in models} if key else {}
+            table = models[0] if models and not key else table
+    return location, table, (key, kinds)
 
 
-TABLES: dict[str, type[Rules]] = {
-    "classes": ClassRules,
-    "ignore": IgnoreRules,
-    "matching": MatchingRules,
-    "metrics": MetricRules,
-    "aggregation": AggregationRules,
-    "confidence": ConfidenceRules,
-    "ranking": RankingRules,
-    "columns": RankingColumn,
-    "audit": AuditRules,
-    "limits": LimitRules,
-}
+def models_in(annotation: Any) -> Iterator[type[Rules]]:
+    """The models of which a value may be."""
+    if isinstance(annotation, type) and issubclass(annotation, Rules):
+        yield annotation
+    for part in get_args(annotation):
+        yield from models_in(part)

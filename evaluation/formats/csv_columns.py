@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.decoding.csv import Table, numbers_of
+from evaluation.decoding.csv import Table, numbers_of, read_table
 from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import find_classes
@@ -173,6 +174,17 @@ def check_case(table: Table, column: int, request: Request, case: Case) -> None:
             for row in rows[:FAULTS_NAMED]
         ]
         raise InputFault(*with_rest(named, len(rows)))
+
+
+def table_of(stream: BinaryIO, request: Request, cases: int) -> Table:
+    """The table of a file of so many cases. Raises InputFault: too-large, invalid-csv."""
+    return read_table(
+        stream,
+        where=request.where,
+        bytes_limit=request.limits.bytes_per_file,
+        rows_limit=rows_limit(request, cases),
+        names=request.rules.value("columns"),
+    )
 
 
 def rows_limit(request: Request, cases: int) -> int:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.decoding.content import check_content
-from evaluation.decoding.csv import Table, numbers_of, read_table
+from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import MatFile
@@ -25,7 +25,7 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats import counts_csv, points_csv, rle_csv
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.coco_document import Document, id_of, read_document
-from evaluation.formats.csv_columns import rows_limit
+from evaluation.formats.csv_columns import table_of
 from evaluation.formats.hovernet_mat import IDS, variable_of
 from evaluation.formats.label_image import KINDS, suffix_of
 from evaluation.formats.mat_labels import choose_variable
@@ -130,13 +130,7 @@ def only_image(images: list[ListedImage], request: Request, name: str) -> FoundI
 
 def images_of_table(stream: BinaryIO, request: Request) -> list[ListedImage]:
     """The images that a column of a CSV file names, with their sizes if there are columns for height and width."""
-    table = read_table(
-        stream,
-        where=request.where,
-        bytes_limit=request.limits.bytes_per_file,
-        rows_limit=rows_limit(request, IMAGES_AT_MOST),
-        names=request.rules.value("columns"),
-    )
+    table = table_of(stream, request, IMAGES_AT_MOST)
     column = table.find(CASE_COLUMNS[request.rules.format])
     if column is None:
         return [ListedImage((), index) for index in range(len(table) if request.rules.are_counts else 0)]

@@ -20,7 +20,7 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.challenge.formats.nucls_csv import NuclsCsvRules
-from evaluation.decoding.csv import Table, numbers_of, read_table
+from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
 from evaluation.findings.errors import InputFault
@@ -31,7 +31,7 @@ from evaluation.formats.csv_columns import (
     read_classes,
     read_coordinates,
     read_probabilities,
-    rows_limit,
+    table_of,
 )
 from evaluation.formats.example import Example, csv_bytes
 from evaluation.formats.format import Format
@@ -53,12 +53,7 @@ def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case
     invalid-probability, missing-probability.
     """
     with damage_told(request.where, "a CSV file"):
-        table = read_table(
-            stream,
-            where=request.where,
-            bytes_limit=request.limits.bytes_per_file,
-            rows_limit=rows_limit(request, 1),
-        )
+        table = table_of(stream, request, 1)
         of_rules = request.rules.class_column
         class_column = table.find([of_rules])
         class_id, kept, faults = read_classes(table, class_column, request)

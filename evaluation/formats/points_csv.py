@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.challenge.formats.points_csv import PointsCsvRules
-from evaluation.decoding.csv import Table, read_table
+from evaluation.decoding.csv import Table
 from evaluation.decoding.streams import damage_told
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
@@ -24,8 +24,8 @@ from evaluation.formats.csv_columns import (
     read_classes,
     read_coordinates,
     read_probabilities,
-    rows_limit,
     rows_of_cases,
+    table_of,
 )
 from evaluation.formats.example import Example, csv_bytes
 from evaluation.formats.format import Format
@@ -50,7 +50,7 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
     unknown-class, invalid-coordinate, invalid-probability, missing-probability.
     """
     with damage_told(request.where, "a CSV file"):
-        table = points_table(stream, request, 1)
+        table = table_of(stream, request, 1)
         if (column := table.find(CASE_COLUMNS)) is not None:
             check_case(table, column, request, case)
         points, _ = points_of(table, request, np.repeat(spacings_um([case]), len(table)))
@@ -62,7 +62,7 @@ def read_points_csv_collection(
 ) -> Collection:
     """The points of all cases, from a file with a column for the case; otherwise as ``read_points_csv``."""
     with damage_told(request.where, "a CSV file"):
-        table = points_table(stream, request, len(cases))
+        table = table_of(stream, request, len(cases))
         rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
         check_counts(rows, request)
         points, kept = points_of(rows.table, request, spacings_um(rows.cases)[rows.case_of_row])
@@ -71,16 +71,6 @@ def read_points_csv_collection(
         for case, part in zip(rows.cases, rows.take(kept).slices(), strict=True)
     }
     return Collection(found, rows.unknown)
-
-
-def points_table(stream: BinaryIO, request: Request[PointsCsvRules], cases: int) -> Table:
-    return read_table(
-        stream,
-        where=request.where,
-        bytes_limit=request.limits.bytes_per_file,
-        rows_limit=rows_limit(request, cases),
-        names=request.rules.columns,
-    )
 
 
 def spacings_um(cases: Sequence[Case]) -> Float64:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.challenge.formats.rle_csv import RleCsvRules
-from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
+from evaluation.decoding.csv import Table, count_rest, numbers_of
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
@@ -22,8 +22,8 @@ from evaluation.formats.csv_columns import (
     check_counts,
     read_classes,
     read_probabilities,
-    rows_limit,
     rows_of_cases,
+    table_of,
 )
 from evaluation.formats.example import Example, csv_bytes
 from evaluation.formats.format import Format
@@ -50,12 +50,7 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
     unknown-class, invalid-rle, too-complex-runs, invalid-probability, missing-probability.
     """
     with damage_told(request.where, "a CSV file"):
-        table = read_table(
-            stream,
-            where=request.where,
-            bytes_limit=request.limits.bytes_per_file,
-            rows_limit=rows_limit(request, len(cases)),
-        )
+        table = table_of(stream, request, len(cases))
         code_column = table.need(*CODE_COLUMNS)
         rows = rows_of_cases(table, table.need(*CASE_COLUMNS), cases)
         faults = size_faults(rows)
