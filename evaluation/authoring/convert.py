@@ -409,8 +409,8 @@ def convert_file(
         if encoded.nuclei and not encoded.left:
             raise InputFault(nothing_left(encoded.nuclei, request.where))
     except InputFault as fault:
-        told = [replace(each, fix=f"{each.fix} {hints.get(each.code, '')}".strip()) for each in fault.findings]
-        raise ConversionRefused(*told) from None
+        findings = [replace(each, fix=f"{each.fix} {hints.get(each.code, '')}".strip()) for each in fault.findings]
+        raise ConversionRefused(*findings) from None
     except OSError as error:
         got = (error.strerror or "not readable").lower()
         raise WrongUsage(Finding("unreadable-file", quote(source), got, "a file that can be read")) from None

@@ -256,7 +256,7 @@ class RankingRules(Rules):
     ties       what equal values get: min ("1, 2, 2, 4"), average ("1, 2.5, 2.5, 4") or dense ("1, 2, 2, 3")
     missing    a team without a value in a column: the worst rank there, or not ranked at all
     test       of the differences between teams: friedman_nemenyi or wilcoxon_holm
-    ex_aequo   teams that cannot be told apart by the test share a place
+    ex_aequo   teams that the test finds no difference between share a rank
     samples, seed   of the bootstrap that shows how far the ranks can be trusted
     """
 
@@ -312,7 +312,7 @@ class AuditRules(Rules):
 
 
 class LimitRules(Rules):
-    """Bounds on what is read from strangers. They refuse inputs; they never change a score.
+    """Bounds on untrusted input. They refuse inputs; they never change a score.
 
     Nuclei times pixels stay below 2^63, so that every pixel of every nucleus has a number of its own.
     """

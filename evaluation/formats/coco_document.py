@@ -200,7 +200,7 @@ class Places:
         return self.number_of_image[image]
 
     def number_of_entry(self, entry: Mapping[str, Any], place: str) -> int:
-        """The number of the case of an annotation, or NO_CASE, which is counted or told."""
+        """The number of the case of an annotation, or NO_CASE, which is counted or noted."""
         image = id_of(entry, "image_id")
         if entry.get("image_id") is None and self.only is not None and len(self.document.images) <= 1:
             if not self.cases:
@@ -355,7 +355,7 @@ class Nuclei(ABC):
     def fault(
         self, number: int, code: str, got: str, expected: str, fix: str = "", *, value: object = None, count: int = 1
     ) -> None:
-        """Note what is wrong with an annotation; {} in ``got`` stands for the value, which is quoted if it is told.
+        """Note what is wrong with an annotation; {} in ``got`` stands for the value, which is quoted in the message.
 
         count  how many equal faults it stands for
         """
@@ -365,7 +365,7 @@ class Nuclei(ABC):
         self.faults.total[code] += count
 
     def class_of(self, number: int, entry: Mapping[str, Any]) -> int:
-        """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is told."""
+        """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is noted."""
         category = id_of(entry, "category_id")
         if category is None:
             if entry.get("category_id") is not None and not self.request.file_class:

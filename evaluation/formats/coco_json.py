@@ -169,8 +169,8 @@ class OutlineTable(NucleusTable):
         self.ring_count.append(len(polygons))
         self.pending.append(polygons)
 
-    def settle(self, told: SegmentedNuclei) -> None:
-        """Make arrays of the polygons that have come; ``told`` takes note of what are no pairs of numbers."""
+    def settle(self, nuclei: SegmentedNuclei) -> None:
+        """Make arrays of the polygons that have come; ``nuclei`` takes note of what are no pairs of numbers."""
         rings = list(chain.from_iterable(self.pending))
         size = np.fromiter(map(len, rings), np.int64, len(rings))
         if NUMBERS.issuperset(map(type, chain.from_iterable(rings))):
@@ -185,12 +185,12 @@ class OutlineTable(NucleusTable):
         bad = np.flatnonzero(~are_coordinates(numbers))
         for ring in odd[:FAULTS_NAMED].tolist():
             got = f"a polygon of {size[ring]:,} numbers"
-            told.fault(self.nuclei[owner[ring]].number, "invalid-coordinate", got, expected)
+            nuclei.fault(self.nuclei[owner[ring]].number, "invalid-coordinate", got, expected)
         for index in bad[:FAULTS_NAMED].tolist():
             ring = int(np.searchsorted(first, index, "right")) - 1
             value = rings[ring][index - int(first[ring])]
-            told.fault(self.nuclei[owner[ring]].number, "invalid-coordinate", "the number {}", expected, value=value)
-        told.faults.total["invalid-coordinate"] += len(odd[FAULTS_NAMED:]) + len(bad[FAULTS_NAMED:])
+            nuclei.fault(self.nuclei[owner[ring]].number, "invalid-coordinate", "the number {}", expected, value=value)
+        nuclei.faults.total["invalid-coordinate"] += len(odd[FAULTS_NAMED:]) + len(bad[FAULTS_NAMED:])
         self.numbers.append(numbers)
         self.ring_size.append(size // 2)
         self.settled = len(self.nuclei)
@@ -227,22 +227,22 @@ class CodeTable(NucleusTable):
         self.nuclei.append(nucleus)
         self.pending.append(code)
 
-    def settle(self, told: SegmentedNuclei) -> None:
-        """Make runs of the codes that have come; codes without a pixel are left out, of which ``told`` takes note."""
+    def settle(self, nuclei: SegmentedNuclei) -> None:
+        """Make runs of the codes that have come; codes without a pixel are left out, of which ``nuclei`` takes note."""
         fresh = self.nuclei[self.settled :]
-        shapes = [told.places.cases[nucleus.case].shape_yx for nucleus in fresh]
+        shapes = [nuclei.places.cases[nucleus.case].shape_yx for nucleus in fresh]
         pixels = np.array([height * width for height, width in shapes], np.int64)
         try:
-            runs = runs_of_counts(self.pending, lambda index: told.place(fresh[index].number), pixels=pixels)
+            runs = runs_of_counts(self.pending, lambda index: nuclei.place(fresh[index].number), pixels=pixels)
         except InputFault as fault:
             for finding in fault.findings:
-                told.faults.add(finding.code, finding.where, finding.got, finding.expected, finding.fix)
-                told.faults.total[finding.code] += finding.count - 1
+                nuclei.faults.add(finding.code, finding.where, finding.got, finding.expected, finding.fix)
+                nuclei.faults.total[finding.code] += finding.count - 1
             runs = self.runs[0]
         else:
             has_pixels = np.bincount(runs.instance, minlength=len(fresh)) > 0
             for index in np.flatnonzero(~has_pixels).tolist():
-                told.add_vanished(fresh[index].number)
+                nuclei.add_vanished(fresh[index].number)
             self.nuclei[self.settled :] = [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
             instance = self.settled + np.cumsum(has_pixels)[runs.instance] - 1
             runs = CodeRuns(runs.start, runs.length, instance.astype(np.int32))

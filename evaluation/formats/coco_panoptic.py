@@ -108,16 +108,16 @@ def read_segments(
             continue
         class_of[id] = class_of_segment(entry, of_segment, classes, faults, warnings)
     compare_ids(np.array(list(class_of), np.int64), present, place, faults)
-    told = [*classes.names.findings(where), *faults.findings()]
-    if told:
-        raise InputFault(*told)
+    wrong = [*classes.names.findings(where), *faults.findings()]
+    if wrong:
+        raise InputFault(*wrong)
     return class_of, warnings.findings()
 
 
 def class_of_segment(
     entry: Mapping[str, Any], place: str, classes: CategoryClasses, faults: Faults, warnings: Faults
 ) -> int:
-    """The class id of a segment, or SKIPPED; 0 for one that is told as a fault."""
+    """The class id of a segment, or SKIPPED; 0 for one that is noted as a fault."""
     category = entry.get("category_id")
     if type(category) is not int and type(category) is not str and not classes.names.file_class:
         faults.add("invalid-annotation", place, f"'category_id' is {quote(category)}", "a whole number or a name")

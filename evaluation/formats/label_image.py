@@ -146,7 +146,7 @@ def read_runs(
     """The plane of an image file as runs; a TIFF comes in bands, so that a whole slide is never in memory.
 
     check   of a band, called with ``where``, its ``shape_yx`` and its ``first_row``; what it returns is taken. A fault
-            in a band of several is told of that band
+            in a band of several names that band
     """
     bands: Iterable[npt.NDArray[Any]]
     if suffix in TIFF_SUFFIXES:

@@ -1,4 +1,4 @@
-"""The rules of a challenge that decided scores, in sentences."""
+"""The rules of a challenge that decided scores, in rows."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ UNDEFINED: Mapping[str, str] = {
 
 
 def rules_in_words(rules: Document) -> list[tuple[str, str]]:
-    """Names and sentences, in the order in which the rules act."""
+    """Names and rows, in the order in which the rules act."""
     reference, metrics = rules["reference"], rules["metrics"]
     matching = rules["matching"]["rules"]
-    told = [("Classes", ", ".join(of_class["name"] for of_class in rules["classes"]))]
+    rows = [("Classes", ", ".join(of_class["name"] for of_class in rules["classes"]))]
     if reference["overlap"] is not None:
         scope = " of its class" if reference["overlap_scope"] == "class" else ""
         words = f"Pixels inside several outlines{scope} {OVERLAP[reference['overlap']]}."
@@ -58,39 +58,39 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
             words += f" Outlines without a pixel {VANISHED[reference['vanished']]}."
         if reference.get("vertices") is not None:
             words += f" Vertices are {VERTICES[reference['vertices']]}."
-        told.append(("Reference", words))
+        rows.append(("Reference", words))
     ignore = reference["ignore"]
     if ignore["classes"]:
         what = IGNORED[ignore["policy"]].format(fraction=ignore["fraction"])
-        told.append(("Not scored", f"Regions called {', '.join(ignore['classes'])}: {what}."))
-    told.append(("A missing case", f"It {MISSING_CASE[rules['submission']['missing_case']]}."))
+        rows.append(("Not scored", f"Regions called {', '.join(ignore['classes'])}: {what}."))
+    rows.append(("A missing case", f"It {MISSING_CASE[rules['submission']['missing_case']]}."))
     if not matching:
-        told.append(("Counting", "The nuclei of each class are counted in each case; where they lie does not matter."))
+        rows.append(("Counting", "The nuclei of each class are counted in each case; where they lie does not matter."))
     for place, rule in enumerate(matching):
         name = f"Matching: {rule['name']}" if place == 0 else f"Also: {rule['name']}"
-        told.append((name, rule_from(rule).words))
-    told.append(("Averages", averages_in_words(rules["aggregation"])))
+        rows.append((name, rule_from(rule).words))
+    rows.append(("Averages", averages_in_words(rules["aggregation"])))
     if "segmentation" in metrics["families"]:
         edge = "counts" if metrics["boundary"] == "closed" else "does not count"
         words = f"Measured on each pair: {', '.join(metrics['measures'])}. The border of the image {edge} as boundary."
         for unit in ("px", "um"):
             if metrics[f"tolerance_{unit}"] is not None:
                 words += f" Tolerance: {metrics[f'tolerance_{unit}']:g} {unit}."
-        told.append(("Outlines", words))
+        rows.append(("Outlines", words))
     if (confidence := rules["confidence"]) is not None:
         drawn = f"{confidence['samples']:,} samples of {confidence['resample'].replace('_', ' ')}"
         words = (
             f"{100 * confidence['level']:g} %, {confidence['method']} bootstrap: {drawn}, seed {confidence['seed']}."
         )
-        told.append(("Intervals", words))
+        rows.append(("Intervals", words))
     if (ranking := rules["ranking"]) is not None and ranking["columns"]:
         columns = "; ".join(
             f"{column['path']} ({'higher' if column['direction'] == 'descending' else 'lower'} is better"
             f"{'' if column['weight'] == 1 else ', weight {:g}'.format(column['weight'])})"
             for column in ranking["columns"]
         )
-        told.append(("Ranking", f"By {ranking['method'].replace('_', ' ')}: {columns}."))
-    return told
+        rows.append(("Ranking", f"By {ranking['method'].replace('_', ' ')}: {columns}."))
+    return rows
 
 
 def averages_in_words(aggregation: Mapping[str, Any]) -> str:
