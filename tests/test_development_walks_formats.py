@@ -62,7 +62,8 @@ try:
 except InputFault as fault:
     print("faults", sorted(finding.code for finding in fault.findings))
 write_kit(folder, Path("kit"))
-print("kit", "text with a line `x y class`" in Path("kit/GUIDE.md").read_text())
+guide = Path("kit/GUIDE.md").read_text()
+print("kit", "text with a line `x y class`" in guide, "In each line y comes before x." in guide)
 Path("one.txt").write_bytes(content)
 conversion = convert_file(
     Path("one.txt"), Path("one.json"), "points_json", format="dots_txt", options={"swapped": True}
@@ -143,7 +144,7 @@ def test_the_walk_through_a_format_adds_one(copy):
     assert said_by(FORMAT, copy) == {
         "points": "[[3.5, 3.5], [9.5, 3.5], [15.5, 3.5]] [1, 2, 1]",
         "faults": "['invalid-annotation', 'unknown-class']",
-        "kit": "True",
+        "kit": "True True",
         "converted": "['one.json']",
         "refused": "['contradictory-rules', 'missing-rule']",
     }

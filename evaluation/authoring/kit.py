@@ -154,19 +154,11 @@ def how_numbers_are_meant(rules: FormatRules) -> str:
         )
     if rules.coordinates == "slide":
         words.append("They count from the corner of the slide.")
-    if (pixel_order := rules.value("pixel_order")) is not None:
-        along = "along the rows" if pixel_order == "row" else "down the columns"
-        words.append(f"Run lengths go {along}; the first pixel is {rules.value('first_pixel')}.")
-    if (columns := rules.value("columns")) is not None:
-        words.append(f"The columns are {', '.join(columns)}; there is no header.")
+    words += format_of(rules.format).explain(rules)
     if rules.case_key != "{case}" or rules.is_shared:
         words.append(f"A case is called `{rules.case_key}`.")
     if rules.skip_classes:
         words.append(f"Annotations called {listed(rules.skip_classes)} are left out.")
-    if (class_column := rules.value("class_column")) is not None:
-        words.append(f"The class is in the column `{class_column}`.")
-    if (border_colour := rules.value("border_colour")) is not None:
-        words.append(f"Nuclei that touch are parted by a border in {border_colour}; the background is #000000.")
     return "## What the numbers mean\n\n" + " ".join(words) if words else ""
 
 

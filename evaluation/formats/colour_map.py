@@ -178,8 +178,13 @@ def example(made: Example[ColourMapRules], cases: Sequence[Case], class_name: st
     return image_bytes(picture, ".png")
 
 
+def explain(rules: ColourMapRules) -> list[str]:
+    return [f"Nuclei that touch are parted by a border in {rules.border_colour}; the background is #000000."]
+
+
 FORMAT = Format(
     words="PNG with a colour for each class and borders between nuclei",
+    explain=explain,
     read=read_colour_map,
     example=example,
 )

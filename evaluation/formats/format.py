@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from evaluation.model import Annotations, Collection
 
@@ -13,6 +14,7 @@ class Format:
     """A format. ``docs/development.md`` says how to add one.
 
     words      what participants hand in
+    explain    sentences for them about the keys that only this format has
     read       the annotations of a case from a stream, a ``Request``, the case, and the files that go with it by key
     read_all   those of all cases from a stream, a ``Request`` and the cases by their names in such files
     example    a valid file, from an ``Example``, its cases (one, unless the file holds all), and the name of its class,
@@ -21,6 +23,7 @@ class Format:
     """
 
     words: str
+    explain: Callable[[Any], list[str]] = lambda _: []
     read: Callable[..., Annotations] | None = None
     read_all: Callable[..., Collection] | None = None
     example: Callable[..., bytes]

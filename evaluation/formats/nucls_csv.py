@@ -196,8 +196,13 @@ def example(made: Example, cases: Sequence[Case], class_name: str | None) -> byt
     return csv_bytes([*columns, "xmin", "ymin", "xmax", "ymax", "coords_x", "coords_y"], rows)
 
 
+def explain(rules: NuclsCsvRules) -> list[str]:
+    return [f"The class is in the column `{rules.class_column}`."]
+
+
 FORMAT = Format(
     words="NuCLS CSV",
+    explain=explain,
     read=read_nucls_csv,
     example=example,
 )

@@ -122,8 +122,13 @@ def example(made: Example[PointsCsvRules], cases: Sequence[Case], class_name: st
     return csv_bytes(None if made.rules.columns else columns, rows)
 
 
+def explain(rules: PointsCsvRules) -> list[str]:
+    return [f"The columns are {', '.join(rules.columns)}; there is no header."] if rules.columns else []
+
+
 FORMAT = Format(
     words="CSV with a row for each nucleus",
+    explain=explain,
     read=read_points_csv,
     read_all=read_points_csv_collection,
     example=example,

@@ -145,8 +145,14 @@ def example(made: Example[RleCsvRules], cases: Sequence[Case], class_name: str |
     return csv_bytes(["image_id", "rle", "class"], rows)
 
 
+def explain(rules: RleCsvRules) -> list[str]:
+    along = "along the rows" if rules.pixel_order == "row" else "down the columns"
+    return [f"Run lengths go {along}; the first pixel is {rules.first_pixel}."]
+
+
 FORMAT = Format(
     words="CSV of run-length codes",
+    explain=explain,
     read_all=read_rle_csv_collection,
     example=example,
 )
