@@ -37,6 +37,7 @@ Size = tuple[int, int]
 LARGEST_SIDE = 1 << 24
 COLOUR_CHANNELS = (3, 4)
 IMAGES_AT_MOST = 1000  # of a table, for its limit of rows
+DOCUMENTS = ("coco_json", "midog_json")
 CASE_COLUMNS = {
     "points_csv": points_csv.CASE_COLUMNS,
     "rle_csv": rle_csv.CASE_COLUMNS,
@@ -73,12 +74,17 @@ class FoundImage:
 
 
 def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
-    """The images of a file of all cases, in its order. Raises InputFault as the readers do, for what they meet."""
+    """The images of a file of all cases, in its order, none if its format is not known to list any.
+
+    Raises InputFault as the readers do, for what they meet.
+    """
     with damage_told(request.where, "a file that can be read"):
         if request.rules.needs_index:
             return images_of_array(stream, request)
         if request.rules.format in CASE_COLUMNS:
             return [image for image in images_of_table(stream, request) if image.names != ("",)]
+        if request.rules.format not in DOCUMENTS:
+            return []
         document = read_document(stream, request)
         images = []
         for image in document.images or document.image_ids():
@@ -104,7 +110,7 @@ def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> F
             if format == "pannuke_masks" and len(shape) != 4:
                 return FoundImage(name, plain_size(list(shape[:2])))
             return only_image(images_of_array(stream, request), request, name)
-        if format in ("coco_json", "midog_json"):
+        if format in DOCUMENTS:
             return FoundImage(name, size_in_document(stream, request, name))
         if format in ("nary_mat", "hovernet_mat"):
             return FoundImage(name, size_in_mat(stream, request))
