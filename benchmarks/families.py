@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluation import Challenge
+from evaluation.challenge.matching_rules import Sides
 from evaluation.challenge.rules import ConfidenceRules
 from evaluation.instances.prepare import PreparedReference
 from evaluation.metrics import FAMILIES, Metric, metrics_of
 from evaluation.metrics.measure import class_counts
 from evaluation.model import Case, CaseResult, CaseTable, Interval, LabelMaps, MetricScores, Region
 from evaluation.scoring.from_arrays import instances_and_overlaps
-from evaluation.scoring.match import MatchedCase, match
+from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.score import Result, case_table, confidence_intervals, summarise
 
@@ -68,7 +69,7 @@ def score_families(images: Sequence[LabelMaps]) -> Result:
                 prediction=prediction,
                 submitted=len(prediction),
                 table=table,
-                matches={rule.name: match(rule, case, table, reference, prediction, border=challenge.metrics.boundary)},
+                matches={rule.name: rule.match(Sides(case, table, reference, prediction, challenge.metrics.boundary))},
                 reference_counts=class_counts(reference, classes),
                 prediction_counts=class_counts(prediction, classes),
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.authoring.examples import example_files
-from evaluation.challenge import Challenge, FormatRules
+from evaluation.challenge import Challenge, format_rules
 from evaluation.model import Case
 
 CASES = (
@@ -75,7 +75,7 @@ def rules_of(kind: str) -> dict[str, Any]:
 def challenge_document(kind: str, cases: tuple[Case, ...] = CASES) -> dict[str, Any]:
     """A whole challenge whose reference and submission have the same format."""
     side = rules_of(kind)
-    points = FormatRules(**side).are_points
+    points = format_rules(**side).are_points
     reference: dict[str, Any] = {**side, "files": side["files"].replace("*", "1")}
     if not points:
         reference |= {"overlap": "keep", "overlap_scope": "image"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 from evaluation.formats.geojson import read_geojson
@@ -46,7 +46,7 @@ def json_request(
     return Request(
         where=where,
         name="nuclei.json",
-        rules=FormatRules(format=format, files="{case}.json", **keys),
+        rules=format_rules(format=format, files="{case}.json", **keys),
         classes=ClassTable(tuple(classes), ids, skipped=frozenset(skipped)),
         limits=LimitRules(**(limits or {})),
         file_class=file_class,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from label_pictures import picture
 
-from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats.conic_array import read_conic_array_collection
@@ -40,7 +40,7 @@ def request(kind: str, classes: ClassTable, *, limit: int = LIMIT, file_class: i
     return Request(
         where="'all.npy'" if shared else "case 'a', 'a.npy'",
         name="all.npy" if shared else "a.npy",
-        rules=FormatRules(format=kind, files=files, class_values=values),
+        rules=format_rules(format=kind, files=files, class_values=values),
         classes=classes,
         limits=LimitRules(bytes_per_file=limit),
         file_class=file_class,

@@ -53,10 +53,8 @@ def test_every_preset_is_complete(preset):
         (
             {"submission": {"missing_cases": "worst"}},
             "[unknown-key] challenge.toml: submission.missing_cases: a key that is not known; expected one of "
-            "'border', 'border_colour', 'case_key', 'case_names', 'class_channel', 'class_column', 'class_map', "
-            "'class_table', 'class_values', 'colours', 'columns', 'coordinates', 'files', 'first_pixel', 'format', "
-            "'input', 'missing_case', 'missing_class_file', 'origin', 'other_shapes' or one of 8 more. "
-            "Did you mean 'missing_case'?",
+            "'case_key', 'case_names', 'class_map', 'class_values', 'coordinates', 'files', 'format', 'input', "
+            "'missing_case', 'missing_class_file', 'skip_classes' or 'socket'. Did you mean 'missing_case'?",
         ),
         (
             {"matching": {"rules": [{"name": "a", "rule": "iou_above", "class_aware": True, "ties": "first_pixel"}]}},
@@ -94,6 +92,45 @@ def test_every_preset_is_complete(preset):
 )
 def test_a_refusal_names_the_key_and_the_way_out(rules, line):
     assert refusal(**rules) == [line]
+
+
+A_POINT_RULE = {"name": "a", "rule": "centroid", "class_aware": True, "ties": "first_pixel"}
+OWN = "; expected only keys that say something about this format."
+NEEDED = (
+    "; expected a value, since every rule that can change a score must be written. Add the key, or start from a "
+    "preset."
+)
+
+
+@pytest.mark.parametrize(
+    ("rules", "starts", "ends"),
+    [
+        ({"reference": {"format": "geojsn"}}, "[invalid-rule] challenge.toml: reference.format: 'geojsn'; expected one "
+         "of the formats 'aperio_xml', ", "or 'counts_csv'. Did you mean 'geojson'?"),
+        ({"reference": {"units": "px"}}, "[contradictory-rules] challenge.toml: reference.units: given with the format "
+         "'aperio_xml'", OWN),
+        ({"submission": {"format": "points_json", "files": "{case}.json", "origin": "pixel_centre"}},
+         "[missing-rule] challenge.toml: submission.units: missing", NEEDED),
+        ({"submission": {"format": "geojson", "files": "{case}.json", "origin": "pixel_centre", "shape": "point",
+                         "vertices": "exact"}},
+         "[contradictory-rules] challenge.toml: submission.vertices: given with the format 'geojson' of points", OWN),
+        ({"submission": {"format": "geojson", "files": "{case}.json", "origin": "pixel_centre", "shape": "outline",
+                         "vertices": "exact"}}, "[missing-rule] challenge.toml: submission.vanished: missing", NEEDED),
+        ({"reference": 3}, "[invalid-rule] challenge.toml: reference: '3'; ", "expected a table."),
+        ({"matching": {"rules": [A_POINT_RULE]}}, "[invalid-rule] challenge.toml: matching.rules.0.rule: 'centroid'; "
+         "expected one of the matching rules 'iou_above', ", "or 'confidence_first'."),
+        ({"reference": {"ignore": {"clases": ["x"]}}}, "[unknown-key] challenge.toml: reference.ignore.clases: a key "
+         "that is not known; expected one of 'classes', 'fraction' or 'policy'.", " Did you mean 'classes'?"),
+    ],
+)  # fmt: skip
+def test_a_refusal_knows_the_keys_of_the_format(rules, starts, ends):
+    (line,) = refusal(**rules)
+    assert (line[: len(starts)], line[-len(ends) :]) == (starts, ends)
+
+
+def test_none_is_as_good_as_no_key():
+    without = Challenge.from_preset("monusac2020", name="x")
+    assert Challenge.from_preset("monusac2020", name="x", submission={"units": None}).hash == without.hash
 
 
 def test_all_faults_come_in_one_pass():
@@ -234,7 +271,7 @@ def test_another_format_than_that_of_the_preset_does_not_keep_the_keys_of_the_pr
     changed = Challenge.from_preset(
         "monusac2020", name="x", reference={"format": "label_image", "files": "reference/{case}/{class}.tif"}
     )
-    assert changed.reference.vertices is None and changed.reference.overlap == "class_order"
+    assert changed.reference.value("vertices") is None and changed.reference.overlap == "class_order"
     assert Challenge.from_preset("monusac2020", name="x", reference={"format": "aperio_xml"}).reference.vertices
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from json_files import faults_of as json_faults_of
 from json_files import json_request, read_json_file
 
-from evaluation.challenge import Challenge, FormatRules, LimitRules
+from evaluation.challenge import Challenge, LimitRules, format_rules
 from evaluation.decoding import json as bounded_json
 from evaluation.decoding.json import read_json
 from evaluation.findings import Finding, render_findings
@@ -71,7 +71,7 @@ NUCLS = {
 
 def request(rules: Mapping[str, Any], classes: ClassTable, file_class: int = 0) -> Request:
     return Request(
-        where="'a.csv'", name="a.csv", rules=FormatRules(**rules), classes=classes, limits=LimitRules(),
+        where="'a.csv'", name="a.csv", rules=format_rules(**rules), classes=classes, limits=LimitRules(),
         file_class=file_class,
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from every_format import CASES, SIDES, challenge_document, toml
 from evaluation import Challenge, score_submission
 from evaluation.authoring.examples import example_files
 from evaluation.authoring.kit import write_kit
-from evaluation.challenge.format_rules import FORMATS
+from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run
 from evaluation.findings import render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
@@ -64,7 +64,7 @@ def test_examples_are_written_with_the_first_number(kind):
 
 
 def test_the_numbered_formats_are_those_that_know_class_values():
-    formats = {name for name, keys in FORMATS.items() if "class_values" in keys.required | keys.optional}
+    formats = {name for name, rules in FORMATS.items() if "class_values" in rules.model_fields}
     by_name = {"midog_json", "coco_json", "coco_panoptic"}  # their examples have names of classes
     assert {kind.split()[0] for kind in NUMBERED} | by_name == formats
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from label_pictures import picture
 from pycocotools import mask as coco_mask
 
-from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats.coco_json import read_coco_json, read_coco_json_collection
@@ -26,10 +26,10 @@ from evaluation.formats.request import Request
 from evaluation.instances.runs import cover_depth
 from evaluation.model import Case, ClassTable, Instances, Outlines
 
-RULES = FormatRules(
+RULES = format_rules(
     format="coco_json", files="{case}.json", vertices="exact", origin="pixel_centre", vanished="drop", skip_classes=()
 )
-PANOPTIC = FormatRules(format="coco_panoptic", files="{case}.png", segments="panoptic.json")
+PANOPTIC = format_rules(format="coco_panoptic", files="{case}.png", segments="panoptic.json")
 CLASSES = ClassTable(
     ("plasma", "Tumour"), {"plasma": 1, "tumour": 2, "smear": -1}, skipped=frozenset({"region of interest"})
 )

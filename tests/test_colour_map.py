@@ -20,7 +20,7 @@ from skimage.measure import label, regionprops
 from skimage.morphology import dilation, erosion
 from skimage.morphology import disk as footprint
 
-from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats.colour_map import read_colour_map, restore_nuclei
@@ -39,7 +39,7 @@ def request(suffix: str = ".png", border: str = "remove", limit: int = LIMIT, fi
     return Request(
         where=f"case 'a', 'a{suffix}'",
         name=f"a{suffix}",
-        rules=FormatRules(format="colour_map", files="{case}" + suffix, **rules),
+        rules=format_rules(format="colour_map", files="{case}" + suffix, **rules),
         classes=CLASSES,
         limits=LimitRules(bytes_per_file=limit),
         file_class=file_class,

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from made_counts import counts_of
 from scipy.io import savemat
 
-from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file, guess_format
+from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file
 from evaluation.commands.main import run
 from evaluation.findings.errors import ConversionRefused, WrongUsage
+from evaluation.formats.detect import Detected, detect_format
 from evaluation.model import Case, CaseResult, Instances, Matches, ObjectList
 from evaluation.results import rasterisation
 from evaluation.results.objects_csv import objects_csv
@@ -94,8 +95,10 @@ def test_what_is_not_known_is_told(label_tiff, tmp_path, capsys):
         convert_file(geojson, tmp_path / "b", "label_tiff")
     with pytest.raises(WrongUsage, match=r"unknown-format.*Did you mean 'geojson'"):
         convert_file(geojson, tmp_path / "b", "geojson", format="geojsn")
+    text = tmp_path / "x.json"
+    text.write_text("[1, 2]")
     with pytest.raises(WrongUsage, match=r"unknown-format.*Name the format with --from"):
-        convert_file(tmp_path / "x.json", tmp_path / "b", "geojson")
+        convert_file(text, tmp_path / "b", "geojson")
     with pytest.raises(WrongUsage, match=r"invalid-rule.*--set units"):
         convert_file(geojson, tmp_path / "b", "geojson", format="polygons_json", options={"units": "inch"})
     arguments = ["convert", str(geojson), str(tmp_path / "c")]
@@ -104,7 +107,7 @@ def test_what_is_not_known_is_told(label_tiff, tmp_path, capsys):
     assert run([*arguments, "--to", "label_tiff", "--set", "unit=px"]) == 2
     assert capsys.readouterr().err.count("[") >= 3
     assert run([*arguments, "--to", "label_tiff", "--size", "12x15"]) == 0
-    geojson.write_text("{")
+    geojson.write_text('{"type": "FeatureCollection", "features": [')
     assert run([*arguments, "--to", "label_tiff", "--size", "12x15"]) == 1
     assert capsys.readouterr().err.startswith("Cannot convert: [not-json]")
 
@@ -347,7 +350,7 @@ ASAP = """<ASAP_Annotations><Annotations>
 
 def test_the_way_out_of_a_file_of_points_is_told_and_works(tmp_path):
     (tmp_path / "a.xml.gz").write_bytes(gzip.compress(ASAP.encode()))
-    assert guess_format(tmp_path / "a.xml.gz") == "asap_xml"
+    assert detect_format(tmp_path / "a.xml.gz") == Detected("asap_xml", {"shape": "outline"})
     with pytest.raises(
         ConversionRefused, match=r"unsupported-shape.* If its nuclei are points, add --set shape=point\."
     ):

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.decoding import csv as bounded_csv
 from evaluation.decoding.csv import numbers_of, read_table
 from evaluation.findings import render_findings
@@ -46,7 +46,7 @@ TABLE = {"format": "label_image", "files": "{case}.png", "class_table": "{case}.
 
 def request(where: str, rules: dict[str, Any], classes: ClassTable, **how) -> Request:
     return Request(
-        where=where, name=where.strip("'"), rules=FormatRules(**rules), classes=classes,
+        where=where, name=where.strip("'"), rules=format_rules(**rules), classes=classes,
         limits=LimitRules(**how.pop("limits", {})), **how,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from every_format import CASES, SIDES, write_challenge
 from evaluation import score_submission
 from evaluation.authoring.kit import write_kit
 from evaluation.challenge import Challenge
-from evaluation.challenge.format_rules import FORMATS
+from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run
 from evaluation.scoring.check import check_submission
 

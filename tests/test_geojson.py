@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from json_files import faults_of, json_request, read_json_file
 
+from evaluation.challenge import format_rules
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats.asap_xml import read_asap_xml
@@ -697,7 +698,7 @@ def test_tiles_are_the_same_as_geojson_and_as_asap_xml(shared_data):
     request = json_request("geojson", classes=classes, ids={name: index for index, name in enumerate(classes, start=1)})
     rules = {"format": "asap_xml", "files": "{case}.xml", "shape": "outline", "origin": "pixel_corner"}
     rules |= {"vertices": "exact", "vanished": "drop"}
-    request = replace(request, rules=type(request.rules)(**rules))
+    request = replace(request, rules=format_rules(**rules))
     with (shared_data / "asap_geojson/tiles.xml").open("rb") as stream:
         (other,) = read_asap_xml(stream, request, Case("a", "a", 10, 10)).parts
     assert np.array_equal(outlines.points_xy, other.points_xy)

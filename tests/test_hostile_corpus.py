@@ -14,7 +14,7 @@ from hostile.corpus import CORPUS
 from hostile.run import SECONDS, check, judge
 from processes import run_in_group
 
-from evaluation.challenge.format_rules import FORMATS
+from evaluation.challenge.formats import FORMATS
 from evaluation.findings.catalogue import CATALOGUE
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,7 +14,7 @@ from evaluation import Challenge, score_submission
 from evaluation.authoring.examples import example_files
 from evaluation.authoring.init import find_cases
 from evaluation.challenge import preset_names
-from evaluation.challenge.format_rules import FORMATS
+from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.model import Case

@@ -20,7 +20,7 @@ from hypothesis.extra import numpy as hnp
 from label_pictures import picture
 from PIL import Image
 
-from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.decoding.label_array import check_labels, check_shape, find_binary_mask
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
@@ -91,7 +91,7 @@ def request(
     return Request(
         where=f"case 'a', 'a{suffix}'",
         name=f"a{suffix}",
-        rules=FormatRules(format=format, files="{case}" + suffix, **rules),
+        rules=format_rules(format=format, files="{case}" + suffix, **rules),
         classes=classes,
         limits=LimitRules(bytes_per_file=limit),
         file_class=file_class,

@@ -340,7 +340,7 @@ def test_class_map_goes_with_its_label_image() -> None:
     names = [f"{case.name}{end}.npy" for case in CASES for end in ("", "_class")]
     layout = find_case_files(names, class_map_challenge())
     assert layout.findings == ()
-    assert layout.files["P1_2"] == (CaseFile("P1_2.npy", 0, "P1_2_class.npy"),)
+    assert layout.files["P1_2"] == (CaseFile("P1_2.npy", 0, {"class_map": "P1_2_class.npy"}),)
 
 
 def test_half_a_case_is_told() -> None:
@@ -362,7 +362,7 @@ def test_what_goes_with_a_file_is_found_by_its_own_pattern(key: str) -> None:
     rules = {key: "tables/{case}.csv"} if key == "class_table" else {key: "tables/{case}.csv", "class_values": VALUES}
     challenge = make_challenge(CASES[:1], format="label_image", files="{case}.tif", **rules)
     layout = find_case_files(["P1_1.tif", "tables/P1_1.csv"], challenge)
-    assert layout.files["P1_1"] == (CaseFile("P1_1.tif", 0, **{f"{key}_name": "tables/P1_1.csv"}),)
+    assert layout.files["P1_1"] == (CaseFile("P1_1.tif", 0, {key: "tables/P1_1.csv"}),)
     assert layout.findings == ()
 
 
@@ -377,14 +377,14 @@ def test_half_a_case_names_what_is_missing() -> None:
 def test_segments_of_each_case() -> None:
     challenge = make_challenge(CASES[:1], format="coco_panoptic", files="{case}.png", segments="{case}.json")
     layout = find_case_files(["P1_1.png", "P1_1.json"], challenge)
-    assert layout.files["P1_1"] == (CaseFile("P1_1.png", 0, segments_name="P1_1.json"),)
+    assert layout.files["P1_1"] == (CaseFile("P1_1.png", 0, {"segments": "P1_1.json"}),)
 
 
 def test_segments_of_all_cases_are_one_file() -> None:
     challenge = make_challenge(format="coco_panoptic", files="png/{case}.png", segments="panoptic.json")
     names = ["s/panoptic.json", *(f"s/png/{case.name}.png" for case in CASES)]
     layout = find_case_files(names, challenge)
-    assert {name: file.segments_name for name, (file,) in layout.files.items()} == {
+    assert {name: file.companions["segments"] for name, (file,) in layout.files.items()} == {
         case.name: "s/panoptic.json" for case in CASES
     }
     assert layout.findings == ()
@@ -406,7 +406,7 @@ def test_segments_of_a_group_go_with_its_cases() -> None:
     challenge = make_challenge(format="coco_panoptic", files="{case}.png", segments="{group}.json")
     names = ["P1.json", "P2.json", *(f"{case.name}.png" for case in CASES)]
     layout = find_case_files(names, challenge)
-    assert {name: file.segments_name for name, (file,) in layout.files.items()} == {
+    assert {name: file.companions["segments"] for name, (file,) in layout.files.items()} == {
         "P1_1": "P1.json",
         "P1_2": "P1.json",
         "P2_1": "P2.json",
@@ -420,7 +420,7 @@ def test_a_known_case_decides_between_a_file_and_what_goes_with_one() -> None:
         cases, format="label_image", files="{case}.npy", class_map="{case}_class.npy", class_values=VALUES
     )
     layout = find_case_files(names, challenge)
-    assert layout.files == {"b_class": (CaseFile("b_class.npy", 0, "b_class_class.npy"),)}
+    assert layout.files == {"b_class": (CaseFile("b_class.npy", 0, {"class_map": "b_class_class.npy"}),)}
     assert layout.findings == ()
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from label_pictures import picture
 
-from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.decoding.hdf5 import fletcher32, undo_filters
 from evaluation.decoding.mat_file import MatFile
 from evaluation.findings.catalogue import CATALOGUE
@@ -50,7 +50,7 @@ def request(
     return Request(
         where="case 'a', 'a.mat'",
         name="a.mat",
-        rules=FormatRules(format=kind, files="{case}.mat"),
+        rules=format_rules(format=kind, files="{case}.mat"),
         classes=classes,
         limits=LimitRules(bytes_per_file=limit),
         file_class=file_class,

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.errors import InputFault
 from evaluation.formats.midog_json import read_midog_json, read_midog_json_collection
 from evaluation.formats.request import Request
 from evaluation.model import Case, ClassTable, Points
 
-RULES = FormatRules(format="midog_json", files="midog.json", origin="pixel_corner")
+RULES = format_rules(format="midog_json", files="midog.json", origin="pixel_corner")
 FIGURES = ClassTable(("mitotic figure",), {"mitotic figure": 1}, skipped=frozenset({"not mitotic figure"}))
 CATEGORIES = [{"id": 1, "name": "mitotic figure"}, {"id": 2, "name": "not mitotic figure"}]
 IMAGES = [{"id": 1, "file_name": "001.tiff"}, {"id": 2, "file_name": "002.tiff"}]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats.request import Request
@@ -33,7 +33,7 @@ def request(classes: ClassTable = NUCLEUS, limits: LimitRules | None = None, **r
     return Request(
         where="'codes.csv'",
         name="codes.csv",
-        rules=FormatRules(format="rle_csv", files="codes.csv", **rules),
+        rules=format_rules(format="rle_csv", files="codes.csv", **rules),
         classes=classes,
         limits=limits or LimitRules(),
     )

@@ -44,7 +44,7 @@ from evaluation.analysis.sensitivity_document import (
 )
 from evaluation.authoring.demo import write_demo
 from evaluation.challenge import Challenge
-from evaluation.challenge.matching_rules import MatchingRules
+from evaluation.challenge.matching_rules import MatchingRules, rule_from
 from evaluation.commands.main import run
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.perturb import double_instances, erode_instances, halve_instances, shared_px, shift_instances
@@ -322,10 +322,12 @@ def test_without_rules_of_its_own_common_rules_are_tried():
 
 @pytest.mark.parametrize("keys", COMMON_RULES, ids=lambda keys: keys["name"])
 def test_every_common_rule_has_words_of_its_own(keys):
-    words = [TriedRule(rule, False).words for rule in COMMON_RULES]
-    assert words.count(TriedRule(keys, False).words) == 1
+    written = {"class_aware": False, "ties": "first_pixel"}
+    words = [rule_from({**written, **rule}).short for rule in COMMON_RULES]
+    own = rule_from({**written, **keys}).short
+    assert words.count(own) == 1
     limit = keys.get("threshold", keys.get("radius_px"))
-    assert limit is None or f"{limit:g}" in TriedRule(keys, False).words
+    assert limit is None or f"{limit:g}" in own
 
 
 def test_every_matching_rule_has_words():
@@ -333,11 +335,8 @@ def test_every_matching_rule_has_words():
         {"name": "a", "class_aware": True, "ties": "first_pixel", "rule": "confidence_first", "radius_um": 2.5},
         {"name": "b", "class_aware": True, "ties": "first_pixel", "rule": "confidence_first", "threshold": 0.5},
     ]
-    told = [
-        TriedRule(rule.model_dump(exclude_none=True), True).words
-        for rule in MatchingRules.model_validate({"rules": tuple(rules)}).rules
-    ]
-    assert told == ["within 2.5 um, surest first", "IoU ≥ 0.5, surest first"]
+    told = [TriedRule(rule, True).words for rule in MatchingRules.model_validate({"rules": tuple(rules)}).rules]
+    assert told == ["centroids within 2.5 um, surest first", "IoU ≥ 0.5, surest first"]
 
 
 # --- medians ----------------------------------------------------------------------------------------------------------

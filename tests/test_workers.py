@@ -15,6 +15,7 @@ from killer import kill_in_a_crowd, kill_worker
 
 from evaluation import Case, Challenge
 from evaluation.authoring.examples import image_bytes
+from evaluation.execution import workers
 from evaluation.execution.workers import (
     BYTES_AT_ONCE,
     CASE_BYTES,
@@ -31,6 +32,7 @@ from evaluation.execution.workers import (
     run_tasks,
 )
 from evaluation.findings.errors import WorkerDied
+from evaluation.formats.example import image_bytes
 from evaluation.model import Annotations, Outlines
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import SharedCases

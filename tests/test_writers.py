@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from literal import images, instances_of, masks_of
 from PIL import Image
 
-from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
-from evaluation.formats import Companions, Request, read_annotations, write_labels
+from evaluation.formats import Request, read_annotations, write_labels
 from evaluation.formats.write_labels import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.instances.labels import instances_from_label_image, instances_from_labels
 from evaluation.instances.parts import instances_from_points
@@ -39,12 +39,12 @@ def read_back(
     request = Request(
         where="'a'",
         name="a.tif" if format == "label_image" else "a.mat",
-        rules=FormatRules(format=format, **rules),
+        rules=format_rules(format=format, **rules),
         classes=CLASSES,
         limits=LimitRules(),
         file_class=file_class,
     )
-    companions = Companions() if class_map is None else Companions(class_map=(io.BytesIO(class_map), "'a_class.tif'"))
+    companions = {} if class_map is None else {"class_map": (io.BytesIO(class_map), "'a_class.tif'")}
     (part,) = read_annotations(io.BytesIO(data), request, Case("a", "a", *shape_yx), companions).parts
     assert isinstance(part, LabelImage)
     return instances_from_label_image(part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.formats.request import Request
 from evaluation.model import Case, ClassTable
 
@@ -29,7 +29,7 @@ def xml_request(
     return Request(
         where=where,
         name="a.xml",
-        rules=FormatRules(format=format, files="{case}.xml", **(rules or AS_DRAWN)),
+        rules=format_rules(format=format, files="{case}.xml", **(rules or AS_DRAWN)),
         classes=ClassTable(tuple(names[key] for key in sorted(names)), ids, skipped=frozenset(skipped)),
         limits=LimitRules(
             bytes_per_file=bytes_limit, vertices_per_file=vertices_limit, instances_per_case=instances_limit

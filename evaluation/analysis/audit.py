@@ -22,8 +22,7 @@ import orjson
 
 from evaluation.analysis.audit_document import Audit, Difference, Dimension, audit_csv, audit_json, plural
 from evaluation.analysis.variants import audit_positions, find_differences
-from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouAbove, IouAssignment
-from evaluation.challenge.format_rules import FORMATS
+from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.execution.storage import FETCHED
 from evaluation.execution.worker_pools import work_through
@@ -215,7 +214,7 @@ def thresholds_for(challenge: Challenge, rule: AnyMatchingRule) -> tuple[float, 
 
     Where none are listed, 0.1 less and 0.1 more than the rule of the challenge has.
     """
-    if not isinstance(rule, IouAbove | IouAssignment | ConfidenceFirst) or rule.threshold is None:
+    if not isinstance(rule, IouRule | ConfidenceFirst) or rule.threshold is None:
         return ()
     own, listed = rule.threshold, challenge.audit.thresholds
     if listed is None:
@@ -328,7 +327,7 @@ def overlap_rules(challenge: Challenge) -> Sequence[Any]:
             expected = "no such key, since points and numbers do not overlap"
             raise ChallengeBroken(contradiction("audit.overlap", "given without areas", expected))
         return challenge.audit.overlap
-    one_label_a_pixel = FORMATS[challenge.reference.format].dense and "{class}" not in challenge.reference.files
+    one_label_a_pixel = challenge.reference.dense and "{class}" not in challenge.reference.files
     return () if challenge.reference.overlap is None or one_label_a_pixel else ("keep", "last")
 
 

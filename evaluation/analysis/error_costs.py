@@ -7,6 +7,7 @@ from the corrected counts by the same formulas and in the same way as those of m
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,12 +15,13 @@ import numpy as np
 
 from evaluation.aggregation import mean_of_units, stack_cases, unite
 from evaluation.challenge import Challenge
+from evaluation.challenge.matching_rules import Sides
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.metrics import metrics_of
 from evaluation.metrics.errors import ALL, KINDS, OUTLINES, ErrorKinds, bare, corrected_counts, sort_errors
 from evaluation.model import AGGREGATIONS, AggregationUnit, Case, CaseResult, Float64, Int64, MatchCounts
 from evaluation.results.metrics_json import rounded
-from evaluation.scoring.match import MatchedCase, match
+from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.score import penalised
 
 AS_IS = "as_is"
@@ -89,11 +91,9 @@ def sort_case(challenge: Challenge, case: MatchedCase) -> ErrorKinds:
     misnamed = None
     if rule.class_aware:
         blind = rule.model_copy(update={"class_aware": False})
-        try:
-            border = challenge.metrics.boundary
-            misnamed = match(blind, case.case, case.table, reference, prediction, border=border)
-        except (InputFault, ChallengeBroken):
-            pass  # too many pairs if classes are ignored: no pair is said to be misnamed
+        sides = Sides(case.case, case.table, reference, prediction, challenge.metrics.boundary)
+        with suppress(InputFault, ChallengeBroken):  # too many pairs if classes are ignored: none is misnamed
+            misnamed = blind.match(sides)
     return sort_errors(reference, prediction, case.table, case.matches[rule.name], misnamed=misnamed)
 
 

@@ -33,7 +33,7 @@ from evaluation.analysis.sensitivity_document import (
     sensitivity_json,
 )
 from evaluation.challenge import AnyMatchingRule, Challenge
-from evaluation.challenge.matching_rules import MatchingRules
+from evaluation.challenge.matching_rules import MatchingRules, Sides
 from evaluation.execution.workers import Progress, plan_workers, run_tasks
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
@@ -53,7 +53,6 @@ from evaluation.model import Annotations, BorderRule, Case, Float64, Instances, 
 from evaluation.model.version import __version__
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import identity
-from evaluation.scoring.match import match
 from evaluation.scoring.measure import measure_outlines, outlined_image
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import read_reference, read_shared_reference
@@ -190,8 +189,9 @@ def study_reference(
             scored = apply_ignore_region(after, reference.ignore, ignore.policy, ignore.fraction)
         ignored[place] = len(after) - len(scored)
         table = overlap_table(instances, scored)
+        sides = Sides(case, table, instances, scored, border)
         for number, rule in enumerate(rules):
-            found = match(rule, case, table, instances, scored, border=border)
+            found = rule.match(sides)
             is_own = scored.source_id[found.prediction_index] == found.reference_index
             outcome[place, number] = MISSED
             outcome[place, number, found.reference_index] = np.where(is_own, FOUND, TAKEN)
@@ -279,10 +279,7 @@ def summarise_studies(
         empty_cases=sum(len(study.class_id) == 0 for study in studies),
         one_pixel_nuclei=int((everything.area_px == 1).sum()),
         ignored=dict(zip(PERTURBATIONS, everything.ignored.tolist(), strict=False)),
-        rules=tuple(
-            TriedRule(rule.model_dump(exclude_none=True), place < len(challenge.matching.rules))
-            for place, rule in enumerate(rules)
-        ),
+        rules=tuple(TriedRule(rule, place < len(challenge.matching.rules)) for place, rule in enumerate(rules)),
         strata=tuple(strata),
         by_diameter=by_diameter(diameter_px, everything.values),
     )

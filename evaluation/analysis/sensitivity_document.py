@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evaluation.challenge.matching_rules import MatchingRule
 from evaluation.findings import quote
 from evaluation.results.metrics_json import as_json, rounded
 
@@ -27,17 +28,6 @@ ONE_PIXEL = ("eroded_1", "dilated_1", "shifted_1")
 TWO_PIXELS = ("eroded_2", "dilated_2", "shifted_2")
 AT_HALF = ("half_eroded_1", "half_dilated_1", "half_shifted_1")
 MEASURES = ("iou", "dice", "hausdorff_px", "hausdorff95_px", "surface_dice_1px", "surface_dice_2px")
-WORDS: Mapping[str, str] = {  # of matching rules
-    "iou_above": "IoU > {}",
-    "iou_assignment": "IoU > {}, assigned",
-    "best_iou_centroid_inside": "best IoU, centre inside",
-    "best_iou_any_overlap": "best IoU, any overlap",
-    "centroid_closest_first": "centroids within {}",
-    "centroid_assignment": "assigned within {}",
-    "hausdorff_closest_first": "Hausdorff up to {}",
-    "confidence_first": "within {}, surest first",
-}
-WORDS_OF_IOU_FIRST = {"confidence_first": "IoU ≥ {}, surest first"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +95,22 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class TriedRule:
-    """A matching rule as in challenge.toml; ``is_own``: it is one of the challenge."""
+    """A matching rule that was tried. ``is_own``: it is one of the challenge; ``keys``: as in challenge.toml."""
 
-    keys: Mapping[str, Any]
+    rule: MatchingRule
     is_own: bool
 
     @property
     def name(self) -> str:
-        return str(self.keys["name"])
+        return self.rule.name
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        return self.rule.model_dump(exclude_none=True)
 
     @property
     def words(self) -> str:
-        """Short enough for a table."""
-        limits = (("threshold", "{:g}"), ("radius_px", "{:g} px"), ("radius_um", "{:g} um"))
-        limit = next((words.format(self.keys[key]) for key, words in limits if key in self.keys), "")
-        words = WORDS_OF_IOU_FIRST if "threshold" in self.keys else {}
-        return {**WORDS, **words}[self.keys["rule"]].format(limit)
+        return self.rule.short
 
 
 @dataclass(frozen=True, slots=True)

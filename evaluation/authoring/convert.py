@@ -17,14 +17,15 @@ from pydantic import ValidationError
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import RuleFault
-from evaluation.challenge.format_rules import FORMATS
-from evaluation.decoding.chunks import plain_chunks
+from evaluation.challenge.formats import FORMATS, KEYS_OF_FORMATS
+from evaluation.challenge.formats.rules import A_VALUE, ONLY_OWN_KEYS
 from evaluation.findings import Finding, did_you_mean, listed, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.counts_csv import write_counts_csv
+from evaluation.formats.detect import Detected, detect_format
 from evaluation.formats.geojson import write_geojson
-from evaluation.formats.only_image import FoundImage, find_image
+from evaluation.formats.images import FoundImage, find_image
 from evaluation.formats.pickled import read_own_pickle
 from evaluation.formats.points_json import write_points_json
 from evaluation.formats.polygons_json import write_polygons_json
@@ -84,17 +85,6 @@ PAINTED: tuple[Target, ...] = ("label_tiff", "nary_mat")
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table", "segments")
 WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their sizes."
 CENTRES = ("aperio_xml", "coco_json", "nucls_csv")  # formats whose whole coordinates are taken for pixel centres
-SUFFIXES = {
-    ".geojson": "geojson",
-    ".xml": "aperio_xml",
-    ".mat": "nary_mat",
-    ".tif": "label_image",
-    ".tiff": "label_image",
-    ".npy": "label_image",
-    ".npz": "label_image",
-    ".mha": "label_image",
-    ".png": "label_image",
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,9 +114,9 @@ class Content:
         converted = convert_parts(
             self.parts,
             self.case.shape_yx,
-            vertices=self.rules.vertices or "exact",
-            origin=self.rules.origin or "pixel_centre",
-            vanished=self.rules.vanished or "drop",
+            vertices=self.rules.value("vertices") or "exact",
+            origin=self.rules.value("origin") or "pixel_centre",
+            vanished=self.rules.value("vanished") or "drop",
             where=f"case {quote(self.case.name)}",
         )
         instances = converted.instances
@@ -136,7 +126,7 @@ class Content:
         """Outlines as they were read, rounded as the rules say and moved to another origin."""
         rules = self.rules
         points = placed_vertices(
-            drawn.points_xy, vertices=rules.vertices or "exact", origin=rules.origin or "pixel_centre"
+            drawn.points_xy, vertices=rules.value("vertices") or "exact", origin=rules.value("origin") or "pixel_centre"
         )
         points = points + shift("pixel_centre", origin)
         return replace(drawn, points_xy=points, class_id=self.named(drawn.class_id))
@@ -375,8 +365,8 @@ def convert_file(
 ) -> Conversion:
     """Convert one file that holds one case. Classes keep their names; without ``class_names`` those of the file count.
 
-    format   the format of ``source``; None guesses it from the suffix
-    options  keys of FormatRules; what is not given is: exact vertices, outlines without pixels dropped, px, outlines
+    format   the format of ``source``; None: what ``detect_format`` finds
+    options  keys of its rules; what is not given is: exact vertices, outlines without pixels dropped, px, outlines
     size_yx  needed for formats that do not tell the size of their image when nuclei become pixels
 
     Raises WrongUsage for what is not known, ConversionRefused for what is wrong with the file, or if none of its nuclei
@@ -385,13 +375,14 @@ def convert_file(
     options = dict(options or {})
     hints = {"other-case": WITH_CHALLENGE, "overlap-in-label-map": "The option is --overlap."}
     try:
-        name = format or ("label_image" if trust_pickle else guess_format(source))
-        rules = rules_for(name, options, source)
+        detected = Detected(format or "label_image") if format or trust_pickle else detect(source)
+        name = detected.format
+        rules = rules_for(name, {**detected.keys, **options}, source)
         if rules.are_counts:
             raise InputFault(only_counted(quote(source.name, 120)))
-        if rules.shape == "outline" and "shape" not in options:
+        if rules.value("shape") == "outline" and "shape" not in options:
             hints["unsupported-shape"] = "If its nuclei are points, add --set shape=point."
-        names = list(class_names or rules.class_values or rules.colours or ())
+        names = list(class_names or rules.value("class_values") or rules.value("colours") or ())
         request = Request(
             where=quote(source.name, 120),
             name=source.name,
@@ -406,7 +397,7 @@ def convert_file(
                 found, is_dense = FoundImage(stem, found_yx), False
             else:
                 found = find_image(source, stream, request, stem)
-                is_dense = FORMATS[name].dense or name == "rle_csv"
+                is_dense = rules.dense or name == "rle_csv"
             case = Case(stem, stem, *(size_yx or known_size(found, is_dense, target)), spacing_um, index=0)
             if not trust_pickle:
                 said = read_one_case(stream, request, case, found)
@@ -418,8 +409,8 @@ def convert_file(
         if encoded.nuclei and not encoded.left:
             raise InputFault(nothing_left(encoded.nuclei, request.where))
     except InputFault as fault:
-        told = [replace(each, fix=f"{each.fix} {hints.get(each.code, '')}".strip()) for each in fault.findings]
-        raise ConversionRefused(*told) from None
+        findings = [replace(each, fix=f"{each.fix} {hints.get(each.code, '')}".strip()) for each in fault.findings]
+        raise ConversionRefused(*findings) from None
     except OSError as error:
         got = (error.strerror or "not readable").lower()
         raise WrongUsage(Finding("unreadable-file", quote(source), got, "a file that can be read")) from None
@@ -468,20 +459,19 @@ def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
         if key in options:
             got, fix = "given for a single file, where it says nothing", "Leave it out, or give --challenge."
             raise WrongUsage(Finding("invalid-rule", f"--set {key}=", got, "a key that says how a file is read", fix))
-    keys = FORMATS[name]
-    shared = keys.cases == "shared"
+    format = FORMATS[name]
     usual = {**DEFAULTS, "origin": "pixel_centre" if name in CENTRES else "pixel_corner"}
-    chosen = {key: value for key, value in usual.items() if key in keys.required}
-    if chosen.get("shape") and options.get("shape", "outline") == "outline":
-        chosen |= {key: usual[key] for key in ("vertices", "vanished")}
-    document = {"format": name, "files": source.name if shared else "{case}", **chosen, **options}
+    if options.get("shape") == "point":
+        usual = {key: value for key, value in usual.items() if key not in ("vertices", "vanished")}
+    chosen = {key: value for key, value in usual.items() if key in format.model_fields}
+    files = source.name if format.file_holds == "all cases" else "{case}"
     try:
-        return FormatRules.model_validate(document)
+        return format.model_validate({"format": name, "files": files, **chosen, **options})
     except ValidationError as error:
-        raise WrongUsage(*(option_fault(fault) for fault in error.errors())) from None
+        raise WrongUsage(*(option_fault(fault, name) for fault in error.errors())) from None
 
 
-def option_fault(fault: Any) -> Finding:
+def option_fault(fault: Any, format: str) -> Finding:
     """One pydantic error about the options of a format, as a finding."""
     message = fault["msg"].removeprefix("Value error, ").split("\n")[0]
     if isinstance(fault.get("ctx", {}).get("error"), RuleFault):
@@ -489,6 +479,10 @@ def option_fault(fault: Any) -> Finding:
         key = ".".join(filter(None, [*map(str, fault["loc"]), name]))
         return Finding("invalid-rule", f"--set {key}=", got, expected)
     key = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "missing":
+        return Finding("invalid-rule", f"--set {key}=", "missing", A_VALUE)
+    if fault["type"] == "extra_forbidden":
+        return Finding("invalid-rule", f"--set {key}=", f"given with the format {format!r}", ONLY_OWN_KEYS)
     return Finding("invalid-rule", f"--set {key}=", quote(fault.get("input")), message.removeprefix("Input should be "))
 
 
@@ -510,28 +504,19 @@ def known_ids(names: Sequence[str]) -> dict[str, int]:
 
 def known_values(rules: FormatRules, names: Sequence[str]) -> dict[int, int]:
     """The class id of each number in the file: as ``class_values`` says, else 1 for the first class and so on."""
-    values = rules.class_values or {name: (index,) for index, name in enumerate(names, start=1)}
+    values = rules.value("class_values") or {name: (index,) for index, name in enumerate(names, start=1)}
     ids = known_ids(names)
     known = {ids[name.casefold()]: numbers for name, numbers in values.items() if name.casefold() in ids}
     return {number: class_id for class_id, numbers in known.items() for number in numbers}
 
 
-def guess_format(source: Path) -> str:
-    """The format that the suffix of a file stands for; XML files are looked into, compressed or not.
-
-    Raises WrongUsage if several formats have the suffix, InputFault for damaged gzip.
-    """
-    suffix = bare_name(source).rpartition(".")[2].lower()
-    if f".{suffix}" not in SUFFIXES:
-        raise WrongUsage(
-            Finding("unknown-format", quote(source.name), f"the suffix {quote(suffix)}, which several formats have",
-                    listed(FORMATS, 20), "Name the format with --from.")
-        )  # fmt: skip
-    if suffix == "xml":
-        with source.open("rb") as stream:
-            if b"<ASAP_Annotations" in next(plain_chunks(stream, quote(source.name), LimitRules().bytes_per_file), b""):
-                return "asap_xml"
-    return SUFFIXES[f".{suffix}"]
+def detect(source: Path) -> Detected:
+    """The format of a file, by its content. Raises WrongUsage if it is of none, InputFault for damaged files."""
+    detected = detect_format(source)
+    if detected is None:
+        got, fix = "a file of no known format", "Name the format with --from."
+        raise WrongUsage(Finding("unknown-format", quote(source.name), got, listed(FORMATS, 20), fix))
+    return detected
 
 
 def bare_name(source: Path) -> str:
@@ -540,16 +525,16 @@ def bare_name(source: Path) -> str:
 
 
 def parse_options(options: Sequence[str]) -> dict[str, Any]:
-    """``KEY=VALUE`` texts as keys of FormatRules; values are read as TOML, else as text. Raises WrongUsage.
+    """``KEY=VALUE`` texts as keys of the format's rules; values are read as TOML, else as text. Raises WrongUsage.
 
     >>> parse_options(["units=mm", "first_pixel=1", "class_values={tumour=3}"])
     {'units': 'mm', 'first_pixel': 1, 'class_values': {'tumour': 3}}
     """
+    known = sorted(KEYS_OF_FORMATS | FormatRules.model_fields.keys())
     chosen: dict[str, Any] = {}
     for option in options:
         key, equals, value = option.partition("=")
-        if not equals or key not in FormatRules.model_fields:
-            known = sorted(FormatRules.model_fields)
+        if not equals or key not in known:
             expected = "KEY=VALUE with a key of the format"
             raise WrongUsage(
                 Finding("unknown-key", f"--set {quote(option)}", "not known", expected, did_you_mean(key, known))

@@ -13,8 +13,7 @@ from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.formats import Request
-from evaluation.formats.listed_images import list_images
-from evaluation.formats.only_image import find_image
+from evaluation.formats.images import find_image, list_images
 from evaluation.model import STRATUM_MEAN
 from evaluation.results.files import write_atomically
 from evaluation.submission.patterns import compile_pattern
@@ -111,12 +110,11 @@ def needed_columns(challenge: Challenge, cases: Iterable[FoundCase]) -> tuple[st
     paths += challenge.confidence.columns if challenge.confidence else ()
     slide = any(rules.coordinates == "slide" for rules in sides)
     needed = {
-        "spacing_um": any(rules.units not in (None, "px") for rules in sides)
+        "spacing_um": any(rules.value("units") not in (None, "px") for rules in sides)
         or any(rule.needs_spacing for rule in challenge.matching.rules)
         or any(measure.endswith("_um") for measure in metrics.measures)
         or metrics.tolerance_um is not None,
-        "index": any(rules.format in ("conic_array", "pannuke_masks") and rules.is_shared for rules in sides)
-        or any(case.index is not None for case in cases),
+        "index": any(rules.needs_index for rules in sides) or any(case.index is not None for case in cases),
         "offset_x": slide,
         "offset_y": slide,
         "stratum": any(path.endswith(f".{STRATUM_MEAN}") for path in paths),
@@ -155,9 +153,7 @@ def reference_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, 
     known = {"class": spellings}
     read = compile_pattern(rules.files, known)
     companions = [
-        compile_pattern(pattern, known)
-        for pattern in (rules.class_map, rules.class_table, rules.segments)
-        if pattern is not None
+        compile_pattern(pattern, known) for pattern in map(rules.value, rules.companions) if pattern is not None
     ]
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()

@@ -13,6 +13,7 @@ from evaluation.authoring.examples import example_files
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, FormatRules
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import WrongUsage
+from evaluation.formats import format_of
 from evaluation.model import Case
 from evaluation.results.files import write_atomically
 
@@ -20,27 +21,6 @@ GUIDE_FILE = "GUIDE.md"
 EXAMPLE_FOLDER = "example_submission"
 EXAMPLE_CASES = (Case("example_1", "P1", 96, 128, 0.25, 0), Case("example_2", "P2", 64, 100, 0.25, 1))
 CASES_SHOWN = 5
-
-FORMAT_WORDS = {
-    "aperio_xml": "Aperio ImageScope XML",
-    "asap_xml": "ASAP XML",
-    "geojson": "GeoJSON as QuPath writes it",
-    "polygons_json": 'JSON of the platform\'s kind "Multiple polygons"',
-    "points_json": 'JSON of the platform\'s kind "Multiple points"',
-    "points_csv": "CSV with a row for each nucleus",
-    "nucls_csv": "NuCLS CSV",
-    "midog_json": "MIDOG JSON, a box for each nucleus",
-    "coco_json": "COCO JSON",
-    "coco_panoptic": "COCO panoptic PNG (id = R + 256 G + 65536 B) and JSON",
-    "rle_csv": "CSV of run-length codes",
-    "label_image": "label image: 0 is background, every other number one nucleus",
-    "nary_mat": "MATLAB file with the labels in `n_ary_mask`",
-    "hovernet_mat": "MATLAB file of HoVer-Net (`inst_map`, `inst_type`)",
-    "conic_array": "NumPy array, cases x height x width x 2 (nuclei, classes)",
-    "pannuke_masks": "NumPy array, height x width x channels, the nuclei of a class in each channel",
-    "colour_map": "PNG with a colour for each class and borders between nuclei",
-    "counts_csv": "CSV with a row for each image and a column for each class: how many nuclei there are",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +105,16 @@ def what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
     lines = [
         "## What to hand in",
         "",
-        f"A folder, or a ZIP of it, with {what}: {FORMAT_WORDS[rules.format]}. The files lie at `{rules.files}`"
+        f"A folder, or a ZIP of it, with {what}: {format_of(rules.format).words}. The files lie at `{rules.files}`"
         f"{'; `*` stands for any name' if '*' in rules.files else ''}, for example:",
         "",
         *[f"- `{name}`" for name in files[:CASES_SHOWN]],
         *([f"- and so on, {len(files):,} files in all"] if len(files) > CASES_SHOWN else []),
         "",
     ]
-    for key, words in (("class_map", "the class of every pixel"), ("class_table", "the class of every id"),
-                       ("segments", "the class of every segment")):  # fmt: skip
-        if (pattern := getattr(rules, key)) is not None:
-            lines.append(f"`{pattern}` holds {words}.")
+    for key, kind in rules.companions.items():
+        if (pattern := rules.value(key)) is not None:
+            lines.append(f"`{pattern}` is the {kind}: it says which class each nucleus has.")
     if rules.socket is not None:
         lines.append(f"On the platform your algorithm writes them to the output `{rules.socket}`.")
     if rules.case_names == "hidden":
@@ -155,46 +134,39 @@ def class_lines(challenge: Challenge) -> list[str]:
         words = [f"- {of_class.name}"]
         if of_class.aliases:
             words.append(f"(also {listed(of_class.aliases)})")
-        if rules.class_values:
-            words.append(f"= {' or '.join(map(str, rules.class_values[of_class.name]))}")
-        if rules.colours:
-            words.append(f"= {rules.colours[of_class.name]}")
+        if (numbers := rules.value("class_values")) is not None:
+            words.append(f"= {' or '.join(map(str, numbers[of_class.name]))}")
+        if (colours := rules.value("colours")) is not None:
+            words.append(f"= {colours[of_class.name]}")
         lines.append(" ".join(words))
     return lines
 
 
 def how_numbers_are_meant(rules: FormatRules) -> str:
     words = []
-    if rules.units is not None:
-        words.append(f"Coordinates are x, y in {rules.units}.")
-    if rules.origin is not None:
+    if (units := rules.value("units")) is not None:
+        words.append(f"Coordinates are x, y in {units}.")
+    if (origin := rules.value("origin")) is not None:
         words.append(
             "Whole coordinates lie on the centres of pixels: the first pixel is at 0, 0."
-            if rules.origin == "pixel_centre"
+            if origin == "pixel_centre"
             else "Whole coordinates lie on the corners of pixels: the first pixel reaches from 0, 0 to 1, 1."
         )
     if rules.coordinates == "slide":
         words.append("They count from the corner of the slide.")
-    if rules.pixel_order is not None:
-        along = "along the rows" if rules.pixel_order == "row" else "down the columns"
-        words.append(f"Run lengths go {along}; the first pixel is {rules.first_pixel}.")
-    if rules.columns is not None:
-        words.append(f"The columns are {', '.join(rules.columns)}; there is no header.")
+    words += format_of(rules.format).explain(rules)
     if rules.case_key != "{case}" or rules.is_shared:
         words.append(f"A case is called `{rules.case_key}`.")
     if rules.skip_classes:
         words.append(f"Annotations called {listed(rules.skip_classes)} are left out.")
-    if rules.class_column is not None:
-        words.append(f"The class is in the column `{rules.class_column}`.")
-    if rules.border_colour is not None:
-        words.append(f"Nuclei that touch are parted by a border in {rules.border_colour}; the background is #000000.")
     return "## What the numbers mean\n\n" + " ".join(words) if words else ""
 
 
 def how_it_is_scored(challenge: Challenge) -> str:
     how = "In each case the nuclei of each class are counted. Where they lie does not matter."
     if challenge.matching.rules:
-        how = f"Nuclei are matched by `{challenge.matching.rules[0].rule}`: {rule_words(challenge)}."
+        first = challenge.matching.rules[0]
+        how = f"Nuclei are matched by `{first.rule}`. {first.words}"
     lines = ["## How it is scored", "", how]
     if challenge.ranking is not None and challenge.ranking.columns:
         lines += ["", "Ranked by:", ""]
@@ -204,9 +176,3 @@ def how_it_is_scored(challenge: Challenge) -> str:
 
 def better(direction: str) -> str:
     return "higher is better" if direction == "descending" else "lower is better"
-
-
-def rule_words(challenge: Challenge) -> str:
-    left_out = ("name", "rule", "ties")
-    values = challenge.matching.rules[0].model_dump(exclude_none=True)
-    return ", ".join(f"{key} {str(value).lower()}" for key, value in values.items() if key not in left_out)

@@ -8,19 +8,14 @@ from evaluation.challenge.base import RuleFault, Rules
 from evaluation.challenge.cases import is_safe_name, read_cases
 from evaluation.challenge.definition import Challenge
 from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, preset_names, preset_text
-from evaluation.challenge.format_rules import FormatRules
+from evaluation.challenge.formats import FORMATS, format_rules
+from evaluation.challenge.formats.rules import FormatRules
 from evaluation.challenge.matching_rules import (
     COUNTED,
     MATCHING_RULES,
     AnyMatchingRule,
-    BestIouAnyOverlap,
-    BestIouCentroidInside,
-    CentroidAssignment,
-    CentroidClosestFirst,
     ConfidenceFirst,
-    HausdorffClosestFirst,
-    IouAbove,
-    IouAssignment,
+    IouRule,
 )
 from evaluation.challenge.rules import LimitRules
 
@@ -28,21 +23,17 @@ __all__ = [
     "CASES_FILE",
     "CHALLENGE_FILE",
     "COUNTED",
+    "FORMATS",
     "MATCHING_RULES",
     "AnyMatchingRule",
-    "BestIouAnyOverlap",
-    "BestIouCentroidInside",
-    "CentroidAssignment",
-    "CentroidClosestFirst",
     "Challenge",
     "ConfidenceFirst",
     "FormatRules",
-    "HausdorffClosestFirst",
-    "IouAbove",
-    "IouAssignment",
+    "IouRule",
     "LimitRules",
     "RuleFault",
     "Rules",
+    "format_rules",
     "is_safe_name",
     "preset_names",
     "preset_text",

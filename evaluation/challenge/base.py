@@ -7,6 +7,7 @@ import re
 from pydantic import BaseModel, ConfigDict
 
 from evaluation.findings import quote
+from evaluation.model import Case
 
 
 class RuleFault(ValueError):
@@ -20,6 +21,11 @@ class Rules(BaseModel):
     """A table of challenge.toml: unknown keys are refused, values are not converted, instances are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def filled(pattern: str, case: Case, class_name: str = "") -> str:
+    """A pattern with the names of a case, and of a class, in it."""
+    return pattern.replace("{case}", case.name).replace("{group}", case.group).replace("{class}", class_name)
 
 
 def check_pattern(pattern: str, key: str, *, required: set[str], allowed: set[str]) -> None:

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
 from evaluation.challenge.base import RuleFault, Rules
 from evaluation.challenge.cases import read_cases
 from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, read_rules, read_text, resolve_preset
-from evaluation.challenge.format_rules import FORMATS, FormatRules
+from evaluation.challenge.formats import KEYS_OF_FORMATS
+from evaluation.challenge.formats.rules import A_VALUE, ONLY_OWN_KEYS, FormatRules
 from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
 from evaluation.challenge.rules import (
     AggregationRules,
+    AnyReferenceRules,
+    AnySubmissionRules,
     AuditRules,
     ClassRules,
     ConfidenceRules,
-    IgnoreRules,
     LimitRules,
     MetricRules,
-    RankingColumn,
     RankingRules,
-    ReferenceRules,
-    SubmissionRules,
 )
 from evaluation.findings import Finding, did_you_mean, listed, quote
 from evaluation.findings.errors import ChallengeBroken
@@ -51,8 +50,8 @@ class Challenge(Rules):
     name: Annotated[str, Field(min_length=1, max_length=200)]
     version: Annotated[str, Field(min_length=1, max_length=64)] = "1"
     classes: Annotated[tuple[ClassRules, ...], Field(min_length=1, max_length=MAX_CLASSES)]
-    reference: ReferenceRules
-    submission: SubmissionRules
+    reference: AnyReferenceRules
+    submission: AnySubmissionRules
     matching: MatchingRules
     metrics: MetricRules
     aggregation: AggregationRules
@@ -92,7 +91,7 @@ class Challenge(Rules):
         for side, rules in (("reference", self.reference), ("submission", self.submission)):
             extra = set(self.reference.ignore.classes) if side == "reference" else set()
             for key in ("class_values", "colours"):
-                values = getattr(rules, key)
+                values = rules.value(key)
                 if values is not None and not set(self.class_names) <= set(values) <= set(self.class_names) | extra:
                     raise RuleFault(
                         f"contradictory|{side}.{key}|values for {listed(sorted(values))}"
@@ -103,14 +102,14 @@ class Challenge(Rules):
                     f"contradictory|{side}.skip_classes|{listed(left_out)}, which the challenge asks for"
                     "|names that are neither classes, aliases nor ignore classes"
                 )
-            if len(self.classes) > 1 and not tells_class(rules):
+            if len(self.classes) > 1 and not rules.tells_class:
                 raise RuleFault(
                     f"contradictory|{side}.files|no {{class}} and no class_map although there are several classes"
                     "|a way to tell the class of a nucleus"
                 )
             for key, is_used, column in (
-                ("units", rules.units not in (None, "px"), "spacing_um"),
-                ("format", rules.format in ("conic_array", "pannuke_masks") and rules.is_shared, "index"),
+                ("units", rules.value("units") not in (None, "px"), "spacing_um"),
+                ("format", rules.needs_index, "index"),
             ):
                 lacking = [case.name for case in self.cases if getattr(case, column) is None]
                 if is_used and lacking:
@@ -118,9 +117,8 @@ class Challenge(Rules):
                         f"contradictory|{side}.{key}|{getattr(rules, key)!r}, but {column} is empty for "
                         f"{len(lacking)} cases|{column} for every case in {CASES_FILE}"
                     )
-            is_dense = FORMATS[rules.format].dense
             too_large = [case.name for case in self.cases if case.height * case.width > self.limits.pixels_per_image]
-            if is_dense and too_large:
+            if rules.dense and too_large:
                 raise RuleFault(
                     f"contradictory|limits.pixels_per_image|{self.limits.pixels_per_image:,}, but case "
                     f"{quote(too_large[0])} has more|a limit that the images of {CASES_FILE} keep"
@@ -252,7 +250,8 @@ class Challenge(Rules):
         ids = self.class_ids()
         if rules is not self.reference:
             ids = {name: class_id for name, class_id in ids.items() if class_id >= 0}
-        values = {n: ids[name.casefold()] for name, numbers in (rules.class_values or {}).items() for n in numbers}
+        numbers = rules.value("class_values") or {}
+        values = {number: ids[name.casefold()] for name, of_class in numbers.items() for number in of_class}
         return ClassTable(self.class_names, ids, values, frozenset(name.casefold() for name in rules.skip_classes))
 
     def class_ids(self) -> dict[str, int]:
@@ -324,17 +323,10 @@ class Challenge(Rules):
             ) from None
 
 
-def tells_class(rules: FormatRules) -> bool:
-    """Whether the files of a side may tell the class of a nucleus."""
-    if rules.format in ("label_image", "nary_mat"):
-        return "{class}" in rules.files or bool(rules.class_map or rules.class_table or rules.class_channel is not None)
-    return rules.format != "hovernet_mat" or rules.class_values is not None
-
-
 def tuples_for_lists(value: Any) -> Any:
-    """TOML gives lists; frozen rules hold tuples, and strict validation converts nothing."""
+    """TOML gives lists; frozen rules hold tuples, and strict validation converts nothing. None is as good as no key."""
     if isinstance(value, Mapping):
-        return {key: tuples_for_lists(item) for key, item in value.items()}
+        return {key: tuples_for_lists(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
         return tuple(tuples_for_lists(item) for item in value)
     return value
@@ -342,11 +334,11 @@ def tuples_for_lists(value: Any) -> Any:
 
 def findings_of(fault: Any) -> list[Finding]:
     """One pydantic error as findings that name the key as it stands in challenge.toml."""
-    location = [part for part in fault["loc"] if part not in MATCHING_RULES]
-    rule = next((part for part in fault["loc"] if part in MATCHING_RULES), "iou_above")
-    place = ".".join(str(part) for part in location)
+    location, table, (key, kinds) = table_of(fault["loc"])
+    where = f"{CHALLENGE_FILE}: {'.'.join(map(str, location))}"
     message = fault["msg"].removeprefix("Value error, ")
     if isinstance(fault.get("ctx", {}).get("error"), RuleFault):
+<<<<<<< HEAD
         found = []
         for line in message.split("\n"):
             kind, key, got, expected, *fixes = line.split("|", 4)
@@ -355,46 +347,63 @@ def findings_of(fault: Any) -> list[Finding]:
             found.append(Finding(RULE_FAULTS[kind], f"{CHALLENGE_FILE}: {where}", got, expected, fix))
         return found
     where = f"{CHALLENGE_FILE}: {place}"
+=======
+        lines = [line.split("|", 3) for line in message.split("\n")]
+        return [
+            rule_finding(kind, f"{CHALLENGE_FILE}: {'.'.join(filter(None, [*map(str, location), own]))}", got, expected)
+            for kind, own, got, expected in lines
+        ]
+>>>>>>> refs/heads/formats
     if fault["type"] == "extra_forbidden":
-        known = known_keys(location[:-1], rule)
+        if location[-1] in KEYS_OF_FORMATS and "format" in table.model_fields:
+            (format,) = get_args(table.model_fields["format"].annotation)
+            return [rule_finding("contradictory", where, f"given with the format {format!r}", ONLY_OWN_KEYS)]
+        known = sorted((table.model_fields.keys() | ({"preset"} if table is Challenge else set())) - {"cases"})
         fix = did_you_mean(str(location[-1]), known)
         return [Finding("unknown-key", where, "a key that is not known", f"one of {listed(known, 20)}", fix)]
-    if fault["type"] in ("missing", "union_tag_not_found"):
-        return [
-            Finding(
-                "missing-rule",
-                where if fault["type"] == "missing" else f"{where}.rule",
-                "missing",
-                "a value, since every rule that can change a score must be written",
-                "Add the key, or start from a preset.",
-            )
-        ]
+    if fault["type"] == "missing":
+        return [rule_finding("missing", where, "missing", A_VALUE)]
+    if fault["type"] in ("union_tag_not_found", "union_tag_invalid"):
+        if fault["type"] == "union_tag_not_found":
+            return [rule_finding("missing", f"{where}.{key}", "missing", A_VALUE)]
+        tag, known = fault["ctx"]["tag"], list(kinds)
+        expected = f"one of the {'formats' if key == 'format' else 'matching rules'} {listed(known, 20)}"
+        return [Finding("invalid-rule", f"{where}.{key}", quote(tag), expected, did_you_mean(tag, known))]
     expected = message.removeprefix("Input should be ")
-    if fault["type"] == "union_tag_invalid":
-        expected = f"one of the matching rules {listed(MATCHING_RULES)}"
-    if fault["type"] == "model_type":
+    if fault["type"] in ("model_type", "model_attributes_type"):
         expected = "a table"
     return [Finding("invalid-rule", where, quote(fault.get("input")), expected[0].lower() + expected[1:])]
 
 
-def known_keys(location: list[Any], rule: str) -> list[str]:
-    """Keys that the table at a location of challenge.toml may have."""
-    tables: dict[tuple[str, ...], type[Rules]] = {
-        (): Challenge,
-        ("classes",): ClassRules,
-        ("reference",): ReferenceRules,
-        ("reference", "ignore"): IgnoreRules,
-        ("submission",): SubmissionRules,
-        ("matching",): MatchingRules,
-        ("matching", "rules"): MATCHING_RULES[rule],
-        ("metrics",): MetricRules,
-        ("aggregation",): AggregationRules,
-        ("confidence",): ConfidenceRules,
-        ("ranking",): RankingRules,
-        ("ranking", "columns"): RankingColumn,
-        ("audit",): AuditRules,
-        ("audit", "matching"): MATCHING_RULES[rule],
-        ("limits",): LimitRules,
-    }
-    table = tables[tuple(part for part in location if isinstance(part, str))]
-    return sorted((set(table.model_fields) | ({"preset"} if table is Challenge else set())) - {"cases"})
+def rule_finding(kind: str, where: str, got: str, expected: str) -> Finding:
+    fix = "Add the key, or start from a preset." if kind == "missing" else ""
+    return Finding(RULE_FAULTS[kind], where, got, expected, fix)
+
+
+def table_of(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tuple[str, Mapping[str, type[Rules]]]]:
+    """The keys to a value in challenge.toml, without what pydantic puts between them, and the model of its table.
+
+    Last, the key that chooses among several models, and these, if the value is such a table.
+    """
+    location: list[str | int] = []
+    table: type[Rules] = Challenge
+    key, kinds = "", dict[str, type[Rules]]()
+    for part in loc:
+        if part in kinds:
+            table, key, kinds = kinds[str(part)], "", {}
+            continue
+        location.append(part)
+        if isinstance(part, str):
+            models = list(models_in(table.model_fields[part].annotation)) if part in table.model_fields else []
+            key = next((key for key in ("format", "rule") if models and key in models[0].model_fields), "")
+            kinds = {get_args(model.model_fields[key].annotation)[0]: model for model in models} if key else {}
+            table = models[0] if models and not key else table
+    return location, table, (key, kinds)
+
+
+def models_in(annotation: Any) -> Iterator[type[Rules]]:
+    """The models of which a value may be."""
+    if isinstance(annotation, type) and issubclass(annotation, Rules):
+        yield annotation
+    for part in get_args(annotation):
+        yield from models_in(part)

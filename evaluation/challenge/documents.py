@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from evaluation.challenge.format_rules import PARTICULAR
+from evaluation.challenge.formats import KEYS_OF_FORMATS
 from evaluation.findings import Finding, did_you_mean, listed, quote
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 
@@ -98,5 +98,5 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
     for side in ("reference", "submission"):
         changed = document.get(side, {})
         if isinstance(changed, dict) and changed.get("format", below[side]["format"]) != below[side]["format"]:
-            below[side] = {key: value for key, value in below[side].items() if key not in PARTICULAR}
+            below[side] = {key: value for key, value in below[side].items() if key not in KEYS_OF_FORMATS}
     return merge(below, {key: item for key, item in document.items() if key != "preset"})

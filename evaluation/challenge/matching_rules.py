@@ -1,23 +1,52 @@
-"""The matching rules of challenge.toml: ``rule`` names one, the other keys are its parameters."""
+"""The matching rules of challenge.toml, a record each: its parameters, its call and its words.
+
+The algorithms are in ``evaluation.matching``, a file each, which is imported when a rule is first applied: scipy takes
+half a second, and most commands match nothing. ``docs/development.md`` says how to add a rule.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from evaluation.challenge.base import RuleFault, Rules
-from evaluation.model import Case
+from evaluation.findings import Finding, quote
+from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.model import BorderRule, Case, Instances, Matches, OverlapTable
 
 PublishedFault = Literal["reference_index", "unopened_masks"]
 COUNTED = "counted"  # stands for the name of a matching rule where nuclei are counted and never paired
 Radius = Annotated[float, Field(ge=0, le=1e9)]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Sides:
+    """The nuclei of a case that a rule pairs.
+
+    table   the pixels that reference and prediction share
+    border  what a boundary is at the border of the image, for the rule that compares boundaries
+    """
+
+    case: Case
+    table: OverlapTable
+    reference: Instances
+    prediction: Instances
+    border: BorderRule
+
+    @property
+    def compared(self) -> tuple[OverlapTable, Instances, Instances]:
+        return self.table, self.reference, self.prediction
+
+
 class MatchingRule(Rules):
     """What all matching rules have. ``name`` is the key under ``alternatives`` in metrics.json.
 
     takes_points  whether the rule, if it has a radius, can pair nuclei that are points
+    condition     what goes on "A reference nucleus and a prediction are a pair"; {limit} stands for ``limit``
+    label         the same in a few words
     """
 
     name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9_]*$")]
@@ -25,6 +54,8 @@ class MatchingRule(Rules):
     ties: Literal["first_pixel"]
 
     takes_points: ClassVar[bool] = False
+    condition: ClassVar[str]
+    label: ClassVar[str]
 
     @property
     def needs_pixels(self) -> bool:
@@ -36,11 +67,39 @@ class MatchingRule(Rules):
         """Whether every case needs its ``spacing_um``."""
         return False
 
+    def match(self, sides: Sides) -> Matches:
+        """The pairs of a case."""
+        raise NotImplementedError
+
+    @property
+    def limit(self) -> str:
+        """The threshold, or the radius with its unit, in words."""
+        return ""
+
+    @property
+    def short(self) -> str:
+        """The rule in a few words, for a table."""
+        return self.label.format(limit=self.limit)
+
+    @property
+    def words(self) -> str:
+        """The rule in two sentences."""
+        of_class = (
+            "Only nuclei of equal class can be a pair."
+            if self.class_aware
+            else "Classes do not matter for the pairing; the classes of the pairs are compared afterwards."
+        )
+        return f"A reference nucleus and a prediction are a pair {self.condition.format(limit=self.limit)}. {of_class}"
+
 
 class IouRule(MatchingRule):
     """Pairs with an IoU strictly above a threshold."""
 
     threshold: Annotated[float, Field(ge=0, lt=1)]
+
+    @property
+    def limit(self) -> str:
+        return f"{self.threshold:g}"
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
@@ -50,18 +109,48 @@ class IouRule(MatchingRule):
 
 class IouAbove(IouRule):
     rule: Literal["iou_above"]
+    condition: ClassVar[str] = (
+        "if their IoU is above {limit}; of rival pairs the most, then those of the greatest total IoU"
+    )
+    label: ClassVar[str] = "IoU > {limit}"
+
+    def match(self, sides: Sides) -> Matches:
+        from evaluation.matching.iou_above import match_iou_above
+
+        return match_iou_above(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)
 
 
 class IouAssignment(IouRule):
     rule: Literal["iou_assignment"]
+    condition: ClassVar[str] = "if their IoU is above {limit}; of rival pairs those of the greatest total IoU"
+    label: ClassVar[str] = "IoU > {limit}, assigned"
+
+    def match(self, sides: Sides) -> Matches:
+        from evaluation.matching.iou_assignment import match_iou_assignment
+
+        return match_iou_assignment(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)
 
 
 class BestIouCentroidInside(MatchingRule):
     rule: Literal["best_iou_centroid_inside"]
+    condition: ClassVar[str] = "if the prediction is the one with the highest IoU and its centroid lies inside"
+    label: ClassVar[str] = "best IoU, centre inside"
+
+    def match(self, sides: Sides) -> Matches:
+        from evaluation.matching.best_iou_centroid_inside import match_best_iou_centroid_inside
+
+        return match_best_iou_centroid_inside(*sides.compared, class_aware=self.class_aware)
 
 
 class BestIouAnyOverlap(MatchingRule):
     rule: Literal["best_iou_any_overlap"]
+    condition: ClassVar[str] = "if the prediction is the one with the highest IoU; one shared pixel is enough"
+    label: ClassVar[str] = "best IoU, any overlap"
+
+    def match(self, sides: Sides) -> Matches:
+        from evaluation.matching.best_iou_any_overlap import match_best_iou_any_overlap
+
+        return match_best_iou_any_overlap(*sides.compared, class_aware=self.class_aware)
 
 
 class RadiusRule(MatchingRule):
@@ -81,6 +170,14 @@ class RadiusRule(MatchingRule):
     def needs_spacing(self) -> bool:
         return self.radius_um is not None
 
+    @property
+    def limit(self) -> str:
+        return f"{self.radius_um:g} um" if self.radius_px is None else f"{self.radius_px:g} px"
+
+    def near(self, sides: Sides) -> dict[str, Any]:
+        """What all algorithms with a radius are asked for."""
+        return {"radius_px": self.radius_in_px(sides.case), "class_aware": self.class_aware, "table": sides.table}
+
     def radius_in_px(self, case: Case) -> float:
         """The radius in an image; its spacing is there if it is needed (checked with the challenge)."""
         if self.radius_px is not None:
@@ -92,6 +189,13 @@ class RadiusRule(MatchingRule):
 class CentroidClosestFirst(RadiusRule):
     rule: Literal["centroid_closest_first"]
     takes_points: ClassVar[bool] = True
+    condition: ClassVar[str] = "if their centroids are at most {limit} apart, the closest pair first"
+    label: ClassVar[str] = "centroids within {limit}"
+
+    def match(self, sides: Sides) -> Matches:
+        from evaluation.matching.centroid_closest_first import match_centroid_closest_first
+
+        return match_centroid_closest_first(sides.reference, sides.prediction, **self.near(sides))
 
 
 class CentroidAssignment(RadiusRule):
@@ -100,10 +204,52 @@ class CentroidAssignment(RadiusRule):
     rule: Literal["centroid_assignment"]
     cutoff: Literal["before", "after"] = "before"
     takes_points: ClassVar[bool] = True
+    condition: ClassVar[str] = "if their centroids are at most {limit} apart, in the best assignment of all"
+    label: ClassVar[str] = "assigned within {limit}"
+
+    def match(self, sides: Sides) -> Matches:
+        from evaluation.matching import centroid_assignment
+
+        try:
+            return centroid_assignment.match_centroid_assignment(
+                sides.reference, sides.prediction, cutoff=self.cutoff, **self.near(sides)
+            )
+        except centroid_assignment.TooManyPairs as error:
+            most = centroid_assignment.MOST_PAIRS
+            if error.references**2 <= most:  # a good submission has room
+                raise InputFault(self.too_many_predictions(sides.case, error.predictions)) from error
+            raise ChallengeBroken(self.too_many_pairs(sides.case, error.references, error.predictions, most)) from error
+
+    def too_many_pairs(self, case: Case, references: int, predictions: int, most: int) -> Finding:
+        """For the organiser: not all nuclei of a case can be assigned."""
+        return Finding(
+            "too-large",
+            f"case {quote(case.name)}, matching rule {quote(self.name)}",
+            f"{references:,} x {predictions:,} nuclei, {references * predictions:,} pairs",
+            f"at most {most:,} for cutoff 'after', which needs a table of all pairs",
+            'Write cutoff = "before" for this rule, or cut the images into smaller ones.',
+        )
+
+    def too_many_predictions(self, case: Case, predictions: int) -> Finding:
+        """For a participant who predicts far too many nuclei; it says nothing of the reference."""
+        return Finding(
+            "too-large",
+            f"case {quote(case.name)}",
+            f"{predictions:,} nuclei",
+            f"fewer, since the matching rule {quote(self.name)} compares all of them with the whole reference",
+            "Leave out what is no nucleus, such as single pixels.",
+        )
 
 
 class HausdorffClosestFirst(RadiusRule):
     rule: Literal["hausdorff_closest_first"]
+    condition: ClassVar[str] = "if their boundaries are at most {limit} apart, the closest pair first"
+    label: ClassVar[str] = "Hausdorff up to {limit}"
+
+    def match(self, sides: Sides) -> Matches:
+        from evaluation.matching.hausdorff_closest_first import match_hausdorff_closest_first
+
+        return match_hausdorff_closest_first(sides.reference, sides.prediction, border=sides.border, **self.near(sides))
 
 
 class ConfidenceFirst(RadiusRule):
@@ -112,6 +258,12 @@ class ConfidenceFirst(RadiusRule):
     rule: Literal["confidence_first"]
     threshold: Annotated[float, Field(gt=0, le=1)] | None = None
     takes_points: ClassVar[bool] = True
+    condition: ClassVar[str] = "with {limit}, the most probable prediction first"
+    label: ClassVar[str] = "{limit}, surest first"
+
+    @property
+    def limit(self) -> str:
+        return f"centroids within {super().limit}" if self.threshold is None else f"IoU ≥ {self.threshold:g}"
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
@@ -129,13 +281,20 @@ class ConfidenceFirst(RadiusRule):
     def needs_pixels(self) -> bool:
         return self.threshold is not None
 
+    def match(self, sides: Sides) -> Matches:
+        from evaluation.matching.confidence_first import match_confidence_first, match_confidence_first_iou
+
+        if self.threshold is not None:
+            return match_confidence_first_iou(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)
+        return match_confidence_first(sides.reference, sides.prediction, **self.near(sides))
+
 
 def check_decimals(threshold: float, key: str = "threshold") -> None:
     if round(threshold, 6) != threshold:
         raise RuleFault(f"invalid|{key}|{threshold!r}|a number of at most six decimals, to compare exactly")
 
 
-AnyMatchingRule = (
+AnyMatchingRule = (  # the registry: a new rule adds its line here
     IouAbove
     | IouAssignment
     | BestIouCentroidInside
@@ -146,15 +305,13 @@ AnyMatchingRule = (
     | ConfidenceFirst
 )
 MATCHING_RULES: dict[str, type[MatchingRule]] = {
-    "iou_above": IouAbove,
-    "iou_assignment": IouAssignment,
-    "best_iou_centroid_inside": BestIouCentroidInside,
-    "best_iou_any_overlap": BestIouAnyOverlap,
-    "centroid_closest_first": CentroidClosestFirst,
-    "centroid_assignment": CentroidAssignment,
-    "hausdorff_closest_first": HausdorffClosestFirst,
-    "confidence_first": ConfidenceFirst,
+    get_args(kind.model_fields["rule"].annotation)[0]: kind for kind in get_args(AnyMatchingRule)
 }
+
+
+def rule_from(keys: Mapping[str, Any]) -> MatchingRule:
+    """A matching rule from its keys, as results hold them."""
+    return MATCHING_RULES[keys["rule"]].model_validate(keys)
 
 
 class MatchingRules(Rules):

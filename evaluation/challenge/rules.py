@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
 from evaluation.challenge.base import RuleFault, Rules, check_pattern
-from evaluation.challenge.format_rules import A_VALUE, FormatRules
+from evaluation.challenge.formats import FORMATS
+from evaluation.challenge.formats.rules import A_VALUE, FormatRules
 from evaluation.challenge.matching_rules import AnyMatchingRule, check_decimals
 from evaluation.findings import did_you_mean, listed, quote
 from evaluation.metrics import FAMILIES
@@ -117,6 +120,29 @@ class SubmissionRules(FormatRules):
             if ("{class}" in self.socket) != ("{class}" in self.files):
                 raise RuleFault("contradictory|socket|{class} in files or in socket only|{class} in both or in neither")
         return self
+
+
+SideRules = TypeVar("SideRules", bound=FormatRules)
+
+
+def in_every_format(side: type[SideRules]) -> dict[str, type[SideRules]]:
+    """A model for each format, by its name: the keys of the side and those of the format."""
+    models: dict[str, Any] = {
+        name: create_model(f"{side.__name__}_{name}", __base__=(rules, side), __module__=__name__, __doc__=side.__doc__)
+        for name, rules in FORMATS.items()
+    }
+    globals().update({model.__name__: model for model in models.values()})  # workers look them up by these names
+    return models
+
+
+REFERENCE_RULES = in_every_format(ReferenceRules)
+SUBMISSION_RULES = in_every_format(SubmissionRules)
+if TYPE_CHECKING:
+    AnyReferenceRules = ReferenceRules
+    AnySubmissionRules = SubmissionRules
+else:
+    AnyReferenceRules = Annotated[reduce(or_, REFERENCE_RULES.values()), Field(discriminator="format")]
+    AnySubmissionRules = Annotated[reduce(or_, SUBMISSION_RULES.values()), Field(discriminator="format")]
 
 
 Grouping = Annotated[dict[Name, Annotated[tuple[str, ...], Field(min_length=1)]], Field(min_length=1)]
@@ -246,7 +272,7 @@ class RankingRules(Rules):
     ties       what equal values get: min ("1, 2, 2, 4"), average ("1, 2.5, 2.5, 4") or dense ("1, 2, 2, 3")
     missing    a team without a value in a column: the worst rank there, or not ranked at all
     test       of the differences between teams: friedman_nemenyi or wilcoxon_holm
-    ex_aequo   teams that cannot be told apart by the test share a place
+    ex_aequo   teams that the test finds no difference between share a rank
     samples, seed   of the bootstrap that shows how far the ranks can be trusted
     """
 
@@ -302,7 +328,7 @@ class AuditRules(Rules):
 
 
 class LimitRules(Rules):
-    """Bounds on what is read from strangers. They refuse inputs; they never change a score.
+    """Bounds on untrusted input. They refuse inputs; they never change a score.
 
     Nuclei times pixels stay below 2^63, so that every pixel of every nucleus has a number of its own.
     """

@@ -33,7 +33,7 @@ def rasterise(challenge: Path | str, output: Path, workers: int | None) -> None:
     told = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
     with writing_to(output):
         write_rasterisation(output_folder(output), rules, told)
-    outlines = rules.reference.vanished is not None
+    outlines = rules.reference.value("vanished") is not None
     show(rasterisation_table({case.name: report for case, _, report in told}, outlines=outlines))
     show_findings(findings)
     click.echo(f"Written to {output}: labels/, instances.csv, rasterisation.json")

@@ -1,50 +1,41 @@
-"""One module per file format: bytes to values, everything checked on the way in."""
+"""One file per format: its reader, what participants hand in, and its example; its rules are in ``challenge.formats``.
+
+Readers turn decoded values into annotations, and check everything on the way in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, BinaryIO
+from types import MappingProxyType
+from typing import BinaryIO
 
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection
 
-__all__ = ["Companions", "Request", "read_annotations", "read_collection"]
+__all__ = ["Format", "Request", "format_of", "read_annotations", "read_collection"]
+
+Companions = Mapping[str, tuple[BinaryIO, str]]
+NO_COMPANIONS: Companions = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Companions:
-    """The files that go with the file of a case: streams, and names for messages."""
-
-    class_map: tuple[BinaryIO, str] | None = None
-    class_table: tuple[BinaryIO, str] | None = None
-    segments: tuple[BinaryIO, str] | None = None
-
-
-NO_COMPANIONS = Companions()
+def format_of(name: str) -> Format:
+    """A format, imported on first use, so that a challenge pays only for the formats that it has."""
+    found: Format = import_module(f"evaluation.formats.{name}").FORMAT
+    return found
 
 
 def read_annotations(
     stream: BinaryIO, request: Request, case: Case, companions: Companions = NO_COMPANIONS
 ) -> Annotations:
-    """What a file says of its case, in the format that the rules name. Raises InputFault with all that is wrong."""
-    format = request.rules.format
-    read = reader(format, f"read_{format}")
-    found: Annotations
-    if format == "label_image":
-        table = None
-        if companions.class_table is not None:
-            table_stream, table_name = companions.class_table
-            table = reader("class_table", "read_class_table")(table_stream, request, table_name)
-        found = read(stream, request, case, class_map=companions.class_map, class_table=table)
-    elif format == "nary_mat":
-        found = read(stream, request, case, class_map=companions.class_map)
-    elif format == "coco_panoptic":
-        found = read(stream, request, case, segments=companions.segments)
-    else:
-        found = read(stream, request, case)
-    return found
+    """What a file says of its case, in the format that the rules name. Raises InputFault with all that is wrong.
+
+    companions  streams of the files that go with it, and their names for messages, by the key that has their pattern
+    """
+    read = format_of(request.rules.format).read
+    assert read is not None  # the rules say which formats have files of one case
+    return read(stream, request, case, **companions)
 
 
 def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
@@ -52,11 +43,6 @@ def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case
 
     The stream stays open as long as the collection is read from: large arrays are decoded case by case.
     """
-    found: Collection = reader(request.rules.format, f"read_{request.rules.format}_collection")(stream, request, cases)
-    return found
-
-
-def reader(module: str, function: str) -> Callable[..., Any]:
-    """A reader, imported on first use, so that a challenge pays only for the formats that it has."""
-    found: Callable[..., Any] = getattr(import_module(f"evaluation.formats.{module}"), function)
-    return found
+    read_all = format_of(request.rules.format).read_all
+    assert read_all is not None  # the rules say which formats have files of all cases
+    return read_all(stream, request, cases)

@@ -6,27 +6,24 @@ piece of the file is settled: the work for each number is done by the interprete
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from evaluation.decoding.chunks import too_many
-from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, did_you_mean, listed, quote, with_rest
+from evaluation.findings import FAULTS_NAMED, Finding, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_probabilities import FOR_ALL_OR_NONE, check_size
+from evaluation.formats.classes import UNKNOWN, ClassNames, shown
+from evaluation.formats.coordinates import are_coordinates, um_and_spacing
 from evaluation.formats.request import Request
-from evaluation.model import Case, ClassTable, Float32, Float64, Int64, Outlines, Points
+from evaluation.model import Case, Float32, Float64, Int64, Outlines, Points
 
-COORDINATE_LIMIT = 1e9
-UM_PER_UNIT = {"um": 1.0, "mm": 1000.0}
 NUMBERS = frozenset({int, float})  # by type: True is no number
 NUCLEI_AT_ONCE = 1 << 12
-AS_JSON = json.JSONEncoder(ensure_ascii=False)
-SKIPPED, UNKNOWN = 1 << 16, 1 << 17  # no class ids: a name of what is no nucleus, and one that is no class
 
 
 class Faults:
@@ -45,52 +42,6 @@ class Faults:
 
     def findings(self) -> list[Finding]:
         return [finding for code, named in self.named.items() for finding in with_rest(named, self.total[code])]
-
-
-class ClassNames:
-    """Class ids of the names that annotations carry; the names that are no class are counted."""
-
-    def __init__(self, classes: ClassTable, file_class: int) -> None:
-        self.classes = classes
-        self.file_class = file_class
-        self.found: dict[str, int] = {}
-        self.unknown: dict[str, list[str]] = {}  # the first places of each name
-        self.count: Counter[str] = Counter()
-
-    def look_up(self, name: object) -> int:
-        """The class id of a name, None stands for no name; or SKIPPED or UNKNOWN."""
-        if self.file_class:
-            return self.file_class
-        text = name if type(name) is str else "" if name is None else shown(name)
-        class_id = self.found.get(text)
-        if class_id is None:
-            folded = text.strip().casefold()
-            if folded in self.classes.skipped:
-                class_id = SKIPPED
-            else:
-                class_id = self.classes.ids.get(folded, UNKNOWN) if folded else self.classes.of_nameless
-            self.found[text] = class_id
-        return class_id
-
-    def is_known(self, name: object) -> bool:
-        """Whether a text is the name of a class, or of annotations that are left out."""
-        return isinstance(name, str) and bool(name.strip()) and self.look_up(name) != UNKNOWN
-
-    def add_unknown(self, name: object, place: str) -> None:
-        text = name if isinstance(name, str) else shown(name)
-        self.count[text] += 1
-        if self.count[text] <= EXAMPLES_SHOWN:
-            self.unknown.setdefault(text, []).append(place)
-
-    def findings(self, where: str) -> list[Finding]:
-        """The first names that are no class, each at its first places; counted are all annotations."""
-        known = sorted(name for name in self.classes.ids if name)
-        named: list[Finding] = []
-        for name, places in islice(self.unknown.items(), FAULTS_NAMED):
-            got, fix = f"{quote(name)} is not a class of this challenge", did_you_mean(name, known)
-            fault = Finding("unknown-class", where, got, listed(known), fix, self.count[name])
-            named.append(at_places(fault, [f"{where}, {place}" for place in places]))
-        return with_rest(named, self.count.total())
 
 
 class ClassProbabilities:
@@ -215,8 +166,7 @@ class NucleusLists:
         self.closed = closed
         self.faults = Faults(request.where)
         self.names = ClassNames(request.classes, request.file_class)
-        um_per_unit = UM_PER_UNIT.get(request.rules.units or "px")
-        self.factors = (1.0, 1.0) if um_per_unit is None else (um_per_unit, case.spacing_um or float("nan"))
+        self.factors = um_and_spacing(request.rules.value("units"), case.spacing_um)
         self.number = 0  # of the annotation at hand, from 1
         self.rings: list[Any] = []  # lists of positions, of the piece at hand
         self.ring_number: list[int] = []
@@ -323,7 +273,7 @@ class NucleusLists:
         positions = list(chain.from_iterable(self.rings))
         with np.errstate(over="ignore"):
             points = points_of(positions) * self.factors[0] / self.factors[1]
-        bad = np.flatnonzero(~(np.abs(points) <= COORDINATE_LIMIT).all(axis=1))
+        bad = np.flatnonzero(~are_coordinates(points).all(axis=1))
         if len(bad):
             self.note_bad_coordinates(bad, size, positions)
         if self.closed:
@@ -441,11 +391,6 @@ def without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, Int
     size = size.copy()
     size[np.searchsorted(stop, closing, "right")] -= 1
     return points[kept], size
-
-
-def shown(value: object) -> str:
-    """A value as JSON, for messages."""
-    return AS_JSON.encode(value)
 
 
 def describe(root: object) -> str:

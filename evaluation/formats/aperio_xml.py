@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
@@ -20,7 +20,9 @@ from evaluation.decoding.chunks import memory_told, too_many
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.formats.classes_of_names import SKIPPED, UNKNOWN, class_of_names, unknown_class
+from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Float64, Int16, Int64, Outlines
 from evaluation.model.intervals import expand
@@ -49,12 +51,12 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     unknown-class, invalid-coordinate, unsupported-shape, too-complex-outlines.
 
     >>> import io
-    >>> from evaluation.challenge import FormatRules, LimitRules
+    >>> from evaluation.challenge import LimitRules, format_rules
     >>> from evaluation.model import ClassTable
     >>> text = b'<Annotations><Annotation Id="7"><Attributes><Attribute Name="Epithelial"/></Attributes><Regions>'
     >>> text += b'<Region Id="3"><Vertices><Vertex X="1" Y="2"/><Vertex X="5" Y="2"/><Vertex X="1" Y="6.5"/></Vertices>'
     >>> text += b'</Region></Regions></Annotation></Annotations>'
-    >>> rules = FormatRules(
+    >>> rules = format_rules(
     ...     format="aperio_xml", files="{case}.xml", vertices="exact", origin="pixel_centre", vanished="drop"
     ... )
     >>> classes = ClassTable(("Epithelial",), {"epithelial": 1})
@@ -218,7 +220,7 @@ def class_faults(drawn: Drawn, request: Request) -> list[Finding]:
     for name, of_name in islice(layers.items(), FAULTS_NAMED):
         regions = wrong[np.isin(drawn.layer[wrong], of_name)]
         places = [f"{request.where}, {drawn.place(index)}" for index in regions[:EXAMPLES_SHOWN].tolist()]
-        fault = unknown_class(places[0], name, "the layer has no class name", request.classes, len(regions))
+        fault = unknown_class(places[0], name, request.classes, len(regions), nameless="the layer has no class name")
         named.append(at_places(fault, places))
     return with_rest(named, len(wrong))
 
@@ -303,3 +305,27 @@ def select_rings(drawn: Drawn, ring: Int64) -> tuple[Float64, Int64]:
     if np.array_equal(ring, np.arange(len(drawn.region_id))):
         return drawn.points_xy, drawn.start
     return drawn.points_xy[expand(start, stop)], np.concatenate([[0], np.cumsum(stop - start)])
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    layers = []
+    for class_id, name in enumerate(made.names, start=1):
+        regions = "".join(
+            f'<Region Id="{label}"><Vertices>'
+            + "".join(f'<Vertex X="{x:g}" Y="{y:g}"/>' for x, y in ring)
+            + "</Vertices></Region>"
+            for label, (of_class, ring) in enumerate(made.rings(cases[0], class_name), start=1)
+            if of_class == name
+        )
+        layers.append(
+            f'<Annotation Id="{class_id}"><Attributes><Attribute Name="{name}"/></Attributes>'
+            f"<Regions>{regions}</Regions></Annotation>"
+        )
+    return f"<?xml version='1.0'?>\n<Annotations>{''.join(layers)}</Annotations>\n".encode()
+
+
+FORMAT = Format(
+    words="Aperio ImageScope XML",
+    read=read_aperio_xml,
+    example=example,
+)

@@ -9,17 +9,20 @@ As ``annotation/XmlRepository.cpp`` of github.com/computationalpathologygroup/AS
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from evaluation.challenge.formats.asap_xml import AsapXmlRules
 from evaluation.decoding.chunks import memory_told, too_many
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.formats.classes_of_names import SKIPPED, UNKNOWN, class_of_names, unknown_class
+from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Float64, Int16, Int64, Outlines, Points
 
@@ -40,7 +43,7 @@ CORNERS = 4
 NO_GROUP = ("", "None")  # ASAP writes "None" for annotations outside of all groups
 
 
-def read_asap_xml(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) -> Annotations:
     """The nuclei of an ASAP XML file, compressed with gzip or not, in document order, in its own px.
 
     They are Points (Dot, and each coordinate of a PointSet) or Outlines (Polygon, Rectangle), as
@@ -57,11 +60,11 @@ def read_asap_xml(stream: BinaryIO, request: Request, case: Case) -> Annotations
     unknown-class, invalid-coordinate, unsupported-shape.
 
     >>> import io
-    >>> from evaluation.challenge import FormatRules, LimitRules
+    >>> from evaluation.challenge import LimitRules, format_rules
     >>> from evaluation.model import ClassTable
     >>> text = b'<ASAP_Annotations><Annotations><Annotation Name="a" Type="Dot" PartOfGroup="monocytes"><Coordinates>'
     >>> text += b'<Coordinate Order="0" X="7.5" Y="2" /></Coordinates></Annotation></Annotations></ASAP_Annotations>'
-    >>> rules = FormatRules(format="asap_xml", files="{case}.xml", shape="point", origin="pixel_corner")
+    >>> rules = format_rules(format="asap_xml", files="{case}.xml", shape="point", origin="pixel_corner")
     >>> classes = ClassTable(("lymphocyte", "monocyte"), {"lymphocytes": 1, "monocytes": 2})
     >>> request = Request(where="'a.xml'", name="a.xml", rules=rules, classes=classes, limits=LimitRules())
     >>> (points,) = read_asap_xml(io.BytesIO(text), request, Case("a", "a", 100, 100)).parts
@@ -126,7 +129,7 @@ class Drawn:
 class Document:
     """What the parser has met so far: types and groups of annotations, and vertices."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request[AsapXmlRules]) -> None:
         self.where = request.where
         self.limit = request.limits.instances_per_case
         self.types: dict[str, int] = {}  # the number of each text, from 0
@@ -144,9 +147,9 @@ class Document:
         self.group.append(self.groups.setdefault(attributes.get("PartOfGroup", "").strip(), len(self.groups)))
         self.start.append(len(self.vertices))
 
-    def arrange(self, request: Request) -> Drawn:
+    def arrange(self, request: Request[AsapXmlRules]) -> Drawn:
         """What was met, as arrays."""
-        shape = request.rules.shape or "outline"
+        shape = request.rules.shape
         start = np.array([*self.start, len(self.vertices)], np.int64)
         type_, group = np.array(self.type, np.int64), np.array(self.group, np.int64)
         kind = np.array([KINDS.get(name, OTHER) for name in self.types], np.int64)[type_]
@@ -199,7 +202,7 @@ def place(index: int) -> str:
     return f"annotation {quote(index + 1)}"
 
 
-def dot_faults(drawn: Drawn, request: Request) -> list[Finding]:
+def dot_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     """Dots that are not at one place."""
     wrong = np.flatnonzero(drawn.is_nucleus & (drawn.kind == DOT) & (drawn.count != 1)).tolist()
     named = [
@@ -215,9 +218,9 @@ def dot_faults(drawn: Drawn, request: Request) -> list[Finding]:
     return with_rest(named, len(wrong))
 
 
-def shape_faults(drawn: Drawn, request: Request) -> list[Finding]:
+def shape_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     """Annotations that are no nuclei of the shape that the challenge has."""
-    shape = request.rules.shape or "outline"
+    shape = request.rules.shape
     wanted = KINDS_OF_SHAPE[shape]
     is_cut = (drawn.kind == RECTANGLE) & (drawn.count != CORNERS)
     wrong = np.flatnonzero(drawn.is_nucleus & (is_cut | ~np.isin(drawn.kind, wanted))).tolist()
@@ -237,21 +240,21 @@ def shape_faults(drawn: Drawn, request: Request) -> list[Finding]:
     return with_rest(named, len(wrong))
 
 
-def class_faults(drawn: Drawn, request: Request) -> list[Finding]:
+def class_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     """Groups that are no class of the challenge; the first annotations of each, all are counted."""
-    is_kind = np.isin(drawn.kind, KINDS_OF_SHAPE[request.rules.shape or "outline"])
+    is_kind = np.isin(drawn.kind, KINDS_OF_SHAPE[request.rules.shape])
     wrong = np.flatnonzero(drawn.is_nucleus & is_kind & (drawn.class_id == UNKNOWN))
     named: list[Finding] = []
     for group in np.unique(drawn.group[wrong])[:FAULTS_NAMED].tolist():
         name = "" if drawn.groups[group] in NO_GROUP else drawn.groups[group]
         of_group = wrong[drawn.group[wrong] == group]
         places = [f"{request.where}, {place(index)}" for index in of_group[:EXAMPLES_SHOWN].tolist()]
-        fault = unknown_class(places[0], name, "the annotation is in no group", request.classes, len(of_group))
+        fault = unknown_class(places[0], name, request.classes, len(of_group), nameless="the annotation is in no group")
         named.append(at_places(fault, places))
     return with_rest(named, len(wrong))
 
 
-def left_out(drawn: Drawn, request: Request) -> list[Finding]:
+def left_out(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     """Warnings about annotations of the other shape that are left out; the first of each type, all are counted."""
     left = np.flatnonzero(drawn.is_other & ~drawn.is_nucleus)
     expected = f"nuclei that are {request.rules.shape}s"
@@ -268,7 +271,7 @@ def left_out(drawn: Drawn, request: Request) -> list[Finding]:
 # --- nuclei -----------------------------------------------------------------------------------------------------------
 
 
-def points_of(drawn: Drawn, request: Request) -> Points:
+def points_of(drawn: Drawn, request: Request[AsapXmlRules]) -> Points:
     """The coordinates of dots and point sets. Raises InputFault ("too-large") if they are too many."""
     chosen = drawn.is_nucleus
     count = drawn.count[chosen]
@@ -300,3 +303,26 @@ def outlines_of(drawn: Drawn) -> Outlines:
         class_id=drawn.class_id[chosen],
         source_id=np.array([str(index + 1) for index in np.flatnonzero(chosen).tolist()], object),
     )
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    shapes: list[tuple[str, str, Any]]
+    if made.rules.are_points:
+        shapes = [("Dot", name, [(x, y)]) for name, x, y in made.marks(cases[0], class_name)]
+    else:
+        shapes = [("Polygon", name, ring) for name, ring in made.rings(cases[0], class_name)]
+    annotations = "".join(
+        f'<Annotation Name="Annotation {index}" Type="{kind}" PartOfGroup="{name}"><Coordinates>'
+        + "".join(f'<Coordinate Order="{i}" X="{x:g}" Y="{y:g}"/>' for i, (x, y) in enumerate(ring))
+        + "</Coordinates></Annotation>"
+        for index, (kind, name, ring) in enumerate(shapes)
+    )
+    text = f"<ASAP_Annotations><Annotations>{annotations}</Annotations><AnnotationGroups/></ASAP_Annotations>\n"
+    return f"<?xml version='1.0'?>\n{text}".encode()
+
+
+FORMAT = Format(
+    words="ASAP XML",
+    read=read_asap_xml,
+    example=example,
+)

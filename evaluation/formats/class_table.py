@@ -15,7 +15,8 @@ from evaluation.decoding.json import read_json
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.formats.csv_columns import find_classes, rows_limit
+from evaluation.formats.classes import find_classes
+from evaluation.formats.csv_columns import rows_limit
 from evaluation.formats.request import Request
 
 ID_COLUMNS = ("id", "instance", "label")
@@ -33,9 +34,9 @@ def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int
     too-deep, not-json, invalid-class-table, duplicate-row, unknown-class.
 
     >>> import io
-    >>> from evaluation.challenge import FormatRules, LimitRules
+    >>> from evaluation.challenge import LimitRules, format_rules
     >>> from evaluation.model import ClassTable
-    >>> rules = FormatRules(format="label_image", files="{case}.png", class_table="{case}.csv")
+    >>> rules = format_rules(format="label_image", files="{case}.png", class_table="{case}.csv")
     >>> classes = ClassTable(("tumour", "stroma"), {"tumour": 1, "stroma": 2})
     >>> request = Request(where="'a.png'", name="a.png", rules=rules, classes=classes, limits=LimitRules())
     >>> read_class_table(io.BytesIO(b"id,class\\n7,Stroma\\n9,tumour\\n"), request, "'a.csv'")

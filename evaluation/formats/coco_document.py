@@ -27,7 +27,8 @@ from evaluation.decoding.json import read_records
 from evaluation.decoding.label_array import rows_and_columns
 from evaluation.findings import FAULTS_NAMED, Finding, listed, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats.annotation_lists import NUMBERS, SKIPPED, UNKNOWN, ClassNames, Faults
+from evaluation.formats.annotation_lists import NUMBERS, Faults
+from evaluation.formats.classes import SKIPPED, UNKNOWN, ClassNames
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection, Float32, Int64, Part
 
@@ -199,7 +200,7 @@ class Places:
         return self.number_of_image[image]
 
     def number_of_entry(self, entry: Mapping[str, Any], place: str) -> int:
-        """The number of the case of an annotation, or NO_CASE, which is counted or told."""
+        """The number of the case of an annotation, or NO_CASE, which is counted or noted."""
         image = id_of(entry, "image_id")
         if entry.get("image_id") is None and self.only is not None and len(self.document.images) <= 1:
             if not self.cases:
@@ -238,7 +239,7 @@ def images_of_case(stream: BinaryIO, request: Request, case: Case) -> tuple[Docu
         ids = document.image_ids()
         document = read_document(stream, request)
     if len(ids) > 1:
-        key = request.rules.case_key.replace("{case}", case.name).replace("{group}", case.group)
+        key = request.rules.key_of(case)
         fitting = [image for image in ids if document.find_case(image, {case.name: case, key: case})]
         if not fitting:
             names = listed(document.names(image)[0] for image in ids).replace(" or ", " and ")
@@ -354,7 +355,7 @@ class Nuclei(ABC):
     def fault(
         self, number: int, code: str, got: str, expected: str, fix: str = "", *, value: object = None, count: int = 1
     ) -> None:
-        """Note what is wrong with an annotation; {} in ``got`` stands for the value, which is quoted if it is told.
+        """Note what is wrong with an annotation; {} in ``got`` stands for the value, which is quoted in the message.
 
         count  how many equal faults it stands for
         """
@@ -364,7 +365,7 @@ class Nuclei(ABC):
         self.faults.total[code] += count
 
     def class_of(self, number: int, entry: Mapping[str, Any]) -> int:
-        """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is told."""
+        """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is noted."""
         category = id_of(entry, "category_id")
         if category is None:
             if entry.get("category_id") is not None and not self.request.file_class:

@@ -14,17 +14,18 @@ https://cocodataset.org/#format-data, https://cocodataset.org/#format-results
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
 
 import numpy as np
+import orjson
 
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats.annotation_lists import COORDINATE_LIMIT, NUMBERS
+from evaluation.formats.annotation_lists import NUMBERS
 from evaluation.formats.coco_document import (
     Document,
     Nuclei,
@@ -37,6 +38,9 @@ from evaluation.formats.coco_document import (
     read_document,
     read_one,
 )
+from evaluation.formats.coordinates import are_coordinates
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.formats.run_lengths import CodeRuns, instances_from_runs, join_runs, runs_of_counts
 from evaluation.model import Annotations, Case, Collection, Float64, Instances, Int64, Outlines, Part
@@ -52,9 +56,9 @@ def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotation
     one image are read too. Raises InputFault, also "other-case" if there are several images and none is the case.
 
     >>> import io
-    >>> from evaluation.challenge import FormatRules, LimitRules
+    >>> from evaluation.challenge import LimitRules, format_rules
     >>> from evaluation.model import ClassTable
-    >>> rules = FormatRules(format="coco_json", files="{case}.json", vertices="exact", origin="pixel_corner",
+    >>> rules = format_rules(format="coco_json", files="{case}.json", vertices="exact", origin="pixel_corner",
     ...                     vanished="drop")
     >>> request = Request(where="'a.json'", name="a.json", rules=rules, classes=ClassTable(("plasma",), {"plasma": 1}),
     ...                   limits=LimitRules())
@@ -132,7 +136,7 @@ class SegmentedNuclei(Nuclei):
     def add_vanished(self, number: int) -> None:
         """Note a code without a pixel."""
         got, expected = "a code without a pixel", "codes of at least one pixel"
-        if self.request.rules.vanished == "error":
+        if self.request.rules.value("vanished") == "error":
             self.fault(number, "vanished-outline", got, expected, "Remove it.")
         else:
             self.warnings.add("left-out", self.place(number), got, expected)
@@ -165,8 +169,8 @@ class OutlineTable(NucleusTable):
         self.ring_count.append(len(polygons))
         self.pending.append(polygons)
 
-    def settle(self, told: SegmentedNuclei) -> None:
-        """Make arrays of the polygons that have come; ``told`` takes note of what are no pairs of numbers."""
+    def settle(self, nuclei: SegmentedNuclei) -> None:
+        """Make arrays of the polygons that have come; ``nuclei`` takes note of what are no pairs of numbers."""
         rings = list(chain.from_iterable(self.pending))
         size = np.fromiter(map(len, rings), np.int64, len(rings))
         if NUMBERS.issuperset(map(type, chain.from_iterable(rings))):
@@ -178,15 +182,15 @@ class OutlineTable(NucleusTable):
         first = np.cumsum(size) - size
         expected = "numbers between -1e9 and 1e9, x and y of each vertex in turn"
         odd = np.flatnonzero(size % 2)
-        bad = np.flatnonzero(~(np.abs(numbers) <= COORDINATE_LIMIT))
+        bad = np.flatnonzero(~are_coordinates(numbers))
         for ring in odd[:FAULTS_NAMED].tolist():
             got = f"a polygon of {size[ring]:,} numbers"
-            told.fault(self.nuclei[owner[ring]].number, "invalid-coordinate", got, expected)
+            nuclei.fault(self.nuclei[owner[ring]].number, "invalid-coordinate", got, expected)
         for index in bad[:FAULTS_NAMED].tolist():
             ring = int(np.searchsorted(first, index, "right")) - 1
             value = rings[ring][index - int(first[ring])]
-            told.fault(self.nuclei[owner[ring]].number, "invalid-coordinate", "the number {}", expected, value=value)
-        told.faults.total["invalid-coordinate"] += len(odd[FAULTS_NAMED:]) + len(bad[FAULTS_NAMED:])
+            nuclei.fault(self.nuclei[owner[ring]].number, "invalid-coordinate", "the number {}", expected, value=value)
+        nuclei.faults.total["invalid-coordinate"] += len(odd[FAULTS_NAMED:]) + len(bad[FAULTS_NAMED:])
         self.numbers.append(numbers)
         self.ring_size.append(size // 2)
         self.settled = len(self.nuclei)
@@ -223,22 +227,22 @@ class CodeTable(NucleusTable):
         self.nuclei.append(nucleus)
         self.pending.append(code)
 
-    def settle(self, told: SegmentedNuclei) -> None:
-        """Make runs of the codes that have come; codes without a pixel are left out, of which ``told`` takes note."""
+    def settle(self, nuclei: SegmentedNuclei) -> None:
+        """Make runs of the codes that have come; codes without a pixel are left out, of which ``nuclei`` takes note."""
         fresh = self.nuclei[self.settled :]
-        shapes = [told.places.cases[nucleus.case].shape_yx for nucleus in fresh]
+        shapes = [nuclei.places.cases[nucleus.case].shape_yx for nucleus in fresh]
         pixels = np.array([height * width for height, width in shapes], np.int64)
         try:
-            runs = runs_of_counts(self.pending, lambda index: told.place(fresh[index].number), pixels=pixels)
+            runs = runs_of_counts(self.pending, lambda index: nuclei.place(fresh[index].number), pixels=pixels)
         except InputFault as fault:
             for finding in fault.findings:
-                told.faults.add(finding.code, finding.where, finding.got, finding.expected, finding.fix)
-                told.faults.total[finding.code] += finding.count - 1
+                nuclei.faults.add(finding.code, finding.where, finding.got, finding.expected, finding.fix)
+                nuclei.faults.total[finding.code] += finding.count - 1
             runs = self.runs[0]
         else:
             has_pixels = np.bincount(runs.instance, minlength=len(fresh)) > 0
             for index in np.flatnonzero(~has_pixels).tolist():
-                told.add_vanished(fresh[index].number)
+                nuclei.add_vanished(fresh[index].number)
             self.nuclei[self.settled :] = [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
             instance = self.settled + np.cumsum(has_pixels)[runs.instance] - 1
             runs = CodeRuns(runs.start, runs.length, instance.astype(np.int32))
@@ -267,3 +271,27 @@ class CodeTable(NucleusTable):
                 **self.described(chosen),
             )
             yield number, instances
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    annotations: list[dict[str, Any]] = []
+    for image_id, case in enumerate(cases, start=1):
+        for name, ring in made.rings(case):
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": image_id,
+                    "category_id": made.names.index(name) + 1,
+                    "segmentation": [ring.reshape(-1).tolist()],
+                    "iscrowd": 0,
+                }
+            )
+    return orjson.dumps({"images": made.images(cases), "annotations": annotations, "categories": made.categories()})
+
+
+FORMAT = Format(
+    words="COCO JSON",
+    read=read_coco_json,
+    read_all=read_coco_json_collection,
+    example=example,
+)

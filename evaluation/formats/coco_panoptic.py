@@ -11,19 +11,24 @@ the category in R and the number inside the category in G: another format, which
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
+from evaluation.challenge.base import filled
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats.annotation_lists import SKIPPED, UNKNOWN, Faults
+from evaluation.formats.annotation_lists import Faults
+from evaluation.formats.classes import SKIPPED, UNKNOWN
 from evaluation.formats.coco_document import CategoryClasses, Document, not_coco, read_document
+from evaluation.formats.example import Example, image_bytes
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Int32, Int64, LabelImage
 from evaluation.model.label_runs import runs_of
@@ -103,16 +108,16 @@ def read_segments(
             continue
         class_of[id] = class_of_segment(entry, of_segment, classes, faults, warnings)
     compare_ids(np.array(list(class_of), np.int64), present, place, faults)
-    told = [*classes.names.findings(where), *faults.findings()]
-    if told:
-        raise InputFault(*told)
+    wrong = [*classes.names.findings(where), *faults.findings()]
+    if wrong:
+        raise InputFault(*wrong)
     return class_of, warnings.findings()
 
 
 def class_of_segment(
     entry: Mapping[str, Any], place: str, classes: CategoryClasses, faults: Faults, warnings: Faults
 ) -> int:
-    """The class id of a segment, or SKIPPED; 0 for one that is told as a fault."""
+    """The class id of a segment, or SKIPPED; 0 for one that is noted as a fault."""
     category = entry.get("category_id")
     if type(category) is not int and type(category) is not str and not classes.names.file_class:
         faults.add("invalid-annotation", place, f"'category_id' is {quote(category)}", "a whole number or a name")
@@ -121,7 +126,7 @@ def class_of_segment(
     if class_id == UNKNOWN:
         classes.add_unknown(str(category), place)
         return 0
-    if entry.get("iscrowd") == 1 and 0 <= class_id < SKIPPED:
+    if entry.get("iscrowd") == 1 and class_id >= 0:
         got, expected = "a crowd ('iscrowd' is 1)", "single nuclei, or crowds of an ignore class"
         warnings.add("left-out", place, got, expected)
         return SKIPPED
@@ -130,7 +135,7 @@ def class_of_segment(
 
 def find_entry(document: Document, request: Request, case: Case) -> tuple[str, list[Any]]:
     """The place of the entry of an image, and its segments. Raises InputFault: no-segments, invalid-annotation."""
-    key = request.rules.case_key.replace("{case}", case.name).replace("{group}", case.group)
+    key = request.rules.key_of(case)
     wanted = {stem(name) for name in (request.name, case.name, key)} | {case.name, key}
     found: list[tuple[str, Any]] = []
     number = 0
@@ -178,3 +183,31 @@ def shown(ids: npt.NDArray[np.int64]) -> str:
     first = ", ".join(str(id) for id in ids[:SHOWN_IDS].tolist())
     rest = f" and {len(ids) - SHOWN_IDS:,} more" if len(ids) > SHOWN_IDS else ""
     return f"{'ids' if len(ids) > 1 else 'the id'} {first}{rest}"
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    ids = made.labels(cases[0]).astype(np.uint32)
+    return image_bytes(np.stack([ids & 255, ids >> 8 & 255, ids >> 16], axis=-1).astype(np.uint8), ".png")
+
+
+def example_segments(made: Example, key: str, cases: Sequence[Case]) -> bytes:
+    annotations = [
+        {
+            "image_id": case.name,
+            "file_name": filled(made.rules.files, case).rpartition("/")[2],
+            "segments_info": [
+                {"id": label, "category_id": made.names.index(name) + 1, "iscrowd": 0}
+                for label, name in made.classes_of(case)
+            ],
+        }
+        for case in cases
+    ]
+    return orjson.dumps({"annotations": annotations, "categories": made.categories()})
+
+
+FORMAT = Format(
+    words="COCO panoptic PNG (id = R + 256 G + 65536 B) and JSON",
+    read=read_coco_panoptic,
+    example=example,
+    companion=example_segments,
+)

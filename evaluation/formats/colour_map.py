@@ -12,12 +12,13 @@ remove_and_dilate  then each nucleus also gets the pixels on the four sides of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.challenge.formats.colour_map import ColourMapRules
 from evaluation.decoding.content import TIFF_MAGICS, check_content
 from evaluation.decoding.label_array import check_shape
 from evaluation.decoding.png import read_png
@@ -25,6 +26,8 @@ from evaluation.decoding.streams import damage_told, stream_size
 from evaluation.decoding.tiff_header import TiffFile
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import InputFault
+from evaluation.formats.example import Example, image_bytes
+from evaluation.formats.format import Format
 from evaluation.formats.label_image import VALUES_NAMED, read_image, suffix_of
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Int16, Int32, LabelImage
@@ -39,7 +42,7 @@ TOUCHING = np.ones((3, 3), np.bool_)
 EXPECTED_COLOURS = "3 or 4 channels of uint8: red, green, blue and perhaps alpha"
 
 
-def read_colour_map(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def read_colour_map(stream: BinaryIO, request: Request[ColourMapRules], case: Case) -> Annotations:
     """The nuclei of a colour-coded map as one label image: PNG, TIFF or .npy, RGB of 8 bits; alpha does not matter.
 
     Black is background; classes have the colours of ``colours``, borders that of ``border_colour``. Nuclei are numbered
@@ -49,10 +52,9 @@ def read_colour_map(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     """
     pixels = pack_colours(read_colours(stream, request, case))
     rules = request.rules
-    colours = rules.colours or {}
-    ids = {request.classes.ids[name.casefold()]: code_of(colour) for name, colour in colours.items()}
+    ids = {request.classes.ids[name.casefold()]: code_of(colour) for name, colour in rules.colours.items()}
     is_known = np.zeros(pixels.shape, np.bool_)
-    for code in (BACKGROUND, code_of(rules.border_colour or BLACK), *ids.values()):
+    for code in (BACKGROUND, code_of(rules.border_colour), *ids.values()):
         is_known |= pixels == code
     if not is_known.all():
         raise InputFault(*unknown_colours(pixels, ~is_known, request))
@@ -100,7 +102,7 @@ def dilate_labels(labels: Int32) -> Int32:
     return grown
 
 
-def read_colours(stream: BinaryIO, request: Request, case: Case) -> npt.NDArray[np.uint8]:
+def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case) -> npt.NDArray[np.uint8]:
     """The colours of an image, uint8 (H, W, 3 or 4)."""
     suffix, where, limit = suffix_of(request.name), request.where, request.limits.bytes_per_file
     if suffix not in SUFFIXES:
@@ -147,10 +149,10 @@ def code_of(colour: str) -> int:
     return int(colour[1:], 16)
 
 
-def unknown_colours(pixels: UInt32, unknown: Bool, request: Request) -> Iterator[Finding]:
+def unknown_colours(pixels: UInt32, unknown: Bool, request: Request[ColourMapRules]) -> Iterator[Finding]:
     """A finding for each colour that has no meaning; those after the first eight are counted with the eighth."""
     rules = request.rules
-    colours = [f"{quote(colour)} ({quote(name)})" for name, colour in (rules.colours or {}).items()]
+    colours = [f"{quote(colour)} ({quote(name)})" for name, colour in rules.colours.items()]
     expected = ", ".join([f"{quote(BLACK)} (background)", *colours, f"{quote(rules.border_colour)} (borders)"])
     found, counts = np.unique(pixels[unknown], return_counts=True)
     order = np.argsort(-counts, kind="stable")
@@ -164,3 +166,25 @@ def unknown_colours(pixels: UInt32, unknown: Bool, request: Request) -> Iterator
             "Write the map in these colours, as a PNG without smoothing; JPEG changes colours.",
             count=1 + (len(found) - VALUES_NAMED if index == VALUES_NAMED - 1 else 0),
         )
+
+
+def example(made: Example[ColourMapRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+    rules, labels = made.rules, made.labels(cases[0])
+    colours = [BLACK, *(rules.colours[name] for _, name in made.classes_of(cases[0], class_name))]
+    picture = np.array([list(bytes.fromhex(colour[1:])) for colour in colours], np.uint8)[labels]
+    border = np.zeros(labels.shape, np.bool_)
+    border[:, 1:] = (labels[:, 1:] != labels[:, :-1]) & (labels[:, 1:] > 0) & (labels[:, :-1] > 0)
+    picture[border] = list(bytes.fromhex(rules.border_colour[1:]))
+    return image_bytes(picture, ".png")
+
+
+def explain(rules: ColourMapRules) -> list[str]:
+    return [f"Nuclei that touch are parted by a border in {rules.border_colour}; the background is #000000."]
+
+
+FORMAT = Format(
+    words="PNG with a colour for each class and borders between nuclei",
+    explain=explain,
+    read=read_colour_map,
+    example=example,
+)

@@ -6,7 +6,7 @@ tells the class, N x H x W ids are enough. https://conic-challenge.grand-challen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 import numpy as np
@@ -15,6 +15,8 @@ from evaluation.decoding.label_array import check_integers, check_labels, check_
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, shown_shape
+from evaluation.formats.example import Example, npy_bytes
+from evaluation.formats.format import Format
 from evaluation.formats.label_image import classes_of_values, describe_class_values
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection, LabelImage
@@ -57,3 +59,15 @@ def decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
     class_id = request.file_class or (0 if has_classes else request.classes.of_nameless)
     image = LabelImage(labels, class_id, class_map, source=request.name)
     return Annotations((image,), find_binary_mask(labels, where=where))
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    ordered = sorted(cases, key=lambda case: case.index or 0)
+    return npy_bytes(np.stack([np.stack([made.labels(case), made.class_numbers(case)], axis=-1) for case in ordered]))
+
+
+FORMAT = Format(
+    words="NumPy array, cases x height x width x 2 (nuclei, classes)",
+    read_all=read_conic_array_collection,
+    example=example,
+)

@@ -18,6 +18,8 @@ from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.csv_columns import CaseRows, class_columns, rows_of_cases
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection, Counts, Int64
 
@@ -110,3 +112,18 @@ def case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> Case
         ]
         raise InputFault(*with_rest(named, len(again)))
     return rows
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    counts = {}
+    for case in cases:
+        found = [name for _, name in made.classes_of(case)]
+        counts[made.rules.key_of(case)] = [found.count(name) for name in made.names]
+    return write_counts_csv(counts, made.names)
+
+
+FORMAT = Format(
+    words="CSV with a row for each image and a column for each class: how many nuclei there are",
+    read_all=read_counts_csv_collection,
+    example=example,
+)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.decoding.csv import Table, numbers_of
-from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, did_you_mean, listed, quote, with_rest
+from evaluation.decoding.csv import Table, numbers_of, read_table
+from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
+from evaluation.formats.classes import find_classes
+from evaluation.formats.coordinates import are_coordinates
 from evaluation.formats.request import Request
-from evaluation.model import Bool, Case, ClassTable, Float32, Float64, Int16, Int64
+from evaluation.model import Bool, Case, Float32, Float64, Int16, Int64
 
-COORDINATE_LIMIT = 1e9
 CLASS_COLUMNS = ("class", "cell_type", "label", "type")
 PROBABILITY_COLUMNS = ("probability", "score", "confidence")
 
@@ -81,25 +82,6 @@ def check_counts(rows: CaseRows, request: Request) -> None:
         raise InputFault(*with_rest(faults[:FAULTS_NAMED], len(faults)))
 
 
-def class_of_text(text: str, classes: ClassTable) -> int | None:
-    """The class id that a name or number stands for; nothing stands for no name. None if it is no class."""
-    if not text:
-        return classes.of_nameless
-    if (name := text.casefold()) in classes.ids:
-        return classes.ids[name]
-    number = re.fullmatch(r"([+-]?[0-9]{1,9})(\.0*)?", text, re.ASCII)
-    return classes.values.get(int(number[1])) if number else None
-
-
-def unknown_class(place: str, text: str, classes: ClassTable, count: int = 1) -> Finding:
-    known = sorted(name for name in classes.ids if name)
-    expected = listed(known)
-    if classes.values:
-        expected += f", or one of the numbers {', '.join(map(str, sorted(classes.values)))}"
-    got = f"{quote(text)} is not a class of this challenge"
-    return Finding("unknown-class", place, got, expected, did_you_mean(text, known), count)
-
-
 def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
     """The columns that are called ``prefix`` and the name or an alias of a class, in the order of the classes.
 
@@ -135,24 +117,6 @@ def read_classes(table: Table, column: int | None, request: Request) -> tuple[In
         only = request.file_class or request.classes.of_nameless
         return np.full(len(table), only, np.int16), np.ones(len(table), np.bool_), []
     return find_classes(*table.categories(column), table.place, request.classes)
-
-
-def find_classes(
-    texts: Sequence[str], text_of_row: Int64, place: Callable[[int], str], classes: ClassTable
-) -> tuple[Int16, Bool, list[Finding]]:
-    """The same for texts; texts that are no class are told with the places of their first rows."""
-    skipped = np.array([text.casefold() in classes.skipped for text in texts], np.bool_)
-    found = [0 if skip else class_of_text(text, classes) for text, skip in zip(texts, skipped, strict=True)]
-    class_id = np.array([-1 if of_text is None else of_text for of_text in found], np.int16)
-    unknown = [index for index, of_text in enumerate(found) if of_text is None]
-    faults: list[Finding] = []
-    if unknown:
-        for index in unknown[:FAULTS_NAMED]:
-            rows = np.flatnonzero(text_of_row == index)
-            places = [place(row) for row in rows[:EXAMPLES_SHOWN].tolist()]
-            faults.append(at_places(unknown_class(places[0], texts[index], classes, len(rows)), places))
-        faults = with_rest(faults, int(np.isin(text_of_row, unknown).sum()))
-    return class_id[text_of_row], ~skipped[text_of_row], faults
 
 
 def read_probabilities(table: Table) -> tuple[Float32 | None, list[Finding]]:
@@ -194,7 +158,7 @@ def check_case(table: Table, column: int, request: Request, case: Case) -> None:
 
     A row may have the name of the case or, as in shared files, ``case_key``, with folders before it or without.
     """
-    key = request.rules.case_key.replace("{case}", case.name).replace("{group}", case.group)
+    key = request.rules.key_of(case)
     texts, text_of_row = table.categories(column)
     wrong = [index for index, text in enumerate(texts) if find_case({case.name: case, key: case}, text) is None]
     if wrong:
@@ -212,6 +176,17 @@ def check_case(table: Table, column: int, request: Request, case: Case) -> None:
         raise InputFault(*with_rest(named, len(rows)))
 
 
+def table_of(stream: BinaryIO, request: Request, cases: int) -> Table:
+    """The table of a file of so many cases. Raises InputFault: too-large, invalid-csv."""
+    return read_table(
+        stream,
+        where=request.where,
+        bytes_limit=request.limits.bytes_per_file,
+        rows_limit=rows_limit(request, cases),
+        names=request.rules.value("columns"),
+    )
+
+
 def rows_limit(request: Request, cases: int) -> int:
     """The most rows that a file of so many cases may have."""
     return request.limits.instances_per_case * max(cases, 1)
@@ -226,7 +201,7 @@ def read_coordinates(
     """
     with np.errstate(over="ignore", invalid="ignore"):
         numbers = np.stack([numbers_of(table.cells(column)) * um_per_unit / spacing_um for column in columns], axis=1)
-    wrong = np.argwhere(~(np.abs(numbers) <= COORDINATE_LIMIT))
+    wrong = np.argwhere(~are_coordinates(numbers))
     named = [
         invalid_coordinate(table.place(row), f"{table.names[columns[k]]} is {quote(table.text(row, columns[k]))}")
         for row, k in wrong[:FAULTS_NAMED]

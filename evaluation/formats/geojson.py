@@ -20,19 +20,21 @@ import numpy as np
 import orjson
 import shapely
 
+from evaluation.challenge.formats.geojson import GeojsonRules
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import (
-    SKIPPED,
     Faults,
     NucleusLists,
     class_name_of,
     describe,
     probabilities_of,
-    shown,
 )
+from evaluation.formats.classes import SKIPPED, shown
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Float64, Int64, Outlines
 
@@ -53,14 +55,14 @@ PROBABILITY_NAMES = (
 TYPES_AS_IDS = frozenset(
     f"{kind}Object" for kind in ("PathAnnotation", "PathDetection", "PathCell", "PathTile", "PathRoot", "TMACore")
 )  # what QuPath 0.2 wrote as the id of every object
-FORMAT = "GeoJSON: a FeatureCollection, a list of features, a Feature or a geometry"
+DOCUMENT = "GeoJSON: a FeatureCollection, a list of features, a Feature or a geometry"
 
 
 class Malformed(Exception):
     """An annotation is not built as GeoJSON says: what is there, and what should be. Never leaves this module."""
 
 
-def read_geojson(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -> Annotations:
     """The nuclei of a GeoJSON file in document order: Outlines or Points, as ``rules.shape`` says.
 
     - A feature is a nucleus. Its geometry is ``nucleusGeometry`` if it has one (cells of QuPath), else ``geometry``.
@@ -101,13 +103,13 @@ def sole_items(root: Any, where: str) -> list[Any]:
     if kind == "Feature" or kind in GEOMETRIES:
         return [root]
     got = "a FeatureCollection without a list of features" if kind == "FeatureCollection" else describe(root)
-    raise InputFault(Finding("wrong-format", where, got, FORMAT, "Write the file again in this format."))
+    raise InputFault(Finding("wrong-format", where, got, DOCUMENT, "Write the file again in this format."))
 
 
 class FeatureReader:
     """Hands the nuclei among features over to NucleusLists."""
 
-    def __init__(self, request: Request, case: Case) -> None:
+    def __init__(self, request: Request[GeojsonRules], case: Case) -> None:
         self.nuclei = NucleusLists(request, case, "feature", closed=request.rules.shape == "outline")
         self.of_points = request.rules.shape == "point"
         self.skips_others = request.rules.other_shapes == "skip"
@@ -344,3 +346,24 @@ def parts_of(outlines: Outlines, rings: Sequence[int]) -> list[list[int]]:
         around = next((ring for ring, shape in shapes if shapely.intersects(shape, vertex)), outer[0])
         parts[around].append(hole)
     return list(parts.values())
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    if not made.rules.are_points:
+        return write_geojson(made.outlines(cases[0], class_name), made.names, [None] * len(made.names))
+    features = [
+        {
+            "type": "Feature",
+            "geometry": {"type": "Point", "coordinates": [x, y]},
+            "properties": {"objectType": "annotation", "classification": {"name": name}},
+        }
+        for name, x, y in made.marks(cases[0], class_name)
+    ]
+    return orjson.dumps({"type": "FeatureCollection", "features": features})
+
+
+FORMAT = Format(
+    words="GeoJSON as QuPath writes it",
+    read=read_geojson,
+    example=example,
+)

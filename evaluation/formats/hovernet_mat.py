@@ -11,8 +11,9 @@ Image Analysis 58 (2019). MATLAB files of every version are read.
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -22,6 +23,8 @@ from evaluation.decoding.label_array import check_integers, check_labels, check_
 from evaluation.decoding.mat_file import MatFile, Variable
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import InputFault
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format
 from evaluation.formats.label_image import (
     VALUES_NAMED,
     classes_of_values,
@@ -150,3 +153,20 @@ def unknown_types(
             "Write the values that the challenge gives to its classes.",
             count=1 + (len(found) - VALUES_NAMED if index == VALUES_NAMED - 1 else 0),
         )
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    from scipy import io as scipy_io
+
+    classes = [made.values[name] for _, name in made.classes_of(cases[0], class_name)]
+    file = io.BytesIO()
+    content = {IDS: made.labels(cases[0]), TYPES: np.array(classes, np.int32).reshape(-1, 1)}
+    scipy_io.savemat(file, content, do_compression=True)
+    return file.getvalue()
+
+
+FORMAT = Format(
+    words="MATLAB file of HoVer-Net (`inst_map`, `inst_type`)",
+    read=read_hovernet_mat,
+    example=example,
+)

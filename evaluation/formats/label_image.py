@@ -6,7 +6,7 @@ no file is opened but those that are given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, NoReturn
@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.challenge.formats.label_image import LabelImageRules
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
     MHA_MAGICS,
@@ -33,8 +34,12 @@ from evaluation.decoding.streams import damage_told, stream_size, too_large
 from evaluation.decoding.tiff import read_tiff, read_tiff_bands
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import InputFault
+from evaluation.formats.class_table import read_class_table
+from evaluation.formats.example import Example, csv_bytes, image_bytes
+from evaluation.formats.format import Format
 from evaluation.formats.mat_labels import read_mat_labels
 from evaluation.formats.request import Request
+from evaluation.formats.write_labels import write_class_tiff, write_label_tiff
 from evaluation.model import Annotations, Case, ClassTable, Int16, LabelImage, LabelRuns
 from evaluation.model.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, without_labels
 
@@ -49,7 +54,7 @@ TIFF_SUFFIXES = (".tif", ".tiff")
 
 def read_label_image(
     stream: BinaryIO,
-    request: Request,
+    request: Request[LabelImageRules],
     case: Case,
     *,
     class_map: tuple[BinaryIO, str] | None = None,
@@ -92,7 +97,7 @@ def read_label_image(
     return Annotations((image,), find_binary_mask(labels, where=request.where))
 
 
-def read_planes(stream: BinaryIO, request: Request, case: Case) -> tuple[LabelRuns, LabelRuns | None]:
+def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case) -> tuple[LabelRuns, LabelRuns | None]:
     """The labels, and the class ids of a second channel if the rules tell of one."""
     where, suffix, channel = request.where, suffix_of(request.name), request.rules.class_channel
     limit = request.limits.bytes_per_file
@@ -141,7 +146,7 @@ def read_runs(
     """The plane of an image file as runs; a TIFF comes in bands, so that a whole slide is never in memory.
 
     check   of a band, called with ``where``, its ``shape_yx`` and its ``first_row``; what it returns is taken. A fault
-            in a band of several is told of that band
+            in a band of several names that band
     """
     bands: Iterable[npt.NDArray[Any]]
     if suffix in TIFF_SUFFIXES:
@@ -165,7 +170,7 @@ def read_runs(
 
 
 def split_channels(
-    array: npt.NDArray[Any], class_channel: int, request: Request, case: Case
+    array: npt.NDArray[Any], class_channel: int, request: Request[LabelImageRules], case: Case
 ) -> tuple[npt.NDArray[Any], Integers]:
     """The planes of ids and of class numbers of an image with two channels."""
     shape = check_shape(array.shape, where=request.where, shape_yx=case.shape_yx, channels=2)
@@ -179,7 +184,7 @@ def split_channels(
     return np.ascontiguousarray(planes[1 - class_channel]), numbers
 
 
-def channel_place(request: Request) -> str:
+def channel_place(request: Request[LabelImageRules]) -> str:
     return f"{request.where}, channel {request.rules.class_channel}"
 
 
@@ -310,3 +315,49 @@ def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
         fix = "Write one .mha file, which holds header and data."
     got = f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"
     raise InputFault(Finding("unsupported-format", where, got, f"one of {listed(KINDS)}", fix))
+
+
+def read_with_companions(
+    stream: BinaryIO,
+    request: Request[LabelImageRules],
+    case: Case,
+    *,
+    class_map: tuple[BinaryIO, str] | None = None,
+    class_table: tuple[BinaryIO, str] | None = None,
+) -> Annotations:
+    """``read_label_image`` with the files that go with it."""
+    table = None if class_table is None else read_class_table(class_table[0], request, class_table[1])
+    return read_label_image(stream, request, case, class_map=class_map, class_table=table)
+
+
+def example(made: Example[LabelImageRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+    labels: npt.NDArray[Any] = made.labels(cases[0], class_name)
+    channel = made.rules.class_channel
+    if channel is not None:
+        planes = [labels, made.class_numbers(cases[0])]
+        labels = np.stack(planes if channel else planes[::-1], axis=-1)
+    elif made.rules.files.lower().endswith(TIFF_SUFFIXES):
+        return write_label_tiff(made.instances(cases[0], class_name))
+    return image_bytes(labels, made.rules.files)
+
+
+def example_classes(made: Example[LabelImageRules], key: str, cases: Sequence[Case]) -> bytes:
+    """The class map, or the class table, of the example."""
+    if key == "class_table":
+        return csv_bytes(["id", "class"], made.classes_of(cases[0]))
+    return example_class_map(made, key, cases)
+
+
+def example_class_map(made: Example, key: str, cases: Sequence[Case]) -> bytes:
+    pattern: str = made.rules.value(key)
+    if pattern.lower().endswith(TIFF_SUFFIXES):
+        return write_class_tiff(made.instances(cases[0]), [made.values[name] for name in made.names])
+    return image_bytes(made.class_numbers(cases[0]), pattern)
+
+
+FORMAT = Format(
+    words="label image: 0 is background, every other number one nucleus",
+    read=read_with_companions,
+    example=example,
+    companion=example_classes,
+)

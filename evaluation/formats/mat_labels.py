@@ -36,7 +36,7 @@ def read_mat_labels(
 
 
 def choose_variable(variables: list[Variable], where: str) -> Variable:
-    """The variable that holds the label image. Raises InputFault if it cannot be told, or holds no plain numbers."""
+    """The variable that holds the label image. Raises InputFault if it is not clear, or holds no plain numbers."""
     named = [variable for variable in variables if variable.name == VARIABLE]
     planes = [variable for variable in variables if variable.is_plane]
     candidates = named or planes or [variable for variable in variables if variable.kind is None]

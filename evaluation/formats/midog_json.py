@@ -13,14 +13,15 @@ M. Aubreville et al., "A comprehensive multi-domain dataset for mitotic figure d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
+import orjson
 
 from evaluation.decoding.streams import damage_told
 from evaluation.findings.errors import InputFault
-from evaluation.formats.annotation_lists import COORDINATE_LIMIT, NUMBERS
+from evaluation.formats.annotation_lists import NUMBERS
 from evaluation.formats.coco_document import (
     Document,
     Nuclei,
@@ -33,6 +34,9 @@ from evaluation.formats.coco_document import (
     read_document,
     read_one,
 )
+from evaluation.formats.coordinates import are_coordinates
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection, Float64, Part, Points
 
@@ -46,10 +50,10 @@ def read_midog_json(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     the case.
 
     >>> import io
-    >>> from evaluation.challenge import FormatRules, LimitRules
+    >>> from evaluation.challenge import LimitRules, format_rules
     >>> from evaluation.model import ClassTable
     >>> request = Request(where="'a.json'", name="a.json", limits=LimitRules(), classes=ClassTable(("cell",), {}),
-    ...                   rules=FormatRules(format="midog_json", files="{case}.json", origin="pixel_corner"))
+    ...                   rules=format_rules(format="midog_json", files="{case}.json", origin="pixel_corner"))
     >>> text = b'{"annotations": [{"image_id": 1, "bbox": [10, 20, 15, 40]}]}'
     >>> read_midog_json(io.BytesIO(text), request, Case("a", "a", 100, 100)).parts[0].points_xy.tolist()
     [[12.5, 30.0]]
@@ -99,7 +103,7 @@ class BoxedNuclei(Nuclei):
     def settle(self) -> None:
         boxes = np.array(self.pending, np.float64).reshape(-1, 4)
         in_order = (boxes[:, :2] <= boxes[:, 2:]).all(axis=1)
-        usable = (np.abs(boxes) <= COORDINATE_LIMIT).all(axis=1)
+        usable = are_coordinates(boxes).all(axis=1)
         expected = f"{BOX}: x1 <= x2, y1 <= y2, between -1e9 and 1e9"
         for index in np.flatnonzero(~(in_order & usable)).tolist():
             number = self.table.nuclei[self.table.settled + index].number
@@ -112,3 +116,20 @@ class BoxedNuclei(Nuclei):
         middles_xy = np.concatenate(self.middles_xy)
         for case, chosen in self.table.by_case():
             yield case, Points(points_xy=middles_xy[chosen], **self.table.described(chosen))
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    annotations: list[dict[str, Any]] = []
+    for image_id, case in enumerate(cases, start=1):
+        for name, x, y in made.marks(case):
+            box, category = [x - 25, y - 25, x + 25, y + 25], made.names.index(name) + 1
+            annotations.append({"id": len(annotations) + 1, "image_id": image_id, "category_id": category, "bbox": box})
+    return orjson.dumps({"images": made.images(cases), "annotations": annotations, "categories": made.categories()})
+
+
+FORMAT = Format(
+    words="MIDOG JSON, a box for each nucleus",
+    read=read_midog_json,
+    read_all=read_midog_json_collection,
+    example=example,
+)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import BinaryIO
 
 from evaluation.decoding.label_array import find_binary_mask
-from evaluation.formats.label_image import read_class_map
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format
+from evaluation.formats.label_image import example_class_map, read_class_map
 from evaluation.formats.mat_labels import read_mat_labels
 from evaluation.formats.request import Request
+from evaluation.formats.write_labels import write_nary_mat
 from evaluation.model import Annotations, Case, LabelImage
 from evaluation.model.label_runs import runs_of
 
@@ -28,3 +32,15 @@ def read_nary_mat(
     class_id = request.file_class or (0 if classes is not None else request.classes.of_nameless)
     image = LabelImage(labels, class_id, classes, source=request.name)
     return Annotations((image,), find_binary_mask(labels, where=request.where))
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    return write_nary_mat(made.instances(cases[0], class_name))
+
+
+FORMAT = Format(
+    words="MATLAB file with the labels in `n_ary_mask`",
+    read=read_nary_mat,
+    example=example,
+    companion=example_class_map,
+)

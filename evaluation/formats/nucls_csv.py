@@ -13,24 +13,28 @@ detection and classes can be scored with it, but IoU is that of a box. https://s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.decoding.csv import Table, numbers_of, read_table
+from evaluation.challenge.formats.nucls_csv import NuclsCsvRules
+from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
+from evaluation.formats.coordinates import are_coordinates
 from evaluation.formats.csv_columns import (
-    COORDINATE_LIMIT,
     invalid_coordinate,
     read_classes,
     read_coordinates,
     read_probabilities,
-    rows_limit,
+    table_of,
 )
+from evaluation.formats.example import Example, csv_bytes
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Float64, Int64, Outlines
 
@@ -38,7 +42,7 @@ BOX_COLUMNS = ("xmin", "ymin", "xmax", "ymax")
 CORNERS = [0, 1, 2, 1, 2, 3, 0, 3]  # of a box, as x and y in turn
 
 
-def read_nucls_csv(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case) -> Annotations:
     """The outlines of a NuCLS file, one for each row; the class is in the column ``class_column`` of the rules.
 
     A rectangle without vertices has the corners of xmin, ymin, xmax, ymax. ``source_id`` is the line of a row, from 1.
@@ -49,14 +53,9 @@ def read_nucls_csv(stream: BinaryIO, request: Request, case: Case) -> Annotation
     invalid-probability, missing-probability.
     """
     with damage_told(request.where, "a CSV file"):
-        table = read_table(
-            stream,
-            where=request.where,
-            bytes_limit=request.limits.bytes_per_file,
-            rows_limit=rows_limit(request, 1),
-        )
+        table = table_of(stream, request, 1)
         of_rules = request.rules.class_column
-        class_column = None if of_rules is None else table.find([of_rules])
+        class_column = table.find([of_rules])
         class_id, kept, faults = read_classes(table, class_column, request)
         table, class_id = table.take(kept), class_id[kept]
         shapes = read_shapes(table, request)
@@ -65,7 +64,7 @@ def read_nucls_csv(stream: BinaryIO, request: Request, case: Case) -> Annotation
         if class_column is None and not request.file_class:
             if class_probability is not None:
                 class_id = most_probable(class_probability)
-            elif of_rules is not None and not wrong_of_classes:
+            elif not wrong_of_classes:
                 table.need(of_rules)
     if faults := [*faults, *shapes.faults, *wrong_probabilities, *wrong_of_classes]:
         raise InputFault(*faults)
@@ -91,7 +90,7 @@ class Shapes:
     faults: list[Finding]
 
 
-def read_shapes(table: Table, request: Request) -> Shapes:
+def read_shapes(table: Table, request: Request[NuclsCsvRules]) -> Shapes:
     """The vertices of all rows; of boxes without vertices the corners."""
     types, type_of_row = table.categories(table.need("type"))
     is_rectangle = np.array([name.casefold() == "rectangle" for name in types], np.bool_)[type_of_row]
@@ -128,7 +127,7 @@ class Lists:
     count: Int64
 
 
-def read_lists(table: Table, column: str, request: Request) -> Lists:
+def read_lists(table: Table, column: str, request: Request[NuclsCsvRules]) -> Lists:
     """A column of lists such as "1,2.5,3"; NaN for what is no number. Raises InputFault ("too-large")."""
     cells = table.cells(table.need(column))
     lists = [cell for cell in cells if cell.strip()]
@@ -174,7 +173,7 @@ def count_faults(table: Table, x_count: Int64, y_count: Int64, is_polyline: Bool
 
 def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
     """Numbers that are no coordinates."""
-    wrong = np.flatnonzero(~(np.abs(lists.numbers) <= COORDINATE_LIMIT))
+    wrong = np.flatnonzero(~are_coordinates(lists.numbers))
     if not len(wrong):
         return []
     stop = np.cumsum(lists.count)
@@ -185,3 +184,25 @@ def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
         got = f"{column} is {quote(lists.texts[index].decode().strip())}"
         named.append(invalid_coordinate(f"{table.place(row)}, vertex {vertex + 1:,}", got))
     return with_rest(named, len(wrong))
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    columns = ["raw_classification", "main_classification", "super_classification", "type"]
+    rows = []
+    for name, ring in made.rings(cases[0], class_name):
+        coordinates = [",".join(f"{value:g}" for value in ring[:, axis]) for axis in (0, 1)]
+        box = [f"{value:g}" for value in (*ring.min(axis=0), *ring.max(axis=0))]
+        rows.append([*[name] * 3, "polyline", *box, *coordinates])
+    return csv_bytes([*columns, "xmin", "ymin", "xmax", "ymax", "coords_x", "coords_y"], rows)
+
+
+def explain(rules: NuclsCsvRules) -> list[str]:
+    return [f"The class is in the column `{rules.class_column}`."]
+
+
+FORMAT = Format(
+    words="NuCLS CSV",
+    explain=explain,
+    read=read_nucls_csv,
+    example=example,
+)

@@ -7,7 +7,7 @@ Insights and Baselines", arXiv:2003.10778.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -17,6 +17,8 @@ from evaluation.decoding.label_array import check_labels, check_shape, find_bina
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, shown_shape
+from evaluation.formats.example import Example, npy_bytes
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection, LabelImage
 from evaluation.model.label_runs import present_labels, runs_of
@@ -108,3 +110,24 @@ def check_empty(plane: npt.NDArray[Any], place: str, request: Request) -> None:
             "Write each class into its channel; the last channel may hold the background.",
         )
     )
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    ordered = [example_masks(made, case) for case in sorted(cases, key=lambda case: case.index or 0)]
+    return npy_bytes(np.stack(ordered) if made.rules.is_shared else ordered[0])
+
+
+def example_masks(made: Example, case: Case) -> npt.NDArray[np.uint16]:
+    labels = made.labels(case)
+    masks = np.zeros((*case.shape_yx, 1 + max(5, *made.values.values())), np.uint16)
+    for label, name in made.classes_of(case):
+        masks[..., made.values[name]] += np.where(labels == label, label, 0).astype(np.uint16)
+    return masks
+
+
+FORMAT = Format(
+    words="NumPy array, height x width x channels, the nuclei of a class in each channel",
+    read=read_pannuke_masks,
+    read_all=read_pannuke_masks_collection,
+    example=example,
+)

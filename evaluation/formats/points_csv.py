@@ -11,10 +11,12 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.decoding.csv import Table, read_table
+from evaluation.challenge.formats.points_csv import PointsCsvRules
+from evaluation.decoding.csv import Table
 from evaluation.decoding.streams import damage_told
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
+from evaluation.formats.coordinates import um_and_spacing
 from evaluation.formats.csv_columns import (
     CLASS_COLUMNS,
     check_case,
@@ -22,18 +24,19 @@ from evaluation.formats.csv_columns import (
     read_classes,
     read_coordinates,
     read_probabilities,
-    rows_limit,
     rows_of_cases,
+    table_of,
 )
+from evaluation.formats.example import Example, csv_bytes
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Collection, Float64, Points
 
 CASE_COLUMNS = ("case", "image_id", "ImageId", "image")
-UM_PER_UNIT = {"um": 1.0, "mm": 1000.0}
 NO_HEADER = "If the file has no header, its columns must be named in challenge.toml ('columns')."
 
 
-def read_points_csv(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Case) -> Annotations:
     """The points of one case. If there is a column for the case (case, image_id, image), all rows must name this one.
 
     x, y         px, um or mm, as the rules say; um and mm become px by the spacing of the case. A row with neither is
@@ -47,17 +50,19 @@ def read_points_csv(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     unknown-class, invalid-coordinate, invalid-probability, missing-probability.
     """
     with damage_told(request.where, "a CSV file"):
-        table = points_table(stream, request, 1)
+        table = table_of(stream, request, 1)
         if (column := table.find(CASE_COLUMNS)) is not None:
             check_case(table, column, request, case)
         points, _ = points_of(table, request, np.repeat(spacings_um([case]), len(table)))
     return Annotations((points,))
 
 
-def read_points_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+def read_points_csv_collection(
+    stream: BinaryIO, request: Request[PointsCsvRules], cases: Mapping[str, Case]
+) -> Collection:
     """The points of all cases, from a file with a column for the case; otherwise as ``read_points_csv``."""
     with damage_told(request.where, "a CSV file"):
-        table = points_table(stream, request, len(cases))
+        table = table_of(stream, request, len(cases))
         rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
         check_counts(rows, request)
         points, kept = points_of(rows.table, request, spacings_um(rows.cases)[rows.case_of_row])
@@ -68,22 +73,12 @@ def read_points_csv_collection(stream: BinaryIO, request: Request, cases: Mappin
     return Collection(found, rows.unknown)
 
 
-def points_table(stream: BinaryIO, request: Request, cases: int) -> Table:
-    return read_table(
-        stream,
-        where=request.where,
-        bytes_limit=request.limits.bytes_per_file,
-        rows_limit=rows_limit(request, cases),
-        names=request.rules.columns,
-    )
-
-
 def spacings_um(cases: Sequence[Case]) -> Float64:
     """um for a px in each case, float64 (C,)."""
     return np.array([np.nan if case.spacing_um is None else case.spacing_um for case in cases], np.float64)
 
 
-def points_of(table: Table, request: Request, spacing_um: Float64) -> tuple[Points, Bool]:
+def points_of(table: Table, request: Request[PointsCsvRules], spacing_um: Float64) -> tuple[Points, Bool]:
     """The points of all rows that are nuclei, and which rows these are, bool (R,).
 
     spacing_um  float64 (R,), um for a px at each row
@@ -95,8 +90,7 @@ def points_of(table: Table, request: Request, spacing_um: Float64) -> tuple[Poin
     class_id, kept, faults = read_classes(table, class_column, request)
     table, class_id = table.take(kept), class_id[kept]
     is_nucleus[is_nucleus] = kept
-    um_per_unit = UM_PER_UNIT.get(request.rules.units or "px")
-    scale = () if um_per_unit is None else (um_per_unit, spacing_um[is_nucleus])
+    scale = um_and_spacing(request.rules.units, spacing_um[is_nucleus])
     points_xy, wrong_points = read_coordinates(table, (x, y), *scale)
     probability, wrong_probabilities = read_probabilities(table)
     class_probability, wrong_of_classes = read_class_probabilities(table, request)
@@ -115,3 +109,27 @@ def select_points(points: Points, rows: slice) -> Points:
         None if points.probability is None else points.probability[rows],
         None if points.class_probability is None else points.class_probability[rows],
     )
+
+
+def example(made: Example[PointsCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+    columns = list(made.rules.columns or ["case", "x", "y", "class"])
+    rows = []
+    for case in cases:
+        for name, x, y in made.marks(case, class_name):
+            of_class = made.values[name] if made.rules.class_values else name
+            known = {"case": made.rules.key_of(case), "x": f"{x:g}", "y": f"{y:g}", "class": of_class, "probability": 1}
+            rows.append([known.get(column, "") for column in columns])
+    return csv_bytes(None if made.rules.columns else columns, rows)
+
+
+def explain(rules: PointsCsvRules) -> list[str]:
+    return [f"The columns are {', '.join(rules.columns)}; there is no header."] if rules.columns else []
+
+
+FORMAT = Format(
+    words="CSV with a row for each nucleus",
+    explain=explain,
+    read=read_points_csv,
+    read_all=read_points_csv_collection,
+    example=example,
+)

@@ -21,12 +21,13 @@ from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
 from evaluation.findings import quote
 from evaluation.formats.annotation_lists import (
-    SKIPPED,
     NucleusLists,
     class_name_of,
     probabilities_of,
-    shown,
 )
+from evaluation.formats.classes import SKIPPED, shown
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format
 from evaluation.formats.polygons_json import CLASS_PROBABILITIES, VERSION, in_plane, items_of, named
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Points
@@ -80,3 +81,14 @@ def write_points_json(points: Points, class_names: Sequence[str]) -> bytes:
     ]
     file = {"type": "Multiple points", "version": VERSION, "points": items}
     return orjson.dumps(file, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    return write_points_json(made.points(cases[0], class_name), made.names)
+
+
+FORMAT = Format(
+    words='JSON of the platform\'s kind "Multiple points"',
+    read=read_points_json,
+    example=example,
+)

@@ -26,14 +26,15 @@ from evaluation.decoding.json import Records, read_records, resting_collector
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import (
-    SKIPPED,
     Faults,
     NucleusLists,
     class_name_of,
     describe,
     probabilities_of,
-    shown,
 )
+from evaluation.formats.classes import SKIPPED, shown
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Float64, Outlines
 
@@ -137,3 +138,14 @@ def named(item: dict[str, Any], name: str | None, probability: float | None) -> 
         **item,
         **({} if probability is None else {"probability": probability}),
     }
+
+
+def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    return write_polygons_json(made.outlines(cases[0], class_name), made.names, "nuclei")
+
+
+FORMAT = Format(
+    words='JSON of the platform\'s kind "Multiple polygons"',
+    read=read_polygons_json,
+    example=example,
+)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic
+
+from typing_extensions import TypeVar
 
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.model import ClassTable
 
+RulesT = TypeVar("RulesT", bound=FormatRules, default=FormatRules, covariant=True)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Generic[RulesT]):
     """How to read a file.
 
     where       the file, and its case if it has one, for messages; in quotes
@@ -22,7 +27,7 @@ class Request:
 
     where: str
     name: str
-    rules: FormatRules
+    rules: RulesT
     classes: ClassTable
     limits: LimitRules
     file_class: int = 0

@@ -7,12 +7,13 @@ https://www.kaggle.com/c/data-science-bowl-2018/overview/evaluation
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
+from evaluation.challenge.formats.rle_csv import RleCsvRules
+from evaluation.decoding.csv import Table, count_rest, numbers_of
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
@@ -21,9 +22,11 @@ from evaluation.formats.csv_columns import (
     check_counts,
     read_classes,
     read_probabilities,
-    rows_limit,
     rows_of_cases,
+    table_of,
 )
+from evaluation.formats.example import Example, csv_bytes
+from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.formats.run_lengths import instances_from_runs, runs_of_pairs
 from evaluation.model import Annotations, Case, Collection, Float32, Instances, Int16
@@ -33,7 +36,7 @@ CODE_COLUMNS = ("EncodedPixels", "annotation", "rle", "segmentation", "encoded_p
 CLASS_COLUMNS = ("cell_type", "class", "label")
 
 
-def read_rle_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cases: Mapping[str, Case]) -> Collection:
     """The nuclei of all cases from the rows of a CSV file, one row for each nucleus.
 
     case         in the first of the columns ImageId, image_id, id, case and image
@@ -47,12 +50,7 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[s
     unknown-class, invalid-rle, too-complex-runs, invalid-probability, missing-probability.
     """
     with damage_told(request.where, "a CSV file"):
-        table = read_table(
-            stream,
-            where=request.where,
-            bytes_limit=request.limits.bytes_per_file,
-            rows_limit=rows_limit(request, len(cases)),
-        )
+        table = table_of(stream, request, len(cases))
         code_column = table.need(*CODE_COLUMNS)
         rows = rows_of_cases(table, table.need(*CASE_COLUMNS), cases)
         faults = size_faults(rows)
@@ -83,16 +81,22 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[s
 
 
 def instances_of(
-    codes: list[str], rows: Table, request: Request, case: Case, *, class_id: Int16, probability: Float32 | None
+    codes: list[str],
+    rows: Table,
+    request: Request[RleCsvRules],
+    case: Case,
+    *,
+    class_id: Int16,
+    probability: Float32 | None,
 ) -> Instances:
     """The nuclei of one case, from its codes and the rows that they are in."""
-    runs = runs_of_pairs(codes, rows.place, pixels=case.height * case.width, first_pixel=request.rules.first_pixel or 0)
+    runs = runs_of_pairs(codes, rows.place, pixels=case.height * case.width, first_pixel=request.rules.first_pixel)
     return instances_from_runs(
         runs.start,
         runs.length,
         runs.instance,
         shape_yx=case.shape_yx,
-        pixel_order=request.rules.pixel_order or "row",
+        pixel_order=request.rules.pixel_order,
         class_id=class_id,
         source_id=rows.line.astype(object),
         probability=probability,
@@ -124,3 +128,31 @@ def size_faults(rows: CaseRows) -> list[Finding]:
                 )
             )
     return faults
+
+
+def example(made: Example[RleCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+    rows = []
+    for case in cases:
+        labels = made.labels(case, class_name)
+        flat = labels.reshape(-1) if made.rules.pixel_order == "row" else labels.T.reshape(-1)
+        for label, name in made.classes_of(case, class_name):
+            edges = np.flatnonzero(np.diff(flat == label, prepend=False, append=False))
+            codes = [
+                f"{start + made.rules.first_pixel} {stop - start}"
+                for start, stop in zip(edges[::2], edges[1::2], strict=True)
+            ]
+            rows.append([made.rules.key_of(case), " ".join(codes), name])
+    return csv_bytes(["image_id", "rle", "class"], rows)
+
+
+def explain(rules: RleCsvRules) -> list[str]:
+    along = "along the rows" if rules.pixel_order == "row" else "down the columns"
+    return [f"Run lengths go {along}; the first pixel is {rules.first_pixel}."]
+
+
+FORMAT = Format(
+    words="CSV of run-length codes",
+    explain=explain,
+    read_all=read_rle_csv_collection,
+    example=example,
+)

@@ -56,7 +56,7 @@ def match_iou_above_many(
         return []
     limits = [as_fraction(threshold) for threshold in thresholds]
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
-    pairs = pairs.part(pairs.above(min(limits)))
+    pairs = pairs.part(pairs.above(min(limits)))  # the comparison: IoU > threshold, in integers
     contested = np.flatnonzero(has_rival(pairs.reference_index, pairs.prediction_index))
     if len(contested) == 0:
         return [pairs.matches(pairs.above(limit)) for limit in limits]

@@ -41,10 +41,13 @@ from evaluation.matching import (
     overlap_table,
 )
 from evaluation.metrics.hausdorff import hausdorff_distances
+from dataclasses import dataclass
+from evaluation.challenge import Challenge
+from evaluation.challenge.matching_rules import Sides
+from evaluation.instances.ignore import apply_ignore_region
+from evaluation.matching.table import overlap_table
 from evaluation.metrics.measure import class_counts
-from evaluation.model import BorderRule, Case, Float64, Instances, Int32, Int64, Matches, OverlapTable
-
-BOUNDARIES_AT_ONCE = 2048  # pairs, or instances, whose boundaries are held together
+from evaluation.model import Case, Instances, Int64, Matches, OverlapTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,10 +90,16 @@ def match_case(
     ignore = challenge.reference.ignore
     predicted, kept = submitted, None
     if ignore.policy is not None:
+<<<<<<< HEAD
         numbered = replace(submitted, source_id=np.arange(len(submitted)))
         numbered = apply_ignore_region(numbered, reference.ignore, ignore.policy, ignore.fraction)
         kept = numbered.source_id
         predicted = replace(numbered, source_id=submitted.source_id[kept])
+=======
+        predicted = apply_ignore_region(submitted, reference.ignore, ignore.policy, ignore.fraction)
+    table = overlap_table(reference.instances, predicted)
+    sides = Sides(case, table, reference.instances, predicted, challenge.metrics.boundary)
+>>>>>>> refs/heads/formats
     classes = len(challenge.classes)
     try:
         table = overlap_table(reference.instances, predicted, most=challenge.limits.overlaps_per_case)
@@ -109,13 +118,18 @@ def match_case(
         prediction=predicted,
         submitted=None if prediction is None else len(submitted),
         table=table,
+<<<<<<< HEAD
         matches={rule.name: match(rule, case, table, reference.instances, predicted, border=border) for rule in rules},
+=======
+        matches={rule.name: rule.match(sides) for rule in challenge.matching.rules},
+>>>>>>> refs/heads/formats
         reference_counts=(
             class_counts(reference.instances, classes) if reference.class_counts is None else reference.class_counts
         ),
         prediction_counts=class_counts(predicted, classes) if predicted_counts is None else predicted_counts,
         kept=kept,
     )
+<<<<<<< HEAD
 
 
 def match(
@@ -250,3 +264,5 @@ def distances_of(
 def parts_of(index: npt.NDArray[np.integer[Any]]) -> Iterator[npt.NDArray[np.integer[Any]]]:
     for first in range(0, len(index), BOUNDARIES_AT_ONCE):
         yield index[first : first + BOUNDARIES_AT_ONCE]
+=======
+>>>>>>> refs/heads/formats

@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from evaluation.challenge import Challenge, FormatRules
-from evaluation.challenge.format_rules import FORMATS
 from evaluation.execution.workers import CASE_BYTES
 from evaluation.findings.errors import InputFault
 from evaluation.model import Annotations, Case, Instances
@@ -60,8 +59,8 @@ def side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
     >>> side_bytes(rules.reference, case, 200_000), side_bytes(rules.submission, case, 200_000)
     (2000000, 16200000)
     """
-    if FORMATS[rules.format].dense:
-        if rules.files.endswith((".tif", ".tiff")) and rules.class_channel is None:  # decoded in bands
+    if rules.dense:
+        if rules.files.endswith((".tif", ".tiff")) and rules.value("class_channel") is None:  # decoded in bands
             rows = min(case.height, ROWS_AT_ONCE)
             return BYTES_PER_PIXEL * rows * case.width + BYTES_PER_TEXT_BYTE * file_bytes
         return BYTES_PER_PIXEL * case.height * case.width + file_bytes
@@ -87,8 +86,7 @@ def submission_bytes(files: SubmissionFiles, content: Sequence[CaseFile]) -> int
 
 
 def names_of(file: CaseFile) -> list[str]:
-    names = (file.name, file.class_map_name, file.class_table_name, file.segments_name)
-    return [name for name in names if name is not None]
+    return [file.name, *file.companions.values()]
 
 
 def unpacked_bytes(name: str, size: int) -> int:

@@ -13,9 +13,10 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
+from evaluation.challenge.base import filled
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats import Companions, Request, read_annotations, read_collection
+from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.parts import convert_parts, join_instances
 from evaluation.instances.prepare import PreparedReference, prepare_reference
@@ -90,14 +91,20 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile]) -> Annotations:
 
 def read_case_file(side: Side, case: Case, file: CaseFile) -> Annotations:
     """What one file of a case, with the files that go with it, says."""
-    names = {"class_map": file.class_map_name, "class_table": file.class_table_name, "segments": file.segments_name}
     with ExitStack() as opened:
         stream = opened.enter_context(side.open(file.name))
         companions = {
+<<<<<<< HEAD
             key: (opened.enter_context(side.open(name)), where_of(case, name)) for key, name in names.items() if name
         }
         request = side.request(where_of(case, file.name), file.name, file.class_id)
         return read_annotations(stream, request, case, Companions(**companions))
+=======
+            key: (opened.enter_context(side.open(name)), place(case, name)) for key, name in file.companions.items()
+        }
+        request = side.request(place(case, file.name), file.name, file.class_id)
+        return read_annotations(stream, request, case, companions)
+>>>>>>> refs/heads/formats
 
 
 def where_of(case: Case, name: str) -> str:
@@ -125,7 +132,7 @@ class SharedCases:
 
 def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) -> SharedCases:
     """Read the files that hold all cases: one, or one for each class."""
-    keys = {filled(side.rules.case_key, case): case for case in cases}
+    keys = {side.rules.key_of(case): case for case in cases}
     found = SharedCases()
     for file in files:
         where = quote(file.name, 120)
@@ -191,9 +198,9 @@ def read_prediction(
     converted = convert_parts(
         in_image(content_read.parts, case, rules),
         case.shape_yx,
-        vertices=rules.vertices,
-        origin=rules.origin,
-        vanished=rules.vanished,
+        vertices=rules.value("vertices"),
+        origin=rules.value("origin"),
+        vanished=rules.value("vanished"),
         where=f"case {quote(case.name)}",
     )
     where = f"case {quote(case.name)}"
@@ -233,9 +240,9 @@ def read_reference(
         case.shape_yx,
         overlap=rules.overlap,
         overlap_scope=rules.overlap_scope,
-        vanished=rules.vanished,
-        vertices=rules.vertices,
-        origin=rules.origin,
+        vanished=rules.value("vanished"),
+        vertices=rules.value("vertices"),
+        origin=rules.value("origin"),
         ignore_policy=rules.ignore.policy,
         ignore_fraction=rules.ignore.fraction,
         with_geometry_report=with_geometry_report,
@@ -255,19 +262,17 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
     """The files of the reference of a case, in the order of the classes. Raises InputFault if there are none."""
     rules = challenge.reference
 
-    def existing(pattern: str | None, class_name: str = "") -> str | None:
-        if pattern is None:
-            return None
+    def existing(pattern: str, class_name: str = "") -> str | None:
         name = filled(pattern, case, class_name)
         return next((found for found in (name, f"{name}.gz") if (folder / found).is_file()), None)
 
-    companions = [existing(pattern) for pattern in (rules.class_map, rules.class_table, rules.segments)]
+    patterns = {key: pattern for key in rules.companions if (pattern := rules.value(key)) is not None}
+    companions = {key: name for key, pattern in patterns.items() if (name := existing(pattern)) is not None}
     found = [
-        CaseFile(name, class_id, *companions)
+        CaseFile(name, class_id, companions)
         for name, class_id in files_of_classes(challenge, partial(existing, rules.files))
     ]
-    patterns = (rules.files, rules.class_map, rules.class_table, rules.segments)
-    missing = [pattern for pattern, name in zip(patterns[1:], companions, strict=True) if pattern and name is None]
+    missing = [pattern for key, pattern in patterns.items() if key not in companions]
     if not found or missing:
         pattern = rules.files if not found else missing[0]
         name = filled(pattern, case, challenge.class_names[0])
@@ -325,11 +330,6 @@ def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | N
     if found.faults or faults:
         raise InputFault(*found.faults, *faults)
     return found
-
-
-def filled(pattern: str, case: Case, class_name: str = "") -> str:
-    """A pattern with the names of a case, and of a class, in it."""
-    return pattern.replace("{case}", case.name).replace("{group}", case.group).replace("{class}", class_name)
 
 
 def in_image(parts: Sequence[Part], case: Case, rules: FormatRules) -> list[Part]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import permutations
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.definition import tells_class
 from evaluation.findings import EXAMPLES_SHOWN, Finding, at_places, did_you_mean, quote
 from evaluation.submission.completeness import (
     missing_case,
@@ -21,7 +20,6 @@ from evaluation.submission.found import CaseFile, Layout
 from evaluation.submission.patterns import ParsedName, Patterns, fill_pattern, find_wrapper
 
 PLATFORM_LISTS = ("predictions.json", "inputs.json")
-KINDS = {"class_map": "class map", "class_table": "class table", "segments": "segments file"}
 
 
 def find_by_pattern(names: Sequence[str], challenge: Challenge) -> Layout:
@@ -73,9 +71,10 @@ class Assignment:
         rules = self.challenge.submission
         self.cases = {case.name: case for case in self.challenge.cases}
         self.class_ids = self.challenge.class_ids()
+        self.kinds = rules.companions
         self.has_class = "{class}" in rules.files
-        self.class_of_nameless = 0 if tells_class(rules) else 1
-        self.companions = {key: {} for key in KINDS if key in self.patterns.texts}
+        self.class_of_nameless = 0 if rules.tells_class else 1
+        self.companions = {key: {} for key in rules.companions if key in self.patterns.texts}
 
     def add(self, parsed: ParsedName) -> None:
         """Put a file where it belongs, or note why it belongs nowhere."""
@@ -90,11 +89,19 @@ class Assignment:
         self.touched.add(name)
         group = parsed.fields.get("group", case.group)
         if group != case.group:
+<<<<<<< HEAD
             self.wrong_groups.setdefault((name, group), []).append(parsed)
         elif parsed.key in KINDS:
             other = self.companions[parsed.key].setdefault(name, parsed.name)
             self.check_twice(parsed, other, f"{KINDS[parsed.key]}s")
         elif (class_id := self.class_id(parsed)) > 0 or not self.has_class:
+=======
+            self.wrong_groups.setdefault((name, group), []).append(place)
+        elif place.key in self.companions:
+            other = self.companions[place.key].setdefault(name, place.name)
+            self.check_twice(place, other, f"{self.kinds[place.key]}s")
+        elif (class_id := self.class_id(place)) > 0 or not self.has_class:
+>>>>>>> refs/heads/formats
             what = f"files of class {quote(self.challenge.class_names[class_id - 1])}" if self.has_class else "files"
             other = self.files.setdefault(name, {}).setdefault(class_id, parsed.name)
             self.check_twice(parsed, other, what)
@@ -129,7 +136,7 @@ class Assignment:
         """The usable files by case, in the order of cases.csv and of the classes."""
         return {
             name: tuple(
-                CaseFile(file, class_id, **{f"{key}_name": by_case[name] for key, by_case in self.companions.items()})
+                CaseFile(file, class_id, {key: by_case[name] for key, by_case in self.companions.items()})
                 for class_id, file in sorted(self.files[name].items())
             )
             for name in self.cases
@@ -183,12 +190,12 @@ class Assignment:
 
     def incomplete_case_findings(self) -> Iterator[Finding]:
         for key, by_case in self.companions.items():
-            pattern = self.patterns.texts[key]
+            pattern, kind = self.patterns.texts[key], self.kinds[key]
             for name, case in self.cases.items():
                 has_file, has_companion = bool(self.files.get(name)), name in by_case
                 if has_file == has_companion or (has_companion and "{case}" not in pattern):
                     continue
-                got = f"a label image without a {KINDS[key]}" if has_file else f"a {KINDS[key]} without a label image"
+                got = f"a label image without a {kind}" if has_file else f"a {kind} without a label image"
                 right = fill_pattern(pattern if has_file else self.patterns.texts["files"], self.challenge, case)
                 yield Finding(
                     "incomplete-case",

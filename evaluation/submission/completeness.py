@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.format_rules import FORMATS
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, listed, quote
 from evaluation.model import Case
 from evaluation.submission.names import ROOT
@@ -54,7 +53,7 @@ def empty_file(challenge: Challenge) -> str:
     rules = challenge.submission
     if rules.is_shared:
         return "as well"
-    return "write an image of zeros" if FORMATS[rules.format].dense else "write a file without any"
+    return "write an image of zeros" if rules.dense else "write a file without any"
 
 
 def one_of_the_cases(names: Sequence[str]) -> str:

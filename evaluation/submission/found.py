@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from evaluation.findings import Finding
 
@@ -11,17 +12,13 @@ from evaluation.findings import Finding
 class CaseFile:
     """A file of a case, and the files that go with it.
 
-    class_id          the class of everything in it, or 0: the file tells
-    class_map_name    the image with the class of every pixel
-    class_table_name  the table with the class of every id
-    segments_name     the JSON file of panoptic PNG files
+    class_id    the class of everything in it, or 0: the file says it
+    companions  names of these files by the key of the rules that has their pattern: class_map, class_table, segments
     """
 
     name: str
     class_id: int
-    class_map_name: str | None = None
-    class_table_name: str | None = None
-    segments_name: str | None = None
+    companions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

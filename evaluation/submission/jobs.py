@@ -13,7 +13,6 @@ from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.definition import tells_class
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, listed, quote
 from evaluation.findings.errors import InputFault
 from evaluation.model import Case
@@ -230,7 +229,7 @@ def classes_by_slug(challenge: Challenge) -> dict[str, int]:
     """
     socket = challenge.submission.socket or ""
     if "{class}" not in socket:
-        return {socket.casefold(): 0 if tells_class(challenge.submission) else 1}
+        return {socket.casefold(): 0 if challenge.submission.tells_class else 1}
     slugs: dict[str, int] = {}
     names = {name.casefold() for name in challenge.class_names}
     for spelling, class_id in sorted(challenge.class_ids().items(), key=lambda item: item[0] not in names):

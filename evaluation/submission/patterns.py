@@ -16,7 +16,6 @@ from evaluation.model import Case
 MAX_WRAPPERS = 5
 PIECE = re.compile(r"\{(case|group|class)\}|(\*+)")
 NOTE = re.compile(r"(readme|license|licence)[^/]*|[^/]*\.(txt|md)", re.IGNORECASE)
-COMPANIONS = ("class_map", "class_table", "segments")  # keys of the rules for files that go with others
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Patterns:
             "class": {composed(name): name for name in challenge.class_ids() if name},
         }
         self.texts: dict[str, str] = {
-            key: text for key in (*COMPANIONS, "files") if (text := getattr(rules, key)) is not None
+            key: text for key in (*rules.companions, "files") if (text := rules.value(key)) is not None
         }
         self.compiled = {key: compile_pattern(text, self.known) for key, text in self.texts.items()}
 

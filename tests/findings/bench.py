@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from every_format import challenge_document, toml
 
-from evaluation.authoring.examples import example_files, image_bytes
+from evaluation.authoring.examples import example_files
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
+from evaluation.formats.example import image_bytes
 from evaluation.model import Case
 
 Fixture = Callable[["Bench"], str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings import render_findings
 from evaluation.findings.errors import InputFault
 from evaluation.formats.counts_csv import read_counts_csv_collection
@@ -27,7 +27,7 @@ def class_table(bench: Bench, text: str) -> str:
 
 def counts(text: str) -> str:
     """What is said about a table of counts, which no challenge asks for yet: the reader is asked itself."""
-    rules = FormatRules(format="rle_csv", files="counts.csv", pixel_order="row", first_pixel=0)
+    rules = format_rules(format="rle_csv", files="counts.csv", pixel_order="row", first_pixel=0)
     classes = ClassTable(("plasma", "tumour"), {"plasma": 1, "tumour": 2})
     request = Request(where="'counts.csv'", name="counts.csv", rules=rules, classes=classes, limits=LimitRules())
     cases = {f"case_{number}": Case(f"case_{number}", "P1", 20, 30) for number in ("017", "018", "019")}

@@ -10,7 +10,7 @@ import numpy as np
 import tifffile
 from scipy.io import savemat
 
-from evaluation.authoring.examples import image_bytes
+from evaluation.formats.example import image_bytes
 from evaluation.model import Case
 from findings.bench import Bench
 from findings.registry import example_of

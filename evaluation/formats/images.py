@@ -1,4 +1,7 @@
-"""A file that stands alone, without a challenge: which image it is about, and how large that image is."""
+"""Which images a file is about, and how large they are, as far as its header, tables and lists tell.
+
+``init`` makes cases.csv of this; ``convert`` needs the only image of a file without a challenge.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
 from evaluation.decoding.content import check_content
-from evaluation.decoding.csv import numbers_of, read_table
+from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import MatFile
@@ -17,10 +22,10 @@ from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, choos
 from evaluation.decoding.streams import CutOff, Plain, damage_told
 from evaluation.findings import Finding, listed
 from evaluation.findings.errors import InputFault
-from evaluation.formats import points_csv, rle_csv
+from evaluation.formats import counts_csv, points_csv, rle_csv
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.coco_document import Document, id_of, read_document
-from evaluation.formats.csv_columns import rows_limit
+from evaluation.formats.csv_columns import table_of
 from evaluation.formats.hovernet_mat import IDS, variable_of
 from evaluation.formats.label_image import KINDS, suffix_of
 from evaluation.formats.mat_labels import choose_variable
@@ -31,12 +36,32 @@ Size = tuple[int, int]
 
 LARGEST_SIDE = 1 << 24
 COLOUR_CHANNELS = (3, 4)
-IMAGES_AT_MOST = 1000  # of a table that is looked into, for its limit of rows
+IMAGES_AT_MOST = 1000  # of a table, for its limit of rows
+DOCUMENTS = ("coco_json", "midog_json")
+CASE_COLUMNS = {
+    "points_csv": points_csv.CASE_COLUMNS,
+    "rle_csv": rle_csv.CASE_COLUMNS,
+    "counts_csv": counts_csv.CASE_COLUMNS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedImage:
+    """An image of a file of all cases.
+
+    names    what it may be called, the likeliest first; none if the file has numbers of images only
+    index    its position from 0, if that is all the file says of it
+    size_yx  height and width, px; None if the file does not tell
+    """
+
+    names: tuple[str, ...]
+    index: int | None = None
+    size_yx: Size | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FoundImage:
-    """The image of a file.
+    """The only image of a file.
 
     name           what the file calls it; the name of the file if it does not say
     size_yx        height and width, px; None if the file does not tell
@@ -48,8 +73,29 @@ class FoundImage:
     in_collection: bool = False
 
 
+def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
+    """The images of a file of all cases, in its order, none if its format is not known to list any.
+
+    Raises InputFault as the readers do, for what they meet.
+    """
+    with damage_told(request.where, "a file that can be read"):
+        if request.rules.needs_index:
+            return images_of_array(stream, request)
+        if request.rules.format in CASE_COLUMNS:
+            return [image for image in images_of_table(stream, request) if image.names != ("",)]
+        if request.rules.format not in DOCUMENTS:
+            return []
+        document = read_document(stream, request)
+        images = []
+        for image in document.images or document.image_ids():
+            entry = document.images.get(image)
+            size_yx = None if entry is None else plain_size([entry.height, entry.width])
+            images.append(ListedImage(tuple(reversed(document.names(image)[:4])), None, size_yx))
+        return images
+
+
 def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> FoundImage:
-    """The only image of a file, as far as its header, tables and lists tell; the stream is left anywhere.
+    """The only image of a file; the stream is left anywhere.
 
     name   what the image is called if the file does not say
 
@@ -58,11 +104,14 @@ def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> F
     format = request.rules.format
     with damage_told(request.where, "a file that can be read"):
         if format in ("rle_csv", "points_csv"):
-            return image_of_table(stream, request, name)
-        if format in ("coco_json", "midog_json"):
-            return FoundImage(name, size_in_document(stream, request, name))
+            return only_image(images_of_table(stream, request), request, name)
         if format in ("conic_array", "pannuke_masks"):
-            return image_of_array(stream, request, name)
+            shape = CaseArray(stream, request).shape
+            if format == "pannuke_masks" and len(shape) != 4:
+                return FoundImage(name, plain_size(list(shape[:2])))
+            return only_image(images_of_array(stream, request), request, name)
+        if format in DOCUMENTS:
+            return FoundImage(name, size_in_document(stream, request, name))
         if format in ("nary_mat", "hovernet_mat"):
             return FoundImage(name, size_in_mat(stream, request))
         if format in ("label_image", "colour_map"):
@@ -70,34 +119,43 @@ def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> F
     return FoundImage(name)
 
 
-def several(request: Request, count: int, names: list[str]) -> InputFault:
-    got = f"{count:,} images" + (f": {listed(names, 3).replace(' or ', ' and ')}" if names else "")
-    return InputFault(Finding("other-case", request.where, got, "one image"))
+def only_image(images: list[ListedImage], request: Request, name: str) -> FoundImage:
+    """The image of a list of one. Raises InputFault ("other-case") if there are several."""
+    if len(images) > 1:
+        names = [image.names[0] for image in images if image.names]
+        got = f"{len(images):,} images" + (f": {listed(names, 3).replace(' or ', ' and ')}" if names else "")
+        raise InputFault(Finding("other-case", request.where, got, "one image"))
+    if not images:
+        return FoundImage(name, in_collection=request.rules.file_holds == "all cases")
+    (image,) = images
+    return FoundImage(image.names[0] if image.names else name, image.size_yx, in_collection=True)
 
 
-# --- lists and tables -------------------------------------------------------------------------------------------------
+# --- tables, lists and arrays of images -------------------------------------------------------------------------------
 
 
-def image_of_table(stream: BinaryIO, request: Request, name: str) -> FoundImage:
-    """The image that a column of a CSV file names; its size, if there are columns for height and width."""
-    table = read_table(
-        stream,
-        where=request.where,
-        bytes_limit=request.limits.bytes_per_file,
-        rows_limit=rows_limit(request, IMAGES_AT_MOST),
-        names=request.rules.columns,
-    )
-    is_shared = request.rules.format == "rle_csv"
-    column = table.find(rle_csv.CASE_COLUMNS if is_shared else points_csv.CASE_COLUMNS)
+def images_of_table(stream: BinaryIO, request: Request) -> list[ListedImage]:
+    """The images that a column of a CSV file names, with their sizes if there are columns for height and width."""
+    table = table_of(stream, request, IMAGES_AT_MOST)
+    column = table.find(CASE_COLUMNS[request.rules.format])
     if column is None:
-        return FoundImage(name, in_collection=is_shared)
-    keys, _ = table.categories(column)
-    if len(keys) > 1:
-        raise several(request, len(keys), keys)
-    sides = [table.find([side]) for side in ("height", "width")]
-    numbers = [numbers_of(table.cells(side)[:1]) for side in sides if side is not None]
-    size_yx = [int(number[0]) for number in numbers if len(number) and 1 <= number[0] <= LARGEST_SIDE]
-    return FoundImage(keys[0] if keys else name, plain_size(size_yx), in_collection=True)
+        return [ListedImage((), index) for index in range(len(table) if request.rules.are_counts else 0)]
+    names, name_of_row = table.categories(column)
+    _, first = np.unique(name_of_row, return_index=True)
+    return [ListedImage((name,), None, size_in_row(table, row)) for name, row in zip(names, first, strict=True)]
+
+
+def size_in_row(table: Table, row: int) -> Size | None:
+    columns = [table.find([side]) for side in ("height", "width")]
+    sides = [float(numbers_of(table.cells(column)[row : row + 1])[0]) for column in columns if column is not None]
+    return plain_size([int(side) if side.is_integer() else side for side in sides])
+
+
+def images_of_array(stream: BinaryIO, request: Request) -> list[ListedImage]:
+    """The images of an array N x H x W (x C), which has numbers for them."""
+    shape = CaseArray(stream, request).shape
+    size_yx = plain_size(list(shape[1:3]))
+    return [ListedImage((), index, size_yx) for index in range(shape[0] if len(shape) > 2 else 0)]
 
 
 def size_in_document(stream: BinaryIO, request: Request, name: str) -> Size | None:
@@ -128,18 +186,7 @@ def plain_size(size: object) -> Size | None:
     return None
 
 
-# --- arrays -----------------------------------------------------------------------------------------------------------
-
-
-def image_of_array(stream: BinaryIO, request: Request, name: str) -> FoundImage:
-    """The image of an array of all images, N x H x W (x C), if it is the only one; or of H x W x C."""
-    shape = CaseArray(stream, request).shape
-    is_shared = request.rules.format == "conic_array" or len(shape) == 4
-    if not is_shared:
-        return FoundImage(name, plain_size(list(shape[:2])))
-    if len(shape) > 2 and shape[0] > 1:
-        raise several(request, shape[0], [])
-    return FoundImage(name, plain_size(list(shape[1:3])), in_collection=True)
+# --- images -----------------------------------------------------------------------------------------------------------
 
 
 def size_in_mat(stream: BinaryIO, request: Request) -> Size | None:
@@ -155,7 +202,7 @@ def size_of_image(source: Path, stream: BinaryIO, request: Request) -> Size | No
     if source.suffix in IMAGE_SUFFIXES:
         return read_image_size(source)
     channels: tuple[int, ...] = COLOUR_CHANNELS if request.rules.format == "colour_map" else ()
-    if request.rules.class_channel is not None:
+    if request.rules.value("class_channel") is not None:
         channels = (2,)
     suffix = suffix_of(request.name)
     if suffix not in KINDS:

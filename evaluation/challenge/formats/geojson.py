@@ -1,0 +1,13 @@
+"""The rules of ``geojson``: see ``evaluation.formats.geojson``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from evaluation.challenge.formats.rules import ShapeRules
+
+
+class GeojsonRules(ShapeRules):
+    """GeoJSON as QuPath writes it."""
+
+    format: Literal["geojson"]

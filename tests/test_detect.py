@@ -1,0 +1,74 @@
+"""Formats found by content: every example file that stands alone, under a name that says nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from every_format import CASES, SIDES, challenge_document
+
+from evaluation.authoring.examples import example_files
+from evaluation.challenge import Challenge
+from evaluation.findings.errors import InputFault
+from evaluation.formats.detect import Detected, detect_format
+
+LOOK_LIKE_LABELS = ("colour_map", "coco_panoptic")
+
+
+def first_example(kind: str) -> bytes:
+    challenge = Challenge.build(challenge_document(kind))
+    cases = [replace(case, offset_xy=(0.0, 0.0)) for case in CASES]
+    return next(iter(example_files(challenge, challenge.submission, cases).values()))
+
+
+def detected(tmp_path, content: bytes) -> Detected | None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    return detect_format(path)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SIDES if kind != "points_csv without header"])
+def test_the_example_of_every_format_is_found_by_its_content(kind, tmp_path):
+    found = detected(tmp_path, first_example(kind))
+    format = kind.split()[0]
+    assert found is not None
+    assert found.format == ("label_image" if format in LOOK_LIKE_LABELS else format)
+    shape = SIDES[kind].get("shape")
+    assert found.keys == ({} if shape is None else {"shape": shape})
+
+
+@pytest.mark.parametrize("kind", ["geojson points", "aperio_xml", "coco_json", "points_csv"])
+def test_compressed_text_is_found_too(kind, tmp_path):
+    assert detected(tmp_path, gzip.compress(first_example(kind))) == detected(tmp_path, first_example(kind))
+
+
+def test_counts_are_found_by_a_column_of_images(tmp_path):
+    assert detected(tmp_path, b"image,tumour,stroma\na,3,4\n") == Detected("counts_csv")
+
+
+def test_a_word_behind_the_first_piece_decides(tmp_path):
+    images = [{"id": number, "file_name": f"{number:0100}.png"} for number in range(5000)]
+    document = {"images": images, "annotations": [{"bbox": [0, 0, 1, 1], "segmentation": [[0, 0, 1, 0, 1, 1]]}]}
+    assert detected(tmp_path, json.dumps(document).encode()) == Detected("coco_json")
+    del document["annotations"][0]["segmentation"]
+    assert detected(tmp_path, json.dumps(document).encode()) == Detected("midog_json")
+
+
+def test_a_collection_without_features_has_no_shape(tmp_path):
+    assert detected(tmp_path, b'{"type": "FeatureCollection", "features": []}') == Detected("geojson")
+
+
+@pytest.mark.parametrize("content", [b"", b"[1, 2]", b"<html></html>", b"hello", b"name\na\n", b"\x00\x01\x02"])
+def test_what_is_of_no_format_is_none(content, tmp_path):
+    assert detected(tmp_path, content) is None
+
+
+def test_a_damaged_array_is_refused(tmp_path):
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00\xff\xff")
+    with pytest.raises(InputFault):
+        detect_format(tmp_path / "a.npy")
+    np.save(tmp_path / "a.npy", np.zeros((4, 5), np.int32))
+    assert detect_format(tmp_path / "a.npy") == Detected("label_image")
