@@ -27,6 +27,7 @@ from benchmarks.complexity import (
 )
 from evaluation import SubmissionRejected, score_submission
 from evaluation.challenge import MATCHING_RULES
+from evaluation.challenge.matching_rules import Sides
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.matching import overlap_table
 from evaluation.model import Case, Instances
@@ -138,7 +139,7 @@ def test_a_matching_rule(parameters: dict[str, Any], shape: str) -> None:
         sides = sides_of(shape, n)
         case = Case("a", "P1", *sides[0].shape_yx)
         both = [(pair, overlap_table(*pair)) for pair in (sides, sides[::-1])]
-        return lambda: [match(rule, case, table, *pair, border="open") for pair, table in both]  # type: ignore[arg-type]
+        return lambda: [match(rule, Sides(case, table, *pair, "open")) for pair, table in both]
 
     assert growth(job, NUMBER.get(shape, 400)) < MOST_TIMES
 

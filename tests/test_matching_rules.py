@@ -22,9 +22,8 @@ from scipy.optimize import linear_sum_assignment
 
 from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
 from evaluation.challenge import MATCHING_RULES, Challenge
-from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.challenge.matching_rules import Sides
-from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.instances.boundary import instance_boundaries
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
@@ -68,7 +67,7 @@ def apply(rule, parameters, reference, prediction, *, class_aware=False, spacing
     """A rule as the program applies it, from the words of challenge.toml."""
     rules = MATCHING_RULES[rule](rule=rule, name="a", class_aware=class_aware, ties="first_pixel", **parameters)
     case = Case("a", "P1", *reference.shape_yx, spacing_um=spacing_um)
-    return rules.match(Sides(case, overlap_table(reference, prediction), reference, prediction, border))
+    return match(rules, Sides(case, overlap_table(reference, prediction), reference, prediction, border))
 
 
 def pairs_of(matches: Matches) -> list[tuple[int, int]]:
@@ -1057,7 +1056,7 @@ def test_points_take_the_rules_that_need_no_pixels(rule, parameters):
     if rule in FOR_POINTS and "radius_px" in parameters:
         (rules,) = challenge_with(points=True, rule=rule, **parameters).matching.rules
         sides = points_of([(3, 3)]), points_of([(3, 4)])
-        matches = rules.match(Sides(Case("a", "P1", 9, 9), overlap_table(*sides), *sides, "open"))
+        matches = match(rules, Sides(Case("a", "P1", 9, 9), overlap_table(*sides), *sides, "open"))
         assert (pairs_of(matches), matches.union_px.tolist()) == ([(0, 0)], [0])
     else:
         assert refusal(points=True, rule=rule, **parameters) == (

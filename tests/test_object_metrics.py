@@ -15,7 +15,8 @@ from scipy.sparse import csr_array
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.matching.table import overlap_table
-from evaluation.metrics import count_objects, objects
+from evaluation.metrics import count_objects as counting_objects
+from evaluation.metrics import objects
 from evaluation.metrics.count_objects import count_objects, hausdorff_squared, shapes_of
 from evaluation.metrics.joined import join_cases
 from evaluation.metrics.metric import of_outlines
@@ -337,8 +338,8 @@ def test_weights_run_over_all_objects_of_the_unit():
 @pytest.mark.parametrize("seed", range(4))
 def test_the_nearest_of_a_crowd_is_that_of_all_pairs(seed, first, monkeypatch):
     """Predictions that lie on each other, some of them with the same pixels, far from the reference or near to it."""
-    monkeypatch.setattr(count_objects, "FIRST_MEASURED", first)
-    monkeypatch.setattr(count_objects, "NEIGHBOURS_AT_ONCE", 7)
+    monkeypatch.setattr(counting_objects, "FIRST_MEASURED", first)
+    monkeypatch.setattr(counting_objects, "NEIGHBOURS_AT_ONCE", 7)
     rng = np.random.default_rng(seed)
     reference = [draw_shape(rng, (60, 60)) for _ in range(8)]
     crowd = [draw_shape(rng, (60, 60)) for _ in range(10)]
@@ -350,7 +351,7 @@ def test_the_nearest_of_a_crowd_is_that_of_all_pairs(seed, first, monkeypatch):
         masks[1, place, 62 + y % 20 : 122 + y % 20, x : 60 + x] = crowd[place % 10]
     sides = [instances_of(masks[0, :8], [1] * 8), instances_of(masks[1, :40], [1] * 40)]
     shapes, case = objects.shapes_of(*sides), np.zeros(48, np.int64)
-    search = count_objects.Search(shapes, case, 8)
+    search = counting_objects.Search(shapes, case, 8)
     one, other = (index.ravel() for index in np.mgrid[:48, :48])
     table = objects.hausdorff_squared(shapes, one, other).reshape(48, 48)
     expected = [*table[:8, 8:].min(axis=1), *table[8:, :8].min(axis=1)]
@@ -366,6 +367,6 @@ def test_objects_that_are_too_far_and_too_many_are_counted_and_refused(monkeypat
         for mask, (y, x) in zip(masks, rng.integers(0, 20, (12, 2)), strict=True):
             mask[y : y + 5, left + x : left + x + 5] = True
     count(reference, prediction)
-    monkeypatch.setattr(count_objects, "MOST_MEASURED", 20)
+    monkeypatch.setattr(counting_objects, "MOST_MEASURED", 20)
     with pytest.raises(TooManyPairs, match=r"pairs of distant objects; at most 20$"):
         count(reference, prediction)

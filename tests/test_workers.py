@@ -14,8 +14,6 @@ from every_format import toml
 from killer import kill_in_a_crowd, kill_worker
 
 from evaluation import Case, Challenge
-from evaluation.authoring.examples import image_bytes
-from evaluation.execution import workers
 from evaluation.execution.workers import (
     BYTES_AT_ONCE,
     CASE_BYTES,

@@ -338,22 +338,13 @@ def findings_of(fault: Any) -> list[Finding]:
     where = f"{CHALLENGE_FILE}: {'.'.join(map(str, location))}"
     message = fault["msg"].removeprefix("Value error, ")
     if isinstance(fault.get("ctx", {}).get("error"), RuleFault):
-<<<<<<< HEAD
-        found = []
-        for line in message.split("\n"):
-            kind, key, got, expected, *fixes = line.split("|", 4)
-            where = ".".join(filter(None, [place, key]))
-            fix = "Add the key, or start from a preset." if kind == "missing" else "".join(fixes)
-            found.append(Finding(RULE_FAULTS[kind], f"{CHALLENGE_FILE}: {where}", got, expected, fix))
-        return found
-    where = f"{CHALLENGE_FILE}: {place}"
-=======
-        lines = [line.split("|", 3) for line in message.split("\n")]
+        lines = [line.split("|", 4) for line in message.split("\n")]
         return [
-            rule_finding(kind, f"{CHALLENGE_FILE}: {'.'.join(filter(None, [*map(str, location), own]))}", got, expected)
-            for kind, own, got, expected in lines
+            rule_finding(
+                kind, f"{CHALLENGE_FILE}: {'.'.join(filter(None, [*map(str, location), own]))}", got, expected, *fixes
+            )
+            for kind, own, got, expected, *fixes in lines
         ]
->>>>>>> refs/heads/formats
     if fault["type"] == "extra_forbidden":
         if location[-1] in KEYS_OF_FORMATS and "format" in table.model_fields:
             (format,) = get_args(table.model_fields["format"].annotation)
@@ -375,8 +366,8 @@ def findings_of(fault: Any) -> list[Finding]:
     return [Finding("invalid-rule", where, quote(fault.get("input")), expected[0].lower() + expected[1:])]
 
 
-def rule_finding(kind: str, where: str, got: str, expected: str) -> Finding:
-    fix = "Add the key, or start from a preset." if kind == "missing" else ""
+def rule_finding(kind: str, where: str, got: str, expected: str, fix: str = "") -> Finding:
+    fix = "Add the key, or start from a preset." if kind == "missing" else fix
     return Finding(RULE_FAULTS[kind], where, got, expected, fix)
 
 

@@ -13,8 +13,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from evaluation.challenge.base import RuleFault, Rules
-from evaluation.findings import Finding, quote
-from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.model import BorderRule, Case, Instances, Matches, OverlapTable
 
 PublishedFault = Literal["reference_index", "unopened_masks"]
@@ -208,37 +206,9 @@ class CentroidAssignment(RadiusRule):
     label: ClassVar[str] = "assigned within {limit}"
 
     def match(self, sides: Sides) -> Matches:
-        from evaluation.matching import centroid_assignment
+        from evaluation.matching.centroid_assignment import match_centroid_assignment
 
-        try:
-            return centroid_assignment.match_centroid_assignment(
-                sides.reference, sides.prediction, cutoff=self.cutoff, **self.near(sides)
-            )
-        except centroid_assignment.TooManyPairs as error:
-            most = centroid_assignment.MOST_PAIRS
-            if error.references**2 <= most:  # a good submission has room
-                raise InputFault(self.too_many_predictions(sides.case, error.predictions)) from error
-            raise ChallengeBroken(self.too_many_pairs(sides.case, error.references, error.predictions, most)) from error
-
-    def too_many_pairs(self, case: Case, references: int, predictions: int, most: int) -> Finding:
-        """For the organiser: not all nuclei of a case can be assigned."""
-        return Finding(
-            "too-large",
-            f"case {quote(case.name)}, matching rule {quote(self.name)}",
-            f"{references:,} x {predictions:,} nuclei, {references * predictions:,} pairs",
-            f"at most {most:,} for cutoff 'after', which needs a table of all pairs",
-            'Write cutoff = "before" for this rule, or cut the images into smaller ones.',
-        )
-
-    def too_many_predictions(self, case: Case, predictions: int) -> Finding:
-        """For a participant who predicts far too many nuclei; it says nothing of the reference."""
-        return Finding(
-            "too-large",
-            f"case {quote(case.name)}",
-            f"{predictions:,} nuclei",
-            f"fewer, since the matching rule {quote(self.name)} compares all of them with the whole reference",
-            "Leave out what is no nucleus, such as single pixels.",
-        )
+        return match_centroid_assignment(sides.reference, sides.prediction, cutoff=self.cutoff, **self.near(sides))
 
 
 class HausdorffClosestFirst(RadiusRule):

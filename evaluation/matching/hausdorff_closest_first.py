@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.matching.distances import ROUNDING, close_pairs, place_instances
 from evaluation.instances.boundary import RunsByInstance, boundaries_of, runs_by_instance
-from evaluation.matching.distances import close_pairs, place_instances
+from evaluation.matching.distances import ROUNDING, close_pairs, place_instances
 from evaluation.matching.greedy import take_in_order
 from evaluation.metrics.hausdorff import hausdorff_distances
 from evaluation.model import BorderRule, Boundaries, Float64, Instances, Int32, Int64, Matches, OverlapTable
@@ -57,13 +56,8 @@ def match_hausdorff_closest_first(
         (left, right),
         radius_px=radius_px,
         norm=np.inf,
-<<<<<<< HEAD
-        closeness=lambda i, j: distances(left.index[i].astype(np.int32), right.index[j].astype(np.int32)),
-        limit=radius_px * ROUNDING,
-=======
         closeness=distances,
-        limit=radius_px,
->>>>>>> refs/heads/formats
+        limit=radius_px * ROUNDING,
         class_aware=class_aware,
     )
     taken = take_in_order(pairs.reference, pairs.prediction, [pairs.prediction, pairs.reference, pairs.closeness])

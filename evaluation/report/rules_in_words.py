@@ -70,15 +70,9 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
         rows.append(("Counting", "The nuclei of each class are counted in each case; where they lie does not matter."))
     for place, rule in enumerate(matching):
         name = f"Matching: {rule['name']}" if place == 0 else f"Also: {rule['name']}"
-<<<<<<< HEAD
-        told.append((name, matching_in_words(rule)))
-    told.append(("Averages", averages_in_words(rules["aggregation"])))
-    if any(name.partition(".")[0] == "segmentation" for name in metrics["families"]):
-=======
         rows.append((name, rule_from(rule).words))
     rows.append(("Averages", averages_in_words(rules["aggregation"])))
-    if "segmentation" in metrics["families"]:
->>>>>>> refs/heads/formats
+    if any(name.partition(".")[0] == "segmentation" for name in metrics["families"]):
         edge = "counts" if metrics["boundary"] == "closed" else "does not count"
         words = f"Measured on each pair: {', '.join(metrics['measures'])}. The border of the image {edge} as boundary."
         for unit in ("px", "um"):

@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evaluation.challenge import (
-    AnyMatchingRule,
-    BestIouAnyOverlap,
-    BestIouCentroidInside,
-    CentroidAssignment,
-    CentroidClosestFirst,
-    Challenge,
-    ConfidenceFirst,
-    IouAbove,
-    IouAssignment,
-)
+from evaluation.challenge import Challenge
+from evaluation.challenge.matching_rules import MatchingRule, Sides
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
-from evaluation.instances.boundary import RunsByInstance, boundaries_of, runs_by_instance
 from evaluation.instances.ignore import apply_ignore_region, more_than_fraction_inside
 from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import cover_depth, select_instances
-from evaluation.matching import (
-    boundary_boxes,
-    match_best_iou_any_overlap,
-    match_best_iou_centroid_inside,
-    match_centroid_assignment,
-    match_centroid_closest_first,
-    match_confidence_first,
-    match_confidence_first_iou,
-    match_hausdorff_closest_first,
-    match_iou_above,
-    match_iou_assignment,
-    overlap_table,
-)
-from evaluation.metrics.hausdorff import hausdorff_distances
-from dataclasses import dataclass
-from evaluation.challenge import Challenge
-from evaluation.challenge.matching_rules import Sides
-from evaluation.instances.ignore import apply_ignore_region
 from evaluation.matching.table import overlap_table
 from evaluation.metrics.measure import class_counts
 from evaluation.model import Case, Instances, Int64, Matches, OverlapTable
@@ -90,107 +59,50 @@ def match_case(
     ignore = challenge.reference.ignore
     predicted, kept = submitted, None
     if ignore.policy is not None:
-<<<<<<< HEAD
         numbered = replace(submitted, source_id=np.arange(len(submitted)))
         numbered = apply_ignore_region(numbered, reference.ignore, ignore.policy, ignore.fraction)
         kept = numbered.source_id
         predicted = replace(numbered, source_id=submitted.source_id[kept])
-=======
-        predicted = apply_ignore_region(submitted, reference.ignore, ignore.policy, ignore.fraction)
-    table = overlap_table(reference.instances, predicted)
-    sides = Sides(case, table, reference.instances, predicted, challenge.metrics.boundary)
->>>>>>> refs/heads/formats
     classes = len(challenge.classes)
     try:
         table = overlap_table(reference.instances, predicted, most=challenge.limits.overlaps_per_case)
     except TooManyPairs as error:
         raise refusal(error, too_many_overlaps(case, error), too_many_on_each_other(case, predicted)) from error
-    rules, border = challenge.matching.rules, challenge.metrics.boundary
+    rules = challenge.matching.rules
+    sides = Sides(case, table, reference.instances, predicted, challenge.metrics.boundary)
     if ignore.policy == "drop_unmatched" and kept is not None and rules:
-        found = match(rules[0], case, table, reference.instances, predicted, border=border)
+        found = match(rules[0], sides)
         stays = ~more_than_fraction_inside(submitted, reference.ignore, ignore.fraction or 0.0)[kept]
         stays[found.prediction_index] = True
         predicted, kept = select_instances(predicted, stays), kept[stays]
         table = overlap_table(reference.instances, predicted)
+        sides = replace(sides, table=table, prediction=predicted)
     return MatchedCase(
         case=case,
         reference=reference,
         prediction=predicted,
         submitted=None if prediction is None else len(submitted),
         table=table,
-<<<<<<< HEAD
-        matches={rule.name: match(rule, case, table, reference.instances, predicted, border=border) for rule in rules},
-=======
-        matches={rule.name: rule.match(sides) for rule in challenge.matching.rules},
->>>>>>> refs/heads/formats
+        matches={rule.name: match(rule, sides) for rule in rules},
         reference_counts=(
             class_counts(reference.instances, classes) if reference.class_counts is None else reference.class_counts
         ),
         prediction_counts=class_counts(predicted, classes) if predicted_counts is None else predicted_counts,
         kept=kept,
     )
-<<<<<<< HEAD
 
 
-def match(
-    rule: AnyMatchingRule,
-    case: Case,
-    table: OverlapTable,
-    reference: Instances,
-    prediction: Instances,
-    *,
-    border: BorderRule,
-) -> Matches:
-    """Apply one matching rule of the challenge. ``border``: what a boundary is, for the rule that compares them.
+def match(rule: MatchingRule, sides: Sides) -> Matches:
+    """Apply one matching rule of the challenge.
 
     Raises InputFault, or ChallengeBroken if the reference alone is to blame, where too many pairs would be compared.
     """
     try:
-        return apply_rule(rule, case, table, reference, prediction, border=border)
+        return rule.match(sides)
     except TooManyPairs as error:
-        where = f"case {quote(case.name)}, matching rule {quote(rule.name)}"
-        raise refusal(error, too_many_pairs(where, error), too_many_predictions(where, len(prediction))) from error
-
-
-def apply_rule(
-    rule: AnyMatchingRule,
-    case: Case,
-    table: OverlapTable,
-    reference: Instances,
-    prediction: Instances,
-    *,
-    border: BorderRule,
-) -> Matches:
-    aware = rule.class_aware
-    if isinstance(rule, IouAbove):
-        return match_iou_above(table, reference, prediction, threshold=rule.threshold, class_aware=aware)
-    if isinstance(rule, IouAssignment):
-        return match_iou_assignment(table, reference, prediction, threshold=rule.threshold, class_aware=aware)
-    if isinstance(rule, BestIouCentroidInside):
-        return match_best_iou_centroid_inside(table, reference, prediction, class_aware=aware)
-    if isinstance(rule, BestIouAnyOverlap):
-        return match_best_iou_any_overlap(table, reference, prediction, class_aware=aware)
-    if isinstance(rule, ConfidenceFirst) and rule.threshold is not None:
-        return match_confidence_first_iou(table, reference, prediction, threshold=rule.threshold, class_aware=aware)
-    radius_px = rule.radius_in_px(case)
-    if isinstance(rule, CentroidClosestFirst):
-        return match_centroid_closest_first(reference, prediction, radius_px=radius_px, class_aware=aware, table=table)
-    if isinstance(rule, CentroidAssignment):
-        return match_centroid_assignment(
-            reference, prediction, radius_px=radius_px, class_aware=aware, cutoff=rule.cutoff, table=table
-        )
-    if isinstance(rule, ConfidenceFirst):
-        return match_confidence_first(reference, prediction, radius_px=radius_px, class_aware=aware, table=table)
-    left, right = runs_by_instance(reference), runs_by_instance(prediction)
-    return match_hausdorff_closest_first(
-        reference,
-        prediction,
-        boxes=(boxes_of(left, border), boxes_of(right, border)),
-        distances=lambda i, j: distances_of(left, right, i, j, border),
-        radius_px=radius_px,
-        class_aware=aware,
-        table=table,
-    )
+        where = f"case {quote(sides.case.name)}, matching rule {quote(rule.name)}"
+        predictions = len(sides.prediction)
+        raise refusal(error, too_many_pairs(where, error), too_many_predictions(where, predictions)) from error
 
 
 def refusal(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
@@ -241,28 +153,3 @@ def too_many_predictions(where: str, predictions: int) -> Finding:
         "fewer, or nuclei that lie where those of the image are",
         "Leave out what is no nucleus, such as single pixels, and what was found several times.",
     )
-
-
-def boxes_of(runs: RunsByInstance, border: BorderRule) -> Int32:
-    """``boundary_boxes`` of all instances; only some boundaries are in memory at a time."""
-    instances = len(runs.bound) - 1
-    parts = [boundary_boxes(boundaries_of(runs, part, border=border)) for part in parts_of(np.arange(instances))]
-    return np.concatenate([np.empty((0, 4), np.int32), *parts])
-
-
-def distances_of(
-    left: RunsByInstance, right: RunsByInstance, reference_index: Int32, prediction_index: Int32, border: BorderRule
-) -> Float64:
-    """Hausdorff distances of pairs, px; only some boundaries are in memory at a time."""
-    parts = [
-        hausdorff_distances(boundaries_of(left, i, border=border), boundaries_of(right, j, border=border))[0]
-        for i, j in zip(parts_of(reference_index), parts_of(prediction_index), strict=True)
-    ]
-    return np.concatenate([np.empty(0), *parts])
-
-
-def parts_of(index: npt.NDArray[np.integer[Any]]) -> Iterator[npt.NDArray[np.integer[Any]]]:
-    for first in range(0, len(index), BOUNDARIES_AT_ONCE):
-        yield index[first : first + BOUNDARIES_AT_ONCE]
-=======
->>>>>>> refs/heads/formats

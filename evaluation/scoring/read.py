@@ -94,17 +94,10 @@ def read_case_file(side: Side, case: Case, file: CaseFile) -> Annotations:
     with ExitStack() as opened:
         stream = opened.enter_context(side.open(file.name))
         companions = {
-<<<<<<< HEAD
-            key: (opened.enter_context(side.open(name)), where_of(case, name)) for key, name in names.items() if name
+            key: (opened.enter_context(side.open(name)), where_of(case, name)) for key, name in file.companions.items()
         }
         request = side.request(where_of(case, file.name), file.name, file.class_id)
-        return read_annotations(stream, request, case, Companions(**companions))
-=======
-            key: (opened.enter_context(side.open(name)), place(case, name)) for key, name in file.companions.items()
-        }
-        request = side.request(place(case, file.name), file.name, file.class_id)
         return read_annotations(stream, request, case, companions)
->>>>>>> refs/heads/formats
 
 
 def where_of(case: Case, name: str) -> str:

@@ -89,19 +89,11 @@ class Assignment:
         self.touched.add(name)
         group = parsed.fields.get("group", case.group)
         if group != case.group:
-<<<<<<< HEAD
             self.wrong_groups.setdefault((name, group), []).append(parsed)
-        elif parsed.key in KINDS:
+        elif parsed.key in self.companions:
             other = self.companions[parsed.key].setdefault(name, parsed.name)
-            self.check_twice(parsed, other, f"{KINDS[parsed.key]}s")
+            self.check_twice(parsed, other, f"{self.kinds[parsed.key]}s")
         elif (class_id := self.class_id(parsed)) > 0 or not self.has_class:
-=======
-            self.wrong_groups.setdefault((name, group), []).append(place)
-        elif place.key in self.companions:
-            other = self.companions[place.key].setdefault(name, place.name)
-            self.check_twice(place, other, f"{self.kinds[place.key]}s")
-        elif (class_id := self.class_id(place)) > 0 or not self.has_class:
->>>>>>> refs/heads/formats
             what = f"files of class {quote(self.challenge.class_names[class_id - 1])}" if self.has_class else "files"
             other = self.files.setdefault(name, {}).setdefault(class_id, parsed.name)
             self.check_twice(parsed, other, what)

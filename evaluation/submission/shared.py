@@ -48,17 +48,10 @@ def by_class(found_names: Iterable[ParsedName], challenge: Challenge) -> tuple[l
     class_ids = challenge.class_ids()
     files: dict[tuple[str | None, int], SharedFile] = {}
     faults = []
-<<<<<<< HEAD
     for parsed in found_names:
-        class_id = 0 if tells_class(challenge.submission) else 1
+        class_id = 0 if challenge.submission.tells_class else 1
         if "class" in parsed.fields:
             class_id = class_ids.get(parsed.fields["class"].casefold(), 0)
-=======
-    for place in places:
-        class_id = 0 if challenge.submission.tells_class else 1
-        if "class" in place.fields:
-            class_id = class_ids.get(place.fields["class"].casefold(), 0)
->>>>>>> refs/heads/formats
             if class_id <= 0:
                 faults.append(unknown_class(challenge, quote(parsed.name, 120), parsed.fields["class"]))
                 continue
