@@ -63,11 +63,16 @@ def score(*cases: tuple[np.ndarray, np.ndarray]) -> dict[str, float | str]:
 
 
 def literal_best(mask: np.ndarray, others: np.ndarray) -> int | None:
-    """The other object that shares the most pixels; ties by first pixel, then area."""
+    """The other object that shares the most pixels; ties by first pixel, then area, then the first pixel that only one has."""
     touching = [j for j, other in enumerate(others) if (mask & other).any()]
     return min(
         touching,
-        key=lambda j: (-(mask & others[j]).sum(), np.flatnonzero(others[j])[0], others[j].sum()),
+        key=lambda j: (
+            -(mask & others[j]).sum(),
+            np.flatnonzero(others[j])[0],
+            others[j].sum(),
+            (~others[j]).ravel().tolist(),
+        ),
         default=None,
     )
 
@@ -350,10 +355,10 @@ def test_the_nearest_of_a_crowd_is_that_of_all_pairs(seed, first, monkeypatch):
     for place, (y, x) in enumerate(shift[rng.integers(0, 40, 40)]):
         masks[1, place, 62 + y % 20 : 122 + y % 20, x : 60 + x] = crowd[place % 10]
     sides = [instances_of(masks[0, :8], [1] * 8), instances_of(masks[1, :40], [1] * 40)]
-    shapes, case = objects.shapes_of(*sides), np.zeros(48, np.int64)
+    shapes, case = shapes_of(*sides), np.zeros(48, np.int64)
     search = counting_objects.Search(shapes, case, 8)
     one, other = (index.ravel() for index in np.mgrid[:48, :48])
-    table = objects.hausdorff_squared(shapes, one, other).reshape(48, 48)
+    table = hausdorff_squared(shapes, one, other).reshape(48, 48)
     expected = [*table[:8, 8:].min(axis=1), *table[8:, :8].min(axis=1)]
     sources = np.arange(48)
     reached = table[sources, search.best_fitting(sources)]

@@ -47,7 +47,7 @@ def test_a_preset_loads_is_copied_with_its_comments_and_scores_a_perfect_submiss
     )
     for side, root in ((challenge.reference, "challenge"), (challenge.submission, "submission")):
         for name, content in example_files(challenge, side, challenge.cases).items():
-            truncated = side.vertices == "truncate"  # the squares of the examples lie on edges of pixels
+            truncated = side.value("vertices") == "truncate"  # the squares of the examples lie on edges of pixels
             write(tmp_path / root / name, squares_xml(example_squares(challenge)) if truncated else content)
     result = score((tmp_path / "challenge", tmp_path / "submission"))
     assert challenge.ranking is not None and challenge.ranking.columns
