@@ -286,7 +286,13 @@ def write_challenge(folder: Path, kind: str, reference: Picture, prediction: Pic
         "format_version": 1,
         "name": "complexity",
         "classes": [{"name": f"c{number}"} for number in range(1, CLASSES + 1)],
-        "reference": {**side, "files": f"reference/{form.files}", "overlap": overlap, "overlap_scope": "image", **ignore},
+        "reference": {
+            **side,
+            "files": f"reference/{form.files}",
+            "overlap": overlap,
+            "overlap_scope": "image",
+            **ignore,
+        },
         "submission": {**side, "files": form.files, "missing_case": "worst", "missing_class_file": "empty"},
         "matching": {
             "rules": [{**rule, "name": rule["rule"], "class_aware": False, "ties": "first_pixel"} for rule in RULES]
@@ -361,7 +367,10 @@ def main() -> None:
                 for n in (given.n, 2 * given.n)
             ]
             if found[0] is None or found[1] is None:
-                print(f"| {shape} | {kind} | {given.n:,} | not done after {given.minutes:g} minutes | | | | | |", flush=True)
+                print(
+                    f"| {shape} | {kind} | {given.n:,} | not done after {given.minutes:g} minutes | | | | | |",
+                    flush=True,
+                )
                 continue
             one, two = found[0], found[1]
             numbers = f"{one['seconds']:.2f} | {two['seconds']:.2f} | {two['seconds'] / one['seconds']:.1f}"

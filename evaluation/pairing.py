@@ -109,9 +109,7 @@ def match_case(
         prediction=predicted,
         submitted=None if prediction is None else len(submitted),
         table=table,
-        matches={
-            rule.name: match(rule, case, table, reference.instances, predicted, border=border) for rule in rules
-        },
+        matches={rule.name: match(rule, case, table, reference.instances, predicted, border=border) for rule in rules},
         reference_counts=(
             class_counts(reference.instances, classes) if reference.class_counts is None else reference.class_counts
         ),
@@ -216,7 +214,7 @@ def too_many_pairs(where: str, error: TooManyPairs) -> Finding:
         where,
         f"{error.pairs:,} {error.what}",
         f"at most {error.most:,}",
-        "Choose a smaller radius or cutoff = \"before\", or cut the images into smaller ones.",
+        'Choose a smaller radius or cutoff = "before", or cut the images into smaller ones.',
     )
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping
 
+from evaluation.matching import centroid_assignment
 from findings.bench import PATIENTS, Bench
 from findings.registry import example_of
-
-from evaluation.matching import centroid_assignment
 
 CLASSES = ("--classes", "epithelial,lymphocyte")
 CORNERS = ((1, 2), (9, 2), (9, 8))
