@@ -1,6 +1,6 @@
 """What hostile nuclei cost: ten shapes at n and at 2n, in every format of outlines and of runs, through ``score``.
 
-    python -m benchmarks.complexity                   all shapes in all formats: processor time, memory, and their ratios
+    python -m benchmarks.complexity                   all shapes in all formats: processor time, memory, their ratios
     python -m benchmarks.complexity stacked 20000     one shape at one n
 
 The submission holds the shape, the reference ordinary nuclei, unless both sides are asked for with ``--both``. Every

@@ -294,12 +294,17 @@ def test_exactly_the_radius_matches_wherever_a_nucleus_lies(rule, keys):
         assert len(apply(rule, {"radius_px": 4.999999, **keys}, reference, prediction).union_px) == 0
 
 
-@pytest.mark.parametrize(("rule", "keys"), [*CENTROID_RULES, pytest.param("hausdorff_closest_first", {}, id="hausdorff")])
-@pytest.mark.parametrize(("radius_um", "spacing_um", "px"), [(0.3, 0.1, 3), (0.6, 0.2, 3), (0.7, 0.1, 7), (7.5, 0.3, 25)])
+@pytest.mark.parametrize(
+    ("rule", "keys"), [*CENTROID_RULES, pytest.param("hausdorff_closest_first", {}, id="hausdorff")]
+)
+@pytest.mark.parametrize(
+    ("radius_um", "spacing_um", "px"), [(0.3, 0.1, 3), (0.6, 0.2, 3), (0.7, 0.1, 7), (7.5, 0.3, 25)]
+)
 def test_exactly_a_radius_in_um_matches(rule, keys, radius_um, spacing_um, px):
     """0.3 / 0.1 is 2.9999999999999996."""
     reference, prediction = (instances_from_labels(np.eye(1, 41, column, dtype=int)) for column in (0, px))
-    assert len(apply(rule, {"radius_um": radius_um, **keys}, reference, prediction, spacing_um=spacing_um).union_px) == 1
+    found = apply(rule, {"radius_um": radius_um, **keys}, reference, prediction, spacing_um=spacing_um)
+    assert len(found.union_px) == 1
     nearer = apply(rule, {"radius_um": radius_um - 0.001, **keys}, reference, prediction, spacing_um=spacing_um)
     assert len(nearer.union_px) == 0
 
@@ -925,7 +930,7 @@ def test_organisers_read_which_case_has_too_many_pairs(monkeypatch):
     (finding,) = caught.value.findings
     assert str(finding) == (
         "[case-too-costly] case 'a', matching rule 'a': 6 pairs of 2 x 3 nuclei; expected at most 3. Choose a smaller "
-        "radius or cutoff = \"before\", or cut the images into smaller ones."
+        'radius or cutoff = "before", or cut the images into smaller ones.'
     )
 
 
@@ -936,8 +941,8 @@ def test_participants_who_predict_far_too_many_nuclei_are_refused_without_a_word
         apply("centroid_assignment", {"radius_px": 2.0, "cutoff": "after"}, *sides)
     assert [str(finding) for finding in caught.value.findings] == [
         "[case-too-costly] case 'a', matching rule 'a': 3 nuclei, which make too many pairs with those of the "
-        "reference; expected fewer, or nuclei that lie where those of the image are. Leave out what is no nucleus, such "
-        "as single pixels, and what was found several times."
+        "reference; expected fewer, or nuclei that lie where those of the image are. Leave out what is no nucleus, "
+        "such as single pixels, and what was found several times."
     ]
 
 

@@ -326,7 +326,10 @@ def test_label_maps_that_make_no_sense_are_refused(labels, classes, message):
 
 
 @pytest.mark.parametrize("overlap", ["keep", "last", "first", "smallest", "class_order", "ignore"])
-@pytest.mark.parametrize(("policy", "fraction"), [("clip", None), ("drop_overlapping", 0.3), ("drop_centroid", None), ("drop_unmatched", 0.3)])
+@pytest.mark.parametrize(
+    ("policy", "fraction"),
+    [("clip", None), ("drop_overlapping", 0.3), ("drop_centroid", None), ("drop_unmatched", 0.3)],
+)
 def test_a_perfect_submission_is_perfect_under_every_policy(overlap, policy, fraction):
     """Two nuclei that overlap, one under an ignore region, one touching it."""
     boxes = [((2, 2, 9, 9), 1), ((6, 4, 14, 9), 2), ((20, 2, 26, 8), 1), ((30, 2, 38, 8), 1), ((28, 0, 33, 12), -1)]
@@ -392,7 +395,10 @@ def test_nuclei_outside_the_image_are_told_and_a_submission_of_nothing_else_is_r
 
 
 def matched_and_spurious(policy: str, fraction: float | None, *boxes) -> tuple[int, list[int]]:
-    """How many predictions match, and the areas of the others; boxes are (top, left, bottom, right), the region the right half."""
+    """How many predictions match, and the areas of the others.
+
+    Boxes are (top, left, bottom, right); the region is the right half.
+    """
     labels = np.zeros((20, 40), int)
     labels[2:12, 14:24] = 1  # four of ten columns in the region
     region = union_region(instances_from_labels((np.arange(40) >= 20).astype(int)[None].repeat(20, 0)))
@@ -420,7 +426,8 @@ def test_a_prediction_that_lies_mostly_in_an_ignore_region_and_matches_nothing_l
 
 @pytest.mark.parametrize(("columns_inside", "spurious"), [(5, [50]), (6, [])])
 def test_exactly_the_fraction_in_an_ignore_region_stays(columns_inside, spurious):
-    assert matched_and_spurious("drop_unmatched", 0.5, (5, 10 + columns_inside, 15, 20 + columns_inside)) == (0, spurious)
+    box = (5, 10 + columns_inside, 15, 20 + columns_inside)
+    assert matched_and_spurious("drop_unmatched", 0.5, box) == (0, spurious)
 
 
 def test_a_match_stays_however_much_of_it_lies_in_an_ignore_region():

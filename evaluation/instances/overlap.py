@@ -208,7 +208,8 @@ def highest_on_each(first: Int64, stop: Int64, value: Int64, stretches: int) -> 
     value         int64 (R,), at least 0
 
     An interval is what two blocks cover whose length is a power of two. Values go to the blocks; from the longest on,
-    each block hands its value down to its two halves. Cost: intervals, and stretches times the logarithm of the longest.
+    each block hands its value down to its two halves. Cost: intervals, and stretches times the logarithm of the longest
+    interval.
 
     >>> highest_on_each(np.array([0, 1]), np.array([3, 4]), np.array([7, 9]), 4).tolist()
     [7, 9, 9, 9]
