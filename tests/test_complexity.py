@@ -25,11 +25,14 @@ from benchmarks.complexity import (
     ordinary,
     write_challenge,
 )
-from evaluation import SubmissionRejected, score_submission
+from evaluation import SubmissionRejected, check_submission, score_submission
 from evaluation.challenge import MATCHING_RULES
 from evaluation.challenge.matching_rules import Sides
 from evaluation.instances.overlap import resolve_overlaps
-from evaluation.matching import overlap_table
+from evaluation.matching import match_iou_assignment, overlap_table
+from evaluation.metrics.count_objects import count_objects
+from evaluation.metrics.count_overlaps import count_overlaps
+from evaluation.metrics.joined import join_cases
 from evaluation.model import Case, Instances
 from evaluation.scoring.match import match
 
@@ -93,9 +96,9 @@ def growth(job: Callable[[int], Callable[[], object]], n: int) -> float:
 
 
 def sides_of(shape: str, n: int) -> tuple[Instances, Instances]:
-    """Ordinary nuclei, and the shape."""
+    """Eight ordinary nuclei, however large the image is, and the shape."""
     picture = SHAPES[shape](n)
-    return instances_of(ordinary(picture.shape_yx)), instances_of(picture)
+    return instances_of(Picture(ordinary((40, 64)).nuclei, picture.shape_yx)), instances_of(picture)
 
 
 def test_the_counter_tells_a_square_from_a_line() -> None:
@@ -144,21 +147,35 @@ def test_a_matching_rule(parameters: dict[str, Any], shape: str) -> None:
     assert growth(job, NUMBER.get(shape, 400)) < MOST_TIMES
 
 
-def score_files(kind: str, picture: Picture, folder: Path) -> Callable[[], object]:
-    write_challenge(folder, kind, ordinary(picture.shape_yx), picture)
-    return lambda: score_submission(folder / "challenge", folder / "submission", workers=1)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_metrics_that_need_no_matching_rule(shape: str) -> None:
+    def job(n: int) -> Callable[[], object]:
+        sides = sides_of(shape, n)
+        table = overlap_table(*sides)
+        pairs = match_iou_assignment(table, *sides, threshold=0.0, class_aware=False)
+
+        def run() -> object:
+            cases = join_cases([(*sides, table)])
+            return count_objects(cases), count_overlaps(cases, pairs)
+
+        return run
+
+    assert growth(job, NUMBER.get(shape, 400)) < MOST_TIMES
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", FORMATS)
-def test_a_format_from_its_files_to_the_scores(kind: str, shape: str, tmp_path: Path) -> None:
+def test_reading_a_format(kind: str, shape: str, tmp_path: Path) -> None:
     if shape == "many_holes" and kind in WITHOUT_HOLES:
         pytest.skip("the format has no holes")
-    score_files(kind, ordinary((40, 40)), tmp_path / "first")()  # what is imported at first use shall not be counted
 
     def job(n: int) -> Callable[[], object]:
-        return score_files(kind, SHAPES[shape](n), tmp_path / str(n))
+        picture = SHAPES[shape](n)
+        folder = tmp_path / str(n)
+        write_challenge(folder, kind, ordinary(picture.shape_yx), picture)
+        return lambda: check_submission(folder / "challenge", folder / "submission", workers=1)
 
+    job(10)()  # what is imported at first use shall not be counted
     assert growth(job, NUMBER.get(shape, 400)) < MOST_TIMES
 
 

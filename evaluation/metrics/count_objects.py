@@ -25,6 +25,7 @@ from evaluation.model.intervals import expand
 
 DISTANCES_AT_ONCE = 1 << 20  # bounds the memory
 PAIRS_AT_ONCE = 1 << 10  # with their intermediate results they stay in the cache
+RUNS_AT_ONCE = 1 << 18  # of pairs of objects with very many; bounds the memory
 COARSE, FINE = (-2, 2), (-1, 1, -3, 3, -6, 6)  # runs of an object that are tried, from the one in the same row
 DIRECTIONS = ((1, 0), (0, 1), (1, 1), (1, -1), (1, 2), (2, 1), (1, -2), (2, -1))  # y, x
 FIRST_MEASURED = 4  # objects that are measured at first for one that has no best one; then four times as many
@@ -301,8 +302,11 @@ def hausdorff_squared(shapes: Shapes, one: Int64, other: Int64, *, enough: Whole
     enough  (T,): a pair that is farther apart is not measured to the end; its result is at least this
     """
     squared, boxes = np.zeros(len(one), shapes.row.dtype), shapes.boxes()
-    for begin in range(0, len(one), PAIRS_AT_ONCE):
-        part = slice(begin, begin + PAIRS_AT_ONCE)
+    runs = np.diff(shapes.bound)
+    of_pairs = np.cumsum(runs[one] + runs[other]) // RUNS_AT_ONCE
+    cuts = np.flatnonzero((np.diff(of_pairs) > 0) | (np.arange(1, len(one)) % PAIRS_AT_ONCE == 0)) + 1
+    for begin, end in pairwise([0, *cuts.tolist(), len(one)]):
+        part = slice(begin, end)
         ends = np.stack([one[part], other[part]], axis=1)
         limit = np.full(len(ends), FAR_SQUARED) if enough is None else enough[part]
         # The outermost pixel of an object is at least as far from the other one as that one's outermost pixel is.
