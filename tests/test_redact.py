@@ -72,7 +72,7 @@ def test_apostrophes_in_names_of_files_do_not_open_a_way() -> None:
 
 @pytest.mark.parametrize("field", ["where", "got", "expected", "fix"])
 def test_every_text_of_a_finding_is_without_names(field: str) -> None:
-    texts = {name: "nothing" for name in ("where", "got", "expected", "fix")} | {field: "'secret.mat'"}
+    texts = dict.fromkeys(("where", "got", "expected", "fix"), "nothing") | {field: "'secret.mat'"}
     (redacted,) = redact_findings([Finding("missing-case", **texts)], ["secret"])
     assert getattr(redacted, field) == "'‹case›.mat'"
 
