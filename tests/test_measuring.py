@@ -59,3 +59,12 @@ def test_the_band_of_boundary_iou_is_as_wide_as_the_rounded_tolerance_and_at_lea
         {"image": (reference, prediction)}, measures=["iou", "boundary_iou"], tolerance_px=tolerance_px
     )
     assert counts["image"].measures["boundary_iou"].tolist() == [(p & q).sum() / (p | q).sum()]
+
+
+@pytest.mark.parametrize(("boundary", "distance"), [("closed", 3.0), ("open", 6.0)])
+def test_the_border_of_the_image_is_an_outline_as_the_challenge_says(boundary, distance):
+    """Both nuclei are as wide as the image; under open only the lower edges, and the upper one inside, are outlines."""
+    reference, prediction = np.zeros((2, 20, 12), int)
+    reference[:10] = prediction[3:10] = 1
+    counts = counts_of({"image": (reference, prediction)}, boundary=boundary, measures=["iou", "hausdorff_px"])
+    assert counts["image"].measures["hausdorff_px"].tolist() == [distance]
