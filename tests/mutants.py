@@ -141,7 +141,6 @@ MUTANTS: Sequence[Mutant] = [
         ("inside * exact.denominator > instances", "inside * exact.denominator >= instances"),
         ("limit_denominator(10**9)", "limit_denominator(10)"),
         ("np.floor(instances.centroids_yx() + 0.5)", "np.floor(instances.centroids_yx())"),
-        ("(pixel_yx[:, 0] >= 0) & (flat", "(pixel_yx[:, 0] >= -1) & (flat"),
     ),
     *of(
         "overlap", "overlap",
