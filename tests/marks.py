@@ -44,6 +44,7 @@ OF_TEST = {
         "test_leaks.py::test_metrics_of_a_scored_submission_hold_nothing_of_single_cases",
         "test_leaks.py::test_no_mutated_submission_is_told_anything_of_the_reference",
         "test_leaks.py::test_no_rejected_submission_is_told_anything_of_the_reference",
+        "test_mutants.py::test_every_mutant_can_be_made",
         "test_platform_json.py::test_a_file_is_refused_in_pieces_exactly_if_it_is_refused_as_a_whole",
         "test_platform_json.py::test_pieces_hold_the_records_of_the_file",
         "test_report_command.py::test_the_page_is_the_same_whatever_the_workers",

@@ -60,7 +60,12 @@ def test_every_number_of_a_class_stands_for_it(kind, tmp_path):
 @pytest.mark.parametrize("kind", NUMBERED)
 def test_examples_are_written_with_the_first_number(kind):
     several, first = (Challenge.build(with_values(kind, values, values)) for values in (BOTH, ONE))
-    assert example_files(several, several.submission, CASES) == example_files(first, first.submission, CASES)
+    written = [example_files(challenge, challenge.submission, CASES) for challenge in (several, first)]
+    # The header of a .mat file holds the time at which it was written.
+    found = [
+        {name: data[128:] if name.endswith(".mat") else data for name, data in files.items()} for files in written
+    ]
+    assert found[0] == found[1]
 
 
 def test_the_numbered_formats_are_those_that_know_class_values():

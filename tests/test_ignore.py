@@ -172,3 +172,21 @@ def test_the_vanished_rule_reaches_ignore_regions_too():
     assert prepare(point).ignore.area_px() == 9
     assert prepare(outside).ignore.area_px() == 0
     assert prepare(outside).report.outlines_vanished == ("1/0",)
+
+
+@pytest.mark.parametrize(
+    ("y", "x", "inside"), [(1.6, 2.6, True), (1.4, 2.6, False), (1.6, 2.4, False), (2.4, 3.4, True), (2.6, 3.4, False)]
+)
+def test_a_point_lies_in_the_pixel_whose_centre_is_nearest(y, x, inside):
+    """The region is the pixel in row 2 and column 3 of an image of 5 x 7 px."""
+    point = Instances(
+        shape_yx=(5, 7),
+        class_id=np.ones(1, np.int16),
+        source_id=np.arange(1),
+        run_start=np.empty(0, np.int64),
+        run_stop=np.empty(0, np.int64),
+        run_instance=np.empty(0, np.int32),
+        point_yx=np.array([[y, x]]),
+    )
+    region = Region(np.array([2 * 7 + 3]), np.array([2 * 7 + 4]))
+    assert len(apply_ignore_region(point, region, "clip")) == (0 if inside else 1)

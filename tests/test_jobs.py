@@ -528,9 +528,10 @@ def test_examples_of_the_catalogue_are_what_is_printed(tmp_path: Path, code: str
     assert line == CATALOGUE[code].example.replace("case_017", "a")
 
 
-def test_the_slug_of_a_class_name_goes_before_that_of_an_alias():
+@pytest.mark.parametrize(("alias", "name"), [("T-cell", "T cell"), ("T cell", "T-cell")])
+def test_the_slug_of_a_class_name_goes_before_that_of_an_alias(alias, name):
     document = challenge_document("label_image by class")
-    document["classes"] = [{"name": "Immune", "aliases": ["T-cell"]}, {"name": "T cell"}]
+    document["classes"] = [{"name": "Immune", "aliases": [alias]}, {"name": name}]
     document["submission"] |= {"socket": "nuclei-{class}"}
     slugs = classes_by_slug(Challenge.build(document))
     assert slugs["nuclei-t-cell"] == 2

@@ -59,3 +59,31 @@ def test_the_band_of_boundary_iou_is_as_wide_as_the_rounded_tolerance_and_at_lea
         {"image": (reference, prediction)}, measures=["iou", "boundary_iou"], tolerance_px=tolerance_px
     )
     assert counts["image"].measures["boundary_iou"].tolist() == [(p & q).sum() / (p | q).sum()]
+
+
+@pytest.mark.parametrize(("boundary", "distance"), [("closed", 3.0), ("open", 6.0)])
+def test_the_border_of_the_image_is_an_outline_as_the_challenge_says(boundary, distance):
+    """Both nuclei are as wide as the image; under open only the lower edges, and the upper one inside, are outlines."""
+    reference, prediction = np.zeros((2, 20, 12), int)
+    reference[:10] = prediction[3:10] = 1
+    counts = counts_of({"image": (reference, prediction)}, boundary=boundary, measures=["iou", "hausdorff_px"])
+    assert counts["image"].measures["hausdorff_px"].tolist() == [distance]
+
+
+def test_nuclei_at_the_edges_of_images_of_different_sizes_are_measured_as_those_of_one_image():
+    """What lies on the last row and column of a small image has no outline there, whatever is measured with it."""
+    images = {}
+    for name, (height, width) in {"small": (14, 17), "wide": (14, 40), "high": (33, 17), "large": (33, 40)}.items():
+        reference, prediction = np.zeros((2, height, width), int)
+        reference[height - 9 :, width - 11 :] = prediction[height - 8 :, width - 9 :] = 1
+        images[name] = reference, prediction
+    options = {"boundary": "open", "measures": ["iou", "hausdorff_px", "boundary_iou"], "tolerance_px": 2}
+    together = counts_of(images, **options)
+    for name, (reference, prediction) in images.items():
+
+        def band(labels: np.ndarray) -> np.ndarray:
+            return (labels > 0) & ~binary_erosion(labels > 0, np.ones((3, 3)), iterations=2, border_value=1)
+
+        p, q = band(reference), band(prediction)
+        assert together[name].measures["boundary_iou"].tolist() == [(p & q).sum() / (p | q).sum()]
+        assert together[name].measures["hausdorff_px"].tolist() == [np.hypot(1, 2)]

@@ -70,6 +70,13 @@ def test_apostrophes_in_names_of_files_do_not_open_a_way() -> None:
         assert "secret" not in redact(f"{quote(name)}: Did you mean 'secret'?", ["secret"])
 
 
+@pytest.mark.parametrize("field", ["where", "got", "expected", "fix"])
+def test_every_text_of_a_finding_is_without_names(field: str) -> None:
+    texts = dict.fromkeys(("where", "got", "expected", "fix"), "nothing") | {field: "'secret.mat'"}
+    (redacted,) = redact_findings([Finding("missing-case", **texts)], ["secret"])
+    assert getattr(redacted, field) == "'‹case›.mat'"
+
+
 def test_findings_are_equal_without_names_and_told_in_one_line() -> None:
     found = [Finding("missing-case", f"case 'p{index}'", "no file", "one", f"Add 'p{index}'.") for index in range(9)]
     redacted = redact_findings(found, [f"p{index}" for index in range(9)])

@@ -776,3 +776,11 @@ def test_examples_of_the_catalogue_are_what_is_printed(tmp_path: Path, monkeypat
         "overlapping-members": rejected(twice),
     }
     assert printed == {code: [CATALOGUE[code].example] for code in printed}
+
+
+def test_never_more_is_unpacked_than_a_member_claims_to_have():
+    member = archive.Member("a", 0, 0, 100, 20, archive.STORED, 0, is_encrypted=False, is_link=False)
+    content = io.BytesIO()
+    with pytest.raises(archive.Damaged):
+        archive.copy_checked(iter([b"12345678"] * 1000), member, content)
+    assert len(content.getvalue()) == 16
