@@ -61,7 +61,7 @@ def is_chosen(metric: Metric, names: Sequence[str]) -> bool:
 
 def unknown_metrics(choice: MetricChoice) -> dict[str, list[str]]:
     """The names in a choice that no metric of the challenge has, each with the names of the metrics of its family."""
-    every = metrics_of(replace(choice, metrics=()), class_aware=False)
+    every = metrics_of(replace(choice, metrics=()), class_aware=False) if choice.metrics else []
     return {
         name: list(dict.fromkeys(metric.page for metric in every if name.startswith(f"{metric.family}.")))
         for name in choice.metrics
