@@ -44,7 +44,7 @@ def metrics_of(choice: MetricChoice, *, class_aware: bool, primary: bool = True)
     primary      whether this is the first matching rule: what no rule can change is given with that one only
     """
     return [
-        replace(metric, evaluate=class_aware_matching) if class_aware and family == "classification" else metric
+        replace(metric, evaluate=class_aware_matching) if class_aware and record.judges_class else metric
         for family in choice.families
         for record in METRIC_FAMILIES[family].metrics
         if primary or record.by_rule
