@@ -5,7 +5,7 @@ A walk is a section of that page. Its blocks are taken in order:
 - ``python`` whose first line is ``# path``: becomes that new file
 - ``diff`` whose first line is ``--- path``: its lines with "+" are put between the lines without sign, those with "-"
   are taken away; the old lines must stand in the file, once
-- ``console``: lines with "$ " are commands, ``evaluation …`` or ``./test.sh …`` (pytest); they must succeed, and print
+- ``shell``: lines with "$ " are commands, ``evaluation …`` or ``./test.sh …`` (pytest); they must succeed, and print
   the lines that follow them
 """
 
@@ -69,8 +69,8 @@ def run(root: Path, command: str) -> str:
     return found.stdout
 
 
-def check_console(root: Path, text: str) -> None:
-    """Run the commands of a console block; each must print the lines that follow it."""
+def check_commands(root: Path, text: str) -> None:
+    """Run the commands of a shell block; each must print the lines that follow it."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, *expected = part.splitlines()
         printed = run(root, command).splitlines()
@@ -90,8 +90,8 @@ def test_a_walk_of_the_page_works_and_touches_few_files(heading: str, tmp_path: 
     root = copy_of_the_program(tmp_path)
     touched = set()
     for language, text in blocks_of(heading):
-        if language == "console":
-            check_console(root, text)
+        if language == "shell":
+            check_commands(root, text)
             continue
         if language == "diff":
             name, lines = change(root, text)
@@ -121,4 +121,4 @@ def test_a_change_whose_old_lines_are_not_there_is_refused(tmp_path: Path) -> No
 
 def test_a_command_that_prints_something_else_is_noticed() -> None:
     with pytest.raises(AssertionError, match="explain"):
-        check_console(ROOT, "$ evaluation explain detection.f1\nnobody prints this\n")
+        check_commands(ROOT, "$ evaluation explain detection.f1\nnobody prints this\n")

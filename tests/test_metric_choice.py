@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from pictures import score_all
 
 from evaluation.challenge import Challenge
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.metrics import metrics_of
+from evaluation.metrics import Metric, metrics_of
+from evaluation.metrics.metric import Variant
+from evaluation.model import MetricChoice, Scores, Units
 from evaluation.report.rules_in_words import rules_in_words
 from evaluation.scoring.columns import check_columns
 
@@ -104,3 +107,25 @@ def test_a_page_says_what_is_measured_for_a_single_metric_of_segmentation() -> N
     for families, is_said in ((("segmentation.iou", "detection"), True), (("detection",), False)):
         rules = score_all(PICTURE, families=families).challenge.model_dump(mode="json")
         assert ("Outlines" in dict(rules_in_words(rules))) == is_said
+
+
+def test_a_record_stands_for_one_metric_of_each_variant_that_the_challenge_has() -> None:
+    def each_cap(choice: MetricChoice) -> list[Variant]:
+        return [Variant({"<cap>": f"{cap:g}"}, {"cap": cap}, {"worst": cap}) for cap in choice.iou_thresholds]
+
+    def formula(units: Units, class_id: int, cap: float) -> Scores:
+        raise NotImplementedError
+
+    record = Metric(path=("made", "per_class", "<class>", "up_to_<cap>"), evaluate=formula, each=(each_cap,))
+    found = list(record.in_challenge(MetricChoice((), ("a", "b"), iou_thresholds=(0.25, 0.5))))
+    assert record.page == "made.per_class.up_to_<cap>"
+    assert [".".join(metric.path) for metric in found] == [
+        "made.per_class.a.up_to_0.25",
+        "made.per_class.b.up_to_0.25",
+        "made.per_class.a.up_to_0.5",
+        "made.per_class.b.up_to_0.5",
+    ]
+    assert [metric.worst for metric in found] == [0.25, 0.25, 0.5, 0.5]
+    given = [metric.evaluate.keywords for metric in found if isinstance(metric.evaluate, partial)]
+    assert given[1] == {"class_id": 2, "cap": 0.25}
+    assert list(record.in_challenge(MetricChoice((), ("a",)))) == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -151,6 +153,18 @@ def test_explain_prints_the_page_of_a_path(capsys: pytest.CaptureFixture[str]) -
     assert code == 0
     assert documents()["panoptic.per_class.pq.md"].partition("## In every situation")[0].strip() in printed
     assert f"This page: {FOLDER}/panoptic.per_class.pq.md" in printed
+
+
+def test_explain_starts_quickly_because_it_imports_neither_scipy_nor_pydantic() -> None:
+    code = (
+        "import sys; from evaluation.commands.main import run; run(['explain', 'panoptic.pq']); print([*sys.modules])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+    )
+    imported = set(re.findall(r"'(\w+)'", found.stdout.splitlines()[-1]))
+    assert "numpy" in imported
+    assert imported.isdisjoint({"scipy", "pydantic", "joblib", "jinja2"})
 
 
 def test_explain_lists_the_metrics_after_the_codes(capsys: pytest.CaptureFixture[str]) -> None:

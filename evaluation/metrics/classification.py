@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluation.metrics.counts import hits, matched
 from evaluation.metrics.literature import COHEN, GORODKIN, HANLEY, LESSONS
-from evaluation.metrics.metric import Example, Metric, MetricFamily, Variants
+from evaluation.metrics.metric import Example, Metric, MetricFamily, Variant
 from evaluation.metrics.order_statistics import weighted_auroc
 from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, why_undefined
 from evaluation.model import Float64, Int64, MetricChoice, Scores, Units
@@ -230,8 +230,8 @@ MATRIX = (
 TUMOR = "classification.per_class.tumor."
 
 
-def if_probabilities(choice: MetricChoice) -> Variants:
-    return [({}, {})] if choice.class_probabilities else []
+def if_probabilities(choice: MetricChoice) -> Iterable[Variant]:
+    return [Variant()] if choice.class_probabilities else []
 
 
 def of_matrix(
@@ -252,6 +252,7 @@ def of_matrix(
             path=("classification", *path),
             page=f"classification.{name}",
             evaluate=formula,
+            judges_class=True,
             lowest=lowest,
             worst=lowest,
             symmetric=symmetric,
@@ -265,6 +266,7 @@ def of_one_class(name: str, formula: Callable[..., Scores], example: Example, *,
     return Metric(
         path=("classification", "per_class", "<class>", name),
         evaluate=formula,
+        judges_class=True,
         symmetric=symmetric,
         sources=(LESSONS,),
         example=example,
@@ -316,6 +318,7 @@ FAMILY = MetricFamily(
         Metric(
             path=("classification", "auroc"),
             evaluate=auroc,
+            judges_class=True,
             each=(if_probabilities,),
             sources=(HANLEY, LESSONS),
             example=Example(
@@ -367,6 +370,7 @@ FAMILY = MetricFamily(
         Metric(
             path=("classification", "per_class", "<class>", "auroc"),
             evaluate=class_auroc,
+            judges_class=True,
             each=(if_probabilities,),
             sources=(HANLEY, LESSONS),
             example=Example(

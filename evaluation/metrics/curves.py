@@ -14,7 +14,7 @@ predictions a value is 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from evaluation.metrics.counts import class_hits, hits
 from evaluation.metrics.literature import EVERINGHAM, FROC, LIN
-from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variants, if_several_thresholds
+from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variant, if_several_thresholds
 from evaluation.metrics.order_statistics import Ranking, Steps, rank, tie_numbers
 from evaluation.metrics.undefined import Reasons, code, mean_of, scores, undefined
 from evaluation.model import Bool, Float32, Float64, Int64, MetricChoice, Scores, Units
@@ -364,8 +364,12 @@ OF_COCO: dict[str, Any] = {"sources": (LIN, EVERINGHAM), "outlines": True, "by_r
 OF_FROC: dict[str, Any] = {"sources": (FROC,), **CURVE}
 
 
-def all_rates(choice: MetricChoice) -> Variants:
-    return [({}, {"false_positives": choice.false_positives, "per": choice.per})] if choice.false_positives else []
+def all_rates(choice: MetricChoice) -> Iterable[Variant]:
+    return (
+        [Variant(arguments={"false_positives": choice.false_positives, "per": choice.per})]
+        if choice.false_positives
+        else []
+    )
 
 
 FAMILY = MetricFamily(

@@ -22,8 +22,23 @@ from evaluation.model import Better, Float64, MetricChoice, Scores, UndefinedRea
 Evaluate = Callable[..., Scores]
 Worst = float | Literal["diagonal_px", "diagonal_um"]
 Effect = Literal["worse", "none", "either"]
-Variants = Iterable[tuple[Mapping[str, str], Mapping[str, Any]]]  # names for placeholders, arguments of the formula
-Each = Callable[[MetricChoice], Variants]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One of the metrics that a record stands for in a challenge.
+
+    names       what stands for its placeholders
+    arguments   of the formula
+    properties  fields of the record that the challenge decides, such as ``worst``
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+Each = Callable[[MetricChoice], Iterable[Variant]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +86,7 @@ class Metric:
     page      name of its page in docs/metrics, by which it is chosen and explained; if not given, the path without
               placeholders. Metrics with one page are chosen together
     evaluate  the formula, for many units at once
-    each      more that a challenge decides: whether it is there, and arguments of the formula
+    each      more that a challenge decides: whether it is there, arguments of the formula, properties
     text      what it is, if the docstring of the formula does not say so
     better    which direction is better; "one": a ratio whose best value is 1
     lowest, highest  bounds of its values
@@ -83,6 +98,7 @@ class Metric:
               "worse": it never gets better, and may get worse; "none": nothing; "either": it may get better, too
     symmetric whether it stays the same when reference and prediction change places
     counts_missing  whether a missing case already costs the worst value, though a missed nucleus may not
+    judges_class  whether it compares the classes of matched pairs: undefined where only pairs of equal classes match
     by_rule   whether it depends on the matching rule; if not, it is given with the first rule only
     sources   the literature that it comes from
     example   worked by hand; the first metric of a page has one
@@ -104,6 +120,7 @@ class Metric:
     spurious: Effect = "none"
     symmetric: bool = False
     counts_missing: bool = False
+    judges_class: bool = False
     by_rule: bool = True
     sources: tuple[str, ...] = ()
     example: Example | None = None
@@ -139,12 +156,14 @@ class Metric:
         evaluate = partial(of_outlines, of=self.evaluate) if self.outlines else self.evaluate
         held = [each for placeholder, each in PLACEHOLDERS.items() if any(placeholder in key for key in self.path)]
         for variants in product(*(each(choice) for each in (*self.each, *held))):
-            path, arguments = self.path, dict[str, Any]()
-            for names, of_variant in variants:
-                arguments |= of_variant
-                for placeholder, name in names.items():
+            path, arguments, properties = self.path, dict[str, Any](), dict[str, Any]()
+            for variant in variants:
+                arguments |= variant.arguments
+                properties |= variant.properties
+                for placeholder, name in variant.names.items():
                     path = tuple(key.replace(placeholder, name) for key in path)
-            yield replace(self, path=path, evaluate=partial(evaluate, **arguments) if arguments else evaluate, each=())
+            formula = partial(evaluate, **arguments) if arguments else evaluate
+            yield replace(self, path=path, evaluate=formula, each=(), **properties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,29 +192,29 @@ def of_outlines(units: Units, of: Evaluate, **arguments: Any) -> Scores:
 STANDARD_RANGE = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 
 
-def each_class(choice: MetricChoice) -> Variants:
-    return [({"<class>": name}, {"class_id": class_id}) for class_id, name in enumerate(choice.class_names, start=1)]
+def each_class(choice: MetricChoice) -> Iterable[Variant]:
+    return [Variant({"<class>": name}, {"class_id": c}) for c, name in enumerate(choice.class_names, start=1)]
 
 
-def each_grouping(choice: MetricChoice) -> Variants:
-    return [({"<grouping>": name}, {"groups": tuple(of.values())}) for name, of in choice.class_groups.items()]
+def each_grouping(choice: MetricChoice) -> Iterable[Variant]:
+    return [Variant({"<grouping>": name}, {"groups": tuple(of.values())}) for name, of in choice.class_groups.items()]
 
 
-def each_threshold(choice: MetricChoice) -> Variants:
+def each_threshold(choice: MetricChoice) -> Iterable[Variant]:
     """One IoU threshold, by its index: ``f1_iou<threshold>`` is f1_iou50 at 0.5, f1_iou72_5 at 0.725."""
-    return [({"<threshold>": in_percent(t)}, {"index": index}) for index, t in enumerate(choice.iou_thresholds)]
+    return [Variant({"<threshold>": in_percent(t)}, {"index": index}) for index, t in enumerate(choice.iou_thresholds)]
 
 
-def all_thresholds(choice: MetricChoice) -> Variants:
+def all_thresholds(choice: MetricChoice) -> Iterable[Variant]:
     """All IoU thresholds: ``f1_iou<thresholds>`` is f1_iou50_95 for 0.5:0.05:0.95, others are written out."""
     span = choice.iou_thresholds
     chosen = (span[0], span[-1]) if span == STANDARD_RANGE else span
-    return [({"<thresholds>": "_".join(map(in_percent, chosen))}, {})] if span else []
+    return [Variant({"<thresholds>": "_".join(map(in_percent, chosen))})] if span else []
 
 
-def if_several_thresholds(choice: MetricChoice) -> Variants:
+def if_several_thresholds(choice: MetricChoice) -> Iterable[Variant]:
     """The mean over one threshold is that one."""
-    return [({}, {})] if len(choice.iou_thresholds) > 1 else []
+    return [Variant()] if len(choice.iou_thresholds) > 1 else []
 
 
 def in_percent(threshold: float) -> str:
@@ -203,11 +222,11 @@ def in_percent(threshold: float) -> str:
     return f"{100 * threshold:g}".replace(".", "_")
 
 
-def each_rate(choice: MetricChoice) -> Variants:
+def each_rate(choice: MetricChoice) -> Iterable[Variant]:
     """One number of false positives: ``at_<rate>`` at 1/4 an image is at_0_25_per_image."""
     for rate in choice.false_positives:
         name = f"{rate:.12g}_per_{choice.per}".replace(".", "_")
-        yield {"<rate>": name}, {"false_positives": rate, "per": choice.per}
+        yield Variant({"<rate>": name}, {"false_positives": rate, "per": choice.per})
 
 
 PLACEHOLDERS: Mapping[str, Each] = {

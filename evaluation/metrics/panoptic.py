@@ -7,14 +7,14 @@ as PanNuke does: predictions of them cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 from evaluation.metrics.counts import Hits, class_hits, hits, if_present
 from evaluation.metrics.detection import OF_BOTH, f1
 from evaluation.metrics.literature import CONIC, KIRILLOV, QUALITY
-from evaluation.metrics.metric import Example, Metric, MetricFamily, Variants
+from evaluation.metrics.metric import Example, Metric, MetricFamily, Variant
 from evaluation.metrics.undefined import mean_of, ratio
 from evaluation.model import ClassPresence, Float64, MetricChoice, Scores, Units
 
@@ -124,9 +124,9 @@ BBB.e  BB...
 """
 
 
-def where_present(choice: MetricChoice) -> Variants:
+def where_present(choice: MetricChoice) -> Iterable[Variant]:
     """The rule ``aggregation.class_present`` as an argument."""
-    return [({}, {"present": choice.class_present})]
+    return [Variant(arguments={"present": choice.class_present})]
 
 
 OF_MATCHED: dict[str, Any] = {"outlines": True, "symmetric": True, "sources": (KIRILLOV, QUALITY)}

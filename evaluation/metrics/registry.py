@@ -44,7 +44,7 @@ def metrics_of(choice: MetricChoice, *, class_aware: bool, primary: bool = True)
     primary      whether this is the first matching rule: what no rule can change is given with that one only
     """
     return [
-        replace(metric, evaluate=class_aware_matching) if class_aware and family == "classification" else metric
+        replace(metric, evaluate=class_aware_matching) if class_aware and record.judges_class else metric
         for family in choice.families
         for record in METRIC_FAMILIES[family].metrics
         if primary or record.by_rule
@@ -61,7 +61,7 @@ def is_chosen(metric: Metric, names: Sequence[str]) -> bool:
 
 def unknown_metrics(choice: MetricChoice) -> dict[str, list[str]]:
     """The names in a choice that no metric of the challenge has, each with the names of the metrics of its family."""
-    every = metrics_of(replace(choice, metrics=()), class_aware=False)
+    every = metrics_of(replace(choice, metrics=()), class_aware=False) if choice.metrics else []
     return {
         name: list(dict.fromkeys(metric.page for metric in every if name.startswith(f"{metric.family}.")))
         for name in choice.metrics

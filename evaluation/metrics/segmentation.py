@@ -6,6 +6,7 @@ What is measured on each pair: see the records below.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import partial
 from inspect import cleandoc
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from evaluation.metrics.counts import hits, matched
 from evaluation.metrics.literature import CHENG, DICE, HUTTENLOCHER, JACCARD, LESSONS, NIKOLOV, SURFACE
-from evaluation.metrics.metric import Example, Metric, MetricFamily, Variants
+from evaluation.metrics.metric import Example, Metric, MetricFamily, Variant
 from evaluation.metrics.order_statistics import median_of_units
 from evaluation.metrics.undefined import code, mean_of, ratio, scores, why_undefined
 from evaluation.model import Float64, Int64, Measure, MetricChoice, Scores, Units
@@ -89,8 +90,8 @@ UM: dict[str, Any] = {**PX, "worst": "diagonal_um", "unit": "um"}
 def measured(measure: Measure, text: str, by_hand: str, gives: float, *sources: str, **properties: Any) -> list[Metric]:
     """The metrics of what is measured on each matched pair: its means and its median."""
 
-    def if_asked_for(choice: MetricChoice) -> Variants:
-        return [({}, {})] if measure in choice.measures else []
+    def if_asked_for(choice: MetricChoice) -> Iterable[Variant]:
+        return [Variant()] if measure in choice.measures else []
 
     return [
         Metric(
