@@ -63,7 +63,7 @@ def score(*cases: tuple[np.ndarray, np.ndarray]) -> dict[str, float | str]:
 
 
 def literal_best(mask: np.ndarray, others: np.ndarray) -> int | None:
-    """The other object that shares the most pixels; ties: first pixel, area, then the first pixel that one has alone."""
+    """Another that shares the most pixels; ties: first pixel, area, then the first pixel that one has alone."""
     touching = [j for j, other in enumerate(others) if (mask & other).any()]
     return min(
         touching,
