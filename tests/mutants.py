@@ -52,7 +52,6 @@ FILES = {
     "distances": "evaluation/matching/distances.py",
     "greedy": "evaluation/matching/greedy.py",
     "hausdorff_first": "evaluation/matching/hausdorff_closest_first.py",
-    "order": "evaluation/matching/order.py",
     "pairs": "evaluation/matching/pairs.py",
     "table": "evaluation/matching/table.py",
     "classification": "evaluation/metrics/classification.py",
