@@ -16,6 +16,7 @@ from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, read_rule
 from evaluation.challenge.format_rules import FORMATS, FormatRules
 from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
 from evaluation.challenge.rules import (
+    MEASURING,
     AggregationRules,
     AuditRules,
     ClassRules,
@@ -212,7 +213,7 @@ class Challenge(Rules):
         return MetricChoice(
             families=rules.families,
             class_names=self.class_names,
-            measures=rules.measures if "segmentation" in rules.families else ("iou",),
+            measures=rules.measures if MEASURING & set(rules.families) else ("iou",),
             class_groups={
                 grouping: {group: tuple(ids[name.casefold()] for name in names) for group, names in groups.items()}
                 for grouping, groups in rules.class_groups.items()
@@ -222,6 +223,9 @@ class Challenge(Rules):
             per=rules.per,
             class_probabilities=rules.class_probabilities,
             class_present=self.aggregation.class_present,
+            coverage=rules.coverage,
+            distance_cap_px=rules.distance_cap_px,
+            distance_cap_um=rules.distance_cap_um,
         )
 
     @property

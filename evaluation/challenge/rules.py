@@ -118,6 +118,7 @@ class SubmissionRules(FormatRules):
         return self
 
 
+MEASURING = frozenset({"segmentation", "covered", "overall"})  # families that are made of ``measures``
 Grouping = Annotated[dict[Name, Annotated[tuple[str, ...], Field(min_length=1)]], Field(min_length=1)]
 
 
@@ -130,6 +131,9 @@ class MetricRules(Rules):
     false_positives, per   where the FROC curve is read, for the family curves: false positives per "image" or "mm2"
     class_probabilities    predictions come with the probability of each class: adds AUROC to the family classification
     class_groups     groupings of classes: by their name, groups and the classes in each
+    coverage         share of the reference nuclei that the family covered looks at, rounded up to whole nuclei
+    distance_cap_px, distance_cap_um   what a missed or spurious nucleus costs in the distances of the families covered
+                     and overall, and the most that a pair can cost; each for the measures in its unit
     """
 
     families: Annotated[tuple[Family, ...], Field(min_length=1)]
@@ -142,6 +146,9 @@ class MetricRules(Rules):
     per: Literal["image", "mm2"] = "image"
     class_probabilities: bool = False
     class_groups: dict[Name, Grouping] = Field(default_factory=dict)
+    coverage: Annotated[float, Field(gt=0, le=1)] | None = None
+    distance_cap_px: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    distance_cap_um: Annotated[float, Field(gt=0, le=1e6)] | None = None
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
@@ -178,7 +185,31 @@ class MetricRules(Rules):
             raise RuleFault("contradictory|false_positives|given without the family 'curves'|no such key")
         if "panoptic" in self.families and "iou" not in self.measures:
             raise RuleFault("contradictory|measures|no 'iou' although panoptic quality is made of it|'iou' among them")
+        self.check_coverage()
         return self
+
+    def check_coverage(self) -> None:
+        """Refuse a coverage or a distance cap that nothing asks for, and families that lack theirs."""
+        families = set(self.families)
+        if (self.coverage is not None) != ("covered" in families):
+            got = "missing for the family 'covered'" if "covered" in families else "given without the family 'covered'"
+            raise RuleFault(f"contradictory|coverage|{got}|a coverage with that family, and only with it")
+        if self.coverage is not None and round(self.coverage, 6) != self.coverage:
+            raise RuleFault(f"invalid|coverage|{self.coverage!r}|a number of at most six decimals")
+        for unit in ("px", "um"):
+            key = f"distance_cap_{unit}"
+            needed = [measure for measure in self.measures if measure.endswith(f"_{unit}")]
+            is_needed = bool(needed) and bool({"covered", "overall"} & families)
+            if is_needed and getattr(self, key) is None:
+                raise RuleFault(
+                    f"contradictory|{key}|missing for {listed(needed).replace(' or ', ' and ')} in the families "
+                    "'covered' and 'overall'|what a missed nucleus costs"
+                )
+            if not is_needed and getattr(self, key) is not None:
+                raise RuleFault(
+                    f"contradictory|{key}|given without a distance in {unit} in the families 'covered' and 'overall'"
+                    "|no such key"
+                )
 
 
 class ConfidenceRules(Rules):

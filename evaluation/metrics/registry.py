@@ -11,11 +11,22 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from evaluation.metrics import classification, counting, curves, detection, objects, overlap, panoptic, segmentation
+from evaluation.metrics import (
+    classification,
+    counting,
+    covered,
+    curves,
+    detection,
+    objects,
+    overall,
+    overlap,
+    panoptic,
+    segmentation,
+)
 from evaluation.metrics import thresholds as at_thresholds
 from evaluation.metrics.counts import without_points
 from evaluation.metrics.undefined import undefined
-from evaluation.model import Better, Family, Float64, MetricChoice, Scores, Units
+from evaluation.model import Better, Family, Float64, Measure, MetricChoice, Scores, Units
 
 Evaluate = Callable[[Units], Scores]
 Worst = float | Literal["diagonal_px", "diagonal_um"]
@@ -93,12 +104,20 @@ def metrics_of(choice: MetricChoice, *, class_aware: bool, primary: bool = True)
     for family in choice.families:
         if primary or family not in SHARED_FAMILIES:
             found = list(MAKERS[family](choice))
-            if family == "classification" and class_aware:
-                found = [replace(metric, evaluate=class_aware_matching) for metric in found]
+            if class_aware:
+                found = [
+                    replace(metric, evaluate=class_aware_matching) if judges_class(metric) else metric
+                    for metric in found
+                ]
             if family == "curves" and not primary:
                 found = [metric for metric in found if "coco" not in metric.path[-1]]
             metrics += found
     return metrics
+
+
+def judges_class(metric: Metric) -> bool:
+    """Whether it compares the classes of matched pairs."""
+    return metric.family == "classification" or metric.page in ("covered.class_recall", "overall.accuracy")
 
 
 def class_aware_matching(units: Units) -> Scores:
@@ -241,6 +260,60 @@ def panoptic_metrics(choice: MetricChoice) -> Iterable[Metric]:
             path = ("panoptic", "per_class", class_name, name)
             evaluate = partial(outlined, of=of_class, class_id=class_id, **present)
             yield Metric(path=path, page=f"panoptic.per_class.{name}", evaluate=evaluate, **properties)
+
+
+def quality_metrics(choice: MetricChoice) -> Iterable[tuple[Measure, dict[str, Any], dict[str, Any]]]:
+    """The measures that a missed nucleus can have a worst value of: what their formulas take, and their properties."""
+    for measure in choice.measures:
+        if segmentation.better(measure) == "higher":
+            yield measure, {"measure": measure}, {"missed": "worse", "page": "score"}
+        elif segmentation.better(measure) == "lower":
+            unit = measure[-2:]
+            cap = choice.distance_cap_px if unit == "px" else choice.distance_cap_um
+            if cap is None:
+                raise ValueError(f"{measure} has no distance cap in {unit}")
+            properties = {"better": "lower", "unit": unit, "highest": cap, "worst": cap, "missed": "worse"}
+            yield measure, {"measure": measure, "cap": cap}, {**properties, "page": "distance"}
+
+
+def covered_metrics(choice: MetricChoice) -> Iterable[Metric]:
+    if choice.coverage is None:
+        raise ValueError("the family covered has no coverage")
+    for measure, arguments, properties in quality_metrics(choice):
+        page = f"covered.{properties.pop('page')}"
+        for suffix, function in (("", covered.best_mean), ("_class_mean", covered.best_class_mean)):
+            evaluate = partial(function, coverage=choice.coverage, **arguments)
+            yield Metric(path=("covered", measure + suffix), page=page, evaluate=evaluate, **properties)
+    yield Metric(
+        path=("covered", "class_recall"),
+        page="covered.class_recall",
+        evaluate=covered.class_recall,
+        missed="either",
+        counts_missing=True,
+    )
+
+
+def overall_metrics(choice: MetricChoice) -> Iterable[Metric]:
+    for measure, arguments, properties in quality_metrics(choice):
+        page = f"overall.{properties.pop('page')}"
+        for suffix, function in (("", overall.all_mean), ("_class_mean", overall.all_class_mean)):
+            yield Metric(
+                path=("overall", measure + suffix),
+                page=page,
+                evaluate=partial(function, **arguments),
+                spurious="worse",
+                symmetric=not suffix,
+                **properties,
+            )
+    for name, formula in (("accuracy", overall.accuracy), ("accuracy_class_mean", overall.class_mean_accuracy)):
+        yield Metric(
+            path=("overall", name),
+            page="overall.accuracy",
+            evaluate=formula,
+            missed="worse",
+            spurious="worse",
+            symmetric=name == "accuracy",
+        )
 
 
 FORMULAS: dict[str, tuple[at_thresholds.Formula, dict[str, Any]]] = {
@@ -402,6 +475,8 @@ MAKERS: dict[Family, Callable[[MetricChoice], Iterable[Metric]]] = {
     "classification": classification_metrics,
     "segmentation": segmentation_metrics,
     "panoptic": panoptic_metrics,
+    "covered": covered_metrics,
+    "overall": overall_metrics,
     "thresholds": thresholds_metrics,
     "curves": curves_metrics,
     "overlap": overlap_metrics,

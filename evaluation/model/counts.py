@@ -20,6 +20,8 @@ Family = Literal[
     "classification",
     "segmentation",
     "panoptic",
+    "covered",
+    "overall",
     "thresholds",
     "curves",
     "overlap",
@@ -55,6 +57,9 @@ class MetricChoice:
     false_positives, per   where the FROC curve is read: false positives per "image" or per "mm2"
     class_probabilities    whether predictions come with the probability of each class
     class_present          where a class must occur in a unit to count there
+    coverage       share of the reference nuclei that the family covered looks at; at most six decimals
+    distance_cap_px, distance_cap_um   of distances in the families covered and overall: what a missed nucleus costs,
+                   and the most that a pair can cost
     """
 
     families: tuple[Family, ...]
@@ -66,6 +71,9 @@ class MetricChoice:
     per: Literal["image", "mm2"] = "image"
     class_probabilities: bool = False
     class_present: ClassPresence = "either"
+    coverage: float | None = None
+    distance_cap_px: float | None = None
+    distance_cap_um: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

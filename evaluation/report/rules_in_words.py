@@ -79,12 +79,16 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
         name = f"Matching: {rule['name']}" if place == 0 else f"Also: {rule['name']}"
         told.append((name, matching_in_words(rule)))
     told.append(("Averages", averages_in_words(rules["aggregation"])))
-    if "segmentation" in metrics["families"]:
+    if {"segmentation", "covered", "overall"} & set(metrics["families"]):
         edge = "counts" if metrics["boundary"] == "closed" else "does not count"
         words = f"Measured on each pair: {', '.join(metrics['measures'])}. The border of the image {edge} as boundary."
         for unit in ("px", "um"):
             if metrics[f"tolerance_{unit}"] is not None:
                 words += f" Tolerance: {metrics[f'tolerance_{unit}']:g} {unit}."
+            if metrics.get(f"distance_cap_{unit}") is not None:
+                words += f" A missed nucleus counts as a distance of {metrics[f'distance_cap_{unit}']:g} {unit}."
+        if metrics.get("coverage") is not None:
+            words += f" Covered: the best {100 * metrics['coverage']:g} % of the reference nuclei."
         told.append(("Outlines", words))
     if (confidence := rules["confidence"]) is not None:
         drawn = f"{confidence['samples']:,} samples of {confidence['resample'].replace('_', ' ')}"

@@ -352,6 +352,47 @@ EXAMPLES: dict[str, Example] = {
     "panoptic.per_class.rq": Example(
         "panoptic.per_class.lymphocyte.rq.pooled", ALL_IN_ONE, "a found, c and e missed: 1 / (1 + 2/2) = 1/2.", 0.5
     ),
+    # covered
+    "covered.score": Example(
+        "covered.iou_class_mean.pooled",
+        ALL_IN_ONE,
+        "Of three lymphocytes the better 2 count: a has IoU 3/5, one of the missed ones 0, mean 3/10. Of one tumor "
+        "cell 1: B has 6/9. Mean: 29/60. That D is spurious costs nothing here.",
+        0.483333,
+    ),
+    "covered.distance": Example(
+        "covered.hausdorff_px_class_mean.pooled",
+        ALL_IN_ONE,
+        "The cap is 4 px. Lymphocytes: a is 2 px off, the better one of those that are missed counts 4, mean 3. Tumor "
+        "cells: B is 1 px off. (3 + 1) / 2.",
+        2.0,
+    ),
+    "covered.class_recall": Example(
+        "covered.class_recall.pooled",
+        ALL_IN_ONE,
+        "Of three lymphocytes a is found and named, c and e are missed and count 1/2 each: (1 + 1/2 + 1/2) / 3 = 2/3. "
+        "Tumor cells: 1 of 1. Mean: 5/6.",
+        0.833333,
+    ),
+    # overall
+    "overall.score": Example(
+        "overall.iou.pooled",
+        ALL_IN_ONE,
+        "Two pairs (a, B), two missed (c, e), one spurious (D): (3/5 + 6/9) / 5 = 19/75.",
+        0.253333,
+    ),
+    "overall.distance": Example(
+        "overall.hausdorff_px.pooled",
+        ALL_IN_ONE,
+        "The cap is 4 px. a is 2 px off, B 1 px; c, e and D count 4 each: (2 + 1 + 12) / 5 = 3.",
+        3.0,
+    ),
+    "overall.accuracy": Example(
+        "overall.accuracy.pooled",
+        ALL_IN_ONE,
+        "a and B are found and named; c and e are missed, D is spurious: 2/5.",
+        0.4,
+    ),
     # thresholds
     "thresholds.precision_range": Example(
         "thresholds.precision_iou50_75.pooled", LOOSE, f"{AT_TWO}: (2/3 + 1/3) / 2 = 1/2.", 0.5

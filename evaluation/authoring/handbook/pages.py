@@ -23,6 +23,9 @@ CHOICE = MetricChoice(
     false_positives=(10, 20, 50),
     per="mm2",
     class_probabilities=True,
+    coverage=0.5,
+    distance_cap_px=10,
+    distance_cap_um=2.5,
 )
 FAMILY_TEXTS: Mapping[str, tuple[str, str]] = {
     "detection": (
@@ -51,6 +54,23 @@ FAMILY_TEXTS: Mapping[str, tuple[str, str]] = {
         "positives. Of a class: a pair is a true positive if both sides have the class. A class counts in a unit if "
         "it occurs on either "
         'side, or, with `aggregation.class_present = "reference"`, in the reference.',
+    ),
+    "covered": (
+        "How good is the better half, and are the classes found?",
+        "The best share of the reference nuclei counts, the rule `metrics.coverage` of them, rounded up to whole "
+        "nuclei; missed ones have the worst value: 0, or the rule `metrics.distance_cap_px` (`_um`), which is also the "
+        "most that a pair can cost. Leaving nuclei out never raises it. Copies of nuclei can, where predictions may "
+        "overlap: rank with a floor on F1 beside it (`[ranking] require`). The curve over all coverages is in "
+        "details.json.",
+    ),
+    "overall": (
+        "Outlines and classes over all nuclei",
+        "The sum over pairs divided by pairs + missed + spurious, missed and spurious ones at the worst: 0, or the "
+        "rule `metrics.distance_cap_px` (`_um`), which is also the most that a pair can cost. For IoU that is SQ times "
+        "the threat score, a relative of PQ: it mixes finding and outlining, so that several of them in one ranking "
+        "rebuild PQ. Where an IoU above 1/2 or more decides and the nuclei of each side are disjoint, leaving out a "
+        "right prediction or adding a spurious one never raises it. Overlapping predictions can: a second one with a "
+        "higher IoU takes the place of the first.",
     ),
     "thresholds": (
         "Detection at a row of IoU thresholds",
@@ -223,7 +243,7 @@ def properties(metrics: Sequence[Metric]) -> str:
     rows = {
         "range": f"{bound(first.lowest)} to {bound(first.highest)}",
         "better": BETTER[first.better],
-        "unit": first.unit or "none",
+        "unit": " or ".join(dict.fromkeys(metric.unit for metric in metrics)) or "none",
         "one more missed nucleus would": effect_of(first.missed),
         "one more spurious nucleus would": effect_of(first.spurious),
         "swapping reference and prediction": swap,

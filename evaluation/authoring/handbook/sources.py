@@ -16,6 +16,7 @@ SOURCES: dict[str, str] = {
     "2015.",
     "froc": "B. Ehteshami Bejnordi and others: Diagnostic assessment of deep learning algorithms for detection of "
     "lymph node metastases in women with breast cancer (CAMELYON16). JAMA 318(22), 2017.",
+    "geifman": "Y. Geifman, R. El-Yaniv: Selective classification for deep neural networks. NeurIPS, 2017.",
     "glas": "K. Sirinukunwattana and others: Gland segmentation in colon histology images: The GlaS challenge contest. "
     "Medical Image Analysis 35, 2017.",
     "gorodkin": "J. Gorodkin: Comparing two K-category assignments by a K-category correlation coefficient. "
@@ -39,6 +40,8 @@ SOURCES: dict[str, str] = {
     "deep learning algorithm development and validation study. Journal of Medical Internet Research 23(7), 2021.",
     "quality": "A. Foucart, O. Debeir, C. Decaestecker: Panoptic quality should be avoided as a metric for assessing "
     "cell nuclei segmentation and classification in digital pathology. Scientific Reports 13, 2023.",
+    "reinke": "A. Reinke and others: How to exploit weaknesses in biomedical challenge design and organization. "
+    "MICCAI, 2018.",
     "rijsbergen": "C. J. van Rijsbergen: Information Retrieval. Butterworths, 1979.",
     "surface": "T. Heimann and others: Comparison and evaluation of methods for liver segmentation from CT datasets. "
     "IEEE TMI 28(8), 2009.",
@@ -70,6 +73,8 @@ OF_PAGES: dict[str, tuple[str, ...]] = {  # by what the page is or begins with
     "segmentation.mean_surface_distance": ("surface",),
     "panoptic.": ("kirillov", "quality"),
     "panoptic.pq": ("conic",),
+    "covered.": ("geifman", "reinke"),
+    "overall.": ("kirillov", "reinke"),
     "thresholds.": ("hirling",),
     "curves.": ("everingham",),
     "curves.coco": ("lin",),

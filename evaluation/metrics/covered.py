@@ -1,0 +1,150 @@
+"""Covered: how well is the best share of the reference nuclei outlined, and how many of each class are named right?
+
+Leaving a nucleus out never raises a score over the best share: a missed nucleus counts the worst value, so that taking
+a pair away can only put a worse value in the place of a better one among the best. It still tells who outlines well
+among those who find enough, which a mean over all nuclei does not. Where predictions may overlap, copies of a nucleus
+can raise it (the best copy counts, and spurious ones cost nothing): so a ranking needs a floor on F1 beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from evaluation.metrics.quality import mean_quality, quality_of_pairs, why_no_reference
+from evaluation.metrics.ranks import rank
+from evaluation.metrics.undefined import code, mean_of, ratio, undefined
+from evaluation.model import Float64, Int64, Measure, Scores, Units
+
+MILLIONTHS = 10**6  # a coverage has at most six decimals
+
+
+def best_mean(units: Units, measure: Measure, coverage: float, cap: float | None = None) -> Scores:
+    """Mean over the best share of the reference nuclei, missed ones at the worst.
+
+    Of R reference nuclei of the unit the best k = ceil(coverage R) count; a missed one counts 0, or the distance cap,
+    and no distance counts more than the cap. At coverage 1 and of the IoU it is the mean true score of stardist.
+    Undefined "no-reference" without reference nuclei ("no-instances" if there is no prediction either).
+
+    Of two nuclei one has IoU 3/4 and one is missed: 3/4 at coverage 0.5, 3/8 at coverage 1.
+    """
+    return best_mean_of(units, measure, coverage, cap, class_id=0)
+
+
+def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float | None = None) -> Scores:
+    """Mean over classes of the mean over the best share of their reference nuclei, missed ones at the worst.
+
+    Every class that the reference has in the unit weighs the same; inside it the best k = ceil(coverage R) of its R
+    nuclei count, whatever class was predicted. So it does not look at large nuclei most. Undefined "no-reference"
+    without reference nuclei ("no-instances" if there is no prediction either).
+    """
+    confusion = units.sum("confusion")
+    classes = range(1, confusion.shape[1])
+    parts = [best_mean_of(units, measure, coverage, cap, class_id=class_id) for class_id in classes]
+    return mean_of_parts(parts, confusion)
+
+
+def class_recall(units: Units) -> Scores:
+    """Mean over classes of their recall, a missed nucleus counting as a guess, in [0, 1].
+
+    Of a class with R reference nuclei, r of them found and named right and m missed: (r + m / C) / R, with the C
+    classes of the challenge. A class counts in a unit if the reference has it. Silence earns what guessing earns, 1 /
+    C, and no more. Undefined "one-class" if there is one class only, and "no-reference" without reference nuclei
+    ("no-instances" if there is no prediction either).
+    """
+    confusion = units.sum("confusion")
+    classes = confusion.shape[1] - 1
+    if classes == 1:
+        return undefined(len(units), "one-class")
+    parts = [
+        ratio(
+            classes * confusion[:, class_id, class_id] + confusion[:, class_id, 0],
+            classes * confusion[:, class_id].sum(axis=1),
+            why_no_reference(confusion, class_id),
+        )
+        for class_id in range(1, classes + 1)
+    ]
+    return mean_of_parts(parts, confusion)
+
+
+def coverage_curve(evaluate: Callable[..., Scores], units: Units, coverages: Sequence[float]) -> Float64:
+    """A mean over the best share of the nuclei at each coverage, float64 (coverages, B); NaN where it is undefined.
+
+    evaluate  ``best_mean`` or ``best_class_mean`` of a measure
+
+    The risk-coverage curve of selective prediction (Geifman and El-Yaniv, NeurIPS 2017), with quality in place of risk.
+    """
+    return np.stack([evaluate(units, coverage=coverage).value for coverage in coverages])
+
+
+# --- the best share ---------------------------------------------------------------------------------------------------
+
+
+def best_mean_of(units: Units, measure: Measure, coverage: float, cap: float | None, *, class_id: int) -> Scores:
+    """``best_mean`` over the reference nuclei of a class, or of all (0)."""
+    confusion, pairs = units.sum("confusion"), units.table.pairs
+    references = confusion[:, class_id].sum(axis=1) if class_id else confusion[:, 1:].sum(axis=(1, 2))
+    quality, case = quality_of_pairs(units, measure, cap), pairs.case
+    if class_id:
+        chosen = pairs.class_id[:, 0] == class_id
+        quality, case = quality[chosen], case[chosen]
+    wanted = share_of(references, coverage)
+    total = best_sums(quality, case, units.weights, wanted)
+    return mean_quality(units, total, wanted, measure, cap, why_no_reference(confusion, class_id))
+
+
+def share_of(references: Int64, coverage: float) -> Int64:
+    """``ceil(coverage references)``, exactly; int64 as the references.
+
+    >>> share_of(np.array([0, 1, 5, 30]), 0.1).tolist()
+    [0, 1, 1, 3]
+    """
+    shared: Int64 = -(-references * round(coverage * MILLIONTHS) // MILLIONTHS)
+    return shared
+
+
+def best_sums(quality: Int64, case: Int64, weights: Any, wanted: Int64) -> Float64:
+    """Sum of the best qualities of each unit, as many as are wanted, float64 (B,); those that are lacking count 0.
+
+    quality, case  int64 (T,), of the pairs, and the case of each
+    weights        sparse int64 (B, U), how often each case, with its pairs, is in each unit
+    wanted         int64 (B,)
+
+    Two cases with qualities 5 and 3, and 4; both once, and the first twice:
+
+    >>> from scipy.sparse import csr_array
+    >>> weights = csr_array([[1, 1], [2, 0]])
+    >>> best_sums(np.array([5, 3, 4]), np.array([0, 0, 1]), weights, np.array([2, 5])).tolist()
+    [9.0, 16.0]
+    """
+    if len(quality) == 0:
+        return np.zeros(len(wanted))
+    order = np.argsort(-quality, kind="stable")
+    quality, case = quality[order], case[order]
+    length, ranking = len(order), rank(case, weights)
+    # The place of the last wanted one. All before it count as often as their case, and of its equals so many as are
+    # left.
+    last = np.where(wanted > ranking.number, length, ranking.find(np.maximum(wanted - 1, 0)))
+    by_case = np.argsort(case, kind="stable")
+    key = case[by_case] * (length + 1) + by_case
+    running = np.concatenate([[0], np.cumsum(quality[by_case])])
+    unit, member = np.repeat(np.arange(len(wanted)), np.diff(weights.indptr)), weights.indices.astype(np.int64)
+    begin = np.searchsorted(key, member * (length + 1))
+    end = np.searchsorted(key, member * (length + 1) + last[unit])
+    total = np.bincount(unit, (running[end] - running[begin]) * weights.data.astype(np.float64), len(wanted))
+    number = np.bincount(unit, (end - begin) * weights.data, len(wanted))
+    return np.asarray(total + (wanted - number) * np.append(quality, 0)[last])
+
+
+def mean_of_parts(parts: Sequence[Scores], confusion: Int64) -> Scores:
+    """Mean over the classes of the reference; why there is none where the unit has no reference nucleus.
+
+    Where a class has no value for another reason (points, no spacing), neither has the mean.
+    """
+    found = mean_of(parts, why_no_reference(confusion))
+    reasons = np.stack([part.reason for part in parts])
+    absent = (reasons == 0) | (reasons == code("no-instances")) | (reasons == code("no-reference"))
+    other = np.where(absent, 0, reasons).max(axis=0)
+    return Scores(np.where(other > 0, np.nan, found.value), np.where(other > 0, other, found.reason).astype(np.int8))
