@@ -252,6 +252,13 @@ class RankingColumn(Rules):
     weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
 
 
+class Floor(Rules):
+    """What a team needs to be ranked before those that lack it: a number of metrics.json, and how much at least."""
+
+    path: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)+$")]
+    at_least: Annotated[float, Field(gt=0, lt=1)]
+
+
 class RankingRules(Rules):
     """How teams are ranked. It changes no score.
 
@@ -262,6 +269,8 @@ class RankingRules(Rules):
     missing    a team without a value in a column: the worst rank there, or not ranked at all
     test       of the differences between teams: friedman_nemenyi or wilcoxon_holm
     ex_aequo   teams that cannot be told apart by the test share a place
+    require    floors: teams that fail one leave before ranks are given, and are ranked among themselves behind the
+    others
     samples, seed   of the bootstrap that shows how far the ranks can be trusted
     """
 
@@ -273,6 +282,7 @@ class RankingRules(Rules):
     missing: Missing = "worst"
     test: Literal["friedman_nemenyi", "wilcoxon_holm"] = "friedman_nemenyi"
     ex_aequo: bool = False
+    require: tuple[Floor, ...] = ()
     samples: Annotated[int, Field(ge=100, le=100_000)] = 1000
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
 
@@ -282,6 +292,8 @@ class RankingRules(Rules):
             raise RuleFault(f"contradictory|columns|{len(self.columns)} with method 'absolute'|one column")
         if len({column.path for column in self.columns}) < len(self.columns):
             raise RuleFault("contradictory|columns|the same path twice|every path once")
+        if len({floor.path for floor in self.require}) < len(self.require):
+            raise RuleFault("contradictory|require|the same path twice|every path once")
         return self
 
 

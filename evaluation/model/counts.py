@@ -179,8 +179,9 @@ class PredictionSamples:
 class CaseTable:
     """All cases under one matching rule, a row each: what every score is made of.
 
-    sums         by name, (U, ...), statistics that add up. Always there: ``cases`` (1), ``missing``, ``points`` (1 if
-                 the case has no outlines to compare), all int64 (U,), and ``confusion`` int64 (U, C + 1, C + 1). For
+    sums         by name, (U, ...), statistics that add up. Always there: ``cases`` (1), ``missing``, ``empty`` (1 if it
+                 was submitted without a prediction although the reference has nuclei), ``points`` (1 if the case has no
+                 outlines to compare), all int64 (U,), and ``confusion`` int64 (U, C + 1, C + 1). For
                  each measure ``<measure>``, float64 (U, C, 2): its sum over the matched pairs by class of the
                  reference, first those that were predicted as another class, then those as the same. The rest belongs
                  to a family and is described there.

@@ -102,7 +102,9 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
             f"{'' if column['weight'] == 1 else ', weight {:g}'.format(column['weight'])})"
             for column in ranking["columns"]
         )
-        told.append(("Ranking", f"By {ranking['method'].replace('_', ' ')}: {columns}."))
+        floors = " and ".join(f"{of['path']} of at least {of['at_least']:g}" for of in ranking.get("require", ()))
+        behind = f" Teams without {floors} stand behind the others." if floors else ""
+        told.append(("Ranking", f"By {ranking['method'].replace('_', ' ')}: {columns}.{behind}"))
     return told
 
 
