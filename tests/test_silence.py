@@ -15,15 +15,17 @@ from findings import Bench
 from hypothesis import given
 from hypothesis import strategies as st
 from made_counts import counts_of
+from scipy.io import loadmat, savemat
 
 from evaluation import Challenge
 from evaluation.aggregation.table import is_empty
 from evaluation.analysis.audit import rank_table
+from evaluation.authoring.demo import write_demo
 from evaluation.authoring.handbook.pictures import nuclei, read_drawings
 from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingRules
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
-from evaluation.leaderboard.board import build_board, compare_columns, rank_scores
+from evaluation.leaderboard.board import build_board, compare_columns, rank_scores, score_and_rank
 from evaluation.leaderboard.document import leaderboard_document, leaderboard_lines
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.phase import phase_settings
@@ -314,3 +316,28 @@ def test_init_leaderboard_and_audit_say_that_a_ranking_can_be_gamed(bench: Bench
     assert "a missed nucleus costs nothing in 'segmentation.iou.pooled'" in bench.run("audit", *where, "audit")
     assert "[gameable-ranking]" in bench.run("init", "--preset", "monusac2020", "new")
     assert "[gameable-ranking]" not in bench.run("init", "--preset", "dsb2018", "other")
+
+
+# --- the demo ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_team_that_keeps_one_nucleus_of_each_image_does_not_win_the_demo(tmp_path: Path) -> None:
+    """Under monusac2020 the largest nucleus of each image of 'outliner' wins; under the preset of the demo it is "
+    "last."""
+    made = write_demo(tmp_path)
+    silent = tmp_path / "submissions" / "silent"
+    shutil.copytree(made.submissions["outliner"], silent)
+    for case in sorted({path.parent.parent for path in silent.glob("*/*/*/1.mat")}):
+        masks = {path: loadmat(path)["n_ary_mask"] for path in sorted(case.glob("*/1.mat"))}
+        sizes = {path: np.bincount(mask.ravel())[1:].max(initial=0) for path, mask in masks.items()}
+        largest = max(sizes, key=sizes.__getitem__)
+        for path, mask in masks.items():
+            keep = mask == 1 + np.bincount(mask.ravel())[1:].argmax() if path == largest else np.zeros(mask.shape, bool)
+            savemat(path, {"n_ary_mask": keep.astype(np.int32)})
+    board = score_and_rank(made.challenge, tmp_path / "submissions", tmp_path / "board", workers=1)
+    assert [row.name for row in board.teams] == ["finder", "outliner", "namer", "silent"]
+    assert board.teams[-1].below_floor
+    rules = made.challenge / "challenge.toml"
+    rules.write_text(rules.read_text().replace('"recommended"', '"monusac2020"'))
+    board = score_and_rank(made.challenge, tmp_path / "submissions", tmp_path / "published", workers=1)
+    assert board.teams[0].name == "silent"
