@@ -1,0 +1,284 @@
+"""Which tricks win which ranking: every trick, of every team, in made fields and real ones, under every preset.
+
+    python -m benchmarks.gaming --write docs/gaming.md      # all of it, on one core
+    python -m benchmarks.gaming --seeds 1 --presets recommended monusac2020
+
+Nuclei are scored from memory. All presets are asked about the same nuclei: masks whose classes are those of the field,
+whatever the formats and classes of the preset; its matching rules, metrics, averages and columns are its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.analysis.gaming import Field, Play, RankedBy, judge_of, play_all, read_field
+from evaluation.analysis.tricks import TRICKS, TrickCase, best_iou
+from evaluation.authoring.demo import confused
+from evaluation.authoring.synthesis import Mistakes, draw_nuclei, join_outlines, label_map, perturb, seeded
+from evaluation.challenge import Challenge, preset_names
+from evaluation.challenge.documents import resolve_preset
+from evaluation.challenge.rules import RankingRules
+from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.perturb import dilate_instances, erode_instances
+from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.runs import empty_region, select_instances
+from evaluation.model import Case, Instances
+
+CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
+SPACING_UM = 0.25
+LEFT_OUT = {"monusac2020_as_published": "its faults depend on the ids of files; its column is that of a clean PQ"}
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A made field.
+
+    patients, images   how many patients, and images of each
+    nuclei             in each image, fewest and most
+    weights            how often each class occurs
+    hard               how many times more mistakes than in the easy field
+    empty              how many images have no nucleus in the reference
+    """
+
+    words: str
+    patients: int
+    images: int
+    nuclei: tuple[int, int]
+    weights: tuple[float, float, float, float]
+    hard: float
+    side_px: int
+    empty: int
+
+
+PLANS: Mapping[str, Plan] = {
+    "few": Plan("2 to 14 nuclei a patient, balanced classes, easy", 8, 2, (1, 7), (1, 1, 1, 1), 0.6, 130, 3),
+    "common": Plan("20 to 60 nuclei a patient, two common classes", 6, 2, (10, 30), (6, 4, 1, 0.8), 1.0, 200, 1),
+    "crowded": Plan("60 to 120 nuclei a patient, two rare classes, hard", 5, 2, (30, 60), (47, 50, 1, 2), 1.5, 250, 1),
+}
+
+
+def teams_of(hard: float) -> dict[str, Mistakes]:
+    """Five teams: one for each skill, one that is good at all, one that is poor at all."""
+
+    def right(wrong: float) -> list[list[float]]:
+        return confused(1 - min(0.7, wrong * hard))
+
+    return {
+        "outliner": Mistakes(missed=0.25 * hard, spurious=0.05 * hard, confusion=right(0.1), roughen_px=0.4),
+        "finder": Mistakes(missed=0.04 * hard, spurious=0.05 * hard, confusion=right(0.16), grow_px=1.0 * hard),
+        "namer": Mistakes(missed=0.1 * hard, spurious=0.1 * hard, confusion=right(0.03), grow_px=-1.3 * hard, shift_px=1),
+        "allround": Mistakes(
+            missed=0.12 * hard, spurious=0.08 * hard, confusion=right(0.09), grow_px=0.6 * hard, grow_spread_px=0.6
+        ),
+        "weak": Mistakes(
+            missed=0.2 * hard, spurious=0.25 * hard, confusion=right(0.25), grow_px=1.0 * hard, shift_px=1, merged=0.08
+        ),
+    }
+
+
+def made_field(name: str, seed: int) -> Field:
+    """The nuclei of a made field, the same for the same seed."""
+    plan, cases, references = PLANS[name], [], []
+    mistakes = teams_of(plan.hard)
+    teams: dict[str, list[Instances | None]] = {team: [] for team in mistakes}
+    shape = plan.side_px, plan.side_px + 20
+    for index in range(plan.patients * plan.images):
+        rng = seeded(seed, index)
+        low, high = plan.nuclei
+        number = 0 if index % (plan.patients * plan.images // max(plan.empty, 1)) == 1 else low + int(
+            rng.random() * (high - low + 1)
+        )
+        nuclei = draw_nuclei(rng, shape, number, plan.weights)
+        group = f"P{index // plan.images + 1:02}"
+        cases.append(Case(f"{group}_{index % plan.images + 1}", group, *shape, SPACING_UM, stratum=f"T{index // 4}"))
+        cases[-1] = replace(cases[-1], stratum=f"T{index // plan.images % 2}")
+        reference = instances_from_labels(*label_map(nuclei, shape))
+        references.append(PreparedReference(reference, empty_region()))
+        for place, (team, of_team) in enumerate(mistakes.items(), start=1):
+            drawn = seeded(seed, index, place)
+            prediction = perturb(drawn, nuclei, shape, of_team)
+            if number == 0 and of_team.spurious > 0.06:
+                prediction = join_outlines(prediction, draw_nuclei(drawn, shape, 1, plan.weights))
+            teams[team].append(with_confidence(instances_from_labels(*label_map(prediction, shape)), reference, drawn))
+    return Field(tuple(cases), tuple(references), teams)
+
+
+def with_confidence(nuclei: Instances, reference: Instances, rng: np.random.Generator) -> Instances:
+    """A confidence that has something to do with how well a nucleus lies."""
+    iou = best_iou(nuclei, TrickCase(reference, nuclei, len(CLASSES)))
+    drawn = np.clip(0.25 + 0.5 * iou + 0.5 * (rng.random(len(nuclei)) - 0.5), 0.01, 0.99)
+    return replace(nuclei, probability=drawn.astype(np.float32))
+
+
+def real_field() -> Field | None:
+    """Data Science Bowl 2018, stage 1: two real teams and three that are made of them; None without the files."""
+    source = DATA / "dsb2018"
+    if not source.is_dir():
+        return None
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        rows = (source / "stage1_solution.csv").read_text().splitlines()
+        sizes = {row.split(",")[0]: row.split(",")[2:4] for row in rows[1:]}
+        cases = [f"{name},{name},{height},{width},{SPACING_UM}" for name, (height, width) in sorted(sizes.items())]
+        (folder / "challenge" / "reference").mkdir(parents=True)
+        (folder / "challenge" / "cases.csv").write_text("\n".join(["case,group,height,width,spacing_um", *cases, ""]))
+        (folder / "challenge" / "challenge.toml").write_text('format_version = 1\nname = "dsb"\npreset = "dsb2018"\n')
+        challenge = Challenge.load(folder / "challenge")
+        (folder / "challenge" / challenge.reference.files).write_text("\n".join([*rows, ""]))
+        submissions = {}
+        for team in ("gray53", "DatName"):
+            (folder / team).mkdir()
+            (folder / team / "submission.csv").write_bytes((source / f"submission_{team}.csv").read_bytes())
+            submissions[team] = folder / team
+        field, left_out = read_field(folder / "challenge", challenge, submissions)
+    assert not left_out, left_out
+    rng = seeded(7)
+
+    def of(team: str, change: Any) -> list[Instances | None]:
+        return [None if nuclei is None else change(nuclei) for nuclei in field.teams[team]]
+
+    def thinned(nuclei: Instances) -> Instances:
+        return select_instances(nuclei, rng.random(len(nuclei)) > 0.3)
+
+    teams = {
+        **field.teams,
+        "gray53 without 30 %": of("gray53", thinned),
+        "gray53 shrunk": of("gray53", lambda nuclei: erode_instances(nuclei, 2)),
+        "DatName grown": of("DatName", dilate_instances),
+    }
+    graded = {
+        team: [
+            None if nuclei is None else with_confidence(nuclei, reference.instances, rng)
+            for nuclei, reference in zip(predictions, field.references, strict=True)
+        ]
+        for team, predictions in sorted(teams.items())
+    }
+    named = tuple(replace(case, stratum=f"T{place % 2}") for place, case in enumerate(field.cases))
+    return Field(named, field.references, graded)
+
+
+# --- presets ----------------------------------------------------------------------------------------------------------
+
+
+def counted_rules(presets: Sequence[str], classes: Sequence[str], cases: Sequence[Case]) -> tuple[Challenge, list[RankedBy]]:
+    """One challenge that counts what all presets need, and their rankings, which read what was counted."""
+    documents = {preset: adapted(preset, classes) for preset in presets}
+    names: dict[str, str] = {}
+    rules: list[dict[str, Any]] = []
+    for document in documents.values():
+        renames = {}
+        for rule in document["matching"]["rules"]:
+            key = repr(sorted((k, v) for k, v in rule.items() if k != "name"))
+            if key not in names:
+                names[key] = f"rule_{len(names)}"
+                rules.append({**rule, "name": names[key]})
+            renames[rule["name"]] = names[key]
+            rule["name"] = names[key]
+        for column in document["ranking"]["columns"]:
+            for old, new in renames.items():
+                column["path"] = column["path"].replace(f"alternatives.{old}.", f"alternatives.{new}.")
+    built = {preset: Challenge.build({**document, "cases": tuple(cases)}) for preset, document in documents.items()}
+    every = list(built.values())
+    metrics = every[0].metrics.model_copy(
+        update={
+            "families": tuple(dict.fromkeys(family for of in every for family in (*of.metrics.families, "detection"))),
+            "measures": tuple(dict.fromkeys(measure for of in every for measure in of.metric_choice().measures)),
+            "iou_thresholds": max((of.metrics.iou_thresholds for of in every), key=len),
+            "boundary": "open",
+            "class_groups": {},
+        }
+    )
+    document = adapted("recommended", classes)
+    document["matching"]["rules"] = rules
+    counted = Challenge.build({**document, "cases": tuple(cases)}).model_copy(update={"metrics": metrics})
+    rankings = [RankedBy(challenge, ranking_of(challenge), preset) for preset, challenge in built.items()]
+    return counted, rankings
+
+
+def ranking_of(challenge: Challenge) -> RankingRules:
+    assert challenge.ranking is not None
+    return challenge.ranking
+
+
+def adapted(preset: str, classes: Sequence[str]) -> dict[str, Any]:
+    """A preset for masks of these classes; its numbers are its own."""
+    document = resolve_preset({"format_version": 1, "name": preset, "preset": preset})
+    first = document["classes"][0]["name"], classes[0]
+    masks = {"format": "label_image", "files": "{case}/{class}.tif"}
+    document["classes"] = [{"name": name} for name in classes]
+    document["reference"] = {**masks, "overlap": "keep", "overlap_scope": "image"}
+    document["submission"] = {**masks, "missing_case": "worst", "missing_class_file": "empty"}
+    document["metrics"] = {
+        key: value for key, value in document["metrics"].items() if key not in ("class_groups", "class_probabilities")
+    }
+    for column in document["ranking"]["columns"]:
+        column["path"] = column["path"].replace(f".{first[0]}.", f".{first[1]}.")
+    document.pop("confidence", None)
+    return document
+
+
+# --- playing ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a trick did to a team under a preset, in a field."""
+
+    preset: str
+    field: str
+    play: Play
+
+
+def fields(seeds: int, *, real: bool) -> Iterator[tuple[str, Field, tuple[str, ...]]]:
+    for name in PLANS:
+        for seed in range(1, seeds + 1):
+            yield f"{name} {seed}", made_field(name, seed), CLASSES
+    if real and (field := real_field()) is not None:
+        yield "dsb2018", field, ("nucleus",)
+
+
+def play_presets(presets: Sequence[str], seeds: int, *, real: bool = True, tricks: Sequence[Any] = TRICKS) -> list[Found]:
+    """Every trick of every team in every field under every preset."""
+    found = []
+    for name, field, classes in fields(seeds, real=real):
+        started = time.perf_counter()
+        counted, rankings = counted_rules(presets, classes, field.cases)
+        played = play_all(field, counted, judge_of(counted), rankings, tricks)
+        for place, ranked in enumerate(rankings):
+            found += [Found(ranked.words, name, play) for play in played.plays(place)]
+        print(f"{name}: {time.perf_counter() - started:.0f} s", flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--presets", nargs="+", default=[name for name in preset_names() if name not in LEFT_OUT])
+    parser.add_argument("--write", type=Path)
+    arguments = parser.parse_args()
+    found = play_presets(arguments.presets, arguments.seeds)
+    for preset in arguments.presets:
+        plays = [of for of in found if of.preset == preset and of.play.kind != "calibration"]
+        pays = [of for of in plays if of.play.pays]
+        print(f"{preset}: {len(pays)} of {len(plays)} ({100 * len(pays) / len(plays):.1f} %)")
+        if preset == "recommended":
+            for of in pays:
+                p = of.play
+                print(f"  {of.field} {p.team} {p.trick}: {p.before:g} to {p.after:g}, F1 {p.f1:+.3f}, class {p.class_score:+.3f}")
+
+
+if __name__ == "__main__":
+    main()
