@@ -101,9 +101,13 @@ def needed_families(paths: Sequence[str]) -> set[Family]:
     return {keys[2] if keys[0] == "alternatives" else keys[0] for keys in parts}  # type: ignore[misc]
 
 
+def planned(challenge: Challenge, paths: Sequence[str]) -> list[PlannedColumn]:
+    return plan_columns(challenge, [RankingColumn(path=path, direction="descending") for path in paths])
+
+
 def score_paths(challenge: Challenge, results: Sequence[CaseResult], paths: Sequence[str], name: str) -> TeamScores:
     """The numbers of metrics.json at some paths, with what each group brings into them."""
-    columns = plan_columns(challenge, [RankingColumn(path=path, direction="descending") for path in paths])
+    columns = planned(challenge, paths)
     members, groups = members_of(results), groups_of(challenge)
     overall, by_unit = np.full(len(columns), np.nan), np.full((len(columns), len(groups)), np.nan)
     for index, (rule, _) in enumerate(challenge.matching.passes):
