@@ -7,6 +7,8 @@ Nuclei are scored from memory. All presets are asked about the same nuclei: mask
 whatever the formats and classes of the preset; its matching rules, metrics, averages and columns are its own.
 """
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import argparse
@@ -19,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.analysis.gaming import Field, Play, RankedBy, judge_of, play_all, read_field
+from evaluation.analysis.gaming import Field, RankedBy, judge_of, play_all, read_field
+from evaluation.analysis.plays import Play
 from evaluation.analysis.tricks import TRICKS, Trick, TrickCase, best_iou
 from evaluation.authoring.demo import confused
 from evaluation.authoring.synthesis import Mistakes, draw_nuclei, join_outlines, label_map, perturb, seeded
@@ -91,9 +94,9 @@ def draw_teams(rng: np.random.Generator, hard: float) -> dict[str, Mistakes]:
     }
 
 
-def made_field(name: str, seed: int) -> Field:
+def made_field(plan: Plan, seed: int) -> Field:
     """The nuclei of a made field, the same for the same seed."""
-    plan, cases, references = PLANS[name], [], []
+    cases, references = [], []
     mistakes = draw_teams(seeded(seed, 10_000), plan.hard)
     teams: dict[str, list[Instances | None]] = {team: [] for team in mistakes}
     shape = plan.side_px, plan.side_px + 20
@@ -266,9 +269,9 @@ class Found:
 
 
 def fields(seeds: int, *, real: bool) -> Iterator[tuple[str, Field, tuple[str, ...]]]:
-    for name in PLANS:
+    for name, plan in PLANS.items():
         for seed in range(1, seeds + 1):
-            yield f"{name} {seed}", made_field(name, seed), CLASSES
+            yield f"{name} {seed}", made_field(plan, seed), CLASSES
     if real and (field := real_field()) is not None:
         yield "dsb2018", field, ("nucleus",)
 
@@ -288,22 +291,138 @@ def play_presets(
     return found
 
 
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+INTRODUCTION = """\
+# What pays: tricks against rankings
+
+Can a ranking be won without being better? Each of {tricks} tricks was played on the submission of every team in {fields} fields,
+and the teams were ranked again by the rules of every preset. A trick **pays** if the team stands higher although its
+submission became worse: its pooled detection F1 (IoU above 0.5), or its pooled class score (the mean over classes of the F1 of
+finding and naming), fell by more than 0.005.
+
+This page is written by `python -m benchmarks.gaming --write docs/gaming.md --seeds {seeds}`; `evaluation audit --tricks` plays
+the same tricks on the submissions of a challenge.
+
+- Most tricks are open to any participant. Some choose nuclei or images *by the reference* (R): no participant can, and they
+  say how much a very good guess would gain. *Calibration* (a pixel more or less, a cut of low confidence) is honest, and is
+  counted apart.
+- All presets are asked about the same nuclei: masks with four classes, whatever the formats and classes of the preset. Its
+  matching rules, metrics, averages and columns are its own. Where nothing was ranked (consep, hovernet, nucls) the columns of
+  the preset's file are taken.
+- Made fields: {made}. Each has six teams whose skills are drawn one by one, and one to three images without a reference
+  nucleus. {real}
+- {left_out}
+
+## How often tricks pay
+
+| preset | pays | of plays | by participants | by the reference | calibration that climbs | largest climb |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+READING = """\
+What this says:
+
+- **Scores of matched pairs** (three of the four columns of monusac2020, one of nucls) are won by silence: a team that keeps its
+  best nuclei loses in one column and gains in the others. It also pays to empty the hardest cases, and to hand in a nucleus in
+  several sizes: the best of them is matched.
+- **Means over images** (consep, dsb2018, hovernet, monuseg2018, puma2024, sartorius2021) pay for emptying images. An image whose
+  reference is empty counts 0 with a single spurious nucleus and drops out without; and a class, or the nuclei, of one image
+  weigh as much as those of any other.
+- **Class-aware matching** (conic2022, pannuke, puma2024) rewards leaving out the nuclei that are named wrong: a wrong name is
+  two errors, silence is one. The class score rises while detection falls. Only the reference knows which they are, but a
+  cut by the confidence of the class comes near it; some would call that honest.
+- **One class only** (the column of monkey2024): all nuclei of other classes may be thrown away.
+- Rankings that ignore classes do not notice when a rare class is dropped.
+
+Under `recommended` a wrong name and a missed nucleus are told apart (the latter counts as a guess), images are pooled where
+classes count, a missed nucleus costs in every column, and copies fail the floor. That no trick of this list pays in these
+fields is no proof for all; what is proved, and where it fails, stands with the
+[covered](metrics/README.md#covered-how-good-is-the-better-half-and-are-the-classes-found) and
+[overall](metrics/README.md#overall-outlines-and-classes-over-all-nuclei) scores. And no sum of ranks is safe from *clones*: a
+second entry of a team can turn the order of two others. Rank one entry for each team; `evaluation audit --tricks` names
+entries that are nearly the same, and teams whose presence decides the first place.
+
+## What pays under each preset
+"""
+
+
+def page(found: Sequence[Found], presets: Sequence[str], seeds: int) -> str:
+    """docs/gaming.md."""
+    names = list(dict.fromkeys(of.field for of in found))
+    made = "; ".join(f"*{name}*, {plan.words}" for name, plan in PLANS.items())
+    is_real = any(name == "dsb2018" for name in names)
+    words = f"{IMAGES_OF_REAL} images of the Data Science Bowl 2018 with the submissions of two teams, and three made of them"
+    real = f"One field is real: {words}; it has one class." if is_real else ""
+    left_out = "; ".join(f"`{preset}` is left out: {why}" for preset, why in LEFT_OUT.items()) + "."
+    parts = [
+        INTRODUCTION.format(
+            tricks=len({of.play.trick for of in found}),
+            seeds=seeds,
+            fields=len(names),
+            made=made,
+            real=real,
+            left_out=left_out,
+        )
+        + "\n".join(summary_row(preset, [of for of in found if of.preset == preset]) for preset in presets),
+        READING.strip("\n"),
+    ]
+    for preset in presets:
+        parts.append(f"### {preset}\n\n{preset_table([of for of in found if of.preset == preset])}")
+    parts += ["## The tricks", trick_table()]
+    return "\n\n".join(parts) + "\n"
+
+
+def summary_row(preset: str, found: Sequence[Found]) -> str:
+    plays = [of.play for of in found if of.play.kind != "calibration"]
+    paying = [play for play in plays if play.pays]
+    share = f"{len(paying)} ({100 * len(paying) / len(plays):.1f} %)"
+    by = [sum(play.kind == kind for play in paying) for kind in ("participant", "reference")]
+    honest = sum(of.play.climbs for of in found if of.play.kind == "calibration")
+    climb = max(paying, key=lambda play: play.before - play.after, default=None)
+    largest = f"{climb.before:g} to {climb.after:g}" if climb else "none"
+    name = f"**{preset}**" if preset == "recommended" else f"[{preset}](presets/{preset}.md)"
+    return f"| {name} | {share} | {len(plays)} | {by[0]} | {by[1]} | {honest} | {largest} |"
+
+
+def preset_table(found: Sequence[Found]) -> str:
+    """The tricks that pay under a preset, those first that pay most often."""
+    paying: dict[str, list[Found]] = {}
+    for of in found:
+        if of.play.pays and of.play.kind != "calibration":
+            paying.setdefault(of.play.trick, []).append(of)
+    if not paying:
+        return "No trick pays."
+    words = {trick.name: trick.words + (" (R)" if trick.kind == "reference" else "") for trick in TRICKS}
+    rows = [
+        "| trick | teams for which it pays | largest climb | its F1 | its class score |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for trick, plays in sorted(paying.items(), key=lambda item: (-len(item[1]), item[0])):
+        best = max(plays, key=lambda of: of.play.before - of.play.after).play
+        fields_of = sorted({of.field.split()[0] for of in plays})
+        climb = f"{best.before:g} to {best.after:g}"
+        teams = f"{len(plays)} ({', '.join(fields_of)})"
+        rows.append(f"| {words[trick]} | {teams} | {climb} | {best.f1:+.3f} | {best.class_score:+.3f} |")
+    return "\n".join(rows)
+
+
+def trick_table() -> str:
+    rows = ["| name | what is done | |", "| --- | --- | --- |"]
+    kinds = {"participant": "", "reference": "R: chosen by the reference", "calibration": "calibration"}
+    return "\n".join([*rows, *(f"| `{trick.name}` | {trick.words} | {kinds[trick.kind]} |" for trick in TRICKS)])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=1, help="of each made field")
     parser.add_argument("--presets", nargs="+", default=[name for name in preset_names() if name not in LEFT_OUT])
-    parser.add_argument("--write", type=Path)
+    parser.add_argument("--write", type=Path, help="docs/gaming.md")
     arguments = parser.parse_args()
     found = play_presets(arguments.presets, arguments.seeds)
     for preset in arguments.presets:
-        plays = [of for of in found if of.preset == preset and of.play.kind != "calibration"]
-        pays = [of for of in plays if of.play.pays]
-        print(f"{preset}: {len(pays)} of {len(plays)} ({100 * len(pays) / len(plays):.1f} %)")
-        if preset == "recommended":
-            for of in pays:
-                p = of.play
-                change = f"F1 {p.f1:+.3f}, class score {p.class_score:+.3f}"
-                print(f"  {of.field} {p.team} {p.trick}: {p.before:g} to {p.after:g}, {change}")
+        print(summary_row(preset, [of for of in found if of.preset == preset]))
+    if arguments.write:
+        arguments.write.write_text(page(found, arguments.presets, arguments.seeds))
 
 
 if __name__ == "__main__":

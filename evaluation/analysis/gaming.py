@@ -1,24 +1,28 @@
 """Does a trick pay? Tricks are played on the nuclei of every team, one team at a time, and the teams are ranked again.
 
 A trick *pays* if the team stands higher although its pooled detection F1, or its pooled class score (the mean over
-classes of the F1 of finding and naming), has fallen by more than ``LOSS``.
+classes of the F1 of finding and naming), has fallen by more than 0.005.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from evaluation.analysis.tricks import TRICKS, Kind, Trick, TrickCase
+from evaluation.analysis.plays import Play
+from evaluation.analysis.tricks import TRICKS, Trick, TrickCase
+from evaluation.analysis.tricks_document import Change, Entry, TricksFound, moved_teams, names_at_first
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
-from evaluation.findings.errors import SubmissionRejected
+from evaluation.findings import Finding
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.prepare import PreparedReference
-from evaluation.leaderboard.board import apply_method
+from evaluation.leaderboard.board import apply_method, load_ranked
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, groups_of, plan_columns, score_table
+from evaluation.leaderboard.teams import find_teams
 from evaluation.model import STRATUM_MEAN, Case, CaseResult, Family, Float64, Instances, UndefinedRule
 from evaluation.results.metrics_json import rounded
 from evaluation.scoring.cases import CaseOutcome, ReadCase, read_and_match
@@ -28,7 +32,6 @@ from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import average_units, case_table, members_of, score_units
 
-LOSS = 0.005
 F1, CLASS_SCORE = "detection.f1.pooled", "detection.macro_f1.pooled"
 ORIGINAL = ""  # stands for the submission as it is, among the names of tricks
 
@@ -50,31 +53,6 @@ class Field:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self.teams))
-
-
-@dataclass(frozen=True, slots=True)
-class Play:
-    """What became of a team that played a trick; positions are NaN where it was not ranked.
-
-    before, after  its position among the same other teams
-    f1, class_score  how much they changed
-    """
-
-    trick: str
-    team: str
-    kind: Kind
-    before: float
-    after: float
-    f1: float
-    class_score: float
-
-    @property
-    def climbs(self) -> bool:
-        return self.after < self.before
-
-    @property
-    def pays(self) -> bool:
-        return self.climbs and min(self.f1, self.class_score) < -LOSS
 
 
 def count_predictions(challenge: Challenge, field: Field, predictions: Predictions) -> list[CaseResult]:
@@ -172,9 +150,10 @@ def scores_for(ranked: RankedBy, results: Sequence[CaseResult], name: str) -> Te
     return TeamScores(name, found.overall[columns], found.by_unit[columns], floors=found.overall[floors])
 
 
-def position_of(ranked: RankedBy, scores: Sequence[TeamScores], name: str) -> float:
+def positions(ranked: RankedBy, scores: Sequence[TeamScores]) -> dict[str, float]:
+    """The positions of teams by their names, in ascending order; NaN for those that are not ranked."""
     table = score_table(scores, ranked.rules, groups_of(ranked.challenge))
-    return float(apply_method(table, ranked.rules).position[table.teams.index(name)])
+    return dict(zip(table.teams, apply_method(table, ranked.rules).position.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,16 +170,21 @@ class Played:
     scores: tuple[Mapping[tuple[str, str], TeamScores], ...]
     judged: Mapping[tuple[str, str], Float64]
 
+    def positions(self, ranking: int) -> dict[str, float]:
+        """Where the teams stand as they are."""
+        scores = self.scores[ranking]
+        return positions(self.rankings[ranking], [scores[team, ORIGINAL] for team in self.teams])
+
     def plays(self, ranking: int) -> list[Play]:
         """What every trick does to every team in a ranking."""
         ranked, scores = self.rankings[ranking], self.scores[ranking]
         originals = [scores[team, ORIGINAL] for team in self.teams]
-        found = []
+        found, standing = [], self.positions(ranking)
         for team in self.teams:
-            before = position_of(ranked, originals, team)
+            before = standing[team]
             others = [of for of in originals if of.name != team]
             for trick in self.tricks:
-                after = position_of(ranked, [*others, scores[team, trick.name]], team)
+                after = positions(ranked, [*others, scores[team, trick.name]])[team]
                 change = self.judged[team, trick.name] - self.judged[team, ORIGINAL]
                 found.append(Play(trick.name, team, trick.kind, before, after, *np.nan_to_num(change).tolist()))
         return found
@@ -329,3 +313,100 @@ def read_submission(folder: Path, challenge: Challenge, path: Path) -> list[Read
     outcomes = [read_and_match(challenge, folder, received.files, of) for part in planned.parts for of in part]
     raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
     return [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
+
+
+# --- the audit of a challenge -----------------------------------------------------------------------------------------
+
+ALIKE = 0.95  # share of the nuclei of two teams that lie on the same pixels
+
+
+def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None = None) -> TricksFound:
+    """Play every trick on every team of a folder, and say what pays under the ranking of the challenge.
+
+    Raises WrongUsage, ChallengeBroken ("contradictory-rules" where numbers of nuclei are all that is known).
+    """
+    challenge, rules = load_ranked(folder)
+    if challenge.are_counts:
+        got, expected = "numbers of nuclei", "nuclei that tricks can be played on"
+        raise ChallengeBroken(Finding("contradictory-rules", "challenge.toml: reference.format", got, expected))
+    teams, _ = find_teams(submissions, output=output)
+    field, left_out = read_field(folder, challenge, {team.name: Path(team.path) for team in teams})
+    points = challenge.reference.are_points or challenge.submission.are_points
+    counted = challenge if points else with_families(challenge, ("detection", "covered"))
+    if points:
+        metrics = challenge.metrics.model_copy(
+            update={"families": (*challenge.metrics.families, "detection", "covered"), "coverage": 0.5}
+        )
+        counted = challenge.model_copy(update={"metrics": metrics})
+    rankings = changes(counted, rules)
+    tricks = tricks_for(challenge)
+    played = play_all(field, counted, judge_of(counted), rankings, tricks) if field.teams else None
+    title = f"{challenge.name}: tricks"
+    identity = {"name": challenge.name, "version": challenge.version, "hash": challenge.hash}
+    if played is None:
+        return TricksFound(title, identity, tricks, (), (), left_out=left_out)
+    own = played.positions(0)
+    return TricksFound(
+        title,
+        identity,
+        tricks,
+        tuple(played.plays(0)),
+        names_at_first(own),
+        tuple(
+            Change(
+                ranked.words,
+                sum(play.pays and play.kind != "calibration" for play in played.plays(place)),
+                moved_teams(list(own.values()), list(played.positions(place).values())),
+            )
+            for place, ranked in enumerate(rankings)
+            if place
+        ),
+        tuple(entries_of(field, played)),
+        left_out,
+    )
+
+
+def entries_of(field: Field, played: Played) -> list[Entry]:
+    """What the presence of each team, and a second entry of it, does to the first place."""
+    ranked = played.rankings[0]
+    originals = {team: played.scores[0][team, ORIGINAL] for team in played.teams}
+    first = names_at_first(played.positions(0))
+    found = []
+    for team, scores in originals.items():
+        others = [of for name, of in originals.items() if name != team]
+        without = names_at_first(positions(ranked, others)) if others else ()
+        second = replace(scores, name=f"{team}\N{NO-BREAK SPACE}again")
+        twice = names_at_first(positions(ranked, [*originals.values(), second]))
+        twice = tuple(dict.fromkeys(team if name == second.name else name for name in twice))
+        alike = [
+            name for name in played.teams if name < team and share_alike(field.teams[name], field.teams[team]) >= ALIKE
+        ]
+        found.append(
+            Entry(
+                team,
+                without if team not in first and without != first else (),
+                alike[0] if alike else "",
+                twice if twice != first else (),
+            )
+        )
+    return found
+
+
+def share_alike(one: Predictions, other: Predictions) -> float:
+    """Share of the nuclei of two submissions that lie on exactly the same pixels, of those of the larger one."""
+    same = total = 0
+    for left, right in zip(one, other, strict=True):
+        sides = [set() if nuclei is None else prints_of(nuclei) for nuclei in (left, right)]
+        same += len(sides[0] & sides[1])
+        total += max(len(sides[0]), len(sides[1]))
+    return same / total if total else 0.0
+
+
+def prints_of(nuclei: Instances) -> set[bytes]:
+    """What tells the pixels, or the point, of each nucleus from those of others."""
+    if nuclei.point_yx is not None:
+        return {row.tobytes() for row in nuclei.point_yx}
+    order = np.argsort(nuclei.run_instance, kind="stable")
+    runs = np.stack([nuclei.run_start[order], nuclei.run_stop[order]], axis=1)
+    ends = np.cumsum(np.bincount(nuclei.run_instance, minlength=len(nuclei)))[:-1]
+    return {part.tobytes() for part in np.split(runs, ends)}
