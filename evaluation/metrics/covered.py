@@ -8,13 +8,13 @@ can raise it (the best copy counts, and spurious ones cost nothing): so a rankin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from evaluation.metrics.quality import mean_quality, quality_of_pairs, why_no_reference
-from evaluation.metrics.ranks import rank
+from evaluation.metrics.quality import ONE, mean_quality, quality_of_pairs, why_no_reference
+from evaluation.metrics.segmentation import OF_POINTS
 from evaluation.metrics.undefined import code, mean_of, ratio, undefined
 from evaluation.model import Float64, Int64, Measure, Scores, Units
 
@@ -69,14 +69,34 @@ def class_recall(units: Units) -> Scores:
     return mean_of_parts(parts, confusion)
 
 
-def coverage_curve(evaluate: Callable[..., Scores], units: Units, coverages: Sequence[float]) -> Float64:
-    """A mean over the best share of the nuclei at each coverage, float64 (coverages, B); NaN where it is undefined.
+def coverage_curve(
+    units: Units, measure: Measure, coverages: Sequence[float], cap: float | None = None, *, by_class: bool = False
+) -> Float64:
+    """The mean over the best share of the nuclei of all cases together, at each coverage; NaN where it is undefined.
 
-    evaluate  ``best_mean`` or ``best_class_mean`` of a measure
+    by_class  mean over classes, as ``best_class_mean``
 
     The risk-coverage curve of selective prediction (Geifman and El-Yaniv, NeurIPS 2017), with quality in place of risk.
+    The nuclei are put in order once, each as often as its case is in the table.
     """
-    return np.stack([evaluate(units, coverage=coverage).value for coverage in coverages])
+    table, pairs = units.table, units.table.pairs
+    if not len(units) == 1 == int(units.weights.max()) == int(units.weights.min()):
+        raise ValueError("the curve is that of all cases, each once")
+    confusion = table.sums["confusion"].sum(axis=0)
+    quality, classes = quality_of_pairs(units, measure, cap), range(1, len(confusion))
+    curves = []
+    for class_id in classes if by_class else [0]:
+        of_class = pairs.class_id[:, 0] == class_id if class_id else np.ones(len(quality), np.bool_)
+        references = int(confusion[class_id].sum() if class_id else confusion[1:].sum())
+        if references:
+            best = np.zeros(references, np.int64)
+            best[: np.count_nonzero(of_class)] = -np.sort(-quality[of_class])
+            wanted = np.concatenate([share_of(np.array([references]), coverage) for coverage in coverages])
+            curves.append(np.cumsum(best)[wanted - 1] / (wanted * float(ONE)))
+    if not curves or (measure not in OF_POINTS and table.sums["points"].any()):
+        return np.full(len(coverages), np.nan)
+    mean = np.mean(curves, axis=0)
+    return np.asarray(mean if cap is None else cap * (1 - mean))
 
 
 # --- the best share ---------------------------------------------------------------------------------------------------
@@ -119,23 +139,33 @@ def best_sums(quality: Int64, case: Int64, weights: Any, wanted: Int64) -> Float
     >>> best_sums(np.array([5, 3, 4]), np.array([0, 0, 1]), weights, np.array([2, 5])).tolist()
     [9.0, 16.0]
     """
+    units = len(wanted)
     if len(quality) == 0:
-        return np.zeros(len(wanted))
-    order = np.argsort(-quality, kind="stable")
-    quality, case = quality[order], case[order]
-    length, ranking = len(order), rank(case, weights)
-    # The place of the last wanted one. All before it count as often as their case, and of its equals so many as are
-    # left.
-    last = np.where(wanted > ranking.number, length, ranking.find(np.maximum(wanted - 1, 0)))
-    by_case = np.argsort(case, kind="stable")
-    key = case[by_case] * (length + 1) + by_case
-    running = np.concatenate([[0], np.cumsum(quality[by_case])])
-    unit, member = np.repeat(np.arange(len(wanted)), np.diff(weights.indptr)), weights.indices.astype(np.int64)
-    begin = np.searchsorted(key, member * (length + 1))
-    end = np.searchsorted(key, member * (length + 1) + last[unit])
-    total = np.bincount(unit, (running[end] - running[begin]) * weights.data.astype(np.float64), len(wanted))
-    number = np.bincount(unit, (end - begin) * weights.data, len(wanted))
-    return np.asarray(total + (wanted - number) * np.append(quality, 0)[last])
+        return np.zeros(units)
+    line = np.sort(case * (ONE + 1) + (ONE - quality))  # case by case, in each the best first
+    levels = np.sort(ONE - quality)
+    running = np.concatenate([[0], np.cumsum(ONE - line % (ONE + 1))])
+    unit, times = np.repeat(np.arange(units), np.diff(weights.indptr)), weights.data
+    base = weights.indices.astype(np.int64) * (ONE + 1)
+    begin = np.searchsorted(line, base)
+
+    def number_upto(limit: Int64) -> Int64:
+        """How many pairs of each unit are as good as a level, or better, int64 (B,)."""
+        end = np.searchsorted(line, base + limit[unit], side="right")
+        return np.bincount(unit, (end - begin) * times, units).astype(np.int64)
+
+    # The first level up to which there are as many as are wanted; behind the last one if there are not.
+    low, high = np.zeros(units, np.int64), np.full(units, len(levels), np.int64)
+    while np.any(low < high):
+        middle = (low + high) // 2
+        enough = number_upto(levels[np.minimum(middle, len(levels) - 1)]) >= wanted
+        high = np.where(enough, middle, high)
+        low = np.where(enough | (low == high), low, middle + 1)
+    last = np.append(levels, ONE)[low]
+    end = np.searchsorted(line, base + last[unit])  # what is better counts as often as its case, of equals what is left
+    total = np.bincount(unit, (running[end] - running[begin]) * times.astype(np.float64), units)
+    number = np.bincount(unit, (end - begin) * times, units)
+    return np.asarray(total + (wanted - number) * (ONE - last))
 
 
 def mean_of_parts(parts: Sequence[Scores], confusion: Int64) -> Scores:

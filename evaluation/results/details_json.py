@@ -83,7 +83,15 @@ def coverage_curves(challenge: Challenge, units: Mapping[str, Mapping[str, UnitS
         rules[rule] = {}
         for metric in covered_metrics(choice):
             if metric.page != "covered.class_recall":
-                values = coverage_curve(metric.evaluate, of_kind["pooled"].units, COVERAGES)[:, 0].tolist()
+                asked: Any = metric.evaluate  # a partial with the measure and the cap
+                arguments = {key: value for key, value in asked.keywords.items() if key in ("measure", "cap")}
+                curve = coverage_curve(
+                    of_kind["pooled"].units,
+                    coverages=COVERAGES,
+                    by_class=metric.path[-1].endswith("_class_mean"),
+                    **arguments,
+                )
+                values = curve.tolist()
                 rules[rule][metric.path[-1]] = [None if math.isnan(value) else rounded(value) for value in values]
     return {"coverage": list(COVERAGES), "rules": rules}
 
