@@ -43,6 +43,8 @@ def all_families() -> Challenge:
         "iou_thresholds": tuple(round(0.5 + 0.05 * step, 2) for step in range(10)),
         "false_positives": (1.0, 4.0),
         "boundary": "open",
+        "coverage": 0.5,
+        "distance_cap_px": 10.0,
     }
     rule = {"name": "iou", "rule": "iou_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}
     ranking = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": []}

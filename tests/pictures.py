@@ -32,6 +32,9 @@ METRICS: Mapping[str, Any] = {
     "false_positives": (0.25, 0.5),
     "per": "image",
     "class_probabilities": True,
+    "coverage": 0.5,
+    "distance_cap_px": 4.0,
+    "distance_cap_um": 0.75,
 }
 Confidence = Mapping[str, float]
 Characters = npt.NDArray[np.str_]
@@ -132,7 +135,13 @@ def challenge_of(as_points: bool, metrics: tuple[tuple[str, Any], ...]) -> Chall
 
 def without_idle_keys(metrics: dict[str, Any]) -> dict[str, Any]:
     """The table ``metrics`` without keys that none of its families knows."""
-    users = {"iou_thresholds": {"thresholds", "curves"}, "false_positives": {"curves"}}
+    users = {
+        "iou_thresholds": {"thresholds", "curves"},
+        "false_positives": {"curves"},
+        "coverage": {"covered"},
+        "distance_cap_px": {"covered", "overall"},
+        "distance_cap_um": {"covered", "overall"},
+    }
     chosen = {name.partition(".")[0] for name in metrics["families"]}
     idle = {key for key, families in users.items() if not families & chosen}
     return {key: value for key, value in metrics.items() if key not in idle}

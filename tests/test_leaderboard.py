@@ -953,7 +953,7 @@ def test_titles_that_are_equal_get_their_aggregation() -> None:
 
 def test_the_settings_in_the_guide_are_those_that_the_command_prints() -> None:
     page = (ROOT / "docs/organisers.md").read_text()
-    settings = phase_settings(Challenge.from_preset("monusac2020", name="test"))["settings"]
+    settings = phase_settings(Challenge.from_preset("recommended", name="test"))["settings"]
     (block,) = re.findall(r"```json\n(\[.*?\])\n```", page, re.DOTALL)
     shown = [column for column in json.loads(block) if not column.get("exclude_from_ranking")]
     assert [(c["path"], c["order"]) for c in shown] == [
@@ -986,12 +986,12 @@ def test_the_demo_shows_the_leaderboard_that_the_readme_shows(tmp_path, capsys) 
     start = printed.index("Demo: nuclei of four patients: leaderboard")
     table = [line.rstrip() for line in printed[start:].splitlines()]
     rows = [line for line in table if re.match(r"\d  ", line)]
-    assert [line.split()[1] for line in rows] == ["outliner", "finder", "namer"]
+    assert [line.split()[1] for line in rows] == ["finder", "outliner", "namer"]
     for page in ("README.md", "docs/leaderboards.md"):
         assert set(rows) <= {line.rstrip() for line in (ROOT / page).read_text().splitlines()}, page
     assert max(map(len, table[: table.index(rows[-1]) + 1])) <= 80
     document = document_of(tmp_path / "demo")
-    assert [team["name"] for team in document["teams"]] == ["outliner", "finder", "namer"]
+    assert [team["name"] for team in document["teams"]] == ["finder", "outliner", "namer"]
     assert set(TEAMS) == {team["name"] for team in document["teams"]}
 
 

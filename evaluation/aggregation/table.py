@@ -39,6 +39,7 @@ def stack_cases(
     sums: dict[str, npt.NDArray[np.generic]] = {
         "cases": np.ones(len(counts), np.int64),
         "missing": np.array([c.missing for c in counts], np.int64),
+        "empty": np.array([is_empty(c) for c in counts], np.int64),
         "points": np.array([not c.outlines for c in counts], np.int64),
         "confusion": np.stack([c.confusion for c in counts]),
         **measure_sums(pairs, len(counts), counts[0].confusion.shape[0] - 1),
@@ -54,6 +55,11 @@ def stack_cases(
         pairs=pairs,
         predictions=stack_predictions(counts, shared),
     )
+
+
+def is_empty(counts: MatchCounts) -> bool:
+    """Whether a case was submitted without a prediction although the reference has nuclei."""
+    return not counts.missing and bool(counts.confusion[1:].any()) and not counts.confusion[:, 1:].any()
 
 
 def stack_pairs(counts: Sequence[MatchCounts], measures: Sequence[str]) -> PairSamples:

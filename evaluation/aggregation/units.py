@@ -54,11 +54,14 @@ def penalise(
       missed nuclei do not enter the metric (``counts_missed`` False: precision, and all that is measured on matched
       pairs), the value of the unit is mixed with the worst one by the share m / n of its n cases that are missing:
       ``(1 - m / n) value + (m / n) worst``. Leaving out hard cases must not pay.
+    - Under the rule ``worst`` a case with reference nuclei and an empty prediction counts as one that was not
+      submitted: silence costs the same in either form.
     - Undefined although the reference has nuclei (nothing matched, nothing predicted): the worst value if a case is
       missing or the rule is ``worst``, else left out.
     - Undefined because there is nothing to measure: left out.
     """
-    missing = units.sum("missing") / units.sum("cases")
+    absent = units.sum("missing") + (units.sum("empty") if undefined == "worst" else 0)
+    missing = absent / units.sum("cases")
     can_penalise = ~np.isnan(worst)
     costly = (found.reason == COSTLY[0]) | (found.reason == COSTLY[1])
     instead = can_penalise & costly & ((missing > 0) | (undefined == "worst"))

@@ -29,8 +29,9 @@ from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, WorkerPool, Workers
 from evaluation.findings import Finding
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WorkersLost
-from evaluation.leaderboard.board import apply_method, compare_columns, load_ranked, select_teams, share_places
+from evaluation.leaderboard.board import apply_method, compare_columns, load_ranked, share_places
 from evaluation.leaderboard.document import UnrankedRow
+from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.team_scores import TeamScores, groups_of, plan_columns, score_table, team_of_documents
 from evaluation.leaderboard.teams import (
     Team,
@@ -47,6 +48,7 @@ from evaluation.leaderboard.teams import (
 from evaluation.metrics import metrics_of
 from evaluation.metrics.registry import class_aware_matching
 from evaluation.model import AGGREGATIONS, WITH_FRACTION, Float64, Int64, Perturbation, RankingMethod, ScoreTable
+from evaluation.ranking.methods import select_teams
 from evaluation.ranking.significance import Comparison
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import as_json
@@ -116,7 +118,8 @@ class Plan:
     @property
     def all_paths(self) -> tuple[str, ...]:
         """Every path once, in a fixed order."""
-        return tuple(dict.fromkeys(path for paths in self.paths.values() for path in paths))
+        floors = (floor.path for floor in self.rules.require)
+        return tuple(dict.fromkeys([*(path for paths in self.paths.values() for path in paths), *floors]))
 
     def dimensions(self) -> tuple[Dimension, ...]:
         values = (
@@ -413,7 +416,7 @@ def audit_challenge(
     ordered = [found[place] for place in range(len(teams))]
     scored = [of_team for of_team in ordered if isinstance(of_team, TeamRuns)]
     unranked = [of_team for of_team in ordered if isinstance(of_team, Unranked)]
-    notes = [f"{finding.where}: {finding.got}." for finding in findings]
+    notes = [f"{finding.where}: {finding.got}." for finding in [*findings, *gameable_ranking(challenge)]]
     return audit_runs(plan, scored, unranked, notes)
 
 
@@ -570,15 +573,16 @@ def audit_runs(plan: Plan, teams: Sequence[TeamRuns], unranked: Sequence[Unranke
 
 
 def table_of(plan: Plan, teams: Sequence[TeamRuns], run: int, matching: Matching, unit: str) -> ScoreTable:
-    """The table that is ranked in some variants, with the columns of the challenge."""
+    """The table that is ranked in some variants, with the columns of the challenge; its floors stay as they are."""
     every = {path: place for place, path in enumerate(plan.all_paths)}
     chosen = [every[path] for path in plan.paths[matching.name, unit]]
     scores = []
     for team in teams:
         of_run = team.runs[run]
         by_unit = None if of_run.by_unit is None else of_run.by_unit[chosen]
-        scores.append(TeamScores(team.name, of_run.overall[chosen], by_unit, of_run.version))
-    return score_table(scores, plan.rules.columns, groups_of(plan.challenge))
+        floors = of_run.overall[[every[floor.path] for floor in plan.rules.require]]
+        scores.append(TeamScores(team.name, of_run.overall[chosen], by_unit, of_run.version, floors))
+    return score_table(scores, plan.rules, groups_of(plan.challenge))
 
 
 def rank_table(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None]) -> tuple[Float64, Float64]:

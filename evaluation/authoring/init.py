@@ -10,10 +10,11 @@ from pathlib import Path
 
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
-from evaluation.findings import Finding, quote
+from evaluation.findings import Finding, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.formats import Request
 from evaluation.formats.images import find_image, list_images
+from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.model import STRATUM_MEAN
 from evaluation.results.files import write_atomically
 from evaluation.submission.patterns import compile_pattern
@@ -44,6 +45,7 @@ class StartedChallenge:
 
     columns  of cases.csv that the rules need and that are to be filled in
     drawn    whether the reference has outlines or pixels, so that there is something to rasterise
+    findings  warnings about the ranking of the preset
     """
 
     folder: Path
@@ -51,6 +53,7 @@ class StartedChallenge:
     reference_files: str
     columns: tuple[str, ...]
     drawn: bool
+    findings: tuple[Finding, ...] = ()
 
     def lines(self) -> list[str]:
         """What to do next, in words."""
@@ -69,6 +72,7 @@ class StartedChallenge:
         lines += [f"Fill in the column {column} of {CASES_FILE}: {COLUMNS[column]}." for column in self.columns]
         if self.drawn:
             lines.append("Then: 'evaluation rasterise' shows what the overlap rules do to your reference.")
+        lines += render_findings(self.findings)
         return lines
 
 
@@ -100,7 +104,14 @@ def initialise_challenge(folder: Path, *, preset: str, name: str | None = None) 
     write_atomically(folder / CHALLENGE_FILE, heading + text)
     write_atomically(folder / CASES_FILE, cases_csv(cases, columns))
     open_columns = tuple(column for column in columns if column != "index" or not cases)
-    return StartedChallenge(folder, cases, pattern, open_columns, drawn=challenge.reference.overlap is not None)
+    return StartedChallenge(
+        folder,
+        cases,
+        pattern,
+        open_columns,
+        drawn=challenge.reference.overlap is not None,
+        findings=tuple(gameable_ranking(challenge)),
+    )
 
 
 def needed_columns(challenge: Challenge, cases: Iterable[FoundCase]) -> tuple[str, ...]:

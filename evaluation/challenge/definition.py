@@ -17,6 +17,7 @@ from evaluation.challenge.formats import KEYS_OF_FORMATS
 from evaluation.challenge.formats.rules import A_VALUE, ONLY_OWN_KEYS, FormatRules
 from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
 from evaluation.challenge.rules import (
+    MEASURING,
     AggregationRules,
     AnyReferenceRules,
     AnySubmissionRules,
@@ -218,7 +219,7 @@ class Challenge(Rules):
             families=rules.family_names,
             metrics=tuple(name for name in rules.families if "." in name),
             class_names=self.class_names,
-            measures=rules.measures if "segmentation" in rules.family_names else ("iou",),
+            measures=rules.measures if MEASURING & set(rules.family_names) else ("iou",),
             class_groups={
                 grouping: {group: tuple(ids[name.casefold()] for name in names) for group, names in groups.items()}
                 for grouping, groups in rules.class_groups.items()
@@ -228,6 +229,9 @@ class Challenge(Rules):
             per=rules.per,
             class_probabilities=rules.class_probabilities,
             class_present=self.aggregation.class_present,
+            coverage=rules.coverage,
+            distance_cap_px=rules.distance_cap_px,
+            distance_cap_um=rules.distance_cap_um,
         )
 
     @property

@@ -13,10 +13,11 @@ from evaluation.findings.errors import ChallengeBroken, WrongUsage
 
 CHALLENGE_FILE = "challenge.toml"
 CASES_FILE = "cases.csv"
+RECOMMENDED = "recommended"  # the preset of new challenges
 
 
 def preset_names() -> list[str]:
-    """Names of the published challenges this program knows."""
+    """Names of the published challenges this program knows, and of the one that new challenges start from."""
     return sorted(
         entry.name[:-5]
         for entry in resources.files("evaluation.challenge.presets").iterdir()

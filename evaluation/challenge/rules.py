@@ -122,6 +122,7 @@ class SubmissionRules(FormatRules):
         return self
 
 
+MEASURING = frozenset({"segmentation", "covered", "overall"})  # families that are made of ``measures``
 SideRules = TypeVar("SideRules", bound=FormatRules)
 
 
@@ -159,6 +160,9 @@ class MetricRules(Rules):
     false_positives, per   where the FROC curve is read, for the family curves: false positives per "image" or "mm2"
     class_probabilities    predictions come with the probability of each class: adds AUROC to the family classification
     class_groups     groupings of classes: by their name, groups and the classes in each
+    coverage         share of the reference nuclei that the family covered looks at, rounded up to whole nuclei
+    distance_cap_px, distance_cap_um   what a missed or spurious nucleus costs in the distances of the families covered
+                     and overall, and the most that a pair can cost; each for the measures in its unit
     """
 
     families: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -171,6 +175,9 @@ class MetricRules(Rules):
     per: Literal["image", "mm2"] = "image"
     class_probabilities: bool = False
     class_groups: dict[Name, Grouping] = Field(default_factory=dict)
+    coverage: Annotated[float, Field(gt=0, le=1)] | None = None
+    distance_cap_px: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    distance_cap_um: Annotated[float, Field(gt=0, le=1e6)] | None = None
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
@@ -215,12 +222,36 @@ class MetricRules(Rules):
             raise RuleFault("contradictory|false_positives|given without the family 'curves'|no such key")
         if "panoptic" in families and "iou" not in self.measures:
             raise RuleFault("contradictory|measures|no 'iou' although panoptic quality is made of it|'iou' among them")
+        self.check_coverage()
         return self
 
     @property
     def family_names(self) -> tuple[str, ...]:
         """The families of what is chosen, each once."""
         return tuple(dict.fromkeys(name.partition(".")[0] for name in self.families))
+
+    def check_coverage(self) -> None:
+        """Refuse a coverage or a distance cap that nothing asks for, and families that lack theirs."""
+        families = set(self.family_names)
+        if (self.coverage is not None) != ("covered" in families):
+            got = "missing for the family 'covered'" if "covered" in families else "given without the family 'covered'"
+            raise RuleFault(f"contradictory|coverage|{got}|a coverage with that family, and only with it")
+        if self.coverage is not None and round(self.coverage, 6) != self.coverage:
+            raise RuleFault(f"invalid|coverage|{self.coverage!r}|a number of at most six decimals")
+        for unit in ("px", "um"):
+            key = f"distance_cap_{unit}"
+            needed = [measure for measure in self.measures if measure.endswith(f"_{unit}")]
+            is_needed = bool(needed) and bool({"covered", "overall"} & families)
+            if is_needed and getattr(self, key) is None:
+                raise RuleFault(
+                    f"contradictory|{key}|missing for {listed(needed).replace(' or ', ' and ')} in the families "
+                    "'covered' and 'overall'|what a missed nucleus costs"
+                )
+            if not is_needed and getattr(self, key) is not None:
+                raise RuleFault(
+                    f"contradictory|{key}|given without a distance in {unit} in the families 'covered' and 'overall'"
+                    "|no such key"
+                )
 
 
 class ConfidenceRules(Rules):
@@ -263,6 +294,13 @@ class RankingColumn(Rules):
     weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
 
 
+class Floor(Rules):
+    """What a team needs to be ranked before those that lack it: a number of metrics.json, and how much at least."""
+
+    path: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)+$")]
+    at_least: Annotated[float, Field(gt=0, lt=1)]
+
+
 class RankingRules(Rules):
     """How teams are ranked. It changes no score.
 
@@ -273,6 +311,8 @@ class RankingRules(Rules):
     missing    a team without a value in a column: the worst rank there, or not ranked at all
     test       of the differences between teams: friedman_nemenyi or wilcoxon_holm
     ex_aequo   teams that the test finds no difference between share a rank
+    require    floors: teams that fail one leave before ranks are given, and are ranked among themselves behind the
+               others
     samples, seed   of the bootstrap that shows how far the ranks can be trusted
     """
 
@@ -284,6 +324,7 @@ class RankingRules(Rules):
     missing: Missing = "worst"
     test: Literal["friedman_nemenyi", "wilcoxon_holm"] = "friedman_nemenyi"
     ex_aequo: bool = False
+    require: tuple[Floor, ...] = ()
     samples: Annotated[int, Field(ge=100, le=100_000)] = 1000
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
 
@@ -293,6 +334,8 @@ class RankingRules(Rules):
             raise RuleFault(f"contradictory|columns|{len(self.columns)} with method 'absolute'|one column")
         if len({column.path for column in self.columns}) < len(self.columns):
             raise RuleFault("contradictory|columns|the same path twice|every path once")
+        if len({floor.path for floor in self.require}) < len(self.require):
+            raise RuleFault("contradictory|require|the same path twice|every path once")
         return self
 
 

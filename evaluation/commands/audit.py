@@ -26,6 +26,7 @@ from evaluation.commands.screen import check_report, progress_bar, show, tell_te
     "--submissions", type=PathOrAddress, required=True, help="Folder with a folder, ZIP or CSV for each team."
 )
 @click.option("--output", type=FolderPath, required=True, help="Folder for the audit, and scores that are kept.")
+@click.option("--tricks", is_flag=True, help="Play tricks on the submissions, and say what pays.")
 @click.option("--report", is_flag=True, help="Write audit.html as well, to be opened in a browser.")
 @Cluster
 @Workers
@@ -36,13 +37,21 @@ def audit(
     workers: int | None,
     cluster: str | None,
     report: bool,
+    tricks: bool,
 ) -> None:
     """Can the first place be defended? Rank all teams under other rules: audit.json, audit.csv and tables.
 
     Varied are the matching rule, its threshold, the unit of averages, how the reference is drawn, what is ignored,
     predictions by one pixel, and the method of the ranking; [audit] in challenge.toml says how. Scores are kept in
     OUTPUT/scores: a second call scores what is new or has changed, an interrupted one goes on.
+
+    With --tricks nothing of this is done. Tricks that a participant could play (keep the easiest nuclei, empty hard
+    cases, copies, one class only, …) are played on every submission, all held in memory; it says which pay, who
+    would climb, which change of the ranking closes it, and whose presence decides the first place.
     """
+    if tricks:
+        play_tricks(challenge_folder(challenge, cluster, output), submissions, output_folder(output))
+        return
     from evaluation.analysis.audit import audit_challenge, write_audit
     from evaluation.analysis.audit_document import audit_lines, effect_table, team_table
     from evaluation.execution.cluster import connect
@@ -74,3 +83,18 @@ def audit(
     for line in audit_lines(found):
         click.echo(line)
     click.echo(f"Written to {output}: audit.json, audit.csv{', audit.html' if report else ''}")
+
+
+def play_tricks(challenge: Path, submissions: Path | str, output: Path) -> None:
+    """``audit --tricks``."""
+    from evaluation.analysis.gaming import audit_tricks
+    from evaluation.analysis.tricks_document import tricks_json, tricks_lines
+    from evaluation.results.files import write_atomically
+
+    found = audit_tricks(challenge, submissions, output=output)
+    with writing_to(output):
+        output.mkdir(parents=True, exist_ok=True)
+        write_atomically(output / "tricks.json", tricks_json(found))
+    for line in tricks_lines(found):
+        click.echo(line)
+    click.echo(f"Written to {output}: tricks.json")

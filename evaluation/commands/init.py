@@ -6,11 +6,17 @@ from pathlib import Path
 
 import click
 
+from evaluation.challenge.documents import RECOMMENDED
 from evaluation.commands.options import FolderPath, output_folder, writing_to
 
 
 @click.command()
-@click.option("--preset", required=True, help="Name of a published challenge; see 'evaluation presets'.")
+@click.option(
+    "--preset",
+    default=RECOMMENDED,
+    show_default=True,
+    help="What to start from, such as a published challenge; see 'evaluation presets'.",
+)
 @click.option("--name", help="Name of the new challenge. [default: the folder's]")
 @click.argument("folder", type=FolderPath)
 def init(preset: str, name: str | None, folder: Path) -> None:

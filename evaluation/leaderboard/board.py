@@ -6,10 +6,10 @@ a CSV file; and of the result of one submission beside earlier ones (``rank_resu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
@@ -35,9 +35,11 @@ from evaluation.leaderboard.document import (
     leaderboard_json,
     number,
 )
+from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import (
     TeamScores,
+    floor_values,
     groups_of,
     number_at,
     plan_columns,
@@ -53,7 +55,9 @@ from evaluation.ranking.methods import (
     Ranking,
     needs_units,
     positions_of,
+    rank_behind,
     rank_teams,
+    select_teams,
     unit_values,
 )
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
@@ -120,10 +124,23 @@ def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping
 
 
 def rank_scores(found: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> Board:
-    """Rank the teams of a CSV file. Raises WrongUsage."""
+    """Rank the teams of a CSV file. A floor must be on one of the columns. Raises WrongUsage ("missing-metric")."""
+    columns = [column.path for column in rules.columns]
+    for floor in rules.require:
+        if floor.path not in columns:
+            expected = "floors on columns that are ranked, since a table of scores has no other numbers"
+            raise WrongUsage(Finding("missing-metric", "ranking.require", quote(floor.path, 120), expected))
+    places = [columns.index(floor.path) for floor in rules.require]
+    table = replace(
+        found.table,
+        units=public_names(challenge, found.table.units, found.unit_name),
+        floors=tuple(floor.path for floor in rules.require),
+        at_least=tuple(floor.at_least for floor in rules.require),
+        floor_values=found.table.overall[:, places] if places else None,
+    )
     title = f"{challenge.name}: leaderboard" if challenge else "Leaderboard"
     return build_board(
-        replace(found.table, units=public_names(challenge, found.table.units, found.unit_name)),
+        table,
         rules,
         title=title,
         identity=identity_of(challenge),
@@ -185,9 +202,10 @@ def board_of_challenge(
         expected = "results of one version of the program"
         fix = "Score all of them with the same image; docs/leaderboards.md tells how."
         findings = [*findings, Finding("several-versions", "results", got, expected, fix)]
+    findings = [*findings, *gameable_ranking(challenge)]
     unit_name = "groups" if any(case.name != case.group for case in challenge.cases) else "cases"
     return build_board(
-        score_table(scores, rules.columns, public_names(challenge, groups_of(challenge), unit_name)),
+        score_table(scores, rules, public_names(challenge, groups_of(challenge), unit_name)),
         rules,
         title=f"{challenge.name}: leaderboard",
         identity=identity_of(challenge),
@@ -287,7 +305,12 @@ def missing_units(rules: RankingRules) -> Finding:
 
 
 def apply_method(table: ScoreTable, rules: RankingRules) -> Ranking:
-    """Rank the teams of a table by the method of the rules; places are not shared yet."""
+    """Rank the teams of a table by the method of the rules; places are not shared yet. Floors come first."""
+    return rank_behind(table, partial(rank_by_method, rules=rules))
+
+
+def rank_by_method(table: ScoreTable, rules: RankingRules) -> Ranking:
+    """``apply_method`` to teams of which all, or none, meet the floors."""
     matrix = None
     if rules.method == "test_then_rank":
         matrix = np.stack([test.better for test in compare_columns(table, rules) if test is not None])
@@ -326,7 +349,7 @@ def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Compari
     places = np.stack([ex_aequo_positions(test) for test in tests if test is not None], axis=1)
     shared = replace(table, overall=places, higher_is_better=np.zeros(len(table.columns), np.bool_), by_unit=None)
     method = "mean_of_ranks" if needs_units(rules.method) else rules.method
-    return rank_teams(shared, method=method, ties=rules.ties, missing=rules.missing)
+    return rank_behind(shared, partial(rank_teams, method=method, ties=rules.ties, missing=rules.missing))
 
 
 def places_by_methods(
@@ -355,14 +378,29 @@ def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
     In a unit there is one value in a column, so that methods that go by many units are the mean of ranks there.
     """
     assert table.by_unit is not None
-    return positions_of(
-        np.moveaxis(table.by_unit, -1, 0),
-        higher_is_better=table.higher_is_better,
-        weights=table.weights,
-        method=rules.method,
-        ties=rules.ties,
-        missing=rules.missing,
-    ).T
+
+    def places(values: Float64) -> Float64:
+        return positions_of(
+            values,
+            higher_is_better=table.higher_is_better,
+            weights=table.weights,
+            method=rules.method,
+            ties=rules.ties,
+            missing=rules.missing,
+        )
+
+    return positions_behind(np.moveaxis(table.by_unit, -1, 0), places, table.below_floor()).T
+
+
+def positions_behind(values: Float64, rank: Callable[[Float64], Float64], below: Bool) -> Float64:
+    """Positions (..., T) from values (..., T, K), those of teams below a floor behind all others."""
+    if below.all() or not below.any():
+        return rank(values)
+    first, last = rank(values[..., ~below, :]), rank(values[..., below, :])
+    found = np.empty(values.shape[:-1])
+    found[..., ~below] = first
+    found[..., below] = last + np.count_nonzero(~np.isnan(first), axis=-1)[..., None]
+    return found
 
 
 def draw_samples(table: ScoreTable, rules: RankingRules, plain: Ranking) -> Stability:
@@ -386,28 +424,32 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
             table.by_unit,
             lambda drawn: apply_method(replace(table, by_unit=drawn, units=("",) * drawn.shape[-1]), rules).position,
         )
+    below = table.below_floor()
     found = unit_values(table, method=rules.method, ties=rules.ties, missing=rules.missing)
-    return rank_by_values(
-        found.by_unit,
-        lambda values: positions_of(
+    if rules.method == "rank_then_aggregate" and below.any() and not below.all():  # ranks in units are among themselves
+        by_unit = np.empty_like(found.by_unit)
+        for part in (below, ~below):
+            of_part = unit_values(
+                select_teams(table, part), method=rules.method, ties=rules.ties, missing=rules.missing
+            )
+            by_unit[part] = of_part.by_unit
+        found = replace(found, by_unit=by_unit)
+
+    def rank(values: Float64) -> Float64:
+        return positions_of(
             values,
             higher_is_better=found.higher_is_better,
             weights=table.weights,
             method=rules.method,
             ties=rules.ties,
             missing=rules.missing,
-        ),
+        )
+
+    return rank_by_values(
+        found.by_unit,
+        lambda values: positions_behind(values, rank, below),
         aggregate=rules.aggregate if needs_units(rules.method) else "mean",
     )
-
-
-def select_teams(table: ScoreTable, chosen: Bool) -> ScoreTable:
-    """The table of some of the teams."""
-    if chosen.all():
-        return table
-    teams = tuple(name for name, is_in in zip(table.teams, chosen, strict=True) if is_in)
-    by_unit = None if table.by_unit is None else table.by_unit[chosen]
-    return replace(table, teams=teams, overall=table.overall[chosen], by_unit=by_unit)
 
 
 # --- what the documents are made of -----------------------------------------------------------------------------------
@@ -421,7 +463,7 @@ def team_rows(table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: S
         members = list(alike)
         for team in members:
             equal[team] = tuple(table.teams[other] for other in members if other != team)
-    has_samples = drawn.reason is None
+    has_samples, below = drawn.reason is None, table.below_floor()
     by_unit = table.by_unit if table.by_unit is not None and table.by_unit.size <= VALUES_UP_TO else None
     places = places_in_units(table, rules) if by_unit is not None else None
     return tuple(
@@ -443,6 +485,8 @@ def team_rows(table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: S
             ),
             by_unit=() if by_unit is None else tuple(optional(values) for values in by_unit[team]),
             unit_places=() if places is None else optional(places[team]),
+            floor_values=() if table.floor_values is None else optional(table.floor_values[team]),
+            below_floor=bool(below[team]),
         )
         for team in order
     )
@@ -517,9 +561,11 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
     over = (
         f"over {units} {unit_name}, level {rules.significance_level:g}" if units else "not made: only means are known"
     )
+    floors = " and ".join(f"{floor.path} of at least {floor.at_least:g}" for floor in rules.require)
+    floor = f"Teams without {floors} are ranked among themselves, behind the others." if floors else ""
     tested = f"Tests: {test}, {over}."
     shared = "Teams that these cannot tell apart share a place in a column." if rules.ex_aequo else ""
-    return " ".join(filter(None, [first, f"Equal values: {ties}.", missing, tested, shared]))
+    return " ".join(filter(None, [floor, first, f"Equal values: {ties}.", missing, tested, shared]))
 
 
 # --- one result among earlier ones ------------------------------------------------------------------------------------
@@ -566,10 +612,14 @@ def rank_result(challenge_folder: Path, result: Result) -> Result:
         return told
     results = {THIS: result.metrics, **earlier}
     scores = [
-        TeamScores(name, np.array([number_at(metrics, column.path) for column in rules.columns]))
+        TeamScores(
+            name,
+            np.array([number_at(metrics, column.path) for column in rules.columns]),
+            floors=floor_values(metrics, rules.require),
+        )
         for name, metrics in results.items()
     ]
-    ranks, not_ranked = ranks_of_first(score_table(scores, rules.columns, ()), rules)
+    ranks, not_ranked = ranks_of_first(score_table(scores, rules, ()), rules)
     return RankedResult(
         **{item.name: getattr(told, item.name) for item in fields(Result)}, ranks=ranks, not_ranked=not_ranked
     )
@@ -577,7 +627,7 @@ def rank_result(challenge_folder: Path, result: Result) -> Result:
 
 def ranks_of_first(table: ScoreTable, rules: RankingRules) -> tuple[dict[str, Any], dict[str, Any]]:
     """The table ``leaderboard`` of metrics.json for the first team, and the reasons why numbers in it are None."""
-    summed = rank_teams(table, method="sum_of_ranks", ties=rules.ties, missing=rules.missing)
+    summed = apply_method(table, rules.model_copy(update={"method": "sum_of_ranks"}))
     ranks: dict[str, Any] = {"submissions": int(np.count_nonzero(~np.isnan(summed.position)))}
     not_ranked: dict[str, Any] = {}
     position, reason = float("nan"), "needs-details"

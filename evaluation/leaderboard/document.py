@@ -36,6 +36,7 @@ class TeamRow:
     places     share of the samples by place, those that occur; empty if nothing was drawn
     by_unit    its values in each column and unit; empty if they are not known or too many
     unit_places  its places by the values of each unit alone, None: none; empty as above
+    floor_values  its numbers at the floors of the ranking, in their order; ``below_floor``: it fails one of them
     """
 
     name: str
@@ -51,6 +52,8 @@ class TeamRow:
     places: tuple[tuple[float, float], ...] = ()
     by_unit: tuple[tuple[float | None, ...], ...] = ()
     unit_places: tuple[float | None, ...] = ()
+    floor_values: tuple[float | None, ...] = ()
+    below_floor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +227,8 @@ def team_entry(row: TeamRow, paths: Sequence[str], *, few: bool) -> dict[str, An
         cell["ranked_by"] = number(value)
     for cell, values in zip(entry["columns"], row.by_unit, strict=False):
         cell["by_unit"] = [number(value) for value in values]
+    if row.floor_values:
+        entry |= {"floors": [number(value) for value in row.floor_values], "below_floor": row.below_floor}
     if row.unit_places:
         entry["unit_places"] = [number(place) for place in row.unit_places]
     if few:
@@ -367,12 +372,28 @@ COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "ran
 
 def leaderboard_lines(board: Board) -> list[str]:
     """What the table does not show: the method, what is significant, how stable the order is, who is not ranked."""
-    lines = [board.words]
+    lines = [board.words, *floor_lines(board)]
     lines += [line for column in board.columns if (line := significance_line(column))]
     lines += stability_lines(board)
     lines += unranked_lines(board.unranked)
     if len(board.unranked) > 20:
         lines.append(f"and {len(board.unranked) - 20:,} more that are not ranked; leaderboard.csv has all of them.")
+    return lines
+
+
+def floor_lines(board: Board) -> list[str]:
+    """Which teams stand behind the others since they fail a floor, and by which number."""
+    below = [row for row in board.teams if row.below_floor]
+    lines = []
+    for row in below[:20]:
+        failed = [
+            f"{floor['path']} is {decimal(value)}, at least {floor['at_least']:g}"
+            for floor, value in zip(board.rules["require"], row.floor_values, strict=True)
+            if value is None or value < floor["at_least"]
+        ]
+        lines.append(f"Behind the others: {quote(row.name)}: {'; '.join(failed)}.")
+    if len(below) > 20:
+        lines.append(f"and {len(below) - 20:,} more below a floor; leaderboard.json has all of them.")
     return lines
 
 

@@ -61,6 +61,11 @@ def explain_settings(rules: RankingRules, scoring: str) -> list[str]:
         "A submission in which one of these is no number is not ranked by the platform at all.",
         'To show a number that does not rank, add a column with "exclude_from_ranking": true.',
     ]
+    if rules.require:
+        lines.append(
+            "The platform knows no floors: a submission below one stands where its numbers put it. Publish the table "
+            "of 'evaluation leaderboard' as well, and say so on the page of the challenge."
+        )
     differs = [*other_method(rules), *other_weights(rules.columns)]
     if rules.ties != "min":
         differs.append(f"ties = '{rules.ties}': on the platform equal values share the better rank, \"1, 2, 2, 4\".")

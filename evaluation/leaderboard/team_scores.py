@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from evaluation.aggregation import penalise, unite
 from evaluation.challenge import Challenge, LimitRules
-from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.json import check_depth, deepest_of, read_json, read_text, resting_collector
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
@@ -47,6 +47,7 @@ class TeamScores:
 
     overall  float64 (K,), NaN: undefined
     by_unit  float64 (K, G) as in ``ScoreTable``, or None if only ``overall`` is known
+    floors   float64 (F,), its numbers at the floors of the ranking; empty if there are none or they are not known
     version  of the program that scored it
     """
 
@@ -54,6 +55,7 @@ class TeamScores:
     overall: Float64
     by_unit: Float64 | None = None
     version: str = ""
+    floors: Float64 = field(default_factory=lambda: np.empty(0))
 
 
 def ranking_of(challenge: Challenge) -> RankingRules:
@@ -66,9 +68,9 @@ def ranking_of(challenge: Challenge) -> RankingRules:
     raise ChallengeBroken(Finding("no-ranking", "challenge.toml: ranking", got, expected, fix))
 
 
-def score_table(teams: Sequence[TeamScores], columns: Sequence[RankingColumn], units: Sequence[str]) -> ScoreTable:
+def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequence[str]) -> ScoreTable:
     """The table that is ranked, teams in ascending order. Values of units are kept if they are known for every team."""
-    ordered = sorted(teams, key=lambda team: team.name)
+    ordered, columns = sorted(teams, key=lambda team: team.name), rules.columns
     known = [team.by_unit for team in ordered if team.by_unit is not None]
     complete = len(known) == len(ordered) > 0
     return ScoreTable(
@@ -79,7 +81,14 @@ def score_table(teams: Sequence[TeamScores], columns: Sequence[RankingColumn], u
         overall=np.stack([team.overall for team in ordered]) if ordered else np.empty((0, len(columns))),
         units=tuple(units) if complete else (),
         by_unit=np.stack(known) if complete else None,
+        floors=tuple(floor.path for floor in rules.require),
+        at_least=tuple(floor.at_least for floor in rules.require),
+        floor_values=np.stack([known_floors(team, rules) for team in ordered]) if rules.require and ordered else None,
     )
+
+
+def known_floors(team: TeamScores, rules: RankingRules) -> Float64:
+    return team.floors if len(team.floors) else np.full(len(rules.require), np.nan)
 
 
 def groups_of(challenge: Challenge) -> tuple[str, ...]:
@@ -130,8 +139,9 @@ def team_of_documents(
     """
     overall = np.array([number_at(metrics, column.path) for column in columns])
     version = metrics["software"]["version"]
+    floors = floor_values(metrics, challenge.ranking.require if challenge.ranking else ())
     if details is None:
-        return TeamScores(name, overall, None, version)
+        return TeamScores(name, overall, None, version, floors)
     try:
         if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
             raise InputFault(not_metrics(where, "of another challenge than the metrics.json beside it"))
@@ -140,6 +150,11 @@ def team_of_documents(
         got = "not all scores of all cases and groups"
         raise InputFault(not_metrics(where, got, "the details.json that was written with it")) from None
     return TeamScores(name, overall, by_unit, version)
+
+
+def floor_values(metrics: Mapping[str, Any], require: Sequence[Floor]) -> Float64:
+    """The numbers of metrics.json at the floors of a ranking, float64 (F,); NaN where there is none."""
+    return np.array([number_at(metrics, floor.path) for floor in require], np.float64)
 
 
 def number_at(metrics: Mapping[str, Any], path: str) -> float:
@@ -164,12 +179,15 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
     names = [case.name for case in challenge.cases] if by_case else groups
     entries = [details[kind][name]["rules"][column.rule] for name in names]
     found = scores_of([(value_at(of["scores"], metric.path), value_at(of["undefined"], metric.path)) for of in entries])
-    missing = [not details["cases"][case.name]["submitted"] for case in challenge.cases]
+    of_cases = [details["cases"][case.name] for case in challenge.cases]
+    missing = [not of["submitted"] for of in of_cases]
+    counts = [of["rules"][column.rule]["counts"] for of in of_cases]
+    empty = [of["submitted"] and is_empty(counted) for of, counted in zip(of_cases, counts, strict=True)]
     members = [
         [row for row, case in enumerate(challenge.cases) if (case.name if by_case else case.group) == name]
         for name in names
     ]
-    units = bare_units(challenge, missing, members)
+    units = bare_units(challenge, missing, empty, members)
     undefined, counts_missed = challenge.aggregation.undefined, metric.counts_missed
     value = penalise(found, units, metric.worst_of(units), undefined=undefined, counts_missed=counts_missed).value
     if not by_case:
@@ -177,6 +195,14 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
     of_group = [value[[case.group == group for case in challenge.cases]] for group in groups]
     known = [values[~np.isnan(values)] for values in of_group]
     return np.array([math.fsum(values.tolist()) / len(values) if len(values) else math.nan for values in known])
+
+
+def is_empty(counts: Mapping[str, Any]) -> bool:
+    """Whether a case has nuclei in the reference and none in the prediction, by its counts in details.json."""
+    if "confusion_matrix" not in counts:  # numbers of nuclei only
+        return bool(sum(counts["prediction"]) == 0 < sum(counts["reference"]))
+    predicted = counts["true_positives"] + counts["false_positives"]
+    return bool(predicted == 0 < counts["true_positives"] + counts["false_negatives"])
 
 
 def value_at(tree: Mapping[str, Any], path: Sequence[str]) -> Any:
@@ -193,14 +219,20 @@ def scores_of(entries: Sequence[tuple[Any, Any]]) -> Scores:
     return Scores(value, np.array(reason, np.int8))
 
 
-def bare_units(challenge: Challenge, missing: Sequence[bool], members: Sequence[Sequence[int]]) -> Units:
-    """Unions of cases of which only that is known which a penalise depends on: missing cases and sizes of images."""
+def bare_units(
+    challenge: Challenge, missing: Sequence[bool], empty: Sequence[bool], members: Sequence[Sequence[int]]
+) -> Units:
+    """Unions of cases of which only that is known which a penalty depends on: missing and empty cases, image sizes."""
     cases = challenge.cases
     diagonal = np.array([math.hypot(case.height - 1, case.width - 1) for case in cases])
     spacing = np.array([math.nan if case.spacing_um is None else case.spacing_um for case in cases])
     rows, none = np.empty(0, np.int64), np.empty(0, np.int16)
     table = CaseTable(
-        sums={"cases": np.ones(len(cases), np.int64), "missing": np.array(missing, np.int64)},
+        sums={
+            "cases": np.ones(len(cases), np.int64),
+            "missing": np.array(missing, np.int64),
+            "empty": np.array(empty, np.int64),
+        },
         largest={"diagonal_px": diagonal, "diagonal_um": diagonal * spacing},
         area_mm2=np.full(len(cases), math.nan),
         pairs=PairSamples(rows, np.empty((0, 2), np.int16), {}, None),

@@ -19,6 +19,7 @@ FROC = (
     "B. Ehteshami Bejnordi and others: Diagnostic assessment of deep learning algorithms for detection of lymph "
     "node metastases in women with breast cancer (CAMELYON16). JAMA 318(22), 2017."
 )
+GEIFMAN = "Y. Geifman, R. El-Yaniv: Selective classification for deep neural networks. NeurIPS, 2017."
 GLAS = (
     "K. Sirinukunwattana and others: Gland segmentation in colon histology images: The GlaS challenge contest. "
     "Medical Image Analysis 35, 2017."
@@ -67,4 +68,7 @@ SURFACE = (
 VU = (
     "Q. D. Vu and others: Methods for segmentation and classification of digital microscopy tissue images. "
     "Frontiers in Bioengineering and Biotechnology 7, 2019."
+)
+REINKE = (
+    "A. Reinke and others: How to exploit weaknesses in biomedical challenge design and organization. MICCAI, 2018."
 )

@@ -45,6 +45,9 @@ class MetricChoice:
     false_positives, per   where the FROC curve is read: false positives per "image" or per "mm2"
     class_probabilities    whether predictions come with the probability of each class
     class_present          where a class must occur in a unit to count there
+    coverage       share of the reference nuclei that the family covered looks at; at most six decimals
+    distance_cap_px, distance_cap_um   of distances in the families covered and overall: what a missed nucleus costs,
+                   and the most that a pair can cost
     """
 
     families: tuple[str, ...]
@@ -57,6 +60,9 @@ class MetricChoice:
     class_probabilities: bool = False
     class_present: ClassPresence = "either"
     metrics: tuple[str, ...] = ()
+    coverage: float | None = None
+    distance_cap_px: float | None = None
+    distance_cap_um: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -162,8 +168,9 @@ class PredictionSamples:
 class CaseTable:
     """All cases under one matching rule, a row each: what every score is made of.
 
-    sums         by name, (U, ...), statistics that add up. Always there: ``cases`` (1), ``missing``, ``points`` (1 if
-                 the case has no outlines to compare), all int64 (U,), and ``confusion`` int64 (U, C + 1, C + 1). For
+    sums         by name, (U, ...), statistics that add up. Always there: ``cases`` (1), ``missing``, ``empty`` (1 if it
+                 was submitted without a prediction although the reference has nuclei), ``points`` (1 if the case has no
+                 outlines to compare), all int64 (U,), and ``confusion`` int64 (U, C + 1, C + 1). For
                  each measure ``<measure>``, float64 (U, C, 2): its sum over the matched pairs by class of the
                  reference, first those that were predicted as another class, then those as the same. The rest belongs
                  to a family and is described there.

@@ -129,6 +129,8 @@ class ScoreTable:
     overall  float64 (T, K), the numbers of metrics.json; NaN: undefined, or not known
     units    (G,) names of groups (patients), or of cases where there are no groups, in ascending order
     by_unit  float64 (T, K, G), the same of each unit; NaN where it is undefined. None if only ``overall`` is known
+    floors   (F,) paths of numbers that a team needs to stand before those that lack it, and ``at_least`` how much
+    floor_values  float64 (T, F), the numbers of the teams; NaN is below any floor. None if there are no floors
     """
 
     teams: tuple[str, ...]
@@ -138,3 +140,12 @@ class ScoreTable:
     overall: Float64
     units: tuple[str, ...] = ()
     by_unit: Float64 | None = None
+    floors: tuple[str, ...] = ()
+    at_least: tuple[float, ...] = ()
+    floor_values: Float64 | None = None
+
+    def below_floor(self) -> Bool:
+        """Which teams fail a floor, bool (T,)."""
+        if self.floor_values is None:
+            return np.zeros(len(self.teams), np.bool_)
+        return np.asarray(~(self.floor_values >= np.array(self.at_least)).all(axis=1))

@@ -5,7 +5,9 @@ All methods share the last three steps (``positions_of``) and differ in the valu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +29,9 @@ class Ranking:
     position        float64 (T,), the ranks of ``combined``; NaN for teams that are not ranked
     why             the reason for each team that is not ranked
     left_out        int64 (T, K), in how many units a team has no value although another team has one
+    is_sum          whether ``combined`` is a sum of ranks
+
+    Teams below a floor have been ranked among themselves: their ranks and positions begin behind all others.
     """
 
     teams: tuple[str, ...]
@@ -37,11 +42,57 @@ class Ranking:
     position: Float64
     why: dict[str, str]
     left_out: Int64
+    is_sum: bool = False
 
 
 def needs_units(method: RankingMethod) -> bool:
     """Whether a method wants the values of units (groups), not only those of the data set."""
     return method in ("aggregate_then_rank", "rank_then_aggregate", "test_then_rank")
+
+
+def rank_behind(table: ScoreTable, rank: Callable[[ScoreTable], Ranking]) -> Ranking:
+    """Rank the teams that meet all floors of a table, and behind them those that do not, each among themselves.
+
+    What is added to the ranks and positions of those behind is how many stand before them, whatever the tie rule.
+
+    >>> table = ScoreTable(("A", "B", "C"), ("iou",), np.array([True]), np.ones(1), np.array([[0.9], [0.7], [0.6]]),
+    ...                    floors=("f1",), at_least=(0.5,), floor_values=np.array([[0.1], [0.8], [0.6]]))
+    >>> found = rank_behind(table, lambda of: rank_teams(of, method="sum_of_ranks", ties="min", missing="worst"))
+    >>> found.position.tolist(), found.rank_by_column.tolist()
+    ([3.0, 1.0, 2.0], [[3.0], [1.0], [2.0]])
+    """
+    below = table.below_floor()
+    if below.all() or not below.any():
+        return rank(table)
+    first, last = rank(select_teams(table, ~below)), rank(select_teams(table, below))
+    before = np.count_nonzero(~np.isnan(first.position))
+    change = before * (table.weights.sum() if first.is_sum else 1.0)
+
+    def merged(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        values = np.empty((len(table.teams), *one.shape[1:]), one.dtype)
+        values[~below], values[below] = one, other
+        return values
+
+    return Ranking(
+        teams=table.teams,
+        columns=table.columns,
+        values=merged(first.values, last.values),
+        rank_by_column=merged(first.rank_by_column, last.rank_by_column + before),
+        combined=merged(first.combined, last.combined + change),
+        position=merged(first.position, last.position + before),
+        why={**first.why, **last.why},
+        left_out=merged(first.left_out, last.left_out),
+        is_sum=first.is_sum,
+    )
+
+
+def select_teams(table: ScoreTable, chosen: Bool) -> ScoreTable:
+    """The table of some of the teams."""
+    if chosen.all():
+        return table
+    teams = tuple(name for name, is_in in zip(table.teams, chosen, strict=True) if is_in)
+    by_unit, floors = (None if of is None else of[chosen] for of in (table.by_unit, table.floor_values))
+    return replace(table, teams=teams, overall=table.overall[chosen], by_unit=by_unit, floor_values=floors)
 
 
 def rank_teams(
@@ -112,6 +163,7 @@ def rank_teams(
         position=position,
         why=explain(table, values, position, gaps if by_gap else gaps[..., :0]),
         left_out=gaps.sum(axis=-1),
+        is_sum=method == "sum_of_ranks",
     )
 
 

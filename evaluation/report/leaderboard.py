@@ -83,6 +83,8 @@ def column_titles(document: Document) -> list[str]:
 def places_section(document: Document) -> Section:
     """The leaderboard itself."""
     blocks: list[Block] = [Tiles(tuple(first_tiles(document))), board_table(document)]
+    if any(team.get("below_floor") for team in document["teams"]):
+        blocks.append(floor_table(document))
     if document["not_ranked"]:
         blocks.append(unranked_table(document["not_ranked"]))
     return Section("places", "Places", tuple(blocks), lead=document["ranking"]["in_words"])
@@ -146,6 +148,23 @@ def board_row(team: Document, teams: int, *, is_drawn: bool) -> tuple[Cell | flo
         shade = (teams - cell["rank"]) / (teams - 1) if teams > 1 else None
         row.append(Cell(cell["value"], f"{decimal(cell['value'])} ({shown(cell['rank'])})", shade=shade))
     return tuple(row)
+
+
+def floor_table(document: Document) -> Table:
+    """Teams that stand behind the others since they fail a floor, with their numbers there."""
+    floors = document["ranking"]["require"]
+    columns = [Column("team"), Column("place", 1)]
+    columns += [Column(floor["path"].replace(".", " ").replace("_", " "), 4, "a floor") for floor in floors]
+    rows = [
+        (team["name"], team["position"], *(Cell(value, decimal(value)) for value in team["floors"]))
+        for team in document["teams"]
+        if team.get("below_floor")
+    ]
+    asked = " and ".join(f"{floor['path']} of at least {floor['at_least']:g}" for floor in floors)
+    note = f"Asked for: {asked}. {show_rest(len(rows), ROWS_UP_TO, 'teams', FILE)}"
+    return Table(
+        "floors", "Below a floor, and so behind the others", tuple(columns), tuple(rows[:ROWS_UP_TO]), note=note
+    )
 
 
 def unit_of(document: Document) -> str:

@@ -72,12 +72,16 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
         name = f"Matching: {rule['name']}" if place == 0 else f"Also: {rule['name']}"
         rows.append((name, rule_from(rule).words))
     rows.append(("Averages", averages_in_words(rules["aggregation"])))
-    if any(name.partition(".")[0] == "segmentation" for name in metrics["families"]):
+    if {"segmentation", "covered", "overall"} & {name.partition(".")[0] for name in metrics["families"]}:
         edge = "counts" if metrics["boundary"] == "closed" else "does not count"
         words = f"Measured on each pair: {', '.join(metrics['measures'])}. The border of the image {edge} as boundary."
         for unit in ("px", "um"):
             if metrics[f"tolerance_{unit}"] is not None:
                 words += f" Tolerance: {metrics[f'tolerance_{unit}']:g} {unit}."
+            if metrics.get(f"distance_cap_{unit}") is not None:
+                words += f" A missed nucleus counts as a distance of {metrics[f'distance_cap_{unit}']:g} {unit}."
+        if metrics.get("coverage") is not None:
+            words += f" Covered: the best {100 * metrics['coverage']:g} % of the reference nuclei."
         rows.append(("Outlines", words))
     if (confidence := rules["confidence"]) is not None:
         drawn = f"{confidence['samples']:,} samples of {confidence['resample'].replace('_', ' ')}"
@@ -91,7 +95,9 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
             f"{'' if column['weight'] == 1 else ', weight {:g}'.format(column['weight'])})"
             for column in ranking["columns"]
         )
-        rows.append(("Ranking", f"By {ranking['method'].replace('_', ' ')}: {columns}."))
+        floors = " and ".join(f"{of['path']} of at least {of['at_least']:g}" for of in ranking.get("require", ()))
+        behind = f" Teams without {floors} are ranked behind the others." if floors else ""
+        rows.append(("Ranking", f"By {ranking['method'].replace('_', ' ')}: {columns}.{behind}"))
     return rows
 
 

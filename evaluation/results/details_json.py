@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, cast
 
 from evaluation.challenge import COUNTED, Challenge
 from evaluation.findings import Finding, render_findings
-from evaluation.model import CaseResult, MetricScores, UnitScores
+from evaluation.metrics.covered import coverage_curve
+from evaluation.metrics.registry import metrics_of
+from evaluation.model import CaseResult, Measure, MetricScores, UnitScores
 from evaluation.results.metrics_json import identity, put, rounded
+
+COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
 
 
 def details_document(
@@ -59,10 +64,36 @@ def details_document(
         "pooled": {"rules": rules_of("pooled", "all")},
         "means": {rule: means_entry(metrics) for rule, metrics in scores.items()},
     }
+    if "covered" in challenge.metrics.families:
+        document["coverage_curves"] = coverage_curves(challenge, units)
     if "strata" in entries:
         strata = sorted({result.case.stratum for result in cases})
         document["strata"] = {stratum: {"rules": rules_of("strata", stratum)} for stratum in strata}
     return document
+
+
+def coverage_curves(challenge: Challenge, units: Mapping[str, Mapping[str, UnitScores]]) -> dict[str, Any]:
+    """What the pages draw: the quality of the best share of the reference nuclei, pooled, over the share.
+
+    ``{"coverage": [0.05, …, 1], "rules": {rule: {"iou": […], "iou_class_mean": […], …}}}``; null where it is undefined.
+    """
+    choice = challenge.metric_choice()
+    rules: dict[str, Any] = {}
+    for rule, of_kind in units.items():
+        rules[rule] = {}
+        for metric in metrics_of(replace(choice, families=("covered",), metrics=()), class_aware=False):
+            if metric.page != "covered.class_recall":
+                name = metric.path[-1]
+                curve = coverage_curve(
+                    of_kind["pooled"].units,
+                    cast(Measure, name.removesuffix("_class_mean")),
+                    COVERAGES,
+                    metric.highest if metric.better == "lower" else None,
+                    by_class=name.endswith("_class_mean"),
+                )
+                values = curve.tolist()
+                rules[rule][metric.path[-1]] = [None if math.isnan(value) else rounded(value) for value in values]
+    return {"coverage": list(COVERAGES), "rules": rules}
 
 
 def unit_entries(of_kind: UnitScores, *, paired: bool) -> dict[str, dict[str, Any]]:

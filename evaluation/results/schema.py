@@ -35,6 +35,8 @@ class Families(Part):
     classification: Scores | None = None
     segmentation: Scores | None = None
     panoptic: Scores | None = None
+    covered: Scores | None = None
+    overall: Scores | None = None
     thresholds: Scores | None = None
     curves: Scores | None = None
     overlap: Scores | None = None

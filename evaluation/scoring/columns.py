@@ -7,7 +7,7 @@ from collections.abc import Collection
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding, did_you_mean, quote
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.metrics import metrics_of
+from evaluation.metrics import Metric, metrics_of
 from evaluation.model import (
     STRATUM_MEAN,
 )
@@ -18,12 +18,13 @@ def check_columns(challenge: Challenge) -> None:
     """Refuse columns of a ranking, or of confidence intervals, that no result can have."""
     columns = {
         "ranking.columns": [column.path for column in challenge.ranking.columns] if challenge.ranking else [],
+        "ranking.require": [floor.path for floor in challenge.ranking.require] if challenge.ranking else [],
         "confidence.columns": challenge.confidence.columns if challenge.confidence else (),
     }
     if not any(columns.values()):
         return
     metrics = {
-        ".".join((*prefix, *metric.path))
+        ".".join((*prefix, *metric.path)): metric
         for index, (rule, class_aware) in enumerate(challenge.matching.passes)
         for prefix in [("alternatives", rule) if index else ()]
         for metric in metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0)
@@ -35,8 +36,23 @@ def check_columns(challenge: Challenge) -> None:
         for path in paths
         if path not in known
     ]
+    faults += [
+        Finding(
+            "contradictory-rules",
+            "challenge.toml: ranking.require",
+            f"a floor on {quote(path, 120)}, which is not better the higher it is in [0, 1]",
+            "a score in [0, 1] of which more is better",
+        )
+        for path in columns["ranking.require"]
+        if path in known and not is_floor(metrics[path.rpartition(".")[0]])
+    ]
     if faults:
         raise ChallengeBroken(*faults)
+
+
+def is_floor(metric: Metric) -> bool:
+    """Whether a team can be asked to reach a value of it."""
+    return metric.better == "higher" and metric.highest == 1.0
 
 
 def unknown_column(where: str, path: str, metrics: Collection[str], known: Collection[str]) -> Finding:

@@ -128,6 +128,12 @@ def result_of_an_older_version(bench: Bench) -> str:
     return ranked_results(bench)
 
 
+@example_of("gameable-ranking")
+def ranking_by_matched_pairs(bench: Bench) -> str:
+    make(bench, columns=[{"path": "segmentation.iou.pooled", "direction": "descending"}])
+    return bench.run("phase", "--challenge", "challenge")
+
+
 @example_of("other-leaderboard")
 def earlier_result_under_other_rules(bench: Bench) -> str:
     metrics = one_result(bench)

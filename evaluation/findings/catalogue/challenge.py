@@ -23,7 +23,7 @@ CHALLENGE: dict[str, Explanation] = {
         why="A preset is a published challenge kept as a file of this program.",
         fix="Choose one of 'evaluation presets'.",
         example="[unknown-preset] challenge.toml: preset: 'monusac'; expected 'conic2022', 'consep', 'dsb2018', "
-        "'glas2015', 'hovernet', 'midog2021', 'monkey2024', 'monusac2020' or one of 6 more. "
+        "'glas2015', 'hovernet', 'midog2021', 'monkey2024', 'monusac2020' or one of 7 more. "
         "Did you mean 'monusac2020'?",
     ),
     "unknown-key": Explanation(

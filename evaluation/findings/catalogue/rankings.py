@@ -101,6 +101,19 @@ RANKINGS: dict[str, Explanation] = {
         "version of the program. Score all of them with the same image; docs/leaderboards.md tells how.",
         severity="warning",
     ),
+    "gameable-ranking": Explanation(
+        title="A ranking can be won by leaving nuclei out, or by copies",
+        why="A score of matched pairs says how good those are that were found. Where it ranks, a team that keeps its "
+        "easiest nuclei gains more than it loses in detection: in a made field the largest nucleus of each image "
+        "alone won. A score that spurious nuclei do not touch is won by several guesses at each nucleus.",
+        fix="New challenges start from the preset 'recommended'. A published ranking stays as it was published: show "
+        "covered and overall scores beside it, and look at 'evaluation audit --tricks'.",
+        example="[gameable-ranking] challenge.toml: ranking.columns: a missed nucleus costs nothing in "
+        "'segmentation.iou.pooled'; expected columns that a missed nucleus makes worse. Rank as the preset "
+        "'recommended' does, by detection.f1, covered.class_recall and covered.iou_class_mean with a floor on F1, and "
+        "show these numbers beside it; docs/gaming.md tells what pays.",
+        severity="warning",
+    ),
     "other-leaderboard": Explanation(
         title="An earlier result is of another challenge",
         why="'score' ranks a submission among the results in the folder 'leaderboard' of the challenge. Those that"

@@ -1,0 +1,429 @@
+"""Which tricks win which ranking: every trick, of every team, in made fields and real ones, under every preset.
+
+    python -m benchmarks.gaming --write docs/gaming.md      # all of it, on one core
+    python -m benchmarks.gaming --seeds 1 --presets recommended monusac2020
+
+Nuclei are scored from memory. All presets are asked about the same nuclei: masks whose classes are those of the field,
+whatever the formats and classes of the preset; its matching rules, metrics, averages and columns are its own.
+"""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.analysis.gaming import Field, RankedBy, judge_of, play_all, read_field
+from evaluation.analysis.plays import Play
+from evaluation.analysis.tricks import TRICKS, Trick, TrickCase, best_iou
+from evaluation.authoring.demo import confused
+from evaluation.authoring.synthesis import Mistakes, draw_nuclei, join_outlines, label_map, perturb, seeded
+from evaluation.challenge import Challenge, preset_names
+from evaluation.challenge.documents import resolve_preset
+from evaluation.challenge.rules import RankingRules
+from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.perturb import dilate_instances, erode_instances
+from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.runs import empty_region, select_instances
+from evaluation.model import Case, Instances
+
+CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
+SPACING_UM = 0.25
+IMAGES_OF_REAL = 30
+LEFT_OUT = {"monusac2020_as_published": "its faults depend on the ids of files; its column is that of a clean PQ"}
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A made field.
+
+    patients, images   how many patients, and images of each
+    nuclei             in each image, fewest and most
+    weights            how often each class occurs
+    hard               how many times more mistakes than in the easy field
+    empty              how many images have no nucleus in the reference
+    """
+
+    words: str
+    patients: int
+    images: int
+    nuclei: tuple[int, int]
+    weights: tuple[float, float, float, float]
+    hard: float
+    side_px: int
+    empty: int
+
+
+PLANS: Mapping[str, Plan] = {
+    "few": Plan("2 to 14 nuclei a patient, balanced classes, easy", 8, 2, (1, 7), (1, 1, 1, 1), 0.6, 130, 3),
+    "common": Plan("20 to 60 nuclei a patient, two common classes", 6, 2, (10, 30), (6, 4, 1, 0.8), 1.0, 200, 1),
+    "crowded": Plan("60 to 120 nuclei a patient, two rare classes, hard", 5, 2, (30, 60), (47, 50, 1, 2), 1.5, 250, 1),
+}
+
+
+def draw_teams(rng: np.random.Generator, hard: float) -> dict[str, Mistakes]:
+    """Six teams whose skills are drawn one by one, so that some are near each other and most are good at one thing."""
+
+    def between(low: float, high: float) -> float:
+        return low + (high - low) * float(rng.random())
+
+    return {
+        f"team {number}": Mistakes(
+            missed=min(0.45, hard * between(0.03, 0.35)),
+            spurious=hard * between(0.02, 0.25),
+            confusion=confused(1 - min(0.6, hard * between(0.02, 0.25))),
+            grow_px=between(-1.6, 1.6),
+            grow_spread_px=between(0, 1),
+            roughen_px=between(0, 1),
+            shift_px=int(rng.random() * 2),
+            merged=hard * between(0, 0.06),
+        )
+        for number in range(1, 7)
+    }
+
+
+def made_field(plan: Plan, seed: int) -> Field:
+    """The nuclei of a made field, the same for the same seed."""
+    cases, references = [], []
+    mistakes = draw_teams(seeded(seed, 10_000), plan.hard)
+    teams: dict[str, list[Instances | None]] = {team: [] for team in mistakes}
+    shape = plan.side_px, plan.side_px + 20
+    for index in range(plan.patients * plan.images):
+        rng = seeded(seed, index)
+        low, high = plan.nuclei
+        number = low + int(rng.random() * (high - low + 1))
+        if index % (plan.patients * plan.images // plan.empty) == 1:
+            number = 0
+        nuclei = draw_nuclei(rng, shape, number, plan.weights)
+        group = f"P{index // plan.images + 1:02}"
+        stratum = f"T{index // plan.images % 2}"
+        cases.append(Case(f"{group}_{index % plan.images + 1}", group, *shape, SPACING_UM, stratum=stratum))
+        reference = instances_from_labels(*label_map(nuclei, shape))
+        references.append(PreparedReference(reference, empty_region()))
+        for place, (team, of_team) in enumerate(mistakes.items(), start=1):
+            drawn = seeded(seed, index, place)
+            prediction = perturb(drawn, nuclei, shape, of_team)
+            if number == 0 and of_team.spurious > 0.06:
+                prediction = join_outlines(prediction, draw_nuclei(drawn, shape, 1, plan.weights))
+            teams[team].append(with_confidence(instances_from_labels(*label_map(prediction, shape)), reference, drawn))
+    return Field(tuple(cases), tuple(references), teams)
+
+
+def with_confidence(nuclei: Instances, reference: Instances, rng: np.random.Generator) -> Instances:
+    """A confidence that has something to do with how well a nucleus lies."""
+    iou = best_iou(nuclei, TrickCase(reference, nuclei, len(CLASSES)))
+    drawn = np.clip(0.25 + 0.5 * iou + 0.5 * (rng.random(len(nuclei)) - 0.5), 0.01, 0.99)
+    return replace(nuclei, probability=drawn.astype(np.float32))
+
+
+def real_field() -> Field | None:
+    """Data Science Bowl 2018, stage 1: two real teams and three that are made of them; None without the files."""
+    source = DATA / "dsb2018"
+    if not source.is_dir():
+        return None
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        rows = (source / "stage1_solution.csv").read_text().splitlines()
+        sizes = {row.split(",")[0]: row.split(",")[2:4] for row in rows[1:]}
+        cases = [f"{name},{name},{height},{width},{SPACING_UM}" for name, (height, width) in sorted(sizes.items())]
+        (folder / "challenge" / "reference").mkdir(parents=True)
+        (folder / "challenge" / "cases.csv").write_text("\n".join(["case,group,height,width,spacing_um", *cases, ""]))
+        (folder / "challenge" / "challenge.toml").write_text('format_version = 1\nname = "dsb"\npreset = "dsb2018"\n')
+        challenge = Challenge.load(folder / "challenge")
+        (folder / "challenge" / challenge.reference.files).write_text("\n".join([*rows, ""]))
+        submissions = {}
+        for team in ("gray53", "DatName"):
+            (folder / team).mkdir()
+            (folder / team / "submission.csv").write_bytes((source / f"submission_{team}.csv").read_bytes())
+            submissions[team] = folder / team
+        field, left_out = read_field(folder / "challenge", challenge, submissions)
+    assert not left_out, left_out
+    field = smallest(field, IMAGES_OF_REAL)
+    rng = seeded(7)
+
+    def of(team: str, change: Any) -> list[Instances | None]:
+        return [None if nuclei is None else change(nuclei) for nuclei in field.teams[team]]
+
+    def thinned(nuclei: Instances) -> Instances:
+        return select_instances(nuclei, rng.random(len(nuclei)) > 0.3)
+
+    teams = {
+        **field.teams,
+        "gray53 without 30 %": of("gray53", thinned),
+        "gray53 shrunk": of("gray53", lambda nuclei: erode_instances(nuclei, 2)),
+        "DatName grown": of("DatName", dilate_instances),
+    }
+    graded = {
+        team: [
+            None if nuclei is None else with_confidence(nuclei, reference.instances, rng)
+            for nuclei, reference in zip(predictions, field.references, strict=True)
+        ]
+        for team, predictions in sorted(teams.items())
+    }
+    named = tuple(replace(case, stratum=f"T{place % 2}") for place, case in enumerate(field.cases))
+    return Field(named, field.references, graded)
+
+
+def smallest(field: Field, number: int) -> Field:
+    """The images with the fewest pixels, so that all tricks take minutes and not hours."""
+    order = sorted(range(len(field.cases)), key=lambda place: (np.prod(field.cases[place].shape_yx), place))[:number]
+    chosen = sorted(order)
+    return Field(
+        tuple(field.cases[place] for place in chosen),
+        tuple(field.references[place] for place in chosen),
+        {team: [predictions[place] for place in chosen] for team, predictions in field.teams.items()},
+    )
+
+
+# --- presets ----------------------------------------------------------------------------------------------------------
+
+
+def counted_rules(
+    presets: Sequence[str], classes: Sequence[str], cases: Sequence[Case]
+) -> tuple[Challenge, list[RankedBy]]:
+    """One challenge that counts what all presets need, and their rankings, which read what was counted.
+
+    Its first matching rule, by which it is judged whether a submission became worse, is that of ``recommended``.
+    """
+    documents = {preset: adapted(preset, classes) for preset in dict.fromkeys(["recommended", *presets])}
+    names: dict[str, str] = {}
+    rules: list[dict[str, Any]] = []
+    for document in documents.values():
+        renames = {}
+        for rule in document["matching"]["rules"]:
+            key = repr(sorted((k, v) for k, v in rule.items() if k != "name"))
+            if key not in names:
+                names[key] = f"rule_{len(names)}"
+                rules.append({**rule, "name": names[key]})
+            renames[rule["name"]] = names[key]
+            rule["name"] = names[key]
+        for column in document["ranking"]["columns"]:
+            for old, new in renames.items():
+                column["path"] = column["path"].replace(f"alternatives.{old}.", f"alternatives.{new}.")
+    built = {preset: Challenge.build({**document, "cases": tuple(cases)}) for preset, document in documents.items()}
+    every = list(built.values())
+    metrics = built["recommended"].metrics.model_copy(
+        update={
+            "families": tuple(dict.fromkeys(family for of in every for family in (*of.metrics.families, "detection"))),
+            "measures": tuple(dict.fromkeys(measure for of in every for measure in of.metric_choice().measures)),
+            "iou_thresholds": max((of.metrics.iou_thresholds for of in every), key=len),
+            "boundary": "open",
+            "class_groups": {},
+        }
+    )
+    document = adapted("recommended", classes)
+    document["matching"]["rules"] = rules
+    counted = Challenge.build({**document, "cases": tuple(cases)}).model_copy(update={"metrics": metrics})
+    return counted, [RankedBy(built[preset], ranking_of(built[preset]), preset) for preset in presets]
+
+
+def ranking_of(challenge: Challenge) -> RankingRules:
+    assert challenge.ranking is not None
+    return challenge.ranking
+
+
+def adapted(preset: str, classes: Sequence[str]) -> dict[str, Any]:
+    """A preset for masks of these classes; its numbers are its own."""
+    document = resolve_preset({"format_version": 1, "name": preset, "preset": preset})
+    first = document["classes"][0]["name"], classes[0]
+    masks = {"format": "label_image", "files": "{case}/{class}.tif"}
+    document["classes"] = [{"name": name} for name in classes]
+    document["reference"] = {**masks, "overlap": "keep", "overlap_scope": "image"}
+    document["submission"] = {**masks, "missing_case": "worst", "missing_class_file": "empty"}
+    document["metrics"] = {
+        key: value for key, value in document["metrics"].items() if key not in ("class_groups", "class_probabilities")
+    }
+    ranked = [column["path"] for column in document["ranking"]["columns"]]
+    rules = document["matching"]["rules"]
+    document["matching"]["rules"] = [  # those that no column reads are not counted
+        rule for place, rule in enumerate(rules) if not place or any(rule["name"] in path.split(".") for path in ranked)
+    ]
+    for column in document["ranking"]["columns"]:
+        column["path"] = column["path"].replace(f".{first[0]}.", f".{first[1]}.")
+    document.pop("confidence", None)
+    return document
+
+
+# --- playing ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a trick did to a team under a preset, in a field."""
+
+    preset: str
+    field: str
+    play: Play
+
+
+def fields(seeds: int, *, real: bool) -> Iterator[tuple[str, Field, tuple[str, ...]]]:
+    for name, plan in PLANS.items():
+        for seed in range(1, seeds + 1):
+            yield f"{name} {seed}", made_field(plan, seed), CLASSES
+    if real and (field := real_field()) is not None:
+        yield "dsb2018", field, ("nucleus",)
+
+
+def play_presets(
+    presets: Sequence[str], seeds: int, *, real: bool = True, tricks: Sequence[Trick] = TRICKS
+) -> list[Found]:
+    """Every trick of every team in every field under every preset."""
+    found = []
+    for name, field, classes in fields(seeds, real=real):
+        started = time.perf_counter()
+        counted, rankings = counted_rules(presets, classes, field.cases)
+        played = play_all(field, counted, judge_of(counted), rankings, tricks)
+        for place, ranked in enumerate(rankings):
+            found += [Found(ranked.words, name, play) for play in played.plays(place)]
+        print(f"{name}: {time.perf_counter() - started:.0f} s", flush=True)
+    return found
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+INTRODUCTION = """\
+# What pays: tricks against rankings
+
+Can a ranking be won without being better? Each of {tricks} tricks was played on the submission of every team in {fields} fields,
+and the teams were ranked again by the rules of every preset. A trick **pays** if the team stands higher although its
+submission became worse: its pooled detection F1 (IoU above 0.5), or its pooled class score (the mean over classes of the F1 of
+finding and naming), fell by more than 0.005.
+
+This page is written by `python -m benchmarks.gaming --write docs/gaming.md --seeds {seeds}`; `evaluation audit --tricks` plays
+the same tricks on the submissions of a challenge.
+
+- Most tricks are open to any participant. Some choose nuclei or images *by the reference* (R): no participant can, and they
+  say how much a very good guess would gain. *Calibration* (a pixel more or less, a cut of low confidence) is honest, and is
+  counted apart.
+- All presets are asked about the same nuclei: masks with four classes, whatever the formats and classes of the preset. Its
+  matching rules, metrics, averages and columns are its own. Where nothing was ranked (consep, hovernet, nucls) the columns of
+  the preset's file are taken.
+- Made fields: {made}. Each has six teams whose skills are drawn one by one, and one to three images without a reference
+  nucleus. {real}
+- {left_out}
+
+## How often tricks pay
+
+| preset | pays | of plays | by participants | by the reference | calibration that climbs | largest climb |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+READING = """\
+What this says:
+
+- **Scores of matched pairs** (three of the four columns of monusac2020, one of nucls) are won by silence: a team that keeps its
+  best nuclei loses in one column and gains in the others. It also pays to empty the hardest cases, and to hand in a nucleus in
+  several sizes: the best of them is matched.
+- **Means over images** (consep, dsb2018, hovernet, monuseg2018, puma2024, sartorius2021) pay for emptying images. An image whose
+  reference is empty counts 0 with a single spurious nucleus and drops out without; and a class, or the nuclei, of one image
+  weigh as much as those of any other.
+- **Class-aware matching** (conic2022, pannuke, puma2024) rewards leaving out the nuclei that are named wrong: a wrong name is
+  two errors, silence is one. The class score rises while detection falls. Only the reference knows which they are, but a
+  cut by the confidence of the class comes near it; some would call that honest.
+- **One class only** (the column of monkey2024): all nuclei of other classes may be thrown away.
+- Rankings that ignore classes do not notice when a rare class is dropped.
+
+Under `recommended` a wrong name and a missed nucleus are told apart (the latter counts as a guess), images are pooled where
+classes count, a missed nucleus costs in every column, and copies fail the floor. That no trick of this list pays in these
+fields is no proof for all; what is proved, and where it fails, stands with the
+[covered](metrics/README.md#covered-how-good-is-the-better-half-and-are-the-classes-found) and
+[overall](metrics/README.md#overall-outlines-and-classes-over-all-nuclei) scores. And no sum of ranks is safe from *clones*: a
+second entry of a team can turn the order of two others. Rank one entry for each team; `evaluation audit --tricks` names
+entries that are nearly the same, and teams whose presence decides the first place.
+
+## What pays under each preset
+"""
+
+
+def page(found: Sequence[Found], presets: Sequence[str], seeds: int) -> str:
+    """docs/gaming.md."""
+    names = list(dict.fromkeys(of.field for of in found))
+    made = "; ".join(f"*{name}*, {plan.words}" for name, plan in PLANS.items())
+    is_real = any(name == "dsb2018" for name in names)
+    words = f"{IMAGES_OF_REAL} images of the Data Science Bowl 2018 with the submissions of two teams, and three made of them"
+    real = f"One field is real: {words}; it has one class." if is_real else ""
+    left_out = "; ".join(f"`{preset}` is left out: {why}" for preset, why in LEFT_OUT.items()) + "."
+    parts = [
+        INTRODUCTION.format(
+            tricks=len({of.play.trick for of in found}),
+            seeds=seeds,
+            fields=len(names),
+            made=made,
+            real=real,
+            left_out=left_out,
+        )
+        + "\n".join(summary_row(preset, [of for of in found if of.preset == preset]) for preset in presets),
+        READING.strip("\n"),
+    ]
+    for preset in presets:
+        parts.append(f"### {preset}\n\n{preset_table([of for of in found if of.preset == preset])}")
+    parts += ["## The tricks", trick_table()]
+    return "\n\n".join(parts) + "\n"
+
+
+def summary_row(preset: str, found: Sequence[Found]) -> str:
+    plays = [of.play for of in found if of.play.kind != "calibration"]
+    paying = [play for play in plays if play.pays]
+    share = f"{len(paying)} ({100 * len(paying) / len(plays):.1f} %)"
+    by = [sum(play.kind == kind for play in paying) for kind in ("participant", "reference")]
+    honest = sum(of.play.climbs for of in found if of.play.kind == "calibration")
+    climb = max(paying, key=lambda play: play.before - play.after, default=None)
+    largest = f"{climb.before:g} to {climb.after:g}" if climb else "none"
+    name = f"**{preset}**" if preset == "recommended" else f"[{preset}](presets/{preset}.md)"
+    return f"| {name} | {share} | {len(plays)} | {by[0]} | {by[1]} | {honest} | {largest} |"
+
+
+def preset_table(found: Sequence[Found]) -> str:
+    """The tricks that pay under a preset, those first that pay most often."""
+    paying: dict[str, list[Found]] = {}
+    for of in found:
+        if of.play.pays and of.play.kind != "calibration":
+            paying.setdefault(of.play.trick, []).append(of)
+    if not paying:
+        return "No trick pays."
+    words = {trick.name: trick.words + (" (R)" if trick.kind == "reference" else "") for trick in TRICKS}
+    rows = [
+        "| trick | teams for which it pays | largest climb | its F1 | its class score |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for trick, plays in sorted(paying.items(), key=lambda item: (-len(item[1]), item[0])):
+        best = max(plays, key=lambda of: of.play.before - of.play.after).play
+        fields_of = sorted({of.field.split()[0] for of in plays})
+        climb = f"{best.before:g} to {best.after:g}"
+        teams = f"{len(plays)} ({', '.join(fields_of)})"
+        rows.append(f"| {words[trick]} | {teams} | {climb} | {best.f1:+.3f} | {best.class_score:+.3f} |")
+    return "\n".join(rows)
+
+
+def trick_table() -> str:
+    rows = ["| name | what is done | |", "| --- | --- | --- |"]
+    kinds = {"participant": "", "reference": "R: chosen by the reference", "calibration": "calibration"}
+    return "\n".join([*rows, *(f"| `{trick.name}` | {trick.words} | {kinds[trick.kind]} |" for trick in TRICKS)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1, help="of each made field")
+    parser.add_argument("--presets", nargs="+", default=[name for name in preset_names() if name not in LEFT_OUT])
+    parser.add_argument("--write", type=Path, help="docs/gaming.md")
+    arguments = parser.parse_args()
+    found = play_presets(arguments.presets, arguments.seeds)
+    for preset in arguments.presets:
+        print(summary_row(preset, [of for of in found if of.preset == preset]))
+    if arguments.write:
+        arguments.write.write_text(page(found, arguments.presets, arguments.seeds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""Tricks do what they say, are scored as files are, and pay under rankings that can be gamed; the whole suite is a
+benchmark (``python -m benchmarks.gaming``), of which a small part runs here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from findings import Bench
+from literal import instances_of, masks_of
+
+from benchmarks.gaming import CLASSES, LEFT_OUT, Found, Plan, counted_rules, made_field, page
+from evaluation.analysis.gaming import (
+    ORIGINAL,
+    Field,
+    Played,
+    count_predictions,
+    judge_of,
+    play,
+    play_all,
+    score_paths,
+    share_alike,
+)
+from evaluation.analysis.tricks import TRICKS, TrickCase
+from evaluation.challenge import preset_names
+from evaluation.model import Instances
+from evaluation.scoring.score import summarise
+
+SMALL = Plan("a small one", 4, 2, (2, 9), (5, 4, 1, 1), 1.2, 120, 1)
+BY_NAME = {trick.name: trick for trick in TRICKS}
+PRESETS = ("recommended", "monusac2020", "conic2022")
+
+
+@cache
+def field() -> Field:
+    whole = made_field(SMALL, 5)
+    return Field(whole.cases, whole.references, {team: whole.teams[team] for team in list(whole.teams)[:4]})
+
+
+@cache
+def played() -> Played:
+    counted, rankings = counted_rules(PRESETS, CLASSES, field().cases)
+    return play_all(field(), counted, judge_of(counted), rankings)
+
+
+# --- tricks -----------------------------------------------------------------------------------------------------------
+
+
+def test_there_are_at_least_thirty_tricks_with_names_of_their_own() -> None:
+    assert len([trick for trick in TRICKS if trick.kind != "calibration"]) >= 30
+    assert len(BY_NAME) == len(TRICKS)
+
+
+@pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
+def test_every_trick_gives_sound_nuclei_and_changes_something(trick) -> None:
+    changed = False
+    for team in field().names:
+        before = field().teams[team]
+        for left, right, case in zip(before, play(trick, field(), team, 4), field().cases, strict=True):
+            changed |= told(left) != told(right)
+            if right is None:
+                continue
+            assert right.shape_yx == case.shape_yx
+            assert np.all(np.diff(right.run_start) >= 0)
+            assert np.all((right.class_id >= 1) & (right.class_id <= 4))
+            assert np.all(right.areas_px() > 0)
+            row_start, row_end = right.run_start // case.width, (right.run_stop - 1) // case.width
+            assert np.array_equal(row_start, row_end)
+            masks_of(right)  # the runs of a nucleus do not overlap
+            assert len(right.probability) == len(right)
+    assert changed
+
+
+def told(nuclei: Instances | None) -> list[list[float]]:
+    if nuclei is None:
+        return []
+    return [part.tolist() for part in (nuclei.run_start, nuclei.run_stop, nuclei.class_id, nuclei.probability)]
+
+
+def strips(*ends: tuple[int, int], classes: tuple[int, ...] | None = None) -> Instances:
+    masks = np.zeros((len(ends), 3, 20), bool)
+    for index, (first, last) in enumerate(ends):
+        masks[index, 1, first:last] = True
+    return instances_of(masks, classes or (1,) * len(ends))
+
+
+def applied(name: str, prediction: Instances, reference: Instances | None = None) -> Instances:
+    (found,) = BY_NAME[name].apply([TrickCase(prediction if reference is None else reference, prediction, 3)])
+    assert found is not None
+    return found
+
+
+def test_tricks_do_what_their_words_say() -> None:
+    nuclei = strips((0, 2), (3, 7), (8, 11), (12, 20), classes=(1, 1, 2, 3))
+    assert applied("largest_50", nuclei).areas_px().tolist() == [4, 8]
+    assert applied("one_per_image", nuclei).areas_px().tolist() == [8]
+    assert applied("one_per_class", nuclei).areas_px().tolist() == [4, 3, 8]
+    assert applied("no_border", nuclei).areas_px().tolist() == [4, 3]
+    assert applied("only_common", nuclei).class_id.tolist() == [1, 1]
+    assert applied("all_as_common", nuclei).class_id.tolist() == [1, 1, 1, 1]
+    assert applied("no_rare", nuclei).class_id.tolist() == [1, 1, 3]
+    assert applied("rare_as_common", nuclei).class_id.tolist() == [1, 1, 1, 3]
+    assert applied("every_class", nuclei).class_id.tolist() == [1, 1, 2, 3, 2, 2, 3, 1, 3, 3, 1, 2]
+    assert len(applied("copies_shifted_8", nuclei)) == 4 * 7  # those two rows down are outside of the image
+    assert applied("whole_image", nuclei).areas_px().tolist() == [2, 4, 3, 8, 60]
+    assert applied("split_all", nuclei).areas_px().sum() == nuclei.areas_px().sum()
+    assert len(applied("split_all", nuclei)) == 7  # the centroid of the first lies in its first column
+    assert applied("merge", strips((0, 2), (3, 5), (15, 18))).areas_px().tolist() == [4, 3]
+    assert len(applied("empty_all", nuclei)) == 0
+
+
+def test_tricks_by_the_reference_keep_the_best() -> None:
+    reference = strips((0, 4), (5, 9), (10, 14), classes=(1, 2, 3))
+    prediction = strips((0, 4), (5, 8), (10, 13), (15, 18), classes=(1, 1, 3, 2))
+    assert applied("best_one", prediction, reference).areas_px().tolist() == [4]
+    assert applied("no_wrong_class", prediction, reference).class_id.tolist() == [1, 3, 2]
+    assert applied("no_poor_outline", strips((0, 4), (5, 9), (10, 13)), strips((0, 4), (6, 11), (10, 15))) is not None
+
+
+# --- scores -----------------------------------------------------------------------------------------------------------
+
+
+def test_scores_are_those_of_metrics_json() -> None:
+    counted, rankings = counted_rules(PRESETS, CLASSES, field().cases)
+    for trick in ("copies_2", "missing_many", "empty_many"):
+        predictions = play(BY_NAME[trick], field(), "team 1", 4)
+        results = count_predictions(counted, field(), predictions)
+        for ranked in rankings:
+            challenge = ranked.challenge
+            own = summarise(challenge, count_predictions(challenge, field(), predictions))
+            found = score_paths(challenge, results, ranked.paths, "team 1").overall
+            expected = [own.value(path) for path in ranked.paths]
+            np.testing.assert_array_equal(found, [np.nan if value is None else value for value in expected])
+
+
+def test_the_sum_over_patients_is_the_mean() -> None:
+    ranked = played().rankings[PRESETS.index("monusac2020")]
+    scores = played().scores[PRESETS.index("monusac2020")]["team 1", ORIGINAL]
+    assert scores.by_unit is not None
+    np.testing.assert_allclose(np.nanmean(scores.by_unit, axis=1), scores.overall, atol=1e-6)
+    assert [path.rpartition(".")[2] for path in ranked.paths] == ["group_mean"] * 4
+
+
+# --- what pays --------------------------------------------------------------------------------------------------------
+
+
+def paying(preset: str) -> list[str]:
+    return [p.trick for p in played().plays(PRESETS.index(preset)) if p.pays and p.kind != "calibration"]
+
+
+def test_under_recommended_at_most_one_play_in_a_hundred_pays() -> None:
+    plays = [p for p in played().plays(0) if p.kind != "calibration"]
+    assert len(plays) == 4 * len([trick for trick in TRICKS if trick.kind != "calibration"])
+    assert len(paying("recommended")) <= len(plays) / 100
+
+
+def test_under_monusac2020_silence_pays() -> None:
+    assert {"best_one", "best_10", "best_25"} & set(paying("monusac2020"))
+
+
+def test_a_trick_pays_only_if_the_submission_became_worse() -> None:
+    for ranking in range(len(PRESETS)):
+        for p in played().plays(ranking):
+            assert p.pays == (p.after < p.before and min(p.f1, p.class_score) < -0.005)
+            if p.trick in ("grown", "shrunk", "confident"):
+                assert p.kind == "calibration"
+
+
+def test_the_page_has_a_table_for_every_preset() -> None:
+    found = [Found(preset, "small 1", p) for place, preset in enumerate(PRESETS) for p in played().plays(place)]
+    text = page(found, PRESETS, 1)
+    for preset in PRESETS:
+        assert f"\n### {preset}\n" in text
+    assert "No trick pays." in text.partition("### recommended")[2].partition("### ")[0]
+
+
+def test_the_page_in_docs_has_every_preset_and_keeps_the_promise() -> None:
+    text = (Path(__file__).resolve().parents[1] / "docs" / "gaming.md").read_text()
+    for preset in preset_names():
+        assert preset in LEFT_OUT or f"\n### {preset}\n" in text, preset
+    row = next(line for line in text.splitlines() if line.startswith("| **recommended** |"))
+    pays, plays = row.split("|")[2].split()[0], row.split("|")[3]
+    assert int(pays) <= int(plays) / 100
+    for trick in TRICKS:
+        assert f"| `{trick.name}` | {trick.words} |" in text
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, capsys, monkeypatch)
+
+
+def test_audit_with_tricks_says_what_pays_and_which_entries_are_the_same(bench: Bench) -> None:
+    ranking = {
+        "method": "sum_of_ranks",
+        "ties": "min",
+        "significance_level": 0.05,
+        "columns": [
+            {"path": "detection.f1.pooled", "direction": "descending"},
+            {"path": "segmentation.iou.pooled", "direction": "descending"},
+        ],
+    }
+    bench.make("label_image by class", ranking=ranking)
+    shutil.copytree("submission", "submissions/alpha")
+    shutil.copytree("submission", "submissions/beta")
+    where = ("--challenge", "challenge", "--submissions", "submissions", "--output", "out")
+    printed = bench.run("audit", *where, "--tricks")
+    assert "Tricks: 50 were played on 2 teams. 0 of 94 pay" in printed
+    assert "'beta' and 'alpha' are nearly the same: rank one of them." in printed
+    document = json.loads(Path("out/tricks.json").read_text())
+    assert document["first"] == ["alpha", "beta"]
+    assert len(document["plays"]) == 2 * len(TRICKS)
+    assert bench.run("audit", *where, "--tricks") == printed
+
+
+def test_nuclei_on_the_same_pixels_are_alike_whatever_their_order_and_class() -> None:
+    one, other = strips((0, 4), (5, 9), classes=(1, 2)), strips((5, 9), (0, 4), (10, 12), classes=(1, 1, 1))
+    assert share_alike([one], [other]) == pytest.approx(2 / 3)
+    assert share_alike([one], [None]) == 0
+    assert share_alike([None], [None]) == 0
