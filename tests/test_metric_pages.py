@@ -84,7 +84,8 @@ IN_SITUATIONS = {
 
 @pytest.mark.parametrize("path", WHAT_WHEN)
 def test_what_a_record_says_of_empty_sides_is_what_was_worked_out_by_hand(path: str) -> None:
-    metric = next(metric for metric in metrics_by_page()[page_of(path) or ""])
+    of_page = metrics_by_page()[page_of(path) or ""]
+    metric = next((metric for metric in of_page if ".".join(metric.path) == path), of_page[0])
     for field, situation in IN_SITUATIONS.items():
         declared = getattr(metric.empty, field)
         assert declared is None or str(declared) == says(path, situation)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.metrics.metric import Empty, Example, Metric, Variant
-from evaluation.metrics.segmentation import OF_POINTS
+from evaluation.metrics.segmentation import OF_POINTS, where_spaced
 from evaluation.metrics.undefined import Numbers, Reasons, code, ratio
 from evaluation.model import Float64, Int64, Measure, MetricChoice, Scores, Units
 
@@ -48,7 +48,7 @@ def mean_quality(
     if values is not None and np.isnan(values).any():  # distances in um of cases without spacing
         lacking = units.weights @ np.bincount(units.table.pairs.case[np.isnan(values)], minlength=len(units.table)) > 0
         found = Scores(np.where(lacking, np.nan, found.value), found.reason)
-    return found
+    return where_spaced(found, measure)
 
 
 def why_no_reference(confusion: Numbers, class_id: int = 0) -> Reasons:
