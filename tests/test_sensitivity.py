@@ -539,7 +539,7 @@ def test_the_page_shows_the_numbers_of_the_document(found, tmp_path, browser):
     with browser.open(path) as opened:
         opened.check()
         assert opened.marks("lost") == len(document["rules"]) * 7
-        assert opened.marks("iou-of-perturbations") == 5 * len(PERTURBATIONS)
+        assert opened.marks("iou-of-classes") == 5 * 4
         assert opened.marks("iou-by-diameter") == 4 * len(document["by_diameter"])
         shown = opened.hover("iou-by-diameter", trace=0, point=3)
         assert f"{document['by_diameter'][3]['iou']['eroded_1']:.6f}".rstrip("0") in shown
@@ -558,7 +558,7 @@ def test_hostile_names_in_a_document_are_text(tmp_path, browser):
         opened.check()
         assert opened.page.locator("img").count() == 0
         assert opened.page.inner_text("body").count(hostile) > 3
-        assert opened.marks("iou-of-perturbations") == 3 * len(PERTURBATIONS)
+        assert opened.marks("iou-of-classes") == 3 * 4
 
 
 # --- published medians ------------------------------------------------------------------------------------------------

@@ -16,11 +16,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from evaluation.findings import quote
+from evaluation.leaderboard.titles import short_titles
 from evaluation.model import Float64
 from evaluation.results.metrics_json import as_json, rounded
 
-PAIRS_UP_TO = 100  # teams; of more, what is known of each pair would fill megabytes that nobody reads
-VALUES_UP_TO = 50_000  # values of teams in columns and units, for the same reason
+PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
+VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,263 cases x 8 columns fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,24 +416,6 @@ def stability_lines(board: Board) -> list[str]:
     if found.approximate:
         lines.append("Some columns are no means over these units: the samples are of a ranking that differs a little.")
     return lines
-
-
-def short_titles(paths: Sequence[str]) -> list[str]:
-    """Paths as headings: the name of the metric, and as much of what stands around it as tells the columns apart.
-
-    >>> short_titles(["detection.f1.group_mean", "segmentation.hausdorff_px.group_mean"])
-    ['f1', 'hausdorff px']
-    >>> short_titles(["detection.f1.pooled", "objects.f1.pooled"])
-    ['detection f1', 'objects f1']
-    """
-    split = [path.split(".") for path in paths]
-    if any(len(parts) < 3 for parts in split):
-        return [path.replace("_", " ") for path in paths]
-    for first, last in ((-2, -1), (0, -1), (0, None)):
-        titles = [" ".join(parts[first:last]).replace("_", " ") for parts in split]
-        if len(set(titles)) == len(titles):
-            break
-    return titles
 
 
 def safe(name: str) -> str:

@@ -1,7 +1,8 @@
 """A report before it is drawn: what stands on a page, as data. HTML and the terminal show the same page.
 
 Builders (of a submission, a leaderboard, an audit, a sensitivity study) make a ``Page`` of documents such as
-metrics.json; ``html.py`` and ``terminal.py`` draw it. Texts are plain: whoever draws them escapes them.
+metrics.json, what was found first and the method last; ``html.py`` and ``terminal.py`` draw it. Texts are plain:
+whoever draws them escapes them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ Colour = Literal["matched", "missed", "spurious", "wrong_class", "ignored", "con
 
 
 def make_anchor(*parts: str) -> str:
-    """An anchor for names of strangers: equal parts give equal anchors, others give others; safe in HTML and addresses.
+    """An anchor for names from files: equal parts give equal anchors, others give others; safe in HTML and addresses.
 
     >>> make_anchor("case", "p1")
     'case--p1'
@@ -81,13 +82,20 @@ class Cell:
     name: str = ""
 
 
+Value = Cell | float | int | str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``digits`` of a number; None: texts. ``help`` is a sentence on what the column holds."""
+    """``digits`` of a number; None: texts. ``help`` is a sentence on what the column holds.
+
+    of   what the column holds of an item: a function of it, or its key (for ``table_of``)
+    """
 
     title: str
     digits: int | None = None
     help: str = ""
+    of: Callable[[Any], Value] | str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,7 @@ class Table:
     anchor: str
     caption: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell | float | int | str | None, ...], ...]
+    rows: tuple[tuple[Value, ...], ...]
     sortable: bool = True
     note: str = ""
 
@@ -123,7 +131,7 @@ class Figure:
     caption: str
     description: str
     traces: tuple[Mapping[str, Any], ...]
-    layout: Mapping[str, Any] = field(default_factory=dict)
+    layout: dict[str, Any] = field(default_factory=dict)
     height: int = 360
 
 
@@ -164,7 +172,7 @@ class Section:
 class Page:
     """A report.
 
-    facts   names and values that identify it: challenge, version, hash, software
+    facts   names and values that identify it: challenge, version, hash, software; they stand at the end
     data    the documents that its numbers come from, by name ("metrics", "leaderboard", …); embedded once as JSON
     """
 
