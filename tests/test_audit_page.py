@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import kendalltau
 
 from evaluation.analysis.audit_document import Audit, Difference, Dimension, audit_json
 from evaluation.analysis.variants import audit_positions, audit_scores

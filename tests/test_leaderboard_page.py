@@ -30,6 +30,9 @@ from evaluation.report.critical_difference import Diagram, draw_diagram, lay_out
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text
+from evaluation.report.side_by_side import read_results
+from evaluation.results.metrics_json import as_json
+from evaluation.scoring.from_files import score_submission
 
 NAN = float("nan")
 HOSTILE = ["<img src=x onerror=alert(1)>", "<b>bold</b>", "</script><script>alert(2)</script>", "%{x} & 'quoted'\n"]
@@ -120,7 +123,7 @@ def test_values_of_units_are_those_that_were_ranked() -> None:
 
 
 def test_discs_are_the_shares_of_the_samples_and_lines_their_middle(document) -> None:
-    discs, lines, published = part(leaderboard_page(document), "sampled-places").traces
+    lines, discs, published = part(leaderboard_page(document), "sampled-places").traces
     found = defaultdict(dict)
     for team, place, share in zip(discs["y"], discs["x"], discs["marker"]["size"], strict=True):
         found[team][int(place)] = share
@@ -557,8 +560,41 @@ def test_report_writes_the_page_beside_the_leaderboard(made, tmp_path, capsys) -
     ]
     assert cli.run(["leaderboard", *map(str, arguments), "--workers", "1", "--report"]) == 0
     document = json.loads((tmp_path / "leaderboard.json").read_text())
-    assert (tmp_path / "leaderboard.html").read_text() == page_html(leaderboard_page(document))
-    assert capsys.readouterr().out.endswith("leaderboard.json, leaderboard.csv, leaderboard.html\n")
+    metrics = {
+        team["name"]: json.loads((tmp_path / "results" / team["name"] / "metrics.json").read_text())
+        for team in document["teams"]
+    }
+    page = leaderboard_page(document, results=metrics)
+    assert (tmp_path / "leaderboard.html").read_text() == page_html(page)
+    table = part(page, "all-scores")
+    titles = [column.title for column in table.columns]
+    assert {"detection F1 ↑", "balanced accuracy ↑", "IoU (class mean) ↑", "Hausdorff distance, px ↓", "PQ ↑"} <= {
+        *titles
+    }
+    for row, team in zip(table.rows, document["teams"], strict=True):
+        assert row[0] == team["name"]
+        of_team = metrics[team["name"]]
+        for column, cell in zip(table.columns[1:], row[1:], strict=True):
+            family, name = column.help.split(".")
+            assert cell.value == of_team[family][name]["group_mean"]
+            values = [of[family][name]["group_mean"] for of in metrics.values()]
+            best = (min if column.title.endswith("↓") else max)(values)
+            assert (cell.tone == "good") == (cell.value == best)
+    printed = capsys.readouterr().out
+    assert "All teams side by side, mean over groups" in printed
+    assert printed.endswith("leaderboard.json, leaderboard.csv, leaderboard.html\n")
+
+
+def test_results_of_other_rules_and_outside_of_the_folder_are_not_read(made, tmp_path) -> None:
+    score = score_submission(made.challenge, made.challenge.parent / "submissions" / "finder", workers=1)
+    metrics = json.loads(as_json(score.metrics))
+    teams = [{"name": name} for name in ("own", "other", "../outside", "none")]
+    for name, version in (("own", "1"), ("other", "2"), ("../outside", "1")):
+        (tmp_path / "results" / name).mkdir(parents=True)
+        content = metrics | {"challenge": metrics["challenge"] | {"version": version}}
+        (tmp_path / "results" / name / "metrics.json").write_text(json.dumps(content))
+    document = {"teams": teams, "challenge": metrics["challenge"] | {"version": "1"}}
+    assert set(read_results(tmp_path, document)) == {"own"}
 
 
 def test_rank_report_writes_the_page_of_monusac(shared_data: Path, tmp_path, browser) -> None:

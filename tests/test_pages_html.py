@@ -19,7 +19,7 @@ from made_page import CLASSES, F1, PATIENTS, made_page
 from evaluation.findings.errors import WrongUsage
 from evaluation.report.html import TEMPLATES, page_html, require_extra
 from evaluation.report.illustrated import STATE_COLOURS
-from evaluation.report.page import Column, Figure, Page, Section, Table, Text, make_anchor
+from evaluation.report.page import Column, Figure, Page, Section, Table, Text
 from evaluation.report.plots import Axis, Dot, Series, plot, tabulate
 from evaluation.report.shown import shown_value
 
@@ -404,12 +404,6 @@ def test_the_numbers_of_a_heat_map_are_a_table() -> None:
     numbers = tabulate(confusion)
     assert numbers.columns == ("", *CLASSES, "none")
     assert numbers.rows[1] == ("Lymphocyte", "0.023321", "0.880597", "0.011194", "0.002799", "0.08209")
-
-
-@given(st.lists(st.text(), max_size=3), st.lists(st.text(), max_size=3))
-def test_other_names_have_other_anchors(one: list[str], other: list[str]) -> None:
-    assert (make_anchor(*one) == make_anchor(*other)) == (one == other)
-    assert set(make_anchor(*one)) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32), st.integers(0, 4))

@@ -40,7 +40,6 @@ from evaluation.analysis.sensitivity_document import (
     sensitivity_csv,
     sensitivity_document,
     sensitivity_json,
-    sensitivity_lines,
 )
 from evaluation.authoring.demo import write_demo
 from evaluation.challenge import Challenge
@@ -372,7 +371,6 @@ def test_an_empty_reference_is_told():
     assert [advice.code for advice in found.advice] == ["empty"]
     document = sensitivity_document(found)
     assert json.loads(sensitivity_json(found)) == document
-    assert len(sensitivity_lines(document)) == 1
     assert [section.anchor for section in sensitivity_page(document).sections] == ["advice", "definitions"]
 
 
@@ -501,10 +499,11 @@ def test_the_files_say_the_same(found):
 
 def test_the_command_writes_and_tells(demo, found, tmp_path, capsys):
     arguments = ["sensitivity", "--challenge", str(demo), "--workers", "1"]
-    told = "\n".join([*sensitivity_lines(sensitivity_document(found)), ""])
     assert run([*arguments, "--output", str(tmp_path / "out"), "--report"]) == 0
     written = "Written to {}: sensitivity.json, sensitivity.csv, sensitivity.html\n".format(tmp_path / "out")
-    assert capsys.readouterr().out == told + written
+    printed = capsys.readouterr().out
+    assert printed.endswith(written)
+    assert [advice.text in " ".join(printed.split()) for advice in found.advice] == [True] * len(found.advice)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "sensitivity.json",
         "sensitivity.csv",

@@ -27,7 +27,7 @@ from evaluation.authoring.synthesis import (
     select_outlines,
 )
 from evaluation.leaderboard.board import board_of_challenge, load_ranked, write_board
-from evaluation.leaderboard.document import Board, stability_lines
+from evaluation.leaderboard.document import Board
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
 from evaluation.model import Bool, Int32, MetricScores, Outlines
 from evaluation.scoring.from_files import score_submission
@@ -217,20 +217,19 @@ class DemoOutcome:
                 f"  {skill}: {max(values, key=values.__getitem__)} {max(values.values()):.2f}, "
                 f"{min(values, key=values.__getitem__)} {min(values.values()):.2f}"
                 for skill, values in (
-                    ("best and worst at finding", found),
-                    ("at naming", named),
-                    ("at outlining", outlined),
+                    ("best and worst at detection", found),
+                    ("at classification", named),
+                    ("at segmentation", outlined),
                 )
             ),
         ]
 
     def closing_lines(self) -> list[str]:
-        """What stands below the leaderboard: how far it can be trusted, and where the files are."""
-        lines = [*stability_lines(self.board)]
-        if self.folder is not None:
-            files = "challenge/, submissions/, results/<team>/ with metrics.json, leaderboard.json and leaderboard.csv"
-            lines.append(f"Written to {self.folder}: {files}.")
-        return lines
+        """What stands below the leaderboard: where the files are."""
+        if self.folder is None:
+            return []
+        files = "challenge/, submissions/, results/<team>/ with metrics.json, leaderboard.json and leaderboard.csv"
+        return [f"Written to {self.folder}: {files}."]
 
 
 def run_demo(

@@ -24,6 +24,7 @@ from evaluation.report.documents import embed_document, identify_document
 from evaluation.report.listing import show_rest, table_of
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles
 from evaluation.report.plots import Axis, Dot, Series, heat_map, place_discs, plot, rank_lines, series_colour
+from evaluation.report.side_by_side import team_table
 from evaluation.report.team_labels import label_teams, name_some
 
 BOXED_VALUES = 6000  # in all box plots together; more are heat maps
@@ -33,14 +34,19 @@ TEAMS = "teams of leaderboard.json"
 Document = Mapping[str, Any]
 
 
-def leaderboard_page(document: Document, *, audit: Document | None = None, title: str = "") -> Page:
+def leaderboard_page(
+    document: Document, *, audit: Document | None = None, results: Mapping[str, Document] | None = None, title: str = ""
+) -> Page:
     """The page of the content of a leaderboard.json.
 
-    audit  the content of an audit.json of the same challenge: what becomes of the places under other rules
+    audit    the content of an audit.json of the same challenge: what becomes of the places under other rules
+    results  the content of the metrics.json of teams, by name: all their scores side by side
     """
     identity = document["challenge"] or {}
     data, too_large = embed_document("leaderboard", document)
     sections = [verdict_section(document)]
+    if (table := team_table(document, results or {})) is not None:
+        sections.append(Section("teams", "Detection, classification and segmentation", (table,)))
     if document["teams"]:
         sections += [
             difference_section(document),
@@ -111,22 +117,29 @@ def verdict_sentences(document: Document) -> list[str]:
         with_others = f"{names} is first in {percent(chance)} of the samples, and " if len(first) == 1 else ""
         same = percent(stability["same_order"])
         sentences.append(f"With other {kind} of the same kind: {with_others}all teams keep their order in {same}.")
-    for column, title in zip(document["columns"], column_titles(document), strict=True):
-        if (tested := column["significance"]) is not None and tested["undefined"] is None and len(teams) > 1:
-            sentences.append(describe_test(tested, title, document["units"]["kind"]))
+    apart = [
+        f"{pairs_apart(tested)} in {title[:-2]}"
+        for column, title in zip(document["columns"], column_titles(document), strict=True)
+        if (tested := column["significance"]) is not None and tested["undefined"] is None
+    ]
+    if apart and len(teams) > 1:
+        sentences.append(f"Pairs of teams that differ significantly: {', '.join(apart)}.")
     return sentences
+
+
+def pairs_apart(tested: Document) -> str:
+    teams, better = len(tested["teams"]), [team["better_than"] for team in tested["teams"]]
+    apart = sum(of if isinstance(of, int) else len(of) for of in better)
+    return f"{apart:,} of {teams * (teams - 1) // 2:,}"
 
 
 def describe_test(tested: Document, title: str, kind: str) -> str:
     """What was tested in a column, in a sentence."""
-    teams = len(tested["teams"])
-    better = [team["better_than"] for team in tested["teams"]]
-    apart = sum(of if isinstance(of, int) else len(of) for of in better)
     p_value = probability(tested["friedman"]["p_value"])
     by = "Nemenyi" if tested["test"] == "friedman_nemenyi" else "Wilcoxon and Holm"
     left_out = f", {tested['left_out']:,} left out" if tested["left_out"] else ""
     return (
-        f"{title[:-2]}: {apart:,} of {teams * (teams - 1) // 2:,} pairs of teams differ significantly ({by}, "
+        f"{title[:-2]}: {pairs_apart(tested)} pairs of teams differ significantly ({by}, "
         f"{tested['units']:,} {kind}{left_out}; Friedman p {p_value if p_value.startswith('<') else f'= {p_value}'})."
     )
 

@@ -7,30 +7,12 @@ whoever draws them escapes them.
 
 from __future__ import annotations
 
-import hashlib
-import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Tone = Literal["plain", "good", "warning", "bad"]
 Colour = Literal["matched", "missed", "spurious", "wrong_class", "ignored", "contested", "accent", "muted"]
-
-
-def make_anchor(*parts: str) -> str:
-    """An anchor for names from files: equal parts give equal anchors, others give others; safe in HTML and addresses.
-
-    >>> make_anchor("case", "p1")
-    'case--p1'
-    >>> make_anchor("case", "P 1")
-    'case--p-1_5fd04d9d7cb6'
-    """
-    plain = [re.sub(r"[^a-z0-9]+", "-", unicodedata.normalize("NFKD", part).lower()).strip("-")[:40] for part in parts]
-    if tuple(plain) == parts and all(parts):
-        return "--".join(parts)
-    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{'--'.join(filter(None, plain))}_{digest}"  # no plain part holds "_", so none can be made to equal this
 
 
 @dataclass(frozen=True, slots=True)

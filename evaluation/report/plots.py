@@ -59,7 +59,6 @@ class Series:
     dash: str = ""
     symbol: str = ""
     is_curve: bool = False
-    is_hidden: bool = False  # until its name in the legend is clicked
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,6 @@ def plot(
     x: Axis = Axis(),
     y: Axis = Axis(),
     horizontal: bool = False,
-    stacked: bool = False,
     height: int | None = None,
     **layout: Any,
 ) -> Figure:
@@ -126,7 +124,7 @@ def plot(
     across, along = ("y", "x") if horizontal else ("x", "y")
     axes = {f"{across}axis": axis_layout(series, "x", x, across), f"{along}axis": axis_layout(series, "y", y, along)}
     if any(one.kind == "bars" for one in series):
-        layout = {"barmode": "stack" if stacked else "group", "bargap": 0.35, **layout}
+        layout = {"barmode": "group", "bargap": 0.35, **layout}
         axes[f"{along}axis"]["rangemode"] = "tozero"
     is_named = all(one.kind == "boxes" for one in series)
     bars = len(names) * sum(one.kind == "bars" for one in series)
@@ -145,8 +143,6 @@ def trace_of(one: Series, index: int, *, horizontal: bool) -> dict[str, Any]:
         **hover_of(one),
         **whiskers(one, along),
     }
-    if one.is_hidden:
-        trace["visible"] = "legendonly"
     if one.is_curve:
         line = {"color": one.colour, "dash": one.dash or "solid", "width": 2}
         return {**trace, "mode": "lines", "line": line, "hoverinfo": "skip", "showlegend": bool(one.name)}
@@ -343,10 +339,9 @@ def place_discs(
         for place, share in sorted(of.items())
         if share
     )
-    found = plot(
-        anchor, caption, description, (Series("", dots, kind="discs"), *more), y=Axis("place"), horizontal=True,
-        showlegend=False,
-    )  # fmt: skip
+    series = sorted([Series("", dots, kind="discs"), *more], key=lambda one: not one.is_curve)  # curves below
+    place = Axis("place")
+    found = plot(anchor, caption, description, series, y=place, horizontal=True, showlegend=False)
     names = [shown_number(place) for place in places]
     names += [name for one in more for dot in one.dots if (name := str(dot.y)) not in names and dot.y is not None]
     found.layout["xaxis"].update(category_axis(sorted(names, key=float)))

@@ -25,11 +25,7 @@ OVERLAP: Mapping[str, str] = {
     "class_order": "belong to the later class in the list, inside a class to the last one in the file",
     "ignore": "are not scored",
 }
-VANISHED: Mapping[str, str] = {
-    "drop": "are left out",
-    "pixel": "get the nearest pixel",
-    "error": "are an error",
-}
+VANISHED: Mapping[str, str] = {"drop": "are left out", "pixel": "get the nearest pixel", "error": "are an error"}
 VERTICES: Mapping[str, str] = {
     "exact": "taken as they are",
     "truncate": "cut to whole pixels",
@@ -41,7 +37,7 @@ IGNORED: Mapping[str, str] = {
     "drop_centroid": "nuclei with their centroid inside leave both sides",
 }
 MISSING_CASE: Mapping[str, str] = {
-    "worst": "is scored as if nothing had been found in it",
+    "worst": "is scored as if nothing had been predicted in it",
     "reject": "makes the whole submission invalid",
 }
 UNIT: Mapping[str, str] = {
@@ -59,7 +55,7 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
     """Names and sentences, in the order in which the rules act."""
     reference, metrics = rules["reference"], rules["metrics"]
     matching = rules["matching"]["rules"]
-    told = [("Classes", ", ".join(of_class["name"] for of_class in rules["classes"]))]
+    lines = [("Classes", ", ".join(of_class["name"] for of_class in rules["classes"]))]
     if reference["overlap"] is not None:
         scope = " of its class" if reference["overlap_scope"] == "class" else ""
         words = f"Pixels inside several outlines{scope} {OVERLAP[reference['overlap']]}."
@@ -67,39 +63,39 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
             words += f" Outlines without a pixel {VANISHED[reference['vanished']]}."
         if reference["vertices"] is not None:
             words += f" Vertices are {VERTICES[reference['vertices']]}."
-        told.append(("Reference", words))
+        lines.append(("Reference", words))
     ignore = reference["ignore"]
     if ignore["classes"]:
         what = IGNORED[ignore["policy"]].format(fraction=ignore["fraction"])
-        told.append(("Not scored", f"Regions called {', '.join(ignore['classes'])}: {what}."))
-    told.append(("A missing case", f"It {MISSING_CASE[rules['submission']['missing_case']]}."))
+        lines.append(("Not scored", f"Regions called {', '.join(ignore['classes'])}: {what}."))
+    lines.append(("A missing case", f"It {MISSING_CASE[rules['submission']['missing_case']]}."))
     if not matching:
-        told.append(("Counting", "The nuclei of each class are counted in each case; where they lie does not matter."))
+        lines.append(("Counting", "The nuclei of each class are counted in each case; where they lie does not matter."))
     for place, rule in enumerate(matching):
         name = f"Matching: {rule['name']}" if place == 0 else f"Also: {rule['name']}"
-        told.append((name, matching_in_words(rule)))
-    told.append(("Averages", averages_in_words(rules["aggregation"])))
+        lines.append((name, matching_in_words(rule)))
+    lines.append(("Averages", averages_in_words(rules["aggregation"])))
     if "segmentation" in metrics["families"]:
         edge = "counts" if metrics["boundary"] == "closed" else "does not count"
         words = f"Measured on each pair: {', '.join(metrics['measures'])}. The border of the image {edge} as boundary."
         for unit in ("px", "um"):
             if metrics[f"tolerance_{unit}"] is not None:
                 words += f" Tolerance: {metrics[f'tolerance_{unit}']:g} {unit}."
-        told.append(("Outlines", words))
+        lines.append(("Segmentation", words))
     if (confidence := rules["confidence"]) is not None:
         drawn = f"{confidence['samples']:,} samples of {confidence['resample'].replace('_', ' ')}"
         words = (
             f"{100 * confidence['level']:g} %, {confidence['method']} bootstrap: {drawn}, seed {confidence['seed']}."
         )
-        told.append(("Intervals", words))
+        lines.append(("Intervals", words))
     if (ranking := rules["ranking"]) is not None and ranking["columns"]:
         columns = "; ".join(
             f"{column['path']} ({'higher' if column['direction'] == 'descending' else 'lower'} is better"
             f"{'' if column['weight'] == 1 else ', weight {:g}'.format(column['weight'])})"
             for column in ranking["columns"]
         )
-        told.append(("Ranking", f"By {ranking['method'].replace('_', ' ')}: {columns}."))
-    return told
+        lines.append(("Ranking", f"By {ranking['method'].replace('_', ' ')}: {columns}."))
+    return lines
 
 
 def matching_in_words(rule: Mapping[str, Any]) -> str:

@@ -90,9 +90,11 @@ def iou_columns() -> list[Column]:
     def cost(of: Document) -> Cell:
         return Cell(of["one_pixel_costs"], f"{of['one_pixel_costs']:.2f}", shade=of["one_pixel_costs"])
 
-    changes = [Column(f"IoU, {PERTURBATIONS[name]}", 2, of=with_key(spread_of, name)) for name in IN_BARS]
+    changes = [
+        Column(f"IoU, {PERTURBATIONS[name].replace('by ', '')}", 2, of=with_key(spread_of, name)) for name in IN_BARS
+    ]
     help_of_cost = "by the worst change by one pixel, in the median"
-    return [Column("IoU lost for a pixel", 2, help_of_cost, cost), Column("nuclei", 0, of="nuclei"), *changes]
+    return [Column("IoU lost for a pixel", 2, help_of_cost, cost), *changes, Column("nuclei", 0, of="nuclei")]
 
 
 # --- sections ---------------------------------------------------------------------------------------------------------
@@ -141,13 +143,14 @@ def size_section(document: Document) -> Section:
         series.append(Series(words, dots, series_colour(index), "lines"))
     discs = tuple(Dot(at["diameter_px"], disc_eroded(at["diameter_px"])) for at in rows)
     series.append(Series("a disc eroded by 1 px", discs, "@muted", "lines", "dot"))
+    lowest = min((float(dot.y or 0) for one in series for dot in one.dots), default=0.0) // 0.1 / 10
     figure = plot(
         "iou-by-diameter",
         "Median IoU against the diameter of nuclei",
         "IoU falls with the diameter d as that of a disc does, ((d - 2) / d)^2 when it is eroded by a pixel.",
         series,
         x=Axis("diameter, px"),
-        y=Axis("IoU", (0, 1.02)),
+        y=Axis("IoU", (lowest, 1.02)),
         height=420,
     )
     diameter = Column("diameter, px", of=lambda of: Cell(of["size_px"]["from"], name_of(of)))

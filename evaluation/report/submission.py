@@ -106,7 +106,7 @@ def verdict_section(result: ResultDocuments, costs: Document | None) -> Section:
             tiles.append(Tile("Rank", f"{board['position']:g}", among, path))
     sentences = verdict_sentences(result, costs)
     blocks: list[Block] = [Text(tuple(sentences))] if sentences else []
-    blocks += [*score_figure(result), Tiles(tuple(tiles)), *([rank_table(result)] if board else [])]
+    blocks += [Tiles(tuple(tiles)), *score_figure(result), *([rank_table(result)] if board else [])]
     counted = all(path.startswith("counting.") for path in result.paths)
     rule = "" if counted else ", under the first matching rule"
     lead = f"All numbers: {AGGREGATIONS.get(result.main, result.main)}{rule}."

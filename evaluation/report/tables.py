@@ -10,15 +10,15 @@ from rich.table import Table
 from evaluation.model import AggregationUnit, Better, Interval, MetricScores, RasterisationReport, UnitMean
 
 HEADLINES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "Finding the nuclei": (("detection", "precision"), ("detection", "recall"), ("detection", "f1")),
-    "Naming those found": (("classification", "balanced_accuracy"), ("classification", "accuracy")),
-    "Outlining those found": (
+    "Detection": (("detection", "precision"), ("detection", "recall"), ("detection", "f1")),
+    "Classification": (("classification", "balanced_accuracy"), ("classification", "accuracy")),
+    "Segmentation": (
         ("segmentation", "iou_class_mean"),
         ("segmentation", "dice_class_mean"),
         ("segmentation", "hausdorff_px"),
     ),
-    "All in one number": (("panoptic", "pq"), ("panoptic", "sq"), ("panoptic", "rq")),
-    "Counting them": (("counting", "r2"), ("counting", "mean_absolute_error")),
+    "Panoptic quality": (("panoptic", "pq"), ("panoptic", "sq"), ("panoptic", "rq")),
+    "Counting": (("counting", "r2"), ("counting", "mean_absolute_error")),
 }
 
 
