@@ -422,7 +422,9 @@ def tabulate(figure: Figure) -> Numbers:
         columns = [trace.get(key, ()) for key in ("x", "y", "hovertext")]
         for x, y, note, link in zip_longest(*columns, to):
             if x is not None and y is not None:
-                marks.append((trace.get("name", ""), shown_number(x), shown_number(y), note or ""))
+                name, point = trace.get("name", ""), f"{shown_number(x)}: {shown_number(y)}"
+                says_more = note not in (None, point, f"{name}\n{point}")
+                marks.append((name, shown_number(x), shown_number(y), note if says_more else ""))
                 links.append(link or "")
     kept = [index for index in range(4) if any(mark[index] for mark in marks)]
     if len({mark[0] for mark in marks}) == 1 or all(mark[0] in mark[1:3] for mark in marks):
