@@ -7,19 +7,6 @@ import io
 import numpy as np
 from PIL import Image
 
-from evaluation.report.figures import (
-    Box,
-    Dot,
-    Mark,
-    Series,
-    bar_figure,
-    blob_figure,
-    box_figure,
-    heat_map_figure,
-    line_figure,
-    scatter_figure,
-    series_colour,
-)
 from evaluation.report.page import (
     Cell,
     Column,
@@ -32,8 +19,8 @@ from evaluation.report.page import (
     Text,
     Tile,
     Tiles,
-    make_anchor,
 )
+from evaluation.report.plots import Axis, Dot, Series, heat_map, place_discs, plot, series_colour
 
 PATIENTS = tuple(f"TCGA-{letters}" for letters in ("2Z-A9JG", "49-4488", "50-5931", "5P-A9K0", "69-7760", "A2-A0ES"))
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
@@ -56,7 +43,7 @@ def made_png(seed: int, side: int = 96) -> bytes:
 
 def made_page(patients: tuple[str, ...] = PATIENTS, *, title: str = "Nuclei in four classes: team Aurora") -> Page:
     """All blocks; ``patients`` are six names."""
-    anchors = [make_anchor("patient", name) for name in patients]
+    anchors = [f"patient-{number}" for number in range(len(patients))]
     return Page(
         title,
         "One submission, scored for 6 patients and 25 images",
@@ -73,9 +60,9 @@ def made_page(patients: tuple[str, ...] = PATIENTS, *, title: str = "Nuclei in f
 
 def overview() -> Section:
     tiles = (
-        Tile("Finding: F1 of detection", 0.781895, "95 %: 0.731 to 0.829 · place 2 of 14", "detection.f1.group_mean"),
-        Tile("Naming: balanced accuracy", 0.9123, "95 %: 0.880 to 0.941 · place 1 of 14", tone="good"),
-        Tile("Outlining: IoU", 0.71, "95 %: 0.694 to 0.727 · place 6 of 14"),
+        Tile("Detection: F1", 0.781895, "95 %: 0.731 to 0.829 · place 2 of 14", "detection.f1.group_mean"),
+        Tile("Classification: balanced accuracy", 0.9123, "95 %: 0.880 to 0.941 · place 1 of 14", tone="good"),
+        Tile("Segmentation: IoU", 0.71, "95 %: 0.694 to 0.727 · place 6 of 14"),
         Tile("AUROC", None, "no class probabilities were submitted", tone="warning"),
         Tile("Nuclei", 15498, "of the reference"),
     )
@@ -92,8 +79,13 @@ def overview() -> Section:
 
 
 def distribution(patients: tuple[str, ...], anchors: list[str]) -> Section:
-    marks = tuple(Mark(f1, f"{name}\nF1 {f1}", anchor) for name, f1, anchor in zip(patients, F1, anchors, strict=True))
-    outlines = tuple(Mark(pq, f"{name}\nPQ {pq}") for name, pq in zip(patients, PQ, strict=True) if pq is not None)
+    names = ("detection F1", "Panoptic quality")
+    marks = tuple(
+        Dot(names[0], f1, f"{name}\nF1 {f1}", anchor) for name, f1, anchor in zip(patients, F1, anchors, strict=True)
+    )
+    outlines = tuple(
+        Dot(names[1], pq, f"{name}\nPQ {pq}") for name, pq in zip(patients, PQ, strict=True) if pq is not None
+    )
     dots = tuple(
         Dot(f1, pq, f"{name}\nF1 {f1}, PQ {pq}", anchor)
         for name, f1, pq, anchor in zip(patients, F1, PQ, anchors, strict=True)
@@ -120,24 +112,20 @@ def distribution(patients: tuple[str, ...], anchors: list[str]) -> Section:
         "patients",
         "Patient by patient",
         (
-            box_figure(
+            plot(
                 "f1-by-patient",
                 "F1 and PQ of each patient",
                 "Median F1 is 0.781; the lowest patient has 0.641.",
-                [Box("F1 of detection", marks), Box("Panoptic quality", outlines, "@2")],
-                value_title="score",
-                value_range=(0, 1),
+                [Series(names[0], marks, kind="boxes"), Series(names[1], outlines, "@2", "boxes")],
+                y=Axis("score", (0, 1)),
             ),
-            scatter_figure(
+            plot(
                 "f1-and-pq",
                 "F1 against PQ",
                 "Five patients; PQ of one is undefined.",
                 [Series("patients", dots)],
-                x_title="F1",
-                y_title="PQ",
-                x_range=(0, 1),
-                y_range=(0, 1),
-                diagonal=True,
+                x=Axis("F1", (0, 1)),
+                y=Axis("PQ", (0, 1)),
             ),
             Table(
                 "table-of-patients",
@@ -159,6 +147,7 @@ def classes() -> Section:
             name,
             tuple(Dot(at, round(max(0.95 - (at - 0.4) ** 2 * (2 + index), 0), 6)) for at in thresholds),
             series_colour(index),
+            "lines",
         )
         for index, name in enumerate(CLASSES)
     ]
@@ -169,43 +158,42 @@ def classes() -> Section:
                 Dot(name, 10 + 7 * place, low=8 + 7 * place, high=14 + 7 * place) for place, name in enumerate(CLASSES)
             ),
             "@missed",
+            "bars",
         ),
-        Series("spurious", tuple(Dot(name, 30 - 5 * place) for place, name in enumerate(CLASSES)), "@spurious"),
+        Series("spurious", tuple(Dot(name, 30 - 5 * place) for place, name in enumerate(CLASSES)), "@spurious", "bars"),
     ]
     return Section(
         "classes",
         "Which classes are told apart",
         (
-            heat_map_figure(
+            heat_map(
                 "confusion",
                 "Confusion of classes",
-                "Most nuclei are named as in the reference.",
-                rows=CLASSES,
-                columns=(*CLASSES, "none"),
+                "Most nuclei have the class of the reference.",
+                CLASSES,
+                (*CLASSES, "none"),
+                [[round(value / sum(row), 6) for value in row] for row in counts],
+                shown=[[f"{value}\n{100 * value / sum(row):.0f} %" for value in row] for row in counts],
                 x_title="prediction",
                 y_title="reference",
-                values=[[round(value / sum(row), 6) for value in row] for row in counts],
-                shown=[[f"{value}\n{100 * value / sum(row):.0f} %" for value in row] for row in counts],
-                value_range=(0, 1),
-                value_title="share",
-                height=340,
+                ends=(0, 1),
             ),
-            line_figure(
+            plot(
                 "by-threshold",
                 "F1 by IoU asked for",
                 "F1 falls with the threshold.",
                 lines,
-                x_title="IoU at least",
-                y_title="F1",
+                x=Axis("IoU at least"),
+                y=Axis("F1"),
             ),
-            bar_figure(
+            plot(
                 "errors",
                 "What was missed and what is spurious",
                 "Epithelial nuclei are often spurious.",
                 bars,
-                y_title="nuclei",
+                y=Axis("nuclei"),
             ),
-            bar_figure(
+            plot(
                 "cost",
                 "What each kind of error costs PQ",
                 "Missed nuclei cost most.",
@@ -217,9 +205,10 @@ def classes() -> Section:
                             for name, cost in (("missed", 0.12), ("poor outline", 0.08), ("split", 0.01))
                         ),
                         "@4",
+                        "bars",
                     ),
                 ],
-                y_title="PQ",
+                y=Axis("PQ"),
                 horizontal=True,
             ),
         ),
@@ -227,7 +216,11 @@ def classes() -> Section:
 
 
 def compared(teams: tuple[str, ...]) -> Section:
-    shares = [[0.7, 0.2, 0.1, 0, 0, 0], [0.2, 0.6, 0.1, 0.1, 0, 0], [0.1, 0.1, 0.5, 0.2, 0.1, 0]]
+    shares = [
+        {1: 0.7, 2: 0.2, 3: 0.1},
+        {1: 0.2, 2: 0.6, 3: 0.1, 4: 0.1},
+        {1: 0.1, 2: 0.1, 3: 0.5, 4: 0.2, 5: 0.1},
+    ]
     taus = [[1.0, 0.87, -0.2], [0.87, 1.0, 0.4], [-0.2, 0.4, None]]
     own = {
         "type": "scatter",
@@ -243,24 +236,18 @@ def compared(teams: tuple[str, ...]) -> Section:
         "stability",
         "How far the places can be trusted",
         (
-            blob_figure(
-                "places",
-                "Places in 1,000 samples",
-                "The first stays first in 70 %.",
-                rows=teams[:3],
-                columns=[str(place) for place in range(1, 7)],
-                shares=shares,
-                x_title="place",
+            place_discs(
+                "places", "Places in 1,000 samples", "The first stays first in 70 %.", teams[:3], shares, "samples"
             ),
-            heat_map_figure(
+            heat_map(
                 "taus",
                 "Kendall's tau between rules",
                 "Rules mostly agree.",
-                rows=["iou", "centroid", "hausdorff"],
-                columns=["iou", "centroid", "hausdorff"],
-                values=taus,
-                scale="diverging",
-                value_range=(-1, 1),
+                ["iou", "centroid", "hausdorff"],
+                ["iou", "centroid", "hausdorff"],
+                taus,
+                is_diverging=True,
+                ends=(-1, 1),
             ),
             Figure(
                 "critical",

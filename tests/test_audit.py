@@ -26,9 +26,6 @@ from evaluation.analysis.audit_document import (
     audit_csv,
     audit_document,
     audit_json,
-    audit_lines,
-    effect_table,
-    team_table,
 )
 from evaluation.analysis.variants import audit_positions, audit_scores, neighbours, tell_variants
 from evaluation.authoring.demo import write_demo
@@ -42,6 +39,8 @@ from evaluation.leaderboard.board import build_board, load_ranked, score_and_ran
 from evaluation.leaderboard.teams import Team, challenge_key
 from evaluation.model import Instances
 from evaluation.ranking.stability import bootstrap_ranks
+from evaluation.report.audit import audit_page
+from evaluation.report.terminal import page_renderables
 from evaluation.scoring.from_files import score_then
 
 SHAPE = (40, 60)
@@ -539,7 +538,7 @@ def test_the_command_answers_first_and_writes_two_files(tmp_path: Path, capsys: 
     arguments = ["--challenge", challenge, "--submissions", submissions, "--output", out, "--workers", 1]
     assert cli.run(["audit", *map(str, arguments)]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("The first place of 'narrow' cannot be defended: it is first in 12 of 16 variants.\n")
+    assert printed.startswith("✕ The first place of 'narrow' cannot be defended: it is first in 12 of 16 variants.\n")
     assert "predictions" in printed
     document = json.loads((out / "audit.json").read_text(), parse_constant=pytest.fail)
     assert document["first_place"]["defended"] == "no"
@@ -568,10 +567,8 @@ def rendered(found: Audit) -> str:
     from rich.console import Console
 
     console = Console(width=200, file=io.StringIO(), force_terminal=False, highlight=False)
-    console.print(team_table(found))
-    console.print(effect_table(found))
-    for line in [*found.answer, *audit_lines(found)]:
-        console.file.write(line + "\n")
+    for part in page_renderables(audit_page(audit_document(found))):
+        console.print(part)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 

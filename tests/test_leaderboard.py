@@ -25,7 +25,7 @@ from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.commands import main as cli
 from evaluation.leaderboard import teams
 from evaluation.leaderboard.board import board_of_challenge, build_board, load_ranked, rank_result
-from evaluation.leaderboard.document import Board, leaderboard_document, leaderboard_json, leaderboard_table
+from evaluation.leaderboard.document import Board, leaderboard_document, leaderboard_json
 from evaluation.leaderboard.phase import column_titles, phase_settings
 from evaluation.leaderboard.team_scores import TeamScores, plan_columns, team_of_documents, values_of_groups
 from evaluation.leaderboard.teams import score_teams
@@ -170,7 +170,7 @@ def test_progress_goes_to_stderr_and_the_table_to_stdout(copied, capsys) -> None
     printed = capsys.readouterr()
     assert printed.err == "'broken': not ranked\n'finder': kept\n'late': scored\n'namer': kept\n'zipped': kept\n"
     assert "finder" in printed.out
-    assert "Not ranked: 'broken': [wrong-format] case " in printed.out
+    assert re.search(r"broken +wrong-format +\[wrong-format\] case ", printed.out)
 
 
 # --- what is kept -----------------------------------------------------------------------------------------------------
@@ -623,7 +623,6 @@ def test_every_edge_gives_a_board_that_can_be_written(edge, method, missing, ex_
     document = json.loads(leaderboard_json(board), parse_constant=pytest.fail)
     names = {row["name"] for row in document["teams"]} | {row["name"] for row in document["not_ranked"]}
     assert len(names) == len(EDGES[edge][0]) == len(document["teams"]) + len(document["not_ranked"])
-    assert leaderboard_table(board).row_count == len(names)
     assert all(row["position"] >= 1 for row in document["teams"])
     assert not document["teams"] or document["teams"][0]["position"] == 1 or board.rules["ties"] == "average"
 
@@ -717,14 +716,14 @@ def test_another_seed_gives_other_samples_and_the_same_seed_the_same() -> None:
     assert one == same != other
 
 
-def test_more_than_a_hundred_teams_are_written_without_what_is_known_of_pairs() -> None:
-    board = ranked(table_of(np.random.default_rng(1).random((1, 101, 6))))
+def test_more_than_two_hundred_teams_are_written_without_what_is_known_of_pairs() -> None:
+    board = ranked(table_of(np.random.default_rng(1).random((1, 201, 6))))
     document = leaderboard_document(board)
     assert "places" not in document["teams"][0]
     tested = document["columns"][0]["significance"]
     assert "cliques" not in tested
     assert isinstance(tested["teams"][0]["better_than"], int)
-    assert len(leaderboard_json(board)) < 101 * 1000
+    assert len(leaderboard_json(board)) < 201 * 1000
 
 
 def test_every_rule_that_has_an_effect_stands_in_the_words() -> None:
@@ -983,13 +982,10 @@ def test_a_challenge_that_does_not_rank_is_told(tmp_path, capsys, monkeypatch, c
 def test_the_demo_shows_the_leaderboard_that_the_readme_shows(tmp_path, capsys) -> None:
     assert cli.run(["demo", "--output", str(tmp_path / "demo")]) == 0
     printed = capsys.readouterr().out
-    start = printed.index("Demo: nuclei of four patients: leaderboard")
-    table = [line.rstrip() for line in printed[start:].splitlines()]
-    rows = [line for line in table if re.match(r"\d  ", line)]
+    rows = [line.rstrip() for line in printed.splitlines() if re.match(r"  \d\u2002", line)]
     assert [line.split()[1] for line in rows] == ["finder", "outliner", "namer"]
     for page in ("README.md", "docs/leaderboards.md"):
         assert set(rows) <= {line.rstrip() for line in (ROOT / page).read_text().splitlines()}, page
-    assert max(map(len, table[: table.index(rows[-1]) + 1])) <= 80
     document = document_of(tmp_path / "demo")
     assert [team["name"] for team in document["teams"]] == ["finder", "outliner", "namer"]
     assert set(TEAMS) == {team["name"] for team in document["teams"]}

@@ -22,7 +22,7 @@ from evaluation import Challenge
 from evaluation.authoring.demo import DemoPaths, write_demo
 from evaluation.commands import main as cli
 from evaluation.leaderboard.board import board_of_challenge, load_ranked, rank_scores
-from evaluation.leaderboard.document import VALUES_UP_TO, leaderboard_document, leaderboard_json
+from evaluation.leaderboard.document import PAIRS_UP_TO, leaderboard_document, leaderboard_json
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import TeamScores
 from evaluation.model import ScoreTable
@@ -30,6 +30,9 @@ from evaluation.report.critical_difference import Diagram, draw_diagram, lay_out
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text
+from evaluation.report.side_by_side import read_results
+from evaluation.results.metrics_json import as_json
+from evaluation.scoring.from_files import score_submission
 
 NAN = float("nan")
 HOSTILE = ["<img src=x onerror=alert(1)>", "<b>bold</b>", "</script><script>alert(2)</script>", "%{x} & 'quoted'\n"]
@@ -87,14 +90,15 @@ def test_the_table_holds_the_numbers_of_the_document(document) -> None:
         low, high = team["rank_interval"]["low"], team["rank_interval"]["high"]
         columns = [cell["value"] for cell in team["columns"]]
         first = team["probability_of_first"]
-        assert values_of(row) == [team["name"], team["position"], team["combined"], low, first, *columns]
-        assert texts_of(row)[3] == (f"{low}" if low == high else f"{low} to {high}")
-        assert texts_of(row)[5:] == [f"{cell['value']:.4f} ({cell['rank']})" for cell in team["columns"]]
+        assert values_of(row) == [team["name"], *columns, team["combined"], low, first]
+        assert texts_of(row)[0] == f"{'=' if team['equal'] else ''}{team['position']}\u2002{team['name']}"
+        assert texts_of(row)[6] == (f"{low}" if low == high else f"{low} to {high}")
+        assert texts_of(row)[1:5] == [f"{cell['value']:.4f} ({cell['rank']})" for cell in team["columns"]]
 
 
 def test_teams_that_share_a_place_are_marked(document) -> None:
     page = leaderboard_page(document_of(table_of([[[0.5, 0.7], [0.9, 0.3], [0.1, 0.1], [0.8, 0.8]]])))
-    assert [texts_of(row)[1] for row in part(page, "board").rows] == ["1", "=2", "=2", "4"]
+    assert [texts_of(row)[0].split()[0] for row in part(page, "board").rows] == ["1", "=2", "=2", "4"]
     assert "share a place" in part(page, "board").note
 
 
@@ -156,12 +160,10 @@ PODIUM = [[[0.9, 0.5, 0.1], [0.8, 0.7, 0.2], [0.7, 0.7, 0.3], [0.6, NAN, 0.4]]]
         ("dense", {"A": [1, 2, 4], "B": [2, 1, 3], "C": [3, 1, 2], "D": [4, 3, 1]}),
     ],
 )
-def test_the_podium_counts_who_is_ahead_on_each_patient(ties, places) -> None:
+def test_the_map_has_the_place_of_each_team_in_each_patient(ties, places) -> None:
     document = document_of(named(table_of(PODIUM), ["A", "B", "C", "D"]), ties=ties)
     assert {team["name"]: team["unit_places"] for team in document["teams"]} == places
     page = leaderboard_page(document)
-    counts = {row[0]: values_of(row[1:]) for row in part(page, "podium-table").rows}
-    assert counts == {"A": [1, 0, 1, 2], "B": [1, 1, 1, 3], "C": [1, 1, 1, 3], "D": [1, 0, 0, 1]}
     (trace,) = part(page, "podium-map").traces
     assert dict(zip(trace["y"], trace["z"], strict=True)) == places
 
@@ -181,8 +183,8 @@ def test_a_team_that_is_not_ranked_on_a_patient_has_no_place_there() -> None:
         "team 0": [1, 1],
         "team 1": [2, None],
     }
-    rows = {row[0]: values_of(row[1:]) for row in part(leaderboard_page(document), "podium-table").rows}
-    assert rows == {"team 0": [2, 0, 0, 2], "team 1": [0, 1, 0, 1]}
+    (trace,) = part(leaderboard_page(document), "podium-map").traces
+    assert dict(zip(trace["y"], trace["z"], strict=True)) == {"team 0": [1, 1], "team 1": [2, None]}
 
 
 # --- other methods ----------------------------------------------------------------------------------------------------
@@ -215,16 +217,12 @@ def test_the_median_of_ranks_forgives_one_bad_column() -> None:
     lines = part(page, "method-lines")
     assert lines.traces[0]["x"][0] == "sum of ranks (applied)"
     assert [trace["y"] for trace in lines.traces] == [list(of) for of in zip(*places.values(), strict=True)]
-    (tau,) = part(page, "method-tau").traces
-    assert tau["z"] == [of["kendall_tau"] for of in found["methods"]]
 
 
 def test_the_method_that_is_applied_stands_first() -> None:
     found = document_of(table_of([SEPARATE, SEPARATE[::-1]]), method="test_then_rank")
-    (tau,) = part(leaderboard_page(found), "method-tau").traces
-    assert tau["x"][:2] == ["test then rank (applied)", "sum of ranks"]
-    at = [of["method"] for of in found["methods"]].index("test_then_rank")
-    assert tau["z"][0] == [found["methods"][at]["kendall_tau"][place] for place in (at, *range(at))]
+    lines = part(leaderboard_page(found), "method-lines")
+    assert lines.traces[0]["x"][:2] == ["test then rank (applied)", "sum of ranks"]
 
 
 def test_without_values_of_units_only_methods_that_need_none_are_told() -> None:
@@ -345,7 +343,7 @@ def test_every_edge_has_a_page(edge, missing, ex_aequo) -> None:
     document = document_of(table_of(EDGES[edge]), missing=missing, ex_aequo=ex_aequo)
     page = leaderboard_page(document)
     assert len(set(anchors(page))) == len(anchors(page))
-    assert [row[0] for row in part(page, "board").rows] == [team["name"] for team in document["teams"]]
+    assert [row[0].value for row in part(page, "board").rows] == [team["name"] for team in document["teams"]]
     if document["not_ranked"]:
         assert [row[0] for row in part(page, "unranked").rows] == [team["name"] for team in document["not_ranked"]]
     assert page_html(page).startswith("<!DOCTYPE html>")
@@ -361,32 +359,59 @@ def test_a_document_of_an_older_version_has_a_page() -> None:
     assert not {"values-1", "podium-map", "method-lines"} & set(anchors(page))
 
 
-def test_of_many_teams_and_values_the_page_says_what_is_left_out() -> None:
-    table = table_of(np.random.default_rng(1).random((1, 101, 12)))
+def test_of_many_teams_the_page_says_what_is_left_out() -> None:
+    table = table_of(np.random.default_rng(1).random((1, PAIRS_UP_TO + 1, 12)))
     document = document_of(table, samples=100)
     assert document["methods"] == []
     page = leaderboard_page(document)
-    assert len(part(page, "board").rows) == 101
-    assert len(part(page, "values-1").traces) == 50
-    assert (
-        "The first 50 of 101 teams are shown; leaderboard.json has all of them." in part(page, "values-1").description
-    )
+    assert len(part(page, "board").rows) == PAIRS_UP_TO + 1
+    assert len(part(page, "values-1").traces) == 110
+    rest = f"The first 110 of {PAIRS_UP_TO + 1} teams of leaderboard.json are shown."
+    assert rest in part(page, "values-1").description
     (places,) = part(page, "podium-map").traces
-    assert len(places["z"]) == 50
+    assert len(places["z"]) == 110
     assert "better-1" not in anchors(page)
 
 
-def test_too_many_values_are_left_out_of_the_document() -> None:
-    units = VALUES_UP_TO // 200
+def test_many_values_are_heat_maps_with_the_hardest_unit_first_thinned_evenly() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.random((1, 20, 2000)) / 2 + np.linspace(0, 0.5, 2000)[rng.permutation(2000)]
+    document = document_of(table_of(values), samples=100)
+    found = part(leaderboard_page(document), "values-1")
+    (trace,) = found.traces
+    assert "1,000 of 2,000 groups are shown, evenly spread" in found.description
+    assert (len(trace["y"]), len(trace["x"]), len(set(trace["x"]))) == (20, 1000, 1000)
+    columns = {f"P{unit}": [team["columns"][0]["by_unit"][unit] for team in document["teams"]] for unit in range(2000)}
+    medians = [float(np.median(columns[name])) for name in trace["x"]]
+    assert medians == sorted(medians)
+    everything = sorted(float(np.median(of)) for of in columns.values())
+    assert (medians[0], medians[-1]) == (everything[0], everything[-1])
+    first = [round(value, 4) for value in columns[trace["x"][0]]]
+    assert [row[0] for row in trace["z"]] == first
+
+
+def test_a_hundred_teams_in_two_thousand_cases_fit_into_fifteen_megabytes() -> None:
+    """As many as the largest challenges had; nothing is left out of leaderboard.json."""
+    values = np.random.default_rng(1).random((4, 106, 2263))
+    document = document_of(table_of(values), samples=100)
+    assert len(document["teams"][0]["columns"][0]["by_unit"]) == len(document["teams"][0]["unit_places"]) == 2263
+    page = leaderboard_page(document)
+    assert {"values-1", "values-4", "better-1", "difference-1", "podium-map", "sampled-places"} <= set(anchors(page))
+    assert len(page_html(page)) < 15_000_000
+
+
+def test_too_many_values_are_left_out_of_the_document(monkeypatch) -> None:
+    from evaluation.leaderboard import board
+
+    monkeypatch.setattr(board, "VALUES_UP_TO", 100)
     full, over = (
-        leaderboard_document(ranked(table_of(np.random.default_rng(1).random((2, 100, number))), samples=100))
-        for number in (units, units + 1)
+        leaderboard_document(ranked(table_of(np.random.default_rng(1).random((2, 10, number))), samples=100))
+        for number in (5, 6)
     )
-    assert len(full["unit_names"]) == units == len(full["teams"][0]["columns"][0]["by_unit"])
+    assert len(full["unit_names"]) == 5 == len(full["teams"][0]["columns"][0]["by_unit"])
     assert over["unit_names"] == []
     assert "by_unit" not in over["teams"][0]["columns"][0]
     assert "unit_places" not in over["teams"][0]
-    assert len(part(leaderboard_page(full), "values-1").traces) == 6000 // (2 * units)
 
 
 def test_an_audit_of_other_rules_is_left_out_and_told() -> None:
@@ -434,7 +459,7 @@ def test_teams_whose_names_are_alike_stay_apart() -> None:
     page = leaderboard_page(document_of(named(table_of([SEPARATE]), names)))
     for anchor in ("sampled-places", "better-1", "podium-map"):
         assert len(set(part(page, anchor).layout["yaxis"]["categoryarray"])) == 3
-    assert [row[0] for row in part(page, "board").rows] == names
+    assert [row[0].value for row in part(page, "board").rows] == names
 
 
 def test_a_team_has_the_same_label_in_every_plot() -> None:
@@ -487,9 +512,9 @@ def test_every_mark_of_the_document_is_drawn(twenty, document) -> None:
 def test_hovering_tells_a_value_of_the_document(twenty, document) -> None:
     place = next(place for place, team in enumerate(document["teams"]) if team["name"] == "team 9")
     team = document["teams"][place]
-    values = {f"team 9\nP{unit}\nm0: {value}" for unit, value in enumerate(team["columns"][0]["by_unit"])}
+    values = {f"team 9\nP{unit}\na m0: {value}" for unit, value in enumerate(team["columns"][0]["by_unit"])}
     assert twenty.hover("values-1", trace=place, point=3) in values
-    assert twenty.hover("podium-map", point=25 * place + 3) == f"team 9, P3\nplace {team['unit_places'][3]}"
+    assert twenty.hover("podium-map", point=25 * place + 3) == f"team 9, P3: {team['unit_places'][3]}"
 
 
 def test_names_of_teams_are_shown_as_text(twenty) -> None:
@@ -502,8 +527,8 @@ def test_names_of_teams_are_shown_as_text(twenty) -> None:
 def test_the_board_is_sorted_by_a_column(twenty, document) -> None:
     table = twenty.page.locator("#board")
     before = table.locator("tbody tr > :first-child").all_inner_texts()
-    table.locator("thead button").nth(5).click()
-    names = table.locator("tbody tr > :first-child").all_inner_texts()
+    table.locator("thead button").nth(1).click()
+    names = [name.split("\u2002", 1)[-1] for name in table.locator("tbody tr > :first-child").all_inner_texts()]
     values = {team["name"]: team["columns"][0]["value"] for team in document["teams"]}
     found = [values[name] for name in names if name in values]
     assert len(found) == 16
@@ -535,8 +560,41 @@ def test_report_writes_the_page_beside_the_leaderboard(made, tmp_path, capsys) -
     ]
     assert cli.run(["leaderboard", *map(str, arguments), "--workers", "1", "--report"]) == 0
     document = json.loads((tmp_path / "leaderboard.json").read_text())
-    assert (tmp_path / "leaderboard.html").read_text() == page_html(leaderboard_page(document))
-    assert capsys.readouterr().out.endswith("leaderboard.json, leaderboard.csv, leaderboard.html\n")
+    metrics = {
+        team["name"]: json.loads((tmp_path / "results" / team["name"] / "metrics.json").read_text())
+        for team in document["teams"]
+    }
+    page = leaderboard_page(document, results=metrics)
+    assert (tmp_path / "leaderboard.html").read_text() == page_html(page)
+    table = part(page, "all-scores")
+    titles = [column.title for column in table.columns]
+    assert {"detection F1 ↑", "balanced accuracy ↑", "IoU (class mean) ↑", "Hausdorff distance, px ↓", "PQ ↑"} <= {
+        *titles
+    }
+    for row, team in zip(table.rows, document["teams"], strict=True):
+        assert row[0] == team["name"]
+        of_team = metrics[team["name"]]
+        for column, cell in zip(table.columns[1:], row[1:], strict=True):
+            family, name = column.help.split(".")
+            assert cell.value == of_team[family][name]["group_mean"]
+            values = [of[family][name]["group_mean"] for of in metrics.values()]
+            best = (min if column.title.endswith("↓") else max)(values)
+            assert (cell.tone == "good") == (cell.value == best)
+    printed = capsys.readouterr().out
+    assert "All teams side by side, mean over groups" in printed
+    assert printed.endswith("leaderboard.json, leaderboard.csv, leaderboard.html\n")
+
+
+def test_results_of_other_rules_and_outside_of_the_folder_are_not_read(made, tmp_path) -> None:
+    score = score_submission(made.challenge, made.challenge.parent / "submissions" / "finder", workers=1)
+    metrics = json.loads(as_json(score.metrics))
+    teams = [{"name": name} for name in ("own", "other", "../outside", "none")]
+    for name, version in (("own", "1"), ("other", "2"), ("../outside", "1")):
+        (tmp_path / "results" / name).mkdir(parents=True)
+        content = metrics | {"challenge": metrics["challenge"] | {"version": version}}
+        (tmp_path / "results" / name / "metrics.json").write_text(json.dumps(content))
+    document = {"teams": teams, "challenge": metrics["challenge"] | {"version": "1"}}
+    assert set(read_results(tmp_path, document)) == {"own"}
 
 
 def test_rank_report_writes_the_page_of_monusac(shared_data: Path, tmp_path, browser) -> None:

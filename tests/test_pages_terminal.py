@@ -28,7 +28,7 @@ def test_tiles_tables_texts_and_plots_in_words_are_there() -> None:
     lines = [" ".join(line.split()) for line in printed(made_page()).splitlines()]
     for line in (
         "Nuclei in four classes: team Aurora",
-        "Finding: F1 of detection 0.782 95 %: 0.731 to 0.829 · place 2 of 14",
+        "Detection: F1 0.782 95 %: 0.731 to 0.829 · place 2 of 14",
         "! AUROC – no class probabilities were submitted",
         "! Two images have no prediction at all. They count as empty.",
         "TCGA-5P-A9K0 303 0.641 – ✕ −0.159",

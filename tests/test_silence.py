@@ -26,13 +26,14 @@ from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingRules
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 from evaluation.leaderboard.board import build_board, compare_columns, rank_scores, score_and_rank
-from evaluation.leaderboard.document import leaderboard_document, leaderboard_lines
+from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.phase import phase_settings
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
 from evaluation.model import Instances, ScoreTable
 from evaluation.ranking.methods import rank_behind, rank_teams, select_teams
+from evaluation.report.leaderboard import verdict_section
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.score import Result
@@ -133,8 +134,10 @@ def test_it_is_said_who_stands_behind_and_why() -> None:
     assert board.words.startswith(
         "Teams without f.f1.pooled of at least 0.5 are ranked among themselves, behind the others."
     )
-    assert "Behind the others: 'team 0': f.f1.pooled is 0.1000, at least 0.5." in leaderboard_lines(board)
     document = leaderboard_document(board)
+    (table,) = [block for block in verdict_section(document).blocks if getattr(block, "anchor", "") == "floors"]
+    assert table.note == "Teams without f F1 of at least 0.5 are ranked among themselves, behind the others."
+    assert [(row[0], row[1], row[2].text) for row in table.rows] == [("team 0", 2, "0.1000")]
     assert document["ranking"]["require"] == [{"path": "f.f1.pooled", "at_least": 0.5}]
     assert [(team["name"], team["floors"], team["below_floor"]) for team in document["teams"]] == [
         ("team 1", [0.8], False),

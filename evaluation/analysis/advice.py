@@ -116,7 +116,7 @@ def broken_rules(found: Sensitivity, rules: Sequence[TriedRule], perturbations: 
     """The rules that lose too many nuclei, the worst first, in words."""
     lost = {rule.words: found.everything.most_lost(rule.name, perturbations) for rule in rules}
     broken = sorted((words for words in lost if lost[words] > BREAKS), key=lambda words: -lost[words])
-    return told_first([f"{words} ({percent(lost[words])})" for words in broken]) or "none"
+    return first_of([f"{words} ({percent(lost[words])})" for words in broken]) or "none"
 
 
 def advise_on_classes(judged: Sequence[Stratum]) -> list[Advice]:
@@ -161,10 +161,10 @@ def advise_on_small_nuclei(found: Sensitivity) -> list[Advice]:
 def advise_on_rare_classes(found: Sensitivity) -> list[Advice]:
     """Which classes are too rare to say anything about."""
     few = [f"{quote(of.class_name or '')} ({of.nuclei})" for of in found.of_classes if of.nuclei < FEW]
-    return [Advice("few", f"Too few nuclei to say much about {told_first(few)}.")] if few else []
+    return [Advice("few", f"Too few nuclei to say much about {first_of(few)}.")] if few else []
 
 
-def told_first(words: Iterable[str]) -> str:
+def first_of(words: Iterable[str]) -> str:
     """The first of many, and how many more there are."""
     every = list(words)
     more = f" and {len(every) - NAMES_UP_TO:,} more" * (len(every) > NAMES_UP_TO)

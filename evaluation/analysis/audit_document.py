@@ -1,24 +1,18 @@
-"""The audit as files and as tables: which variants there are, what they change, and whether the first place holds."""
+"""The audit as files: which variants there are, what they change, and whether the first place holds."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rich import box
-from rich.markup import escape
-from rich.table import Table
-
-from evaluation.findings import quote
-from evaluation.leaderboard.document import UnrankedRow, interval, number, percent, safe, shown, unranked_lines
+from evaluation.leaderboard.document import UnrankedRow, number
 from evaluation.model import Float64, Int64
 from evaluation.results.metrics_json import as_json
 
 ORDERS_UP_TO = 100  # of which Kendall's tau between all is written
-LINES_UP_TO = 8
 
 Verdict = Literal["yes", "shared", "no", "one-team", "nothing-varied", "no-teams"]
 
@@ -288,115 +282,6 @@ def audit_csv(audit: Audit) -> str:
             places = (audit.position[place, team], audit.combined[place, team])
             writer.writerow([*head, name, *(number(float(value)) for value in places)])
     return text.getvalue()
-
-
-# --- what people see --------------------------------------------------------------------------------------------------
-
-
-def plain_table(title: str) -> Table:
-    return Table(
-        title=escape(title),
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-        title_justify="left",
-        title_style="bold",
-    )
-
-
-def team_table(audit: Audit) -> Table:
-    """The teams: their published place, their places in all variants, and how often they are first."""
-    table = plain_table(f"Places in {plural(audit.variants, 'variant')}")
-    for heading in ("#", "team", "places", "first"):
-        table.add_column(heading, justify="left" if heading == "team" else "right")
-    for team in audit.trust:
-        places = "–" if team.low is None else interval(team.low, team.high)
-        table.add_row(shown(team.published), safe(team.name), places, percent(team.first / audit.variants))
-    for row in audit.unranked:
-        table.add_row("–", safe(row.name), "", "", style="dim")
-    return table
-
-
-def effect_table(audit: Audit) -> Table:
-    """What each dimension does alone, the one that moves the order most first."""
-    table = plain_table("What one rule changes, all others equal")
-    for heading in ("rule", "values", "tau", "lowest", "same order", "first changes"):
-        table.add_column(heading, justify="left" if heading in ("rule", "values") else "right")
-    by_name = {dimension.name: dimension for dimension in audit.dimensions}
-    for effect in strongest(audit.effects):
-        if effect.comparisons == 0:
-            continue
-        changes = f"{effect.first_changes:,} of {effect.comparisons:,}"
-        values = escape(", ".join(by_name[effect.dimension].values))
-        taus = (decimal(effect.tau_mean), decimal(effect.tau_low), percent(effect.same_order))
-        table.add_row(effect.dimension, values, *taus, changes)
-    return table
-
-
-def strongest(effects: Sequence[Effect]) -> list[Effect]:
-    """Effects from the strongest to the weakest: by mean tau, the first place, and their names."""
-
-    def strength(effect: Effect) -> tuple[float, float, str]:
-        tau = 2.0 if effect.tau_mean is None else effect.tau_mean
-        return tau, -effect.first_changes / max(effect.comparisons, 1), effect.dimension
-
-    return sorted(effects, key=strength)
-
-
-def decimal(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
-def audit_lines(audit: Audit) -> list[str]:
-    """What the tables do not show: which teams swap and why, which differences survive, what is left out."""
-    lines = []
-    if audit.agreement.mean is not None:
-        lines.append(
-            f"Kendall's tau between all {audit.variants:,} variants: {audit.agreement.mean:.2f} in the mean, "
-            f"{decimal(audit.agreement.low)} at the lowest; {plural(len(audit.orders), 'different order')}."
-        )
-    lines += [swap_line(audit, swap) for swap in audit.swaps[:LINES_UP_TO]]
-    if len(audit.swaps) > LINES_UP_TO:
-        lines.append(
-            f"and {len(audit.swaps) - LINES_UP_TO:,} more pairs of teams that swap; audit.json has all of them."
-        )
-    lines += difference_lines(audit)
-    lines += unranked_lines(audit.unranked)
-    if len(audit.unranked) > 20:
-        lines.append(f"and {len(audit.unranked) - 20:,} more that are not ranked; audit.json has all of them.")
-    return [*lines, *audit.notes]
-
-
-def swap_line(audit: Audit, swap: Swap) -> str:
-    by = f"by the {swap.rule} more than by any other rule" if swap.rule else "only by changes of several rules at once"
-    return (
-        f"{quote(swap.behind, 40)} passes {quote(swap.ahead, 40)} in {swap.turned:,} of {audit.variants:,} variants "
-        f"({swap.when}); {by}."
-    )
-
-
-def difference_lines(audit: Audit) -> list[str]:
-    """Which significant differences are there in all variants, column by column."""
-    if not audit.differences:
-        return ["No difference between two teams is significant in any variant, or none could be tested."]
-    lines = []
-    surviving = [found for found in audit.differences if found.survives]
-    robust = [found for found in audit.differences if found.is_robust and not found.survives]
-    for found in surviving[:LINES_UP_TO]:
-        lines.append(
-            f"{found.column}: {quote(found.better, 40)} is significantly better than {quote(found.worse, 40)} in all "
-            f"{found.tables:,} variants."
-        )
-    for found in robust[: max(LINES_UP_TO - len(surviving), 0)]:
-        lines.append(
-            f"{found.column}: {quote(found.better, 40)} is better than {quote(found.worse, 40)} in all "
-            f"{found.tables:,} variants, significantly in {found.significant:,}."
-        )
-    rest = len(audit.differences) - len(lines)
-    if rest:
-        what = "differences are significant" if rest != 1 else "difference is significant"
-        lines.append(f"{rest:,} {'more ' if lines else ''}{what} in some variants; audit.json has all of them.")
-    return lines
 
 
 def plural(count: int, noun: str) -> str:

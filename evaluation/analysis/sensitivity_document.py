@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluation.challenge.matching_rules import MatchingRule
-from evaluation.findings import quote
 from evaluation.results.metrics_json import as_json, rounded
 
 PERTURBATIONS: Mapping[str, str] = {  # in words that follow "nuclei"; the last ones are compared on the coarser pixels
@@ -238,18 +237,6 @@ def sensitivity_csv(found: Sensitivity) -> str:
             spreads = [effect.measures[measure] for measure in MEASURES]
             values = [rounded(value) for spread in spreads for value in (spread.low, spread.median, spread.high)]
             lost = [rounded(effect.lost.get(rule)) for rule in rules]
-            told = [of.class_name, *size, of.nuclei, effect.perturbation, effect.compared, effect.vanished]
-            writer.writerow([*told, *values, *lost])
+            line = [of.class_name, *size, of.nuclei, effect.perturbation, effect.compared, effect.vanished]
+            writer.writerow([*line, *values, *lost])
     return text.getvalue()
-
-
-def sensitivity_lines(document: Mapping[str, Any]) -> list[str]:
-    """The advice, and what a pixel costs each class, in lines."""
-    lines = [advice["text"] for advice in document["advice"]]
-    classes = [of for of in document["strata"] if of["size_px"] is None and of["nuclei"]]
-    for of in classes if len(classes) != 2 else classes[:1]:
-        name = "All nuclei" if of["class"] is None else quote(of["class"], 40)
-        medians = {effect["perturbation"]: effect["measures"]["iou"]["median"] for effect in of["effects"]}
-        told = ", ".join(f"{medians[key]:.2f} {PERTURBATIONS[key]}" for key in ONE_PIXEL)
-        lines.append(f"{name}: {of['nuclei']:,}, {of['diameter_px']['median']:.0f} px across; median IoU {told}.")
-    return lines

@@ -27,7 +27,7 @@ from evaluation.authoring.synthesis import (
     select_outlines,
 )
 from evaluation.leaderboard.board import board_of_challenge, load_ranked, write_board
-from evaluation.leaderboard.document import Board, stability_lines
+from evaluation.leaderboard.document import Board
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
 from evaluation.model import Bool, Int32, MetricScores, Outlines
 from evaluation.scoring.from_files import score_submission
@@ -218,20 +218,19 @@ class DemoOutcome:
                 f"  {skill}: {max(values, key=values.__getitem__)} {max(values.values()):.2f}, "
                 f"{min(values, key=values.__getitem__)} {min(values.values()):.2f}"
                 for skill, values in (
-                    ("best and worst at finding", found),
-                    ("at naming", named),
-                    ("at outlining", outlined),
+                    ("best and worst at detection", found),
+                    ("at classification", named),
+                    ("at segmentation", outlined),
                 )
             ),
         ]
 
     def closing_lines(self) -> list[str]:
-        """What stands below the leaderboard: how far it can be trusted, and where the files are."""
+        """What stands below the leaderboard: what was ranked, and where the files are."""
         lines = [
-            "Ranked are finding, and naming and outlining with every missed nucleus at a cost: a missed one is a guess "
-            "of the class, and outlines count over the better half of the nuclei of each class. So leaving nuclei out "
-            "wins nothing.",
-            *stability_lines(self.board),
+            "Ranked by detection, and by classification and segmentation with a cost for every missed nucleus: in the "
+            "class score it counts as a guess, and outlines count over the better half of the nuclei of each class. "
+            "So leaving nuclei out wins nothing.",
         ]
         if self.folder is not None:
             files = "challenge/, submissions/, results/<team>/ with metrics.json, leaderboard.json and leaderboard.csv"

@@ -15,7 +15,7 @@ from evaluation.commands.options import (
     output_folder,
     writing_to,
 )
-from evaluation.commands.screen import check_report, progress_bar, show, tell_team
+from evaluation.commands.screen import check_report, progress_bar, show_sections, tell_team
 
 
 @click.command()
@@ -53,8 +53,9 @@ def audit(
         play_tricks(challenge_folder(challenge, cluster, output), submissions, output_folder(output))
         return
     from evaluation.analysis.audit import audit_challenge, write_audit
-    from evaluation.analysis.audit_document import audit_lines, effect_table, team_table
+    from evaluation.analysis.audit_document import audit_document
     from evaluation.execution.cluster import connect
+    from evaluation.report.audit import audit_page
 
     output_folder(output)
     if report:
@@ -70,18 +71,12 @@ def audit(
             executor=executor,
         )
         write_audit(output, found)
+        page = audit_page(audit_document(found))
         if report:
-            from evaluation.analysis.audit_document import audit_document
-            from evaluation.report.audit import audit_page
             from evaluation.report.results_folder import write_page
 
-            write_page(audit_page(audit_document(found)), output / "audit.html")
-    for line in found.answer:
-        click.echo(line)
-    show(team_table(found))
-    show(effect_table(found))
-    for line in audit_lines(found):
-        click.echo(line)
+            write_page(page, output / "audit.html")
+    show_sections(page, *(section.anchor for section in page.sections))
     click.echo(f"Written to {output}: audit.json, audit.csv{', audit.html' if report else ''}")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from evaluation.commands.options import FolderPath, Workers, output_folder, writing_to
-from evaluation.commands.screen import check_report, progress_bar, show
+from evaluation.commands.screen import check_report, progress_bar, show, show_sections
 from evaluation.findings import Finding
 from evaluation.findings.errors import WrongUsage
 
@@ -30,15 +30,15 @@ def demo(output: Path | None, report: bool, real: bool, workers: int | None) -> 
     with progress_bar("Scoring three teams") as progress:
         make = run_real_demo if real else run_demo
         outcome = make(output_folder(output) if output else None, workers=workers, progress=progress)
-    from evaluation.leaderboard.document import leaderboard_table
+    from evaluation.leaderboard.document import leaderboard_document
+    from evaluation.report.leaderboard import leaderboard_page
     from evaluation.report.tables import comparison_table
 
     show(comparison_table(outcome.scores, "group_mean", outcome.title))
     for line in outcome.lines():
         click.echo(line)
     click.echo()
-    show(leaderboard_table(outcome.board))
-    click.echo()
+    show_sections(leaderboard_page(leaderboard_document(outcome.board)), "places")
     for line in outcome.closing_lines():
         click.echo(line)
     if report and outcome.folder is not None:

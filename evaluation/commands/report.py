@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, local, writing_to
-from evaluation.commands.screen import check_report, progress_bar
+from evaluation.commands.screen import check_report, progress_bar, show
 from evaluation.findings import Finding
 from evaluation.findings.errors import WrongUsage
 
@@ -61,10 +60,7 @@ def report(
             write_page(page, output)
         click.echo(f"Written to {output}")
         return
-    from rich.console import Console
-
     from evaluation.report.terminal import page_renderables
 
-    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     for part in page_renderables(page):
-        console.print(part)
+        show(part)

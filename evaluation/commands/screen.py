@@ -13,9 +13,10 @@ import click
 from evaluation.findings import Finding, quote, render_findings
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
 
     from evaluation.leaderboard.document import Board
+    from evaluation.report.page import Page
 from evaluation.commands.options import writing_to
 
 
@@ -37,10 +38,10 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
         yield advance
 
 
-def show(table: Table) -> None:
+def show(part: RenderableType) -> None:
     from rich.console import Console
 
-    Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(table)
+    Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(part)
 
 
 def check_report() -> None:
@@ -51,22 +52,32 @@ def check_report() -> None:
 
 
 def show_board(board: Board, output: Path, *, report: bool) -> None:
-    """Write a leaderboard and print it."""
+    """Write a leaderboard and print what its page begins with."""
     from evaluation.leaderboard.board import write_board
-    from evaluation.leaderboard.document import leaderboard_document, leaderboard_lines, leaderboard_table
+    from evaluation.leaderboard.document import leaderboard_document
+    from evaluation.report.leaderboard import leaderboard_page
+    from evaluation.report.results_folder import write_page
+    from evaluation.report.side_by_side import read_results
 
+    document = leaderboard_document(board)
     with writing_to(output):
         write_board(output, board)
+        page = leaderboard_page(document, results=read_results(output, document))
         if report:
-            from evaluation.report.leaderboard import leaderboard_page
-            from evaluation.report.results_folder import write_page
-
-            write_page(leaderboard_page(leaderboard_document(board)), output / "leaderboard.html")
-    show(leaderboard_table(board))
-    click.echo()
-    for line in [*leaderboard_lines(board), *board.findings]:
+            write_page(page, output / "leaderboard.html")
+    show_sections(page, "places", "teams")
+    for line in [board.words, *board.findings]:
         click.echo(line)
     click.echo(f"Written to {output}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
+
+
+def show_sections(page: Page, *anchors: str) -> None:
+    """Print the texts and tables of some sections of a page."""
+    from evaluation.report.terminal import section_renderables
+
+    for section in (section for section in page.sections if section.anchor in anchors):
+        for part in section_renderables(section):
+            show(part)
 
 
 def tell_team(name: str, outcome: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, output_folder, writing_to
-from evaluation.commands.screen import check_report, progress_bar
+from evaluation.commands.screen import check_report, progress_bar, show_sections
 from evaluation.findings import Finding
 from evaluation.findings.errors import WrongUsage
 
@@ -26,7 +26,9 @@ def sensitivity(challenge: Path | str, output: Path | None, workers: int | None,
     Dice, Hausdorff distance and surface Dice by class and size, and the share of nuclei that each matching rule loses.
     """
     from evaluation.analysis.sensitivity import study_sensitivity, write_sensitivity
-    from evaluation.analysis.sensitivity_document import sensitivity_document, sensitivity_lines
+    from evaluation.analysis.sensitivity_document import sensitivity_document
+    from evaluation.report.results_folder import write_page
+    from evaluation.report.sensitivity import sensitivity_page
 
     if report and output is None:
         expected = "a folder for the page"
@@ -37,17 +39,12 @@ def sensitivity(challenge: Path | str, output: Path | None, workers: int | None,
         check_report()
     with progress_bar("Comparing") as progress:
         found = study_sensitivity(challenge_folder(challenge), workers=workers, progress=progress)
-    document = sensitivity_document(found)
+    page = sensitivity_page(sensitivity_document(found))
     if output:
         with writing_to(output):
             write_sensitivity(output, found)
             if report:
-                from evaluation.report.results_folder import write_page
-                from evaluation.report.sensitivity import sensitivity_page
-
-                write_page(sensitivity_page(document), output / "sensitivity.html")
-    for line in sensitivity_lines(document):
-        click.echo(line)
+                write_page(page, output / "sensitivity.html")
+    show_sections(page, "advice")
     if output:
-        page = ", sensitivity.html" if report else ""
-        click.echo(f"Written to {output}: sensitivity.json, sensitivity.csv{page}")
+        click.echo(f"Written to {output}: sensitivity.json, sensitivity.csv{', sensitivity.html' if report else ''}")

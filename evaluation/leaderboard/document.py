@@ -1,4 +1,4 @@
-"""The leaderboard as files and as a table: places, ranks and values, and how far the places can be trusted."""
+"""The leaderboard as files: places, ranks and values, and how far the places can be trusted."""
 
 from __future__ import annotations
 
@@ -11,16 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich import box
-from rich.markup import escape
-from rich.table import Table
 
-from evaluation.findings import quote
 from evaluation.model import Float64
 from evaluation.results.metrics_json import as_json, rounded
 
-PAIRS_UP_TO = 100  # teams; of more, what is known of each pair would fill megabytes that nobody reads
-VALUES_UP_TO = 50_000  # values of teams in columns and units, for the same reason
+PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
+VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,263 cases x 8 columns fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,88 +321,9 @@ def leaderboard_csv(board: Board) -> str:
     return text.getvalue()
 
 
-# --- the table --------------------------------------------------------------------------------------------------------
-
-
-def leaderboard_table(board: Board) -> Table:
-    """The leaderboard for people in a shell: the value of each column with its rank, rank intervals last."""
-    table = Table(
-        title=escape(board.title),
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-        title_justify="left",
-        title_style="bold",
-    )
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("team")
-    table.add_column(COMBINED.get(str(board.rules.get("method")), "mean\nrank"), justify="right")
-    for column, title in zip(board.columns, short_titles([column.path for column in board.columns]), strict=True):
-        arrow = "↑" if column.direction == "descending" else "↓"
-        weight = "" if column.weight == 1 else f" ×{column.weight:g}"
-        table.add_column(escape(title).replace(" ", "\n") + f" {arrow}{weight}", justify="right")
-    drawn = board.stability.reason is None
-    for heading in ("places", "first") if drawn else ():
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in board.teams:
-        place = f"{'=' if row.equal else ''}{shown(row.position)}"
-        pairs = [f"{decimal(value)} ({shown(rank)})" for value, rank in zip(row.values, row.ranks, strict=True)]
-        trust = [interval(row.low, row.high), percent(row.first)] if drawn else []
-        table.add_row(place, safe(row.name), shown(row.combined), *pairs, *trust)
-    for unranked in board.unranked:
-        values = [decimal(value) for value in unranked.values] or [""] * len(board.columns)
-        table.add_row("–", safe(unranked.name), "", *values, *([""] * (2 * drawn)), style="dim")
-    return table
-
-
-def unranked_lines(rows: Sequence[UnrankedRow]) -> list[str]:
-    """Why teams have no place, a line each; the reason of a rejected submission has its codes in it."""
-    return [
-        f"Not ranked: {quote(row.name)}: " + ("" if row.reason.startswith("[") else f"[{row.code}] ") + row.reason
-        for row in rows[:20]
-    ]
-
+# --- words ---------------------------------------------------------------------------------------------------------
 
 COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank"}
-
-
-def leaderboard_lines(board: Board) -> list[str]:
-    """What the table does not show: the method, what is significant, how stable the order is, who is not ranked."""
-    lines = [board.words, *floor_lines(board)]
-    lines += [line for column in board.columns if (line := significance_line(column))]
-    lines += stability_lines(board)
-    lines += unranked_lines(board.unranked)
-    if len(board.unranked) > 20:
-        lines.append(f"and {len(board.unranked) - 20:,} more that are not ranked; leaderboard.csv has all of them.")
-    return lines
-
-
-def floor_lines(board: Board) -> list[str]:
-    """Which teams stand behind the others since they fail a floor, and by which number."""
-    below = [row for row in board.teams if row.below_floor]
-    lines = []
-    for row in below[:20]:
-        failed = [
-            f"{floor['path']} is {decimal(value)}, at least {floor['at_least']:g}"
-            for floor, value in zip(board.rules["require"], row.floor_values, strict=True)
-            if value is None or value < floor["at_least"]
-        ]
-        lines.append(f"Behind the others: {quote(row.name)}: {'; '.join(failed)}.")
-    if len(below) > 20:
-        lines.append(f"and {len(below) - 20:,} more below a floor; leaderboard.json has all of them.")
-    return lines
-
-
-def significance_line(column: BoardColumn) -> str:
-    """What was tested in a column, in a sentence; nothing if the values of units are not known."""
-    test = column.test
-    if test is None:
-        return ""
-    if test.reason is not None:
-        return f"{column.path}: no test ({NO_TEST.get(test.reason, test.reason)})."
-    pairs = len(test.names) * (len(test.names) - 1) // 2
-    apart = int((test.better > 0).sum())
-    return f"{column.path}: {apart} of {pairs} pairs differ significantly (Friedman p = {probability(test.p_value)})."
 
 
 NO_TEST = {
@@ -419,46 +336,6 @@ NO_SAMPLES = {
     "one-unit": "there is one patient only, so that nothing can be drawn",
     "no-teams": "no team is ranked",
 }
-
-
-def stability_lines(board: Board) -> list[str]:
-    found = board.stability
-    if found.reason is not None:
-        return [f"How far the places can be trusted is not known: {NO_SAMPLES.get(found.reason, found.reason)}."]
-    lines = [
-        f"In {found.samples:,} samples of {board.units} {board.unit_name} the order is the same in "
-        f"{percent(found.same_order)}. 'places': the middle 95 % of the places that a team has in them; 'first': how "
-        "often it wins."
-    ]
-    if found.first_changes_without:
-        number_of = len(found.first_changes_without)
-        lines.append(f"Another team is first without {number_of} of the {board.units} {board.unit_name}, each in turn.")
-    if found.approximate:
-        lines.append("Some columns are no means over these units: the samples are of a ranking that differs a little.")
-    return lines
-
-
-def short_titles(paths: Sequence[str]) -> list[str]:
-    """Paths as headings: the name of the metric, and as much of what stands around it as tells the columns apart.
-
-    >>> short_titles(["detection.f1.group_mean", "segmentation.hausdorff_px.group_mean"])
-    ['f1', 'hausdorff px']
-    >>> short_titles(["detection.f1.pooled", "objects.f1.pooled"])
-    ['detection f1', 'objects f1']
-    """
-    split = [path.split(".") for path in paths]
-    if any(len(parts) < 3 for parts in split):
-        return [path.replace("_", " ") for path in paths]
-    for first, last in ((-2, -1), (0, -1), (0, None)):
-        titles = [" ".join(parts[first:last]).replace("_", " ") for parts in split]
-        if len(set(titles)) == len(titles):
-            break
-    return titles
-
-
-def safe(name: str) -> str:
-    """The name of a team for the terminal: no control characters, nothing that rich takes for markup."""
-    return escape(quote(name, 40)[1:-1])
 
 
 def decimal(value: float | None) -> str:

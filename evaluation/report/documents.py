@@ -28,14 +28,3 @@ def identify_document(document: Mapping[str, Any]) -> tuple[tuple[str, str], ...
     if scored_with := [version for version in software.get("scored_with", ()) if version != software["version"]]:
         facts.append(("scored with", ", ".join(map(str, scored_with))))
     return tuple(facts)
-
-
-def show_rest(number: int, limit: int, what: str, where: str, *, before: str = "") -> str:
-    """A sentence on what is not shown of a long list; nothing for a short one.
-
-    >>> show_rest(53, 50, "teams", "leaderboard.json")
-    'The first 50 of 53 teams are shown; leaderboard.json has all of them.'
-    """
-    if number <= limit:
-        return ""
-    return f"{before}The first {limit:,} of {number:,} {what} are shown; {where} has all of them."

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.findings import Finding
 from evaluation.findings.errors import WrongUsage
-from evaluation.report.figures import shorten
 from evaluation.report.page import Cell, Figure, Page, Picture, Pictures, Table
-from evaluation.report.plot_numbers import tabulate
+from evaluation.report.plots import shorten, tabulate
 from evaluation.report.shown import shown_cell, shown_value, visible
 
 if TYPE_CHECKING:
@@ -121,6 +120,8 @@ def plain(value: Any, key: str = "") -> Any:
     {'name': '&lt;b&gt;a &amp; b&lt;/b&gt;'}
     """
     if isinstance(value, str):
+        if key == "hovertemplate":  # ours, not of a file
+            return value
         text = shorten(value, NAME_LENGTH) if key == "name" else value
         lines = wrap_lines(visible(text)) if key in {"hovertext", "text"} else visible(text).split("\n")
         return "<br>".join(escape(line, quote=False) for line in lines)

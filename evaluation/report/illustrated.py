@@ -27,7 +27,7 @@ LEGEND: tuple[tuple[Colour, str], ...] = (
     ("matched", "matched"),
     ("missed", "missed: in the reference, without a match"),
     ("spurious", "spurious: predicted, without a match"),
-    ("wrong_class", "found, but of another class"),
+    ("wrong_class", "matched, but of another class"),
     ("ignored", "not scored: ignore region, and predictions that left because of it"),
     ("contested", "pixels inside several outlines of the reference"),
 )

@@ -1,18 +1,18 @@
-"""The nuclei of objects.csv on a page: how IoU hangs on size, Hausdorff distance on IoU, F1 on the IoU asked for."""
+"""The nuclei of objects.csv on a page: IoU by size, Hausdorff distance by IoU, F1 by the IoU that is asked for."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from evaluation.model import Float64, Int64
-from evaluation.report.figures import Dot, Series, line_figure, scatter_figure, series_colour, shown_number
+from evaluation.report.listing import table_of
 from evaluation.report.page import Block, Column, Figure, Section, Table, Text
+from evaluation.report.plots import Axis, Dot, Series, plot, series_colour
 from evaluation.report.result import ResultDocuments
 
 POINTS_SHOWN = 2000
@@ -27,10 +27,10 @@ OUTCOMES = ("matched", "missed", "spurious")
 class NucleusTable:
     """objects.csv under one matching rule.
 
-    outcome          int64 (R,), place in ``OUTCOMES``
-    classes          names; ``reference_class`` int64 (R,) is a place in them, -1: no reference nucleus
+    outcome          int64 (R,), index in ``OUTCOMES``
+    classes          names; ``reference_class`` int64 (R,) is an index in them, -1: no reference nucleus
     reference_area   float64 (R,) px, NaN: none
-    measures         by name, float64 (R,), NaN: none
+    measures         float64 (R,) by the name of the measure, NaN: not measured
     """
 
     outcome: Int64
@@ -51,7 +51,7 @@ class NucleusTable:
 
 
 def spread_sample(values: Float64, size: int) -> Int64:
-    """Places of at most ``size`` values, evenly spread over their ranks: the same each time, the extremes among them.
+    """Indices of at most ``size`` values, evenly spread over their ranks: the same each time, the extremes among them.
 
     >>> spread_sample(np.array([5.0, 1.0, 3.0, 2.0, 4.0]), 3).tolist()
     [1, 2, 0]
@@ -62,7 +62,7 @@ def spread_sample(values: Float64, size: int) -> Int64:
     return order[np.linspace(0, len(order) - 1, size).round().astype(np.int64)]
 
 
-def disc_iou(area: Float64) -> Float64:
+def disc_iou(area: Float64 | np.float64) -> Float64:
     """IoU of discs of an area and the same discs drawn one pixel too small all around, (1 - 1/r)².
 
     >>> disc_iou(math.pi * np.array([100.0, 1.0, 0.0])).round(2).tolist()
@@ -78,8 +78,8 @@ def disc_iou(area: Float64) -> Float64:
 def size_section(nuclei: NucleusTable) -> Section:
     """IoU against area, and Hausdorff distance against IoU."""
     lead = (
-        "A pixel costs a small nucleus more than a large one. The dashed line is what a disc of that area would have "
-        "if it were drawn one pixel too small all around: nuclei on it lose by their size, those below it by more."
+        "A pixel costs a small nucleus more than a large one. The dashed line is the IoU of a disc of that area "
+        "that is drawn one pixel too small all around: nuclei on it lose by their size, those below it by more."
     )
     pairs = nuclei.pairs_with("iou")
     pairs = pairs[np.isfinite(nuclei.reference_area[pairs])]
@@ -96,50 +96,40 @@ def size_section(nuclei: NucleusTable) -> Section:
 def area_figure(nuclei: NucleusTable, pairs: Int64) -> Figure:
     area, iou = nuclei.reference_area[pairs], nuclei.measures["iou"][pairs]
     shown = pairs[spread_sample(area, POINTS_SHOWN)]
-    bins = size_bins(area)
-    middles = [float(np.median(area[members])) for members in bins]
-    medians = [float(np.median(iou[members])) for members in bins]
-    curve = np.geomspace(max(area.min(), 1.0), max(area.max(), 2.0), 40)
-    typical = [
-        f"{len(members):,} nuclei around {x:g} px\nmedian IoU {shown_number(y)}"
-        for x, y, members in zip(middles, medians, bins, strict=True)
-    ]
-    discs = curve_trace(
-        "disc, one pixel too small", curve.tolist(), disc_iou(curve).tolist(), colour="@muted", dash="dash"
-    )
-    figure = scatter_figure(
+    tenths = [(len(of), float(np.median(area[of])), float(np.median(iou[of]))) for of in size_bins(area)]
+    medians = tuple(Dot(x, y, f"{n:,} nuclei around {x:g} px\nmedian IoU {y:.6g}", size=6) for n, x, y in tenths)
+    areas = np.geomspace(max(area.min(), 1.0), max(area.max(), 2.0), 40)
+    disc = tuple(map(Dot, areas.tolist(), disc_iou(areas).tolist()))
+    return plot(
         "iou-by-area",
         "IoU of matched pairs by the area of the reference nucleus",
         f"A pair loses {1 - iou.mean():.3f} of IoU in the mean; discs of the same areas that are drawn one pixel too "
-        f"small would lose {1 - disc_iou(area).mean():.3f}. The median IoU is {medians[0]:.3f} among the smallest "
-        f"tenth of the nuclei and {medians[-1]:.3f} among the largest. The line of medians is of all {len(pairs):,} "
+        f"small would lose {1 - disc_iou(area).mean():.3f}. The median IoU is {tenths[0][2]:.3f} among the smallest "
+        f"tenth of the nuclei and {tenths[-1][2]:.3f} among the largest. The line of medians is of all {len(pairs):,} "
         f"pairs; {sample_words(len(shown), len(pairs))}.",
-        class_series(nuclei, shown, "reference_area", "iou"),
-        x_title="area of the reference nucleus, px (logarithmic)",
-        y_title="IoU",
-        y_range=(lower_end(iou), TOP),
-        x_log=True,
+        [
+            *class_series(nuclei, shown, "reference_area", "iou"),
+            Series("disc, one pixel too small", disc, "@muted", dash="dash", is_curve=True),
+            Series("median of each tenth", medians, "@ink", "lines", "solid", "circle"),
+        ],
+        x=Axis("area of the reference nucleus, px (logarithmic)", is_log=True),
+        y=Axis("IoU", (lower_end(iou), TOP)),
         height=420,
     )
-    median = curve_trace("median of each tenth", middles, medians, colour="@ink", texts=typical)
-    layout = {**figure.layout, "showlegend": True}
-    return replace(figure, traces=(*figure.traces, discs, median), layout=layout)
 
 
 def distance_figure(nuclei: NucleusTable, pairs: Int64, distance: str) -> Figure:
     iou, far = nuclei.measures["iou"][pairs], nuclei.measures[distance][pairs]
-    shown = pairs[spread_sample(far, POINTS_SHOWN)]
-    unit = distance[-2:]
-    return scatter_figure(
+    shown, unit = pairs[spread_sample(far, POINTS_SHOWN)], distance[-2:]
+    return plot(
         "hausdorff-by-iou",
         "Hausdorff distance of matched pairs by their IoU",
         "High up on the right: the area agrees, but somewhere the outline strays. "
         f"Over all {len(pairs):,} pairs the median IoU is {np.median(iou):.3f}, the median distance "
         f"{np.median(far):.2f} {unit}, the largest {far.max():.2f} {unit}; {sample_words(len(shown), len(pairs))}.",
         class_series(nuclei, shown, "iou", distance),
-        x_title="IoU",
-        y_title=f"Hausdorff distance, {unit}",
-        x_range=(lower_end(iou), TOP),
+        x=Axis("IoU", (lower_end(iou), TOP)),
+        y=Axis(f"Hausdorff distance, {unit}"),
         height=420,
     )
 
@@ -159,7 +149,7 @@ def class_series(nuclei: NucleusTable, rows: Int64, x: str, y: str) -> list[Seri
     of_row = nuclei.reference_class[rows]
     parts = [("nuclei", rows)]
     if 1 < len(nuclei.classes) <= CLASSES_SHOWN:
-        parts = [(name, rows[of_row == place]) for place, name in enumerate(nuclei.classes)]
+        parts = [(name, rows[of_row == index]) for index, name in enumerate(nuclei.classes)]
     found = []
     for index, (name, part) in enumerate(parts):
         values = zip(columns[x][part].tolist(), columns[y][part].tolist(), strict=True)
@@ -168,7 +158,7 @@ def class_series(nuclei: NucleusTable, rows: Int64, x: str, y: str) -> list[Seri
 
 
 def size_bins(area: Float64) -> list[Int64]:
-    """The places of nuclei in each tenth by size; equal ones stay together, so there may be fewer parts."""
+    """The indices of nuclei in each tenth by size; equal ones stay together, so there may be fewer parts."""
     if len(area) == 0:
         return []
     order = np.argsort(area, kind="stable")
@@ -178,34 +168,27 @@ def size_bins(area: Float64) -> list[Int64]:
 
 
 def size_table(nuclei: NucleusTable) -> Table:
-    """What becomes of reference nuclei of each tenth by size: found or missed, and the IoU of those found."""
+    """What becomes of reference nuclei of each tenth by size: matched or missed, and the IoU of those matched."""
     rows = np.flatnonzero((nuclei.outcome < 2) & np.isfinite(nuclei.reference_area))
-    iou = nuclei.measures["iou"]
-    lines = []
-    for members in size_bins(nuclei.reference_area[rows]):
-        part = rows[members]
-        area, found = nuclei.reference_area[part], part[nuclei.outcome[part] == 0]
-        known = iou[found][np.isfinite(iou[found])]
-        lines.append(
-            (
-                f"{area.min():,.0f} to {area.max():,.0f}",
-                len(part),
-                100 * len(found) / len(part),
-                float(np.median(known)) if len(known) else None,
-                float(disc_iou(np.array(np.median(area)))),
-            )
-        )
-    return Table(
+    parts = [rows[members] for members in size_bins(nuclei.reference_area[rows])]
+
+    def areas(part: Int64) -> Float64:
+        return nuclei.reference_area[part]
+
+    def median_iou(part: Int64) -> float | None:
+        iou = nuclei.measures["iou"][part[nuclei.outcome[part] == 0]]
+        known = iou[np.isfinite(iou)]
+        return float(np.median(known)) if len(known) else None
+
+    return table_of(
         "size-table",
         "All reference nuclei in tenths by size",
-        (
-            Column("area, px"),
-            Column("nuclei", 0),
-            Column("found, %", 1, "share that has a matched prediction"),
-            Column("median IoU", 3, "of those found"),
-            Column("disc, one pixel too small", 3, "IoU of a disc of the median area, drawn one pixel too small"),
-        ),
-        tuple(lines),
+        parts,
+        Column("area, px", of=lambda part: f"{areas(part).min():,.0f} to {areas(part).max():,.0f}"),
+        Column("matched, %", 1, "share of the nuclei", lambda part: 100 * float(np.mean(nuclei.outcome[part] == 0))),
+        Column("median IoU", 3, "of those matched", median_iou),
+        Column("disc, one pixel too small", 3, "at the median area", lambda of: disc_iou(np.median(areas(of))).item()),
+        Column("nuclei", 0, of=len),
         sortable=False,
     )
 
@@ -214,44 +197,28 @@ def sample_words(shown: int, known: int) -> str:
     return "all are drawn" if shown == known else f"{shown:,} are drawn, evenly spread over the ranks"
 
 
-def curve_trace(
-    name: str, x: Sequence[float], y: Sequence[float], *, colour: str, dash: str = "solid", texts: Sequence[str] = ()
-) -> dict[str, Any]:
-    """A line through points, of plotly; with texts it can be pointed at, and has a mark at each point."""
-    trace = {
-        "type": "scatter",
-        "mode": "lines+markers" if texts else "lines",
-        "name": name,
-        "x": list(x),
-        "y": list(y),
-        "line": {"color": colour, "dash": dash, "width": 2},
-        "hoverinfo": "text" if texts else "skip",
-    }
-    return {**trace, "hovertext": list(texts), "marker": {"color": colour, "size": 6}} if texts else trace
-
-
 # --- thresholds -------------------------------------------------------------------------------------------------------
 
 
 def threshold_section(result: ResultDocuments, nuclei: NucleusTable | None) -> Section | None:
     """F1 and threat score against the IoU that is asked for: those of the result, else those of its pairs."""
-    measured = measured_at_thresholds(result)
-    if measured:
-        words = f"Found at each threshold by a pairing of its own; {result.main.replace('_', ' ')}."
-        return Section("thresholds", "Score against threshold", (threshold_figure(measured, words),))
-    if nuclei is None or len(pairs := nuclei.pairs_with("iou")) == 0:
+    lead = "How much of what was matched would be left if a better outline were asked for?"
+    if curves := measured_at_thresholds(result):
+        words = f"Nuclei are matched anew at each threshold; {result.main.replace('_', ' ')}."
+    elif nuclei is None or len(pairs := nuclei.pairs_with("iou")) == 0:
         return None
-    if (start := pairing_threshold(result)) > THRESHOLDS[-1]:
-        return None
-    words = (
-        f"Of the {len(pairs):,} pairs that the rule '{result.rule}' made, those with an IoU (rounded to six decimals) "
-        "above the threshold are counted as found, all others as missed and spurious; all cases pooled. No nucleus is "
-        "paired anew."
-        + (f" The rule itself makes no pair up to {start:g}, so the curve begins there." if start else "")
-    )
-    lead = "How much of what was found would be left if a better outline were asked for?"
-    figure = threshold_figure(scores_of_pairs(nuclei, pairs, start), words)
-    return Section("thresholds", "Score against threshold", (figure,), lead)
+    else:
+        start = float(result.rules["matching"]["rules"][0].get("threshold") or 0)  # the rule makes no pair up to it
+        if start > THRESHOLDS[-1]:
+            return None
+        curves = scores_of_pairs(nuclei, pairs, start)
+        words = (
+            f"Of the {len(pairs):,} pairs that the rule '{result.rule}' made, those with an IoU (rounded to six "
+            "decimals) above the threshold count as matched, all others as missed and spurious; all cases pooled. No "
+            "nucleus is matched anew."
+            + (f" The rule itself makes no pair up to {start:g}, so the curve begins there." if start else "")
+        )
+    return Section("thresholds", "Score against threshold", (threshold_figure(curves, words),), lead)
 
 
 def measured_at_thresholds(result: ResultDocuments) -> dict[str, list[tuple[float, float]]]:
@@ -265,7 +232,7 @@ def measured_at_thresholds(result: ResultDocuments) -> dict[str, list[tuple[floa
             continue
         after = (match[3] or "").replace("_", ".")
         threshold = round(float(match[2] + after) / 100, 6)
-        # "iou72_5" is 0.725, "iou50_95" a mean over a range: told apart by the rules, else by the number of digits
+        # "iou72_5" is 0.725, "iou50_95" a mean over a range: the rules say which, else the number of digits
         if threshold in known if known is not None else len(after) <= 2:
             found.setdefault(match[1].replace("_", " ").replace("f1", "F1"), []).append((threshold, value))
     return {name: sorted(points) for name, points in found.items()}
@@ -276,37 +243,25 @@ def scores_of_pairs(nuclei: NucleusTable, pairs: Int64, start: float) -> dict[st
     references = nuclei.count("matched") + nuclei.count("missed")
     predictions = nuclei.count("matched") + nuclei.count("spurious")
     found: dict[str, list[tuple[float, float]]] = {"F1": [], "threat score": []}
-    for threshold in THRESHOLDS:
-        if threshold >= start:
-            left = len(iou) - int(np.searchsorted(iou, threshold, side="right"))
-            found["F1"].append((threshold, 2 * left / (references + predictions)))
-            found["threat score"].append((threshold, left / (references + predictions - left)))
+    for threshold in (threshold for threshold in THRESHOLDS if threshold >= start):
+        left = len(iou) - int(np.searchsorted(iou, threshold, side="right"))
+        found["F1"].append((threshold, 2 * left / (references + predictions)))
+        found["threat score"].append((threshold, left / (references + predictions - left)))
     return found
-
-
-def pairing_threshold(result: ResultDocuments) -> float:
-    """The IoU below which the first matching rule makes no pair; 0 if it does not ask for one."""
-    return float(result.rules["matching"]["rules"][0].get("threshold") or 0)
 
 
 def threshold_figure(curves: Mapping[str, Sequence[tuple[float, float]]], how: str) -> Figure:
     series = [
-        Series(
-            name,
-            tuple(Dot(x, y, f"{name} above an IoU of {x:g}\n{shown_number(y)}") for x, y in points),
-            series_colour(i),
-        )
-        for i, (name, points) in enumerate(curves.items())
+        Series(name, tuple(Dot(*point) for point in points), series_colour(index), "lines")
+        for index, (name, points) in enumerate(curves.items())
     ]
     first = next(iter(curves))
     (low, best), (high, least) = curves[first][0], curves[first][-1]
-    return line_figure(
+    return plot(
         "score-by-threshold",
         "Scores by the IoU that a pair must exceed",
         f"{first} is {best:.3f} at an IoU above {low:g} and {least:.3f} above {high:g}. {how}",
         series,
-        x_title="IoU that a pair must exceed",
-        y_title="score",
-        x_range=(max(0.0, low - 0.05), 1.0),
-        y_range=(0, 1.02),
+        x=Axis("IoU that a pair must exceed", (max(0.0, low - 0.05), 1.0)),
+        y=Axis("score", (0, 1.02)),
     )

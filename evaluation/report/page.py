@@ -1,35 +1,18 @@
 """A report before it is drawn: what stands on a page, as data. HTML and the terminal show the same page.
 
 Builders (of a submission, a leaderboard, an audit, a sensitivity study) make a ``Page`` of documents such as
-metrics.json; ``html.py`` and ``terminal.py`` draw it. Texts are plain: whoever draws them escapes them.
+metrics.json, what was found first and the method last; ``html.py`` and ``terminal.py`` draw it. Texts are plain:
+whoever draws them escapes them.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Tone = Literal["plain", "good", "warning", "bad"]
 Colour = Literal["matched", "missed", "spurious", "wrong_class", "ignored", "contested", "accent", "muted"]
-
-
-def make_anchor(*parts: str) -> str:
-    """An anchor for names of strangers: equal parts give equal anchors, others give others; safe in HTML and addresses.
-
-    >>> make_anchor("case", "p1")
-    'case--p1'
-    >>> make_anchor("case", "P 1")
-    'case--p-1_5fd04d9d7cb6'
-    """
-    plain = [re.sub(r"[^a-z0-9]+", "-", unicodedata.normalize("NFKD", part).lower()).strip("-")[:40] for part in parts]
-    if tuple(plain) == parts and all(parts):
-        return "--".join(parts)
-    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{'--'.join(filter(None, plain))}_{digest}"  # no plain part holds "_", so none can be made to equal this
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +64,20 @@ class Cell:
     name: str = ""
 
 
+Value = Cell | float | int | str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``digits`` of a number; None: texts. ``help`` is a sentence on what the column holds."""
+    """``digits`` of a number; None: texts. ``help`` is a sentence on what the column holds.
+
+    of   what the column holds of an item: a function of it, or its key (for ``table_of``)
+    """
 
     title: str
     digits: int | None = None
     help: str = ""
+    of: Callable[[Any], Value] | str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +90,7 @@ class Table:
     anchor: str
     caption: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell | float | int | str | None, ...], ...]
+    rows: tuple[tuple[Value, ...], ...]
     sortable: bool = True
     note: str = ""
 
@@ -123,7 +113,7 @@ class Figure:
     caption: str
     description: str
     traces: tuple[Mapping[str, Any], ...]
-    layout: Mapping[str, Any] = field(default_factory=dict)
+    layout: dict[str, Any] = field(default_factory=dict)
     height: int = 360
 
 
@@ -164,7 +154,7 @@ class Section:
 class Page:
     """A report.
 
-    facts   names and values that identify it: challenge, version, hash, software
+    facts   names and values that identify it: challenge, version, hash, software; they stand at the end
     data    the documents that its numbers come from, by name ("metrics", "leaderboard", …); embedded once as JSON
     """
 

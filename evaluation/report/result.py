@@ -19,29 +19,6 @@ AGGREGATIONS: Mapping[str, str] = {
     "pooled": "all pooled",
 }
 OF_UNIT: Mapping[str, str] = {"pooled": "pooled", "group": "group_mean", "case": "case_mean"}
-LABELS: Mapping[str, str] = {
-    "detection.f1": "F1 of finding",
-    "detection.precision": "precision",
-    "detection.recall": "recall",
-    "detection.threat_score": "threat score",
-    "classification.balanced_accuracy": "balanced accuracy",
-    "classification.accuracy": "accuracy",
-    "classification.macro_f1": "macro F1",
-    "segmentation.iou_class_mean": "IoU (class mean)",
-    "segmentation.iou": "IoU",
-    "segmentation.dice_class_mean": "Dice (class mean)",
-    "segmentation.dice": "Dice",
-    "segmentation.hausdorff_px": "Hausdorff distance, px",
-    "segmentation.hausdorff_um": "Hausdorff distance, um",
-    "panoptic.pq": "PQ",
-    "panoptic.sq": "SQ",
-    "panoptic.rq": "RQ",
-    "panoptic.binary.pq": "PQ, classes ignored",
-    "panoptic.binary.sq": "SQ, classes ignored",
-    "panoptic.binary.rq": "RQ, classes ignored",
-    "counting.r2": "R² of counts",
-    "counting.mean_absolute_error": "mean absolute error of counts",
-}
 REASONS: Mapping[str, str] = {
     "no-instances": "there is nothing to score, neither in the reference nor in the prediction",
     "no-reference": "there are predictions, but no reference nucleus",
@@ -67,7 +44,7 @@ REASONS: Mapping[str, str] = {
 class Unit:
     """A group or a case under the first matching rule.
 
-    scores, undefined, counts  as in details.json
+    scores, counts  as in details.json
     cases      names of its cases
     submitted  whether all of its cases were
     """
@@ -77,14 +54,10 @@ class Unit:
     cases: tuple[str, ...]
     submitted: bool
     scores: Document
-    undefined: Document
     counts: Document
 
     def value(self, path: str) -> float | None:
         return number_at(self.scores, path)
-
-    def why(self, path: str) -> str:
-        return reason_in_words(reason_at(self.undefined, path))
 
 
 @dataclass(frozen=True)
@@ -103,11 +76,14 @@ class ResultDocuments:
 
     def why(self, path: str) -> str:
         """Why a number of metrics.json is null, in words."""
-        return reason_in_words(reason_at(self.metrics["undefined"], path))
+        return reason_in_words(str(node_at(self.metrics["undefined"], path) or ""))
 
     def interval(self, path: str) -> tuple[float, float] | None:
-        ends = [number_at(self.metrics, f"confidence_intervals.{path}.{end}") for end in ("low", "high")]
-        return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+        low, high = (self.interval_end(path, end) for end in ("low", "high"))
+        return None if low is None or high is None else (low, high)
+
+    def interval_end(self, path: str, end: str) -> float | None:
+        return number_at(self.metrics, f"confidence_intervals.{path}.{end}")
 
     @cached_property
     def has_intervals(self) -> bool:
@@ -180,7 +156,7 @@ class ResultDocuments:
 
     def unit(self, name: str, group: str, cases: tuple[str, ...], submitted: bool, entry: Document) -> Unit:
         scored = entry["rules"][self.rule]
-        return Unit(name, group, cases, submitted, scored["scores"], scored["undefined"], scored["counts"])
+        return Unit(name, group, cases, submitted, scored["scores"], scored["counts"])
 
     @property
     def are_grouped(self) -> bool:
@@ -199,11 +175,6 @@ def number_at(tree: Document, path: str) -> float | None:
     """The number as it stands in the document; None if it is null or not there."""
     node = node_at(tree, path)
     return node if isinstance(node, int | float) else None
-
-
-def reason_at(tree: Document, path: str) -> str:
-    node = node_at(tree, path)
-    return node if isinstance(node, str) else ""
 
 
 def reason_in_words(reason: str) -> str:
@@ -236,11 +207,6 @@ def leaves_of(tree: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from leaves_of(node, path)
         else:
             yield path, node
-
-
-def label_of(path: str) -> str:
-    """What a metric is called on a page: its name of ``LABELS``, else its path."""
-    return LABELS.get(path, path)
 
 
 def is_lower_better(path: str) -> bool:

@@ -27,6 +27,7 @@ from evaluation.report.page import Page
 from evaluation.report.pictures import find_images, illustrate_cases
 from evaluation.report.result import ResultDocuments
 from evaluation.report.sensitivity import sensitivity_page
+from evaluation.report.side_by_side import read_results
 from evaluation.report.submission import submission_page
 from evaluation.report.units import worst_cases
 from evaluation.results.files import write_atomically
@@ -119,7 +120,8 @@ def report_demo(
     folder: Path, board: Board, *, workers: int | None = None, progress: Progress | None = None
 ) -> list[str]:
     """Write a page for each team of the demo, and that of their leaderboard; their names."""
-    write_page(leaderboard_page(leaderboard_document(board)), folder / "leaderboard.html")
+    document = leaderboard_document(board)
+    write_page(leaderboard_page(document, results=read_results(folder, document)), folder / "leaderboard.html")
     written = ["leaderboard.html"]
     for team in sorted(row.name for row in board.teams):
         sources = Sources(folder / "challenge", folder / "submissions" / team)
@@ -149,8 +151,10 @@ def page_of_others(folder: Path, *, public: bool, sources: Sources | None) -> Pa
         raise WrongUsage(Finding("contradictory-rules", option, f"given for {name}", expected))
     with reading(name):
         document = read_details(folder / name, where=quote(name))
-        if name == "leaderboard.json" and (folder / "audit.json").is_file():
-            return leaderboard_page(document, audit=read_details(folder / "audit.json", where="'audit.json'"))
+        if name == "leaderboard.json":
+            audit = folder / "audit.json"
+            beside = read_details(audit, where="'audit.json'") if audit.is_file() else None
+            return leaderboard_page(document, audit=beside, results=read_results(folder, document))
         return OTHER_DOCUMENTS[name](document)
 
 

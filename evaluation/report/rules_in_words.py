@@ -16,11 +16,7 @@ OVERLAP: Mapping[str, str] = {
     "class_order": "belong to the later class in the list, inside a class to the last one in the file",
     "ignore": "are not scored",
 }
-VANISHED: Mapping[str, str] = {
-    "drop": "are left out",
-    "pixel": "get the nearest pixel",
-    "error": "are an error",
-}
+VANISHED: Mapping[str, str] = {"drop": "are left out", "pixel": "get the nearest pixel", "error": "are an error"}
 VERTICES: Mapping[str, str] = {
     "exact": "taken as they are",
     "truncate": "cut to whole pixels",
@@ -34,7 +30,7 @@ IGNORED: Mapping[str, str] = {
     "more than {fraction} inside",
 }
 MISSING_CASE: Mapping[str, str] = {
-    "worst": "is scored as if nothing had been found in it",
+    "worst": "is scored as if nothing had been predicted in it",
     "reject": "makes the whole submission invalid",
 }
 UNIT: Mapping[str, str] = {
@@ -82,7 +78,7 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
                 words += f" A missed nucleus counts as a distance of {metrics[f'distance_cap_{unit}']:g} {unit}."
         if metrics.get("coverage") is not None:
             words += f" Covered: the best {100 * metrics['coverage']:g} % of the reference nuclei."
-        rows.append(("Outlines", words))
+        rows.append(("Segmentation", words))
     if (confidence := rules["confidence"]) is not None:
         drawn = f"{confidence['samples']:,} samples of {confidence['resample'].replace('_', ' ')}"
         words = (

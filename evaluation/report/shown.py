@@ -56,3 +56,14 @@ def shown_value(value: float | int | str, digits: int | None = None) -> str:
         digits = 0 if whole else 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
     text = f"{value:,.{digits}f}"
     return text.replace("-", "−") if float(text.replace(",", "")) else text.lstrip("-")
+
+
+def shown_number(value: float | str | None) -> str:
+    """A number as it stands in the JSON; a text as it is.
+
+    >>> shown_number(0.25), shown_number(12.0), shown_number(None)
+    ('0.25', '12', 'undefined')
+    """
+    if value is None:
+        return "undefined"
+    return value if isinstance(value, str) else f"{value:.6f}".rstrip("0").rstrip(".")

@@ -5,58 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evaluation.findings import render_findings
-from evaluation.report.documents import embed_document, identify_document, show_rest
-from evaluation.report.figures import Dot, Series, bar_figure, scatter_figure, series_colour, shown_number
+from evaluation.leaderboard.titles import metric_title
+from evaluation.report.documents import embed_document, identify_document
 from evaluation.report.illustrated import Illustration
+from evaluation.report.listing import show_rest, table_of, with_key
 from evaluation.report.nuclei import NucleusTable, size_section, threshold_section
-from evaluation.report.page import Block, Cell, Column, Page, Pictures, Section, Table, Text, Tile, Tiles
+from evaluation.report.page import Block, Cell, Column, Figure, Page, Pictures, Section, Table, Text, Tile, Tiles, Value
+from evaluation.report.plots import Axis, Dot, Series, plot, series_colour
 from evaluation.report.result import (
     AGGREGATIONS,
     Document,
     ResultDocuments,
     is_lower_better,
-    label_of,
     leaves_of,
     node_at,
     reason_in_words,
 )
 from evaluation.report.rules_in_words import rules_in_words
-from evaluation.report.units import case_section, main_score, spread_section, trade_section, under_rule
+from evaluation.report.units import case_section, main_score, unit_section
 
-SKILLS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Finding", ("detection.f1", "curves.froc")),
-    ("Naming", ("classification.balanced_accuracy", "classification.macro_f1")),
-    ("Outlining", ("segmentation.iou_class_mean", "segmentation.iou", "segmentation.dice_class_mean")),
-    ("All in one", ("panoptic.pq",)),
-    ("Counting", ("counting.mean_absolute_error",)),
-)
-FOREST: Mapping[str, tuple[str, ...]] = {
-    "Finding": ("detection.precision", "detection.recall", "detection.f1"),
-    "Naming": ("classification.balanced_accuracy", "classification.macro_f1"),
-    "Outlining": ("segmentation.iou_class_mean", "segmentation.dice_class_mean"),
-    "All in one": ("panoptic.pq", "panoptic.sq", "panoptic.rq"),
+SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that there is stands for the skill
+    "Detection": ("detection.f1", "detection.precision", "detection.recall", "curves.froc"),
+    "Classification": ("classification.balanced_accuracy", "classification.macro_f1"),
+    "Segmentation": ("segmentation.iou_class_mean", "segmentation.dice_class_mean", "segmentation.iou"),
+    "Panoptic quality": ("panoptic.pq", "panoptic.sq", "panoptic.rq"),
+    "Counting": ("counting.mean_absolute_error",),
 }
+NOT_DRAWN = ("curves.froc", "segmentation.iou", "counting.mean_absolute_error")  # not in 0…1, or of other means
 BY_CLASS = (
-    ("detection", "precision", "found: precision"),
-    ("detection", "recall", "found: recall"),
-    ("classification", "recall", "named: recall"),
-    ("classification", "f1", "named: F1"),
-    ("segmentation", "iou", "IoU"),
-    ("panoptic", "pq", "PQ"),
-    ("counting", "mean_absolute_error", "error of counts"),
-)
-ERROR_NAMES: Mapping[str, str] = {
-    "missed": "missed",
-    "spurious": "spurious",
-    "wrong_class": "wrong class",
-    "poor_outline": "poor outline",
-    "split": "split",
-    "merged": "merged",
-    "all": "all of them",
-}
+    "panoptic.pq", "detection.precision", "detection.recall", "classification.recall", "classification.f1",
+    "segmentation.iou", "counting.mean_absolute_error",
+)  # fmt: skip
 MATRIX_CLASSES = 20
-ROWS_SHOWN = 200
-SAY_MORE = "evaluation explain PATH tells how a score is computed."
+SAY_MORE = "evaluation explain PATH says how a score is computed."
 
 
 def submission_page(
@@ -79,72 +60,96 @@ def submission_page(
     KeyError, TypeError, ValueError and IndexError mean that a document is not of the form that ``score`` writes.
     """
     result = ResultDocuments(metrics, details)
-    data, told = embed_document("metrics", metrics)
-    sections = [skills_section(result)]
-    if result.classes:
-        sections.append(class_section(result))
-    if details is not None:
-        more, too_large = embed_document("details", details)
-        data |= more
-        told = " ".join(filter(None, (told, too_large)))
-        sections += [spread_section(result)]
-        if "true_positives" in node_at(details, "pooled.rules")[result.rule]["counts"]:
-            sections += [trade_section(result), confusion_section(result)]
-    if nuclei is not None:
-        sections.append(size_section(nuclei))
-    if (of_thresholds := threshold_section(result, nuclei)) is not None:
-        sections.append(of_thresholds)
+    data, too_large = embed_document("metrics", metrics)
+    sections: list[Section | None] = [verdict_section(result, error_costs), class_section(result)]
     if error_costs is not None:
         data["error_costs"] = error_costs
         sections.append(cost_section(error_costs))
     if illustration is not None:
         sections += picture_sections(illustration, result)
     if details is not None:
+        more, details_too_large = embed_document("details", details)
+        data |= more
+        too_large = " ".join(filter(None, (too_large, details_too_large)))
+        if "true_positives" in node_at(details, "pooled.rules")[result.rule]["counts"]:
+            sections.append(confusion_section(result))
         overlays = {picture.case: picture.picture.anchor for picture in (illustration.cases if illustration else ())}
-        sections.append(case_section(result, overlays))
-    sections += [alternatives_section(result), scores_section(result), undefined_section(result)]
+        sections += [unit_section(result), case_section(result, overlays)]
+    if nuclei is not None:
+        sections.append(size_section(nuclei))
+    sections += [threshold_section(result, nuclei), alternatives_section(result)]
+    sections += [scores_section(result), undefined_section(result)]
     if details is not None:
-        sections += [rules_section(result), findings_section(result, illustration)]
+        sections += [findings_section(result, illustration), rules_section(result)]
     facts = identify_document(metrics)
+    if too_large:
+        facts = (*facts, ("not embedded", too_large))
     subtitle = str(metrics["challenge"]["name"])
-    if told:
-        facts = (*facts, ("not embedded", told))
-    return Page(title or "Result of a submission", subtitle, facts, tuple(s for s in sections if s.blocks), data)
+    shown = tuple(section for section in sections if section is not None and section.blocks)
+    return Page(title or "Result of a submission", subtitle, facts, shown, data)
 
 
-# --- skills -----------------------------------------------------------------------------------------------------------
+# --- the verdict ------------------------------------------------------------------------------------------------------
 
 
-def skills_section(result: ResultDocuments) -> Section:
-    """The three skills side by side, panoptic quality beside them, and the place among earlier results."""
-    tiles = [
-        skill_tile(result, skill, next(path for path in paths if result.has(path)))
-        for skill, paths in SKILLS
-        if any(result.has(path) for path in paths)
-    ]
-    if not tiles:
-        tiles = [skill_tile(result, label_of(path), path) for path in result.paths[:4]]
-    place = place_tile(result)
-    blocks: list[Block] = [Tiles((*tiles, *([place] if place else [])))]
-    if (figure := forest(result)) is not None:
-        blocks.append(figure)
-    if place:
-        blocks.append(rank_table(result))
-    lead = f"All numbers: {AGGREGATIONS.get(result.main, result.main)}{under_rule(result)}."
-    return Section("skills", "Three skills, apart", tuple(blocks), lead)
+def verdict_section(result: ResultDocuments, costs: Document | None) -> Section:
+    """What was found in words, the skills side by side, and the rank among earlier results."""
+    chosen = {skill: next((path for path in paths if result.has(path)), "") for skill, paths in SKILLS.items()}
+    tiles = [skill_tile(result, skill, path) for skill, path in chosen.items() if path]
+    tiles = tiles or [skill_tile(result, metric_title(path), path) for path in result.paths[:4]]
+    board = result.metrics.get("leaderboard")
+    if board:
+        path, among = "leaderboard.position", f"of {board['submissions']} ranked, this one included"
+        if board["position"] is None:
+            tiles.append(Tile("Rank", None, result.why(path), path, "warning"))
+        else:
+            tiles.append(Tile("Rank", f"{board['position']:g}", among, path))
+    sentences = verdict_sentences(result, costs)
+    blocks: list[Block] = [Text(tuple(sentences))] if sentences else []
+    blocks += [Tiles(tuple(tiles)), *score_figure(result), *([rank_table(result)] if board else [])]
+    counted = all(path.startswith("counting.") for path in result.paths)
+    rule = "" if counted else ", under the first matching rule"
+    lead = f"All numbers: {AGGREGATIONS.get(result.main, result.main)}{rule}."
+    return Section("skills", "What was found", tuple(blocks), lead)
+
+
+def verdict_sentences(result: ResultDocuments, costs: Document | None) -> list[str]:
+    """How many nuclei were matched and named rightly, which class is worst, and which error costs most."""
+    sentences = []
+    if result.details is not None:
+        counts = result.details["pooled"]["rules"][result.rule]["counts"]
+        if "true_positives" in counts:
+            matched, missed, spurious = (
+                counts[key] for key in ("true_positives", "false_negatives", "false_positives")
+            )
+            right = sum(row[index] for index, row in enumerate(counts["confusion_matrix"]) if index)
+            sentences.append(
+                f"Of {matched + missed:,} reference nuclei {matched:,} are matched and {missed:,} missed; "
+                f"{spurious:,} predictions are spurious. Of the matched nuclei {right:,} have the right class."
+            )
+    path = "panoptic.per_class.{}.pq." + result.main
+    known = [(value, name) for name in result.classes if (value := result.value(path.format(name))) is not None]
+    if len(known) > 1:
+        (low, worst), (high, best) = min(known), max(known)
+        sentences.append(f"By class, PQ is highest for {best} ({high:.3f}) and lowest for {worst} ({low:.3f}).")
+    if costs is not None:
+        main = f"{main_score(result)}.{result.main}"
+        gains = [(kind["cost"].get(main) or 0.0, kind["kind"]) for kind in costs["kinds"] if kind["kind"] != "all"]
+        if gains and max(gains)[0] > 0:
+            gain, kind = max(gains)
+            score = metric_title(main)
+            sentences.append(f"The error “{words_of(kind)}” costs most: without it {score} would be {gain:.3f} higher.")
+    return sentences
 
 
 def skill_tile(result: ResultDocuments, skill: str, path: str) -> Tile:
     full = f"{path}.{result.main}"
-    value = result.value(full)
+    value, detail = result.value(full), metric_title(path)
     if value is None:
-        return Tile(skill, None, f"{label_of(path)}: {result.why(full)}", full, "warning")
-    told = label_of(path)
+        return Tile(skill, None, f"{detail}: {result.why(full)}", full, "warning")
     if (ends := result.interval(full)) is not None:
-        told += f", {interval_name(result)} {ends[0]:.3f} to {ends[1]:.3f}"
-    if is_lower_better(path):
-        told += "; lower is better"
-    return Tile(skill, value, told, full)
+        detail += f", {interval_name(result)} {ends[0]:.3f} to {ends[1]:.3f}"
+    return Tile(skill, value, detail + "; lower is better" * is_lower_better(path), full)
 
 
 def interval_name(result: ResultDocuments) -> str:
@@ -152,151 +157,122 @@ def interval_name(result: ResultDocuments) -> str:
     return f"{100 * confidence['level']:g} % interval" if confidence else "confidence interval"
 
 
-def place_tile(result: ResultDocuments) -> Tile | None:
-    """The place among earlier results, if the challenge keeps some."""
-    board = result.metrics.get("leaderboard")
-    if not board:
-        return None
-    among = f"of {board['submissions']} ranked, this one included"
-    if board["position"] is None:
-        return Tile("Place", None, result.why("leaderboard.position"), "leaderboard.position", "warning")
-    return Tile("Place", f"{board['position']:g}", among, "leaderboard.position")
-
-
 def rank_table(result: ResultDocuments) -> Table:
     board = result.metrics["leaderboard"]
-    rows = [
-        (path, result.value(path), Cell(rank, text="" if rank is not None else result.why(f"leaderboard.rank.{path}")))
-        for path, rank in leaves_of(board["rank"])
-    ]
-    total = board["sum_of_ranks"]
-    note = "" if total is None else f"Weighted sum of ranks: {total:g}."
-    columns = (Column("column of the ranking"), Column("value", 4), Column("rank", 1))
-    return Table("ranks", f"Ranks among {board['submissions']} results", columns, tuple(rows), note=note)
+
+    def rank(entry: tuple[str, float | None]) -> Cell:
+        path, value = entry
+        return Cell(value, "" if value is not None else result.why(f"leaderboard.rank.{path}"))
+
+    return table_of(
+        "ranks",
+        f"Ranks among {board['submissions']} results",
+        list(leaves_of(board["rank"])),
+        Column("column of the ranking", of=lambda entry: entry[0]),
+        Column("value", 4, of=lambda entry: result.value(entry[0])),
+        Column("rank", 1, of=rank),
+        note="" if board["sum_of_ranks"] is None else f"Weighted sum of ranks: {board['sum_of_ranks']:g}.",
+    )
 
 
-def forest(result: ResultDocuments) -> Block | None:
+def score_figure(result: ResultDocuments) -> list[Figure]:
     """The scores between 0 and 1 of each skill with their intervals."""
-    series, told = [], []
-    for place, (skill, paths) in enumerate(FOREST.items()):
+    series: list[Series] = []
+    for index, (skill, paths) in enumerate(SKILLS.items()):
         dots = []
-        for path in paths:
-            full = f"{path}.{result.main}"
-            value = result.value(full) if result.has(path) else None
-            if value is not None:
-                low, high = result.interval(full) or (None, None)
-                ends = "" if low is None else f"\n{interval_name(result)}: {shown_number(low)} to {shown_number(high)}"
-                dots.append(Dot(label_of(path), value, f"{full}\n{shown_number(value)}{ends}", low=low, high=high))
-                told.append(f"{label_of(path)} {value:.3f}")
+        for path in (path for path in paths if path not in NOT_DRAWN and result.has(path)):
+            if (value := result.value(f"{path}.{result.main}")) is not None:
+                low, high = result.interval(f"{path}.{result.main}") or (None, None)
+                dots.append(Dot(metric_title(path), value, low=low, high=high))
         if dots:
-            series.append(Series(skill, tuple(dots), series_colour(place)))
+            series.append(Series(skill, tuple(dots), series_colour(index)))
     if not series:
-        return None
-    whiskers = f"Whiskers: {interval_name(result)}." if result.has_intervals else ""
-    description = f"{'; '.join(told)}. {whiskers}".strip()
-    return scatter_figure("main-scores", "Main scores", description, series, y_title="score", y_range=(0, 1.02))
+        return []
+    values = "; ".join(f"{dot.x} {dot.y:.3f}" for one in series for dot in one.dots)
+    description = f"{values}.{f' Whiskers: {interval_name(result)}.' if result.has_intervals else ''}"
+    return [plot("main-scores", "Main scores", description, series, y=Axis("score", (0, 1.02)))]
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------
 
 
-def class_section(result: ResultDocuments) -> Section:
+def class_section(result: ResultDocuments) -> Section | None:
     """Scores of each class, as a table, and as bars if there are few."""
-    columns = [
-        (family, name, title)
-        for family, name, title in BY_CLASS
-        if any(result.has(f"{family}.per_class.{of_class}.{name}") for of_class in result.classes)
+    paths = [
+        ".per_class.{}.".join(path.split("."))
+        for path in BY_CLASS
+        if any(result.has(".per_class.{}.".join(path.split(".")).format(name)) for name in result.classes)
     ]
-    if not columns:
-        return Section("classes", "Classes", ())
-    rows = []
-    for of_class in result.classes[:ROWS_SHOWN]:
-        paths = [f"{family}.per_class.{of_class}.{name}.{result.main}" for family, name, _ in columns]
-        rows.append((of_class, *(result.value(path) for path in paths)))
-    note = show_rest(len(result.classes), ROWS_SHOWN, "classes", "metrics.json")
-    if any(value is None for row in rows for value in row[1:]):
-        note = f"–: undefined; the reasons stand below. {note}".strip()
-    table = Table(
+    if not paths:
+        return None
+    titles = [metric_title(path.replace(".per_class.{}", "")) for path in paths]
+    titles = [f"classification {title}" if title in ("recall", "F1") else title for title in titles]
+
+    def score(name: str, path: str) -> float | None:
+        return result.value(f"{path.format(name)}.{result.main}")
+
+    columns = [
+        Column(title, 3, f"{path.format('…')}.{result.main}", with_key(score, path))
+        for title, path in zip(titles, paths, strict=True)
+    ]
+    table = table_of(
         "class-table",
         f"Scores of each class, {AGGREGATIONS.get(result.main, result.main)}",
-        (Column("class"), *(Column(title, 3, f"{f}.per_class.….{n}.{result.main}") for f, n, title in columns)),
-        tuple(rows),
-        note=note,
+        result.classes,
+        Column("class", of=str),
+        *columns,
+        rest="classes of metrics.json",
+        note="–: undefined; the reasons stand below.",
     )
-    blocks: list[Block] = [table]
-    if 1 < len(rows) <= 8:
-        series = [
-            Series(title, bars, series_colour(place))
-            for place, (_, _, title) in enumerate(columns)
-            if title != "error of counts"
-            and (bars := tuple(Dot(str(row[0]), row[place + 1]) for row in rows if row[place + 1] is not None))
-        ]
-        if series:
-            told = "; ".join(f"{bar.x} {bar.y:.3f}" for bar in series[-1].dots)
-            figure = bar_figure(
-                "class-bars",
-                "Scores of each class",
-                f"{series[-1].name}: {told}.",
-                series,
-                y_title="score",
-                y_range=(0, 1),
-            )
-            blocks.insert(0, figure)
-    return Section("classes", "Classes", tuple(blocks))
+    series = []
+    for index, (title, path) in enumerate(zip(titles, paths, strict=True)):
+        known = [(name, value) for name in result.classes if (value := score(name, path)) is not None]
+        if known and not is_lower_better(path):
+            series.append(Series(title, tuple(Dot(*bar) for bar in known), series_colour(index), "bars"))
+    if not series or not 1 < len(result.classes) <= 8:
+        return Section("classes", "Classes", (table,))
+    values = "; ".join(f"{bar.x} {bar.y:.3f}" for bar in series[0].dots)
+    bars = plot("class-bars", "Scores of each class", f"{series[0].name}: {values}.", series, y=Axis("score", (0, 1)))
+    return Section("classes", "Classes", (bars, table))
 
 
 def confusion_section(result: ResultDocuments) -> Section:
-    """Counts and shares of each row; for many classes the most frequent confusions."""
+    """Counts with the share of each row; for many classes the most frequent confusions."""
     assert result.details is not None
     matrix = result.details["pooled"]["rules"][result.rule]["counts"]["confusion_matrix"]
     names = list(result.details["classes"])
+    order = [*range(1, len(names)), 0]  # "none" last
+
+    def count(row: int, column: int) -> Cell:
+        if row == column == 0:
+            return Cell(None, "–")
+        number, total = matrix[row][column], sum(matrix[row])
+        share = number / total if total else 0.0
+        return Cell(number, f"{number:,} ({100 * share:.1f} %)" if number else "0", shade=round(share, 3))
+
+    if len(names) <= MATRIX_CLASSES + 1:
+        columns = (Column(names[column], 0, of=with_key(count, column)) for column in order)
+        title = "Numbers of nuclei, and the share of each row"
+        head = Column("reference \\ prediction", of=lambda row: names[row])
+        table = table_of("confusion", title, order, head, *columns, sortable=False)
+    else:
+        found = [(row, column) for row in order for column in order if row != column and matrix[row][column]]
+        found.sort(key=lambda pair: (-matrix[pair[0]][pair[1]], pair))
+        table = table_of(
+            "confusion",
+            "The most frequent confusions",
+            found[:50],
+            Column("reference", of=lambda pair: names[pair[0]]),
+            Column("prediction", of=lambda pair: names[pair[1]]),
+            Column("nuclei", 0, of=lambda pair: matrix[pair[0]][pair[1]]),
+            Column("of the row, %", 1, of=lambda pair: 100 * matrix[pair[0]][pair[1]] / sum(matrix[pair[0]])),
+            note=show_rest(len(found), 50, "confusions of details.json"),
+        )
     lead = (
         "Rows are classes of the reference, columns what was predicted. In the row 'none' are spurious predictions, in "
         "the column 'none' missed nuclei. All cases pooled."
     )
-    blocks: tuple[Block, ...]
-    if len(names) <= MATRIX_CLASSES + 1:
-        blocks = (
-            matrix_table("confusion", "Numbers of nuclei", names, matrix, share=False),
-            matrix_table("confusion-shares", "Share of each row, %", names, matrix, share=True),
-        )
-    else:
-        blocks = (confusion_list(names, matrix),)
-    return Section("confusion-section", "What was taken for what", blocks, lead)
-
-
-def matrix_table(
-    anchor: str, caption: str, names: Sequence[str], matrix: Sequence[Sequence[int]], *, share: bool
-) -> Table:
-    order = [*range(1, len(names)), 0]
-    rows = []
-    for row in order:
-        total = sum(matrix[row])
-        cells: list[Cell | str | None] = [names[row]]
-        for column in order:
-            number = matrix[row][column]
-            part = number / total if total else 0.0
-            if row == column == 0:
-                cells.append(Cell(None, text="–"))
-            else:
-                cells.append(Cell((100 * part if total else None) if share else number, shade=round(part, 3)))
-        rows.append(tuple(cells))
-    columns = (Column("reference \\ prediction"), *(Column(names[column], 1 if share else 0) for column in order))
-    return Table(anchor, caption, columns, tuple(rows), sortable=False)
-
-
-def confusion_list(names: Sequence[str], matrix: Sequence[Sequence[int]]) -> Table:
-    found = [
-        (matrix[row][column], row, column)
-        for row in range(len(names))
-        for column in range(len(names))
-        if row != column and matrix[row][column]
-    ]
-    found.sort(key=lambda entry: (-entry[0], entry[1], entry[2]))
-    rows = [(names[row], names[column], number, 100 * number / sum(matrix[row])) for number, row, column in found[:50]]
-    note = show_rest(len(found), 50, "confusions", "details.json")
-    columns = (Column("reference"), Column("prediction"), Column("nuclei", 0), Column("of the row, %", 1))
-    return Table("confusion", "The most frequent confusions", columns, tuple(rows), note=note)
+    return Section("confusion-section", "Which classes are confused", (table,), lead)
 
 
 # --- errors and pictures ----------------------------------------------------------------------------------------------
@@ -305,134 +281,121 @@ def confusion_list(names: Sequence[str], matrix: Sequence[Sequence[int]]) -> Tab
 def cost_section(costs: Document) -> Section:
     """What every score would gain if all errors of a kind were corrected."""
     paths = [path for path in costs["scores"] if costs["as_is"].get(path) is not None]
-    kinds = costs["kinds"]
-    lead = (
-        "Each kind of error is corrected alone, everything else stays, and the scores are computed again. What a score "
-        "gains is what that kind costs it. The gains do not add up: errors hide each other."
-    )
-    title = "What PQ hides: the cost of each kind of error"
+    kinds, title = costs["kinds"], "What each kind of error costs"
     if not paths:
-        return Section("costs", title, (Text(("No score has a value, so nothing can be said to cost.",)),))
-    rows: list[tuple[Cell | float | str | None, ...]] = [
+        return Section(
+            "costs", title, (Text(("No score has a value, so there is nothing that an error could cost.",)),)
+        )
+    rows: list[tuple[Value, ...]] = [
         (f"nuclei: {side}", None, *(Cell(kind[key], text=f"{kind[key]:,}") for kind in kinds))
         for side, key in (("reference", "reference"), ("predictions", "prediction"))
     ]
     for path in paths:
         gains = [kind["cost"].get(path) for kind in kinds]
         cells = [None if gain is None else Cell(gain, shade=min(abs(gain), 1.0)) for gain in gains]
-        rows.append((label_of(path.rpartition(".")[0]), costs["as_is"][path], *cells))
-    table = Table(
-        "cost-table",
-        "What correcting each kind of error would add to each score",
-        (Column("score"), Column("as it is", 3), *(Column(name_of_error(kind["kind"]), 3) for kind in kinds)),
-        tuple(rows),
-        sortable=False,
+        rows.append((metric_title(path), costs["as_is"][path], *cells))
+    columns = (Column("score"), Column("as it is", 3), *(Column(words_of(kind["kind"]), 3) for kind in kinds))
+    caption = "What correcting each kind of error would add to each score"
+    table = Table("cost-table", caption, columns, tuple(rows), sortable=False)
+    series: list[Series] = []
+    for name in (paths[0] for paths in SKILLS.values()):
+        for path in (path for path in paths if path.rpartition(".")[0] == name):
+            known = [(words_of(kind["kind"]), kind["cost"].get(path)) for kind in kinds if kind["kind"] != "all"]
+            dots = tuple(Dot(kind, cost) for kind, cost in known if cost is not None)
+            series.append(Series(metric_title(path), dots, series_colour(len(series)), "bars"))
+    blocks: list[Block] = [table]
+    if any(one.dots for one in series):
+        most = max((dot.y or 0.0, dot.x, one.name) for one in series for dot in one.dots)
+        description = f"{most[2]} would gain most, {most[0]:+.3f}, without errors of the kind '{most[1]}'."
+        blocks.insert(0, plot("cost-bars", "What each error alone costs a score", description, series, y=Axis("gain")))
+    lead = (
+        "Each kind of error is corrected alone, everything else stays, and the scores are computed again. What a score "
+        "gains is what that kind costs it. The gains do not add up: errors hide each other."
     )
-    return Section("costs", title, (*cost_figure(kinds, paths), table), lead)
+    return Section("costs", title, tuple(blocks), lead)
 
 
-def cost_figure(kinds: Sequence[Document], paths: Sequence[str]) -> list[Block]:
-    """Bars of the costs, for panoptic quality and the three skills."""
-    wanted = ("panoptic.pq", "detection.f1", "classification.balanced_accuracy", "segmentation.iou")
-    shown = [path for name in wanted for path in paths if path.rpartition(".")[0] == name]
-    series = [
-        Series(
-            label_of(path.rpartition(".")[0]),
-            tuple(
-                Dot(name_of_error(kind["kind"]), cost, f"{name_of_error(kind['kind'])}\n{path}: {shown_number(cost)}")
-                for kind in kinds
-                if kind["kind"] != "all" and (cost := kind["cost"].get(path)) is not None
-            ),
-            series_colour(index),
-        )
-        for index, path in enumerate(shown)
-    ]
-    series = [one for one in series if one.dots]
-    if not series:
-        return []
-    first = max(series[0].dots, key=lambda dot: float(dot.y or 0))
-    return [
-        bar_figure(
-            "cost-bars",
-            "What correcting each kind of error alone would add to a score",
-            f"{series[0].name} would gain most, {first.y:+.3f}, without errors of the kind '{first.x}'.",
-            series,
-            y_title="gain",
-            height=400,
-        )
-    ]
-
-
-def name_of_error(kind: str) -> str:
-    return ERROR_NAMES.get(kind, kind)
+def words_of(kind: str) -> str:
+    """A kind of error in words."""
+    return "all of them" if kind == "all" else kind.replace("_", " ")
 
 
 def picture_sections(illustration: Illustration, result: ResultDocuments) -> list[Section]:
     """The worst nuclei and the worst cases."""
-    sections = []
-    worst = f"{'highest' if is_lower_better(main_score(result)) else 'lowest'} {label_of(main_score(result))}"
-    for anchor, title, pictures, lead in (
-        ("worst-nuclei", "The worst nuclei", illustration.nuclei, illustration.definition),
-        ("worst-cases", "The worst cases", illustration.cases, f"Those with the {worst}, the worst first."),
-    ):
-        if pictures:
-            shown = tuple(one.picture for one in pictures)
-            lead = f"{lead} {illustration.lines}"
-            sections.append(Section(anchor, title, (Pictures(shown, illustration.legend),), lead))
-    return sections
+    score = main_score(result)
+    way = "highest" if is_lower_better(score) else "lowest"
+    of_nuclei = f"{illustration.definition} {illustration.lines}"
+    of_cases = f"Those with the {way} {metric_title(score)}, the worst first. {illustration.lines}"
+    return [
+        Section(anchor, title, (Pictures(tuple(one.picture for one in pictures), illustration.legend),), lead)
+        for anchor, title, pictures, lead in (
+            ("worst-nuclei", "The worst nuclei", illustration.nuclei, of_nuclei),
+            ("worst-cases", "The worst cases", illustration.cases, of_cases),
+        )
+        if pictures
+    ]
 
 
 # --- everything else --------------------------------------------------------------------------------------------------
 
 
-def alternatives_section(result: ResultDocuments) -> Section:
+def alternatives_section(result: ResultDocuments) -> Section | None:
     """The main scores under the other matching rules."""
     rules = result.metrics.get("alternatives") or {}
-    rows = []
-    for path in [*(path for paths in FOREST.values() for path in paths), "segmentation.hausdorff_px"]:
-        if result.has(path) and any(node_at(of_rule, path) for of_rule in rules.values()):
-            full = f"{path}.{result.main}"
-            others = [result.value(f"alternatives.{name}.{full}") for name in rules]
-            rows.append((label_of(path), result.value(full), *others))
-    if not rows:
-        return Section("alternatives", "Other matching rules", ())
-    first = result.rule if result.details is not None else "first rule"
-    columns = (Column("score"), Column(first, 4), *(Column(name, 4) for name in rules))
-    table = Table("alternative-scores", "The same predictions under each matching rule", columns, tuple(rows))
-    lead = "What counts as found is a decision, and scores depend on it."
+    paths = [*(path for paths in SKILLS.values() for path in paths), "segmentation.hausdorff_px"]
+    paths = [path for path in paths if result.has(path) and any(node_at(of, path) for of in rules.values())]
+    if not paths:
+        return None
+
+    def other(of: tuple[str, str], name: str) -> float | None:
+        return result.value(f"alternatives.{name}.{of[1]}")
+
+    table = table_of(
+        "alternative-scores",
+        "The same predictions under each matching rule",
+        [(path, f"{path}.{result.main}") for path in paths],
+        Column("score", of=lambda of: metric_title(of[0])),
+        Column(result.rule if result.details is not None else "first rule", 4, of=lambda of: result.value(of[1])),
+        *(Column(name, 4, of=with_key(other, name)) for name in rules),
+    )
+    lead = "What counts as matched is a decision, and scores depend on it."
     return Section("alternatives", "Other matching rules", (table,), lead)
 
 
-def scores_section(result: ResultDocuments) -> Section:
+def scores_section(result: ResultDocuments) -> Section | None:
     """Every number of metrics.json that is not of a single class, in all aggregations, with interval."""
     paths = [path for path in result.paths if ".per_class." not in path]
-    names = result.aggregations
-    columns = [Column("path"), *(Column(AGGREGATIONS.get(name, name), 4, name) for name in names)]
+    if not paths:
+        return None
+
+    def score(path: str, name: str) -> float | None:
+        return result.value(f"{path}.{name}")
+
+    def end(path: str, name: str) -> float | None:
+        return result.interval_end(f"{path}.{result.aggregations[0]}", name)
+
+    columns = [Column(AGGREGATIONS.get(name, name), 4, name, with_key(score, name)) for name in result.aggregations]
     if result.has_intervals:
-        columns[2:2] = [Column("from", 4, "lower end of its interval"), Column("to", 4, "upper end of its interval")]
-    rows = []
-    for path in paths[:ROWS_SHOWN]:
-        cells: list[Cell | float | str | None] = [path, *(result.value(f"{path}.{name}") for name in names)]
-        if result.has_intervals:
-            cells[2:2] = result.interval(f"{path}.{names[0]}") or (None, None)
-        rows.append(tuple(cells))
-    note = " ".join(filter(None, [show_rest(len(paths), ROWS_SHOWN, "scores", "metrics.json"), SAY_MORE]))
+        columns[1:1] = [Column(name, 4, "end of its interval", with_key(end, name)) for name in ("low", "high")]
     caption = "Scores under the first matching rule, as in metrics.json"
-    table = Table("scores", caption, tuple(columns), tuple(rows), note=note)
-    return Section("scores-section", "All scores", (table,) if rows else (), folded=True)
+    head = Column("path", of=str)
+    table = table_of("scores", caption, paths, head, *columns, rest="scores of metrics.json", note=SAY_MORE)
+    return Section("scores-section", "All scores", (table,), folded=True)
 
 
 def undefined_section(result: ResultDocuments) -> Section:
     """Why numbers are null, and how many units were left out of means or penalised."""
-    blocks: list[Block] = []
-    reasons = list(leaves_of(result.metrics["undefined"]))
-    if reasons:
-        rows = [(path, reason_in_words(reason)) for path, reason in reasons[:ROWS_SHOWN]]
-        note = show_rest(len(reasons), ROWS_SHOWN, "undefined values", "metrics.json")
-        columns = (Column("path"), Column("why it has no value"))
-        blocks.append(Table("undefined-values", "Undefined values", columns, tuple(rows), note=note))
-    else:
-        blocks.append(Text(("Every number of metrics.json has a value.",)))
+    blocks: list[Block] = [Text(("Every number of metrics.json has a value.",))]
+    if reasons := list(leaves_of(result.metrics["undefined"])):
+        table = table_of(
+            "undefined-values",
+            "Undefined values",
+            reasons,
+            Column("path", of=lambda entry: entry[0]),
+            Column("why it has no value", of=lambda entry: reason_in_words(entry[1])),
+            rest="undefined values of metrics.json",
+        )
+        blocks = [table]
     if result.details is not None:
         blocks += mean_blocks(result)
     return Section("undefined", "What has no value, and what was left out", tuple(blocks), folded=True)
@@ -442,35 +405,26 @@ def mean_blocks(result: ResultDocuments) -> list[Block]:
     """How many units entered means, where some did not or were penalised, and what else was left out."""
     assert result.details is not None
     means = result.details["means"][result.rule]
-    rows = []
-    for path in result.paths:
-        for name, entry in (node_at(means, path) or {}).items():
-            if isinstance(entry, Mapping) and (entry["left_out"] or entry["penalised"]):
-                rows.append((f"{path}.{name}", entry["units"], entry["left_out"], entry["penalised"]))
+    rows = [
+        {"path": f"{path}.{name}", **entry}
+        for path in result.paths
+        for name, entry in (node_at(means, path) or {}).items()
+        if isinstance(entry, Mapping) and (entry["left_out"] or entry["penalised"])
+    ]
     missing = sum(not unit.submitted for unit in result.cases)
     ignored = sum(case["ignored_predictions"] for case in result.details["cases"].values())
-    told = ["All cases were submitted."]
+    said = ["All cases were submitted."]
     if missing:
-        told = [f"{missing:,} of {len(result.cases):,} cases were not submitted."]
+        said = [f"{missing:,} of {len(result.cases):,} cases were not submitted."]
     if ignored:
-        told.append(f"{ignored:,} predictions left because of ignore regions.")
-    blocks: list[Block] = [Text((" ".join(told),), "warning" if missing else "plain")]
+        said.append(f"{ignored:,} predictions left because of ignore regions.")
+    blocks: list[Block] = [Text((" ".join(said),), "warning" if missing else "plain")]
     if rows:
-        table = Table(
-            "means",
-            "Means that some units did not enter, or entered with the worst value",
-            (Column("path"), Column("entered", 0), Column("left out", 0), Column("penalised", 0)),
-            tuple(rows[:ROWS_SHOWN]),
-            note=show_rest(len(rows), ROWS_SHOWN, "means", "details.json"),
-        )
-        blocks.append(table)
+        caption = "Means that some units did not enter, or entered with the worst value"
+        columns = (Column("entered", 0, of="units"), Column("left out", 0, of="left_out"))
+        head, last = Column("path", of="path"), Column("penalised", 0, of="penalised")
+        blocks.append(table_of("means", caption, rows, head, *columns, last, rest="means of details.json"))
     return blocks
-
-
-def rules_section(result: ResultDocuments) -> Section:
-    rows = tuple(rules_in_words(result.rules))
-    table = Table("rules", "Rules that decided the scores", (Column("rule"), Column("in words")), rows, sortable=False)
-    return Section("rules-section", "The rules that were applied", (table,), folded=True)
 
 
 def findings_section(result: ResultDocuments, illustration: Illustration | None) -> Section:
@@ -478,7 +432,12 @@ def findings_section(result: ResultDocuments, illustration: Illustration | None)
     assert result.details is not None
     lines = [str(line) for line in result.details["findings"]]
     lines += render_findings(illustration.findings if illustration else ())
-    shown = lines[:50]
-    if rest := show_rest(len(lines), 50, "findings", "details.json"):
-        shown.append(rest)
+    shown = [*lines[:50], *filter(None, [show_rest(len(lines), 50, "findings of details.json")])]
     return Section("findings", "Findings", (Text(tuple(shown or ["Nothing was found to be wrong or unusual."])),))
+
+
+def rules_section(result: ResultDocuments) -> Section:
+    rows: Sequence[tuple[str, str]] = rules_in_words(result.rules)
+    columns = (Column("rule", of=lambda rule: rule[0]), Column("in words", of=lambda rule: rule[1]))
+    table = table_of("rules", "Rules that decided the scores", rows, *columns, sortable=False)
+    return Section("rules-section", "The rules that were applied", (table,), folded=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich import box
 from rich.table import Table
@@ -10,15 +10,15 @@ from rich.table import Table
 from evaluation.model import AggregationUnit, Better, Interval, MetricScores, RasterisationReport, UnitMean
 
 HEADLINES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "Finding the nuclei": (("detection", "precision"), ("detection", "recall"), ("detection", "f1")),
-    "Naming those found": (("classification", "balanced_accuracy"), ("classification", "accuracy")),
-    "Outlining those found": (
+    "Detection": (("detection", "precision"), ("detection", "recall"), ("detection", "f1")),
+    "Classification": (("classification", "balanced_accuracy"), ("classification", "accuracy")),
+    "Segmentation": (
         ("segmentation", "iou_class_mean"),
         ("segmentation", "dice_class_mean"),
         ("segmentation", "hausdorff_px"),
     ),
-    "All in one number": (("panoptic", "pq"), ("panoptic", "sq"), ("panoptic", "rq")),
-    "Counting them": (("counting", "r2"), ("counting", "mean_absolute_error")),
+    "Panoptic quality": (("panoptic", "pq"), ("panoptic", "sq"), ("panoptic", "rq")),
+    "Counting": (("counting", "r2"), ("counting", "mean_absolute_error")),
 }
 
 
@@ -57,17 +57,26 @@ def score_table(
         table.add_column(MEANS[kind], justify="right")
         if intervals and kind == order[0]:
             table.add_column(f"{100 * level:g} % interval")
-    by_path = {metric.path: metric for metric in scores}
+
+    def cells(metric: MetricScores) -> list[str]:
+        found = [shown(metric.means[kind]) for kind in order]
+        interval = [shown_interval(intervals.get((*metric.path, order[0])))] if intervals else []
+        return [*found[:1], *interval, *found[1:]]
+
+    add_headlines(table, {metric.path: metric for metric in scores}, cells)
+    return table
+
+
+def add_headlines(
+    table: Table, metrics: Mapping[tuple[str, ...], MetricScores], cells: Callable[[MetricScores], Sequence[str]]
+) -> None:
+    """A line for each skill, and a row for each of its metrics that there is."""
     for skill, paths in HEADLINES.items():
-        present = [by_path[path] for path in paths if path in by_path]
+        present = [metrics[path] for path in paths if path in metrics]
         if present:
             table.add_row(f"[bold]{skill}[/bold]")
         for metric in present:
-            cells = [shown(metric.means[kind]) for kind in order]
-            if intervals:
-                cells.insert(1, shown_interval(intervals.get((*metric.path, order[0]))))
-            table.add_row(f"  {'.'.join(metric.path)} {ARROWS[metric.better]}", *cells)
-    return table
+            table.add_row(f"  {'.'.join(metric.path)} {ARROWS[metric.better]}", *cells(metric))
 
 
 def comparison_table(teams: Mapping[str, Sequence[MetricScores]], aggregation: str, title: str) -> Table:
@@ -76,19 +85,16 @@ def comparison_table(teams: Mapping[str, Sequence[MetricScores]], aggregation: s
     table.add_column("", no_wrap=True)
     for team in teams:
         table.add_column(team, justify="right")
-    by_team = {team: {metric.path: metric for metric in scores} for team, scores in teams.items()}
-    for skill, paths in HEADLINES.items():
-        present = [path for path in paths if all(path in of_team for of_team in by_team.values())]
-        if present:
-            table.add_row(f"[bold]{skill}[/bold]")
-        for path in present:
-            metrics = [of_team[path] for of_team in by_team.values()]
-            means = [metric.means[aggregation] for metric in metrics]
-            values = [mean.score.value for mean in means if mean.score.value is not None]
-            best = (min if metrics[0].better == "lower" else max)(values) if values else None
-            arrow = ARROWS[metrics[0].better]
-            cells = [f"[bold green]{shown(mean)} ★[/]" if mean.score.value == best else shown(mean) for mean in means]
-            table.add_row(f"  {'.'.join(path)} {arrow}", *cells)
+    by_team = [{metric.path: metric for metric in scores} for scores in teams.values()]
+
+    def cells(metric: MetricScores) -> list[str]:
+        means = [of_team[metric.path].means[aggregation] for of_team in by_team]
+        values = [mean.score.value for mean in means if mean.score.value is not None]
+        best = (min if metric.better == "lower" else max)(values, default=None)
+        return [f"[bold green]{shown(mean)} ★[/]" if mean.score.value == best else shown(mean) for mean in means]
+
+    common = {path: metric for path, metric in by_team[0].items() if all(path in of_team for of_team in by_team)}
+    add_headlines(table, common, cells)
     return table
 
 

@@ -1,4 +1,4 @@
-"""Names of teams on pages: how they are written, told apart and counted."""
+"""Names of teams on pages: how they are written, found apart and counted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def name_some(names: Sequence[str], limit: int = 3) -> str:
     >>> name_some(["A", "B", "C", "D", "E"])
     'A, B, C and 2 more'
     """
-    told = [write_name(name) for name in names[:limit]]
+    found = [write_name(name) for name in names[:limit]]
     if len(names) > limit:
-        return f"{', '.join(told)} and {len(names) - limit:,} more"
-    return " and ".join(filter(None, [", ".join(told[:-1]), *told[-1:]]))
+        return f"{', '.join(found)} and {len(names) - limit:,} more"
+    return " and ".join(filter(None, [", ".join(found[:-1]), *found[-1:]]))

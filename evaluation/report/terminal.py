@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table as Grid
 from rich.text import Text as Words
 
-from evaluation.report.page import Block, Figure, Page, Pictures, Table, Text, Tiles, Tone
+from evaluation.report.page import Block, Figure, Page, Pictures, Section, Table, Text, Tiles, Tone
 from evaluation.report.shown import shown_cell, shown_value, visible
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ def page_renderables(page: Page, *, rows: int = 20) -> list[RenderableType]:
     parts: list[RenderableType] = [words(page.title, "bold")]
     if page.subtitle:
         parts.append(words(page.subtitle))
-    parts += [words(f"{name}: {value}", "dim") for name, value in page.facts]
     for section in page.sections:
         if section.folded:
             continue
@@ -35,7 +34,13 @@ def page_renderables(page: Page, *, rows: int = 20) -> list[RenderableType]:
     folded = [section.title for section in page.sections if section.folded]
     if folded:
         parts += [Words(), words(f"Only on the page: {'; '.join(folded)}.", "dim")]
-    return parts
+    return [*parts, Words(), *(words(f"{name}: {value}", "dim") for name, value in page.facts)]
+
+
+def section_renderables(section: Section, *, rows: int = 50) -> list[RenderableType]:
+    """The texts and tables of a section alone."""
+    blocks = [block for block in section.blocks if isinstance(block, Text | Table)]
+    return [part for block in blocks for part in (*block_renderables(block, rows), Words())]
 
 
 def block_renderables(block: Block, rows: int) -> list[RenderableType]:

@@ -9,7 +9,7 @@ from evaluation.model import Case
 from evaluation.report.illustrated import State
 
 TITLES = {
-    "right": "Matched, but outlined differently",
+    "right": "Matched, but with another outline",
     "missed": "Missed",
     "spurious": "Spurious",
     "wrong_class": "Wrong class",
@@ -46,9 +46,9 @@ def caption_of(
     ]
     if iou is not None:
         facts.append(f"IoU {iou:.2f}")
-    told = "; ".join(facts)
+    words = "; ".join(facts)
     place = f"Case {case.name}, x {centre_xy[0]:.0f}, y {centre_xy[1]:.0f} px."
-    return f"{TITLES[kind]}. {told[:1].upper()}{told[1:]}. {place}"
+    return f"{TITLES[kind]}. {words[:1].upper()}{words[1:]}. {place}"
 
 
 def case_caption(case: Case, states: Mapping[State, int], has_tissue: bool, *, submitted: bool) -> str:
@@ -61,7 +61,7 @@ def case_caption(case: Case, states: Mapping[State, int], has_tissue: bool, *, s
         ("ignored", "ignored"),
     ]
     numbers = ", ".join(f"{states[state]:,} {word}" for state, word in words if states[state])
-    told = numbers or "no nuclei"
+    what = numbers or "no nuclei"
     if not submitted:
-        told += "; not submitted"
-    return f"Case {case.name}: {told}.{'' if has_tissue else ' No image: plain background.'}"
+        what += "; not submitted"
+    return f"Case {case.name}: {what}.{'' if has_tissue else ' No image: plain background.'}"

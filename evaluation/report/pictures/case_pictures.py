@@ -32,7 +32,7 @@ POINT_PX = 20  # what is shown around a point on each side
 
 
 class CasePictures:
-    """A judged case with its image open. What cannot be shown is told in ``findings``."""
+    """A judged case with its image open. What cannot be shown stands in ``findings``."""
 
     def __init__(self, judged: JudgedCase, class_names: Sequence[str], image: Path | None) -> None:
         self.judged = judged

@@ -58,14 +58,14 @@ class CaseWork:
         if len(found) < len(outcomes):
             return [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)]
         results = measure_cases(self.challenge, [read.matched for read in found])
-        told: list[Judgement | CaseOutcome] = []
+        judgements: list[Judgement | CaseOutcome] = []
         rule = self.challenge.matching.rules[0].name
         for read, result in zip(found, results, strict=True):
             judged = judge_case(self.challenge, read.matched, read.prediction)
             corrected = correct_case(read.matched, result, judged.kinds, rule)
             files, findings = self.write_overlays(judged)
-            told.append(Judgement(result.case, tuple(judged.mistakes.worst(WORST)), corrected, files, findings))
-        return told
+            judgements.append(Judgement(result.case, tuple(judged.mistakes.worst(WORST)), corrected, files, findings))
+        return judgements
 
     def write_overlays(self, judged: JudgedCase) -> tuple[tuple[Path, ...], tuple[Finding, ...]]:
         """The files written of a case, if overlays are wanted, and what they do not show."""

@@ -11,10 +11,11 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.ndimage import maximum_filter
 
 from evaluation.instances.runs import select_instances
 from evaluation.instances.trace import trace_outlines
-from evaluation.model import Float64, Instances, Int64, Outlines, Region
+from evaluation.model import Bool, Float64, Instances, Int64, Outlines, Region
 from evaluation.report.illustrated import STATE_COLOURS, STATES
 from evaluation.report.pictures.views import View
 
@@ -103,11 +104,12 @@ def draw(
     if background is not None:
         canvas[...] = view.enlarged(softened(background))
     fill_regions(canvas, drawing, view, plain=background is None)
-    strokes = [stroke for side in drawing.sides for stroke in strokes_of(side, view, subject)]
-    strokes.sort(key=lambda stroke: (stroke.width, ORDER.index(stroke.state)))
-    for edge in (True, False) if background is not None else (False,):  # so that no line lies under another's edge
-        for stroke in strokes:
-            stamp(canvas, stroke, edge=edge)
+    lines = sorted(line_masks(drawing, view, subject or {}).items())
+    if background is not None:  # first, so that no line lies under another's edge
+        for (width, _), mask in lines:
+            canvas[widened(mask, width + 2)] = EDGE
+    for (width, order), mask in lines:
+        canvas[widened(mask, width)] = COLOURS[ORDER[order]]
     return canvas
 
 
@@ -136,44 +138,39 @@ def mixed(pixels: Rgb, colour: tuple[int, int, int]) -> Rgb:
 # --- lines ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stroke:
-    """Pixels along lines of one colour, int64 (n,) each; some may be outside of the picture."""
+def line_masks(drawing: Drawing, view: View, subject: Mapping[Side, int]) -> dict[tuple[int, int], Bool]:
+    """The pixels along lines by (width, position of the state in ``ORDER``), with a margin of EDGE_PX around them."""
+    shape_yx = tuple(size + 2 * EDGE_PX for size in view.shape_yx)
+    masks: dict[tuple[int, int], Bool] = {}
+    for side in drawing.sides:
+        for row, column, nucleus in pixels_of(side, view):
+            row, column = row + EDGE_PX, column + EDGE_PX
+            inside = (row >= 0) & (row < shape_yx[0]) & (column >= 0) & (column < shape_yx[1])
+            row, column, nucleus = row[inside], column[inside], nucleus[inside]
+            state = side.state[nucleus]
+            width = np.where((state == MATCHED) | bool(subject), 1, 2)  # mistakes are seen first
+            width[nucleus == subject.get(side.side, -1)] = 3
+            for key in {*zip(width.tolist(), state.tolist(), strict=True)}:
+                chosen = (width == key[0]) & (state == key[1])
+                mask = masks.setdefault((key[0], ORDER.index(key[1])), np.zeros(shape_yx, np.bool_))
+                mask[row[chosen], column[chosen]] = True
+    return masks
 
-    row: Int64
-    column: Int64
-    state: int
-    width: int
+
+def widened(mask: Bool, width: int) -> Bool:
+    """A square of a width on each pixel of lines; without the margin."""
+    wide = maximum_filter(mask, width, origin=-1 if width % 2 == 0 else 0)
+    return np.asarray(wide[EDGE_PX:-EDGE_PX, EDGE_PX:-EDGE_PX])
 
 
-def strokes_of(side: DrawnSide, view: View, subject: Mapping[Side, int] | None) -> list[Stroke]:
-    """The lines of one side in the picture, by state and width."""
+def pixels_of(side: DrawnSide, view: View) -> Iterator[tuple[Int64, Int64, Int64]]:
+    """Row, column and nucleus of each pixel along the lines of a side, (n,); some may be outside of the picture."""
     if side.points_xy is not None:
-        return strokes_along(*marker_pixels(side.points_xy, view, side.side), side, view, subject)
-    found = []
+        yield marker_pixels(side.points_xy, view, side.side)
+        return
     for index, outlines in side.traced(view):
         row, column, nucleus = line_pixels(outlines, view, is_broken=side.side == "prediction")
-        found += strokes_along(row, column, index[nucleus], side, view, subject)
-    return found
-
-
-def strokes_along(
-    row: Int64, column: Int64, nucleus: Int64, side: DrawnSide, view: View, subject: Mapping[Side, int] | None
-) -> list[Stroke]:
-    """Pixels of lines, and the nucleus of each, as strokes."""
-    inside = (row >= -EDGE_PX) & (row < view.shape_yx[0] + EDGE_PX)
-    inside &= (column >= -EDGE_PX) & (column < view.shape_yx[1] + EDGE_PX)
-    row, column, nucleus = row[inside], column[inside], nucleus[inside]
-    state = side.state[nucleus]
-    is_subject = nucleus == (subject or {}).get(side.side, -1)
-    found = []
-    for index in ORDER:
-        thin = 1 if subject or index == MATCHED else 2  # mistakes are seen first
-        for chosen, width in ((is_subject, 3), (~is_subject, thin)):
-            wanted = (state == index) & chosen
-            if wanted.any():
-                found.append(Stroke(row[wanted], column[wanted], index, width))
-    return found
+        yield row, column, index[nucleus]
 
 
 def line_pixels(outlines: Outlines, view: View, *, is_broken: bool) -> tuple[Int64, Int64, Int64]:
@@ -222,14 +219,3 @@ MARKERS: Mapping[Side, Int64] = {
     "reference": ring_of(7),
     "prediction": np.array([(i, sign * i) for i in range(-4, 5) for sign in (-1, 1)]),
 }
-
-
-def stamp(canvas: Rgb, stroke: Stroke, *, edge: bool) -> None:
-    """Put a square of the stroke's width, or of its dark edge, on each of its pixels."""
-    width = stroke.width + 2 * edge
-    colour = EDGE if edge else COLOURS[stroke.state]
-    for y in range(-(width // 2), width - width // 2):
-        for x in range(-(width // 2), width - width // 2):
-            row, column = stroke.row + y, stroke.column + x
-            seen = (row >= 0) & (row < canvas.shape[0]) & (column >= 0) & (column < canvas.shape[1])
-            canvas[row[seen], column[seen]] = colour

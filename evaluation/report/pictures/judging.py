@@ -131,8 +131,8 @@ def find_mistakes(matched: MatchedCase, kinds: ErrorKinds) -> Mistakes:
     """All mistakes of a case, each once.
 
     A pair under the first matching rule is one. Any other nucleus of the reference goes with the prediction that it
-    shares most pixels with, if its kind tells of a partner; several nuclei in one prediction are told by the largest of
-    them. A prediction has a mistake of its own if no nucleus of the reference tells of it.
+    shares most pixels with, if its kind says that there is one; of several in one prediction only the largest has one.
+    A prediction has a mistake of its own if it is part of none of these.
     """
     pairs = next(iter(matched.matches.values()))
     table = matched.table
@@ -144,16 +144,16 @@ def find_mistakes(matched: MatchedCase, kinds: ErrorKinds) -> Mistakes:
     partner[0][kinds.reference == MISSED] = NONE
     partner[1][kinds.prediction == SPURIOUS] = NONE
 
-    told = np.flatnonzero(unmatched[0])
-    told = told[is_largest(told, partner[0][told], kinds.reference[told] == MERGED, table.reference_area_px)]
+    single = np.flatnonzero(unmatched[0])
+    single = single[is_largest(single, partner[0][single], kinds.reference[single] == MERGED, table.reference_area_px)]
     with_partner = partner[1] != NONE
     of_reference = np.zeros(len(sides[1]), np.bool_)
     chosen = partner[1][with_partner]
     of_reference[with_partner] = unmatched[0][chosen] & (kinds.reference[chosen] == kinds.prediction[with_partner])
     alone = np.flatnonzero(unmatched[1] & ~of_reference)
-    reference = np.concatenate([pairs.reference_index, told, partner[1][alone]]).astype(np.int32)
-    prediction = np.concatenate([pairs.prediction_index, partner[0][told], alone]).astype(np.int32)
-    kind = np.concatenate([kinds.reference[pairs.reference_index], kinds.reference[told], kinds.prediction[alone]])
+    reference = np.concatenate([pairs.reference_index, single, partner[1][alone]]).astype(np.int32)
+    prediction = np.concatenate([pairs.prediction_index, partner[0][single], alone]).astype(np.int32)
+    kind = np.concatenate([kinds.reference[pairs.reference_index], kinds.reference[single], kinds.prediction[alone]])
     return measured(kind.astype(np.int8), reference, prediction, table, unmatched)
 
 
@@ -196,11 +196,11 @@ def best_partners(table: OverlapTable, side: int, count: int) -> Int64:
     return partner
 
 
-def is_largest(told: Int64, partner: Int64, merged: Bool, area_px: Int64) -> Bool:
+def is_largest(single: Int64, partner: Int64, merged: Bool, area_px: Int64) -> Bool:
     """Which nuclei tell of a mistake: all, but of those that are merged in one prediction only the largest."""
     kept = ~merged | (partner == NONE)
     candidates = np.flatnonzero(~kept)
-    order = candidates[np.lexsort((told[candidates], -area_px[told[candidates]], partner[candidates]))]
+    order = candidates[np.lexsort((single[candidates], -area_px[single[candidates]], partner[candidates]))]
     _, first = np.unique(partner[order], return_index=True)
     kept[order[first]] = True
     return np.asarray(kept, np.bool_)

@@ -23,8 +23,8 @@ from evaluation.scoring.from_files import plan_cases, raise_faults
 from evaluation.scoring.receive import receive_submission
 
 DEFINITION = (
-    f"The {WORST} nuclei that cost most pixels. One that is not matched, or is named wrongly, costs all its pixels and "
-    "those of its partner on the other side; a matched one costs the pixels on one side only. At most "
+    f"The {WORST} nuclei that cost most pixels. One that is not matched, or has another class, costs all its pixels "
+    "and those of its partner on the other side; a matched one costs the pixels on one side only. At most "
     f"{MOST_OF_A_KIND} of a kind are shown as long as there are others."
 )
 Shown = TypeVar("Shown", NucleusPicture, CasePicture)
@@ -81,13 +81,13 @@ def illustrate_cases(
     if pixels_of(drawn) < POOL_FROM_PX:
         plan = plan_workers(1, drawn, [plan.case_bytes])
     sheets = dict(zip(names, run_tasks(case_work.draw, tasks, plan, progress), strict=True))
-    told = [*(one.findings for one in judged), *(sheet.findings for sheet in sheets.values())]
+    findings_of_cases = [*(one.findings for one in judged), *(sheet.findings for sheet in sheets.values())]
     illustration = Illustration(
         nuclei=anchored([sheets[case].nuclei[mistake] for case, mistake in worst], "nucleus"),
         cases=anchored([whole for name in wanted if (whole := sheets[name].whole) is not None], "overlay"),
         definition=DEFINITION,
         files=tuple(path for one in judged for path in one.files),
-        findings=tuple(dict.fromkeys(finding for findings in told for finding in findings)),
+        findings=tuple(dict.fromkeys(finding for findings in findings_of_cases for finding in findings)),
     )
     return SecondPass(illustration, tuple(one.corrected for one in judged))
 

@@ -1,0 +1,53 @@
+"""Tables of a page made of lists of data: a column says what it holds of an item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from evaluation.report.page import Cell, Column, Table, Value
+
+ROWS_UP_TO = 500  # of a table
+
+
+def table_of(
+    anchor: str,
+    caption: str,
+    items: Sequence[Any],
+    *columns: Column,
+    rest: str = "",
+    note: str = "",
+    sortable: bool = True,
+) -> Table:
+    """A row for each of the first items; ``rest`` ("teams of leaderboard.json") is what is said to be left out."""
+    rows = tuple(tuple(value_at(item, column.of) for column in columns) for item in items[:ROWS_UP_TO])
+    note = " ".join(filter(None, [note, show_rest(len(items), ROWS_UP_TO, rest)]))
+    return Table(anchor, caption, columns, rows, sortable, note)
+
+
+def value_at(item: Any, of: Callable[[Any], Value] | str) -> Value:
+    """What a column holds of an item: by a function, or by a key, or keys joined by dots."""
+    if callable(of):
+        return of(item)
+    for key in of.split("."):
+        item = item[key]
+    return item  # type: ignore[no-any-return]
+
+
+def with_key(get: Callable[[Any, Any], Value], key: object) -> Callable[[Any], Value]:
+    """A function of an item and a key as one of the item alone."""
+    return lambda item: get(item, key)
+
+
+def share_cell(number: int, total: int) -> Cell:
+    """ "3 of 4", shaded by the share."""
+    return Cell(number, f"{number:,} of {total:,}", shade=number / total)
+
+
+def show_rest(number: int, limit: int, what: str, *, before: str = "") -> str:
+    """A sentence on what is not shown of a long list; nothing for a short one.
+
+    >>> show_rest(53, 50, "teams of leaderboard.json")
+    'The first 50 of 53 teams of leaderboard.json are shown.'
+    """
+    return f"{before}The first {limit:,} of {number:,} {what} are shown." if number > limit else ""
