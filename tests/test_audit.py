@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from every_format import challenge_document, toml
+from frozen_demo import copy_frozen_demo
 from scipy.ndimage import binary_dilation, binary_erosion
 from scipy.stats import kendalltau
 
@@ -28,7 +29,6 @@ from evaluation.analysis.audit_document import (
     audit_json,
 )
 from evaluation.analysis.variants import audit_positions, audit_scores, neighbours, tell_variants
-from evaluation.authoring.demo import write_demo
 from evaluation.challenge.rules import AuditRules
 from evaluation.commands import main as cli
 from evaluation.formats.write_labels import write_label_tiff
@@ -221,7 +221,7 @@ def test_a_variant_has_the_scores_of_a_challenge_with_its_rules(
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any], Any]:
     """The demo under two matching rules, three units and three methods: one run of each team."""
     folder = tmp_path_factory.mktemp("demo")
-    made = write_demo(folder)
+    made = copy_frozen_demo(folder)
     with (made.challenge / "challenge.toml").open("a") as stream:
         stream.write('[audit]\noverlap = ["class_order"]\nignore = ["clip"]\npredictions = ["none"]\n')
     challenge, rules = load_ranked(made.challenge)
@@ -338,7 +338,7 @@ def test_the_example_of_the_page_runs_and_prints_what_it_says(capsys: pytest.Cap
 def test_the_table_of_the_page_can_be_read(tmp_path: Path) -> None:
     page = (Path(__file__).resolve().parents[1] / "docs/audit.md").read_text()
     (table,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    made = write_demo(tmp_path)
+    made = copy_frozen_demo(tmp_path)
     with (made.challenge / "challenge.toml").open("a") as stream:
         stream.write(table)
     values = {d.name: d.values for d in plan_audit(*load_ranked(made.challenge)).dimensions()}

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 from findings import Bench
+from frozen_demo import copy_frozen_demo
 from scipy.stats import friedmanchisquare, rankdata
 from test_real_data import monusac_challenge
 
 from evaluation import Challenge, score_submission
-from evaluation.authoring.demo import TEAMS, DemoPaths, write_demo
+from evaluation.authoring.demo import TEAMS, DemoPaths
 from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.commands import main as cli
@@ -47,7 +48,7 @@ COLUMNS = (
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
     """The demo's challenge with its three teams, not to be changed."""
-    return write_demo(tmp_path_factory.mktemp("demo"))
+    return copy_frozen_demo(tmp_path_factory.mktemp("demo"))
 
 
 @pytest.fixture(scope="module")

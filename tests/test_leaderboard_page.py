@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import Browser, OpenedPage
+from frozen_demo import copy_frozen_demo
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 from test_leaderboard import EDGES, METHODS, SEPARATE, ranked, table_of
 
 from evaluation import Challenge
-from evaluation.authoring.demo import DemoPaths, write_demo
+from evaluation.authoring.demo import DemoPaths
 from evaluation.commands import main as cli
 from evaluation.leaderboard.board import board_of_challenge, load_ranked, rank_scores
 from evaluation.leaderboard.document import PAIRS_UP_TO, leaderboard_document, leaderboard_json
@@ -427,7 +428,7 @@ def test_an_audit_of_other_rules_is_left_out_and_told() -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
-    return write_demo(tmp_path_factory.mktemp("demo"))
+    return copy_frozen_demo(tmp_path_factory.mktemp("demo"))
 
 
 def hidden_challenge(made: DemoPaths) -> tuple[Challenge, Any]:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from frozen_demo import copy_frozen_demo
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from evaluation import score_submission
-from evaluation.authoring.demo import DemoPaths, write_demo
+from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge.rules import RankingColumn
 from evaluation.commands import main as cli
 from evaluation.leaderboard.score_csv import read_scores
@@ -28,7 +29,7 @@ HEADER = "team,case,group,metric,value"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
-    return write_demo(tmp_path_factory.mktemp("demo"))
+    return copy_frozen_demo(tmp_path_factory.mktemp("demo"))
 
 
 @pytest.fixture(scope="module")

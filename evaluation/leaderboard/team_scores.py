@@ -149,7 +149,7 @@ def team_of_documents(
     except (KeyError, TypeError, ValueError, IndexError):
         got = "not all scores of all cases and groups"
         raise InputFault(not_metrics(where, got, "the details.json that was written with it")) from None
-    return TeamScores(name, overall, by_unit, version)
+    return TeamScores(name, overall, by_unit, version, floors)
 
 
 def floor_values(metrics: Mapping[str, Any], require: Sequence[Floor]) -> Float64:
