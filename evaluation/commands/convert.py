@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings import Finding
+from evaluation.findings.command_line import UnknownFormat
 from evaluation.findings.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ def convert(
     from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file, parse_options, parse_size
 
     if target not in TARGETS:
-        expected = listed(TARGETS)
-        raise WrongUsage(Finding("unknown-format", "--to", quote(target), expected, did_you_mean(target, TARGETS)))
+        raise WrongUsage(UnknownFormat(target, TARGETS).at("--to"))
     with writing_to(output):
         if challenge is not None:
             given = {"--from": format, "--set": options, "--classes": classes, "--size": size, "--spacing": spacing}

@@ -16,8 +16,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from evaluation.challenge import LimitRules
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
+from evaluation.findings.command_line import MissingProtocol
 from evaluation.findings.errors import EvaluationError, SubmissionRejected, WrongUsage
+from evaluation.findings.execution import CannotFetch, NotFetched
 from evaluation.submission.names import (
     Faults,
     checked_names,
@@ -114,19 +116,14 @@ def told_faults(address: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        fix = "Install them: pip install '.[storage]' in the folder of this program, and what fsspec asks for, as s3fs."
-        got = f"{quote(error.name) if error.name else quote(str(error), 120)} is not installed"
-        raise WrongUsage(
-            Finding("missing-extra", where, got, "the packages of the extra 'storage' and of this protocol", fix)
-        ) from None
+        raise WrongUsage(MissingProtocol(error.name or str(error), "storage").at(where)) from None
     except FileNotFoundError:
-        raise WrongUsage(Finding("not-fetched", where, "nothing there", "a folder or a file")) from None
+        raise WrongUsage(NotFetched().at(where)) from None
     except EvaluationError:
         raise
     except Exception as error:  # each file system has exceptions of its own
-        got = quote(SECRET.sub("", str(error)).partition("\n")[0] or type(error).__name__, 200)
-        expected = "a folder or a file that can be read"
-        raise WrongUsage(Finding("not-fetched", where, got, expected)) from error
+        why = SECRET.sub("", str(error)).partition("\n")[0] or type(error).__name__
+        raise WrongUsage(CannotFetch(why).at(where)) from error
 
 
 def fetch(address: str, target: Path, limits: LimitRules) -> None:

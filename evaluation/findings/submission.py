@@ -1,0 +1,397 @@
+"""The files of a submission, and which case they belong to."""
+
+from __future__ import annotations
+
+from evaluation.findings.kind import Kind
+
+
+class OutsideImage(Kind):
+    """Nuclei lie outside the image, or on no pixel of it.
+
+    A nucleus that covers no pixel of its image can never be matched: as an outline it is left out, as a point it counts
+    as found where nothing is. Most often the units are wrong (all coordinates in mm lie on the first pixel), x and y
+    are swapped, or coordinates count from the corner of the slide.
+
+    Check the units and the order of x and y against the image.
+
+    [outside-image] case 'case_017': 12 of 401 nuclei lie outside the image, or on no pixel of it; expected x below
+    1,024 and y below 1,024, in px. Check the units, the order of x and y, and whether coordinates count from the image
+    or the slide.
+    """
+
+    code = "outside-image"
+    severity = "warning"
+
+
+class EverythingOutside(Kind):
+    """All nuclei lie outside their images, or on no pixel of them.
+
+    No nucleus could be matched, so every score would be that of an empty submission. It is a mistake in the
+    coordinates, most often in their units.
+
+    Write coordinates as the challenge asks for: its units, x before y, counted from the corner of the image.
+
+    [everything-outside] submission: all 401 nuclei lie outside their images, or on no pixel of them; expected
+    coordinates in px of the images. Check the units, the order of x and y, and whether coordinates count from the image
+    or the slide.
+    """
+
+    code = "everything-outside"
+
+
+class InstanceWithoutClass(Kind):
+    """A nucleus has no class.
+
+    Every nucleus is counted in a class; one without a class cannot be scored.
+
+    Give every nucleus its class where the format has it: in the class map, in the table, or as a name.
+
+    [instance-without-class] case 'case_017': 2 nuclei have no class (ids '2', '3'); expected a class for every nucleus.
+    Write the class of every nucleus where the challenge expects it.
+    """
+
+    code = "instance-without-class"
+
+
+class NoSubmission(Kind):
+    """There is nothing at the path of the submission.
+
+    The path on the command line names neither a folder nor a file.
+
+    Correct the path.
+
+    [no-submission] 'predictons': no such folder or file; expected a folder or a ZIP file with predictions.
+    """
+
+    code = "no-submission"
+
+
+class EmptySubmission(Kind):
+    """The submission holds no file.
+
+    Without files every case would be missing. What operating systems leave behind (.DS_Store, Thumbs.db, __MACOSX) does
+    not count.
+
+    Check that the folder or ZIP is the right one, and that your program wrote its predictions into it.
+
+    [empty-submission] submission: no file in it; expected predictions. Check that the folder or ZIP is the right one
+    and that writing the predictions worked.
+    """
+
+    code = "empty-submission"
+
+
+class NotAZip(Kind):
+    """The submission is a file, but not a ZIP.
+
+    A submission is a folder, or a ZIP of one; other archives are not read.
+
+    Pack it as ZIP. If it is one, it was damaged or cut off: copy it again.
+
+    [not-a-zip] 'predictions.tar.gz': not a ZIP file, or a damaged one; expected a folder or a ZIP file. Pack or copy it
+    again.
+    """
+
+    code = "not-a-zip"
+
+
+class TooManyFiles(Kind):
+    """The submission has too many files.
+
+    Bounds on what is read keep a broken or hostile submission from taking all memory.
+
+    Leave out images, checkpoints and caches.
+
+    [too-many-files] submission: more than 100 files; expected at most 100 files (limits.files_per_submission in
+    challenge.toml). Leave out everything but the predictions.
+    """
+
+    code = "too-many-files"
+
+
+class TooCompressed(Kind):
+    """A file in the ZIP unpacks to far more bytes than it has there.
+
+    Deflate cannot make more than about 1,030 bytes from one; larger claims are false, and organisers may allow less. A
+    small ZIP file that unpacks without end would take all memory.
+
+    Submit the folder itself, or pack it anew with an ordinary program.
+
+    [too-compressed] 'case_017.npy': 5,000,000 bytes from 4,874 in the ZIP file; expected at most 100 from each byte
+    (limits.archive_ratio in challenge.toml). Submit the folder, or pack it anew.
+    """
+
+    code = "too-compressed"
+
+
+class OverlappingMembers(Kind):
+    """Two files in the ZIP share bytes.
+
+    Ordinary programs write one file after the other. Files that share bytes can unpack to any size.
+
+    Pack the ZIP again with an ordinary program.
+
+    [overlapping-members] 'case_018.npy': bytes of the ZIP file that belong to 'case_017.npy' as well; expected members
+    that lie one after the other. Pack the ZIP again.
+    """
+
+    code = "overlapping-members"
+
+
+class UnsafePath(Kind):
+    """A file of the submission is not safe to read.
+
+    Links and names with '..' can lead out of the submission, devices can block, and names with control characters can
+    hide what they are.
+
+    Submit plain files with plain names.
+
+    [unsafe-path] 'P1/P1_1/Epithelial/1.mat': a link that leads out of the submission; expected plain files inside the
+    submission, with '/' between folders and short, printable names. Copy the file itself to its place, or rename it.
+    """
+
+    code = "unsafe-path"
+
+
+class NoCaseFound(Kind):
+    """No file lies where a prediction is expected.
+
+    The case and the class of a file are told by its place, as the pattern in challenge.toml says; here no file fits the
+    pattern.
+
+    Arrange the files as the line shows it for one of them.
+
+    [no-case-found] submission: no prediction among 2 files ('P1_1/Epithelial.mat', 'P1_2/Epithelial.mat'); expected
+    files like 'P1/P1_1/Epithelial/*.mat'. The pattern is '{group}/{case}/{class}/*.mat'; '*' stands for any name.
+    """
+
+    code = "no-case-found"
+
+
+class UnknownCase(Kind):
+    """A file belongs to no case of the challenge.
+
+    cases.csv is the list of what is scored. A misspelt case would be scored as missing.
+
+    Correct the name as cases.csv spells it (upper and lower case differ), or leave the file out.
+
+    [unknown-case] 'P1/p1_1/Epithelial/1.mat', 'P1/p1_1/Lymphocyte/1.mat', 'P1/p1_1/Macrophage/1.mat' and 1 more: 'p1_1'
+    is not a case of this challenge; expected one of the 4 cases in cases.csv, such as 'P1_1'. Did you mean 'P1_1'?
+    """
+
+    code = "unknown-case"
+
+
+class WrongGroup(Kind):
+    """A case lies in the folder of another group.
+
+    The group (patient) of a case is given by cases.csv; a file in another group's folder may be another case.
+
+    Move the file to the group that cases.csv gives.
+
+    [wrong-group] case 'P1_1', 'P2/P1_1/Epithelial/1.mat': in the group 'P2', but the case belongs to 'P1'; expected
+    every case in the group that cases.csv gives it. Move it; files of this case lie at places like
+    'P1/P1_1/Epithelial/*.mat'.
+    """
+
+    code = "wrong-group"
+
+
+class DuplicateFile(Kind):
+    """There are two files for the same thing.
+
+    Which of them is meant cannot be known.
+
+    Remove one of them.
+
+    [duplicate-file] case 'P1_1', 'P1/P1_1/Epithelial/2.mat': files of class 'Epithelial' twice; the other is
+    'P1/P1_1/Epithelial/1.mat'; expected one file for each case and class. Remove one of them.
+    """
+
+    code = "duplicate-file"
+
+
+class DuplicateCase(Kind):
+    """Two jobs have the same case.
+
+    Which of their outputs is meant cannot be known.
+
+    Leave one of them.
+
+    [duplicate-case] case 'case_017': 2 jobs ('job-1', 'job-2'); expected one job for each case. Leave out the others.
+    """
+
+    code = "duplicate-case"
+
+
+class InvalidJob(Kind):
+    """A job in predictions.json is not one that the platform writes.
+
+    In the algorithm phase predictions.json says which outputs belong to which case: each job has a pk, one input with
+    the name of the case, and outputs.
+
+    Do not write predictions.json yourself. If the algorithm has several inputs, the organisers name the one that counts
+    (submission.input).
+
+    [invalid-job] 'predictions.json', job 'job-1': 2 inputs; expected one input, which has the name of the case.
+    Organisers: name the input that counts with submission.input in challenge.toml.
+    """
+
+    code = "invalid-job"
+
+
+class ForgedPath(Kind):
+    """A path in predictions.json leads out of the submission.
+
+    The platform writes plain names. Others could lead to files of the evaluation.
+
+    Do not write predictions.json yourself.
+
+    [forged-path] 'predictions.json', job 'job-1': the relative_path of 'nuclei' is a name with '..'; expected names of
+    files inside the submission. Do not write this file yourself.
+    """
+
+    code = "forged-path"
+
+
+class FailedJob(Kind):
+    """The algorithm did not succeed on a case.
+
+    Without its outputs there is nothing to score.
+
+    Look into the log of the job on the platform, and run it again.
+
+    [failed-job] case 'case_017': a job with the status 'Failed'; expected 'Succeeded'. Run it again for this case.
+    """
+
+    code = "failed-job"
+
+
+class MissingOutput(Kind):
+    """A job lacks the output that is scored.
+
+    The challenge names the output of the algorithm that holds the nuclei (submission.socket).
+
+    Let the algorithm write it for every case, also when no nucleus was found.
+
+    [missing-output] case 'case_017', 'nuclei.json': no such file; expected the output 'nuclei' of every job. Write one
+    for every case, also when no nucleus was found.
+    """
+
+    code = "missing-output"
+
+
+class UnsupportedOutput(Kind):
+    """An output is a value inside predictions.json.
+
+    Nuclei are read from files and images. A socket that the platform stores in its database has neither.
+
+    The organisers change the socket to one that is stored as a file.
+
+    [unsupported-output] case 'case_017', 'nuclei.json': 'nuclei' is a value inside predictions.json; expected an output
+    that is a file or an image. Organisers: let the socket be stored as a file.
+    """
+
+    code = "unsupported-output"
+
+
+class MissingCase(Kind):
+    """A case has no file, and the challenge asks for all of them.
+
+    Every case in cases.csv is scored; this challenge refuses submissions that lack one.
+
+    Write a file for every case, also when no nucleus was found (all pixels 0).
+
+    [missing-case] case 'P1_2': no file; expected predictions for every case in cases.csv. Add
+    'P1/P1_2/Epithelial/*.mat'; for an image without nuclei write an image of zeros.
+    """
+
+    code = "missing-case"
+
+
+class MissingCaseWorst(Kind):
+    """A case has no file and gets the worst value of every metric.
+
+    Every case in cases.csv is scored; leaving out hard ones must not help.
+
+    Write a file for every case, also when no nucleus was found (all pixels 0).
+
+    [missing-case-worst] case 'P1_2': no file; expected predictions for every case in cases.csv. It gets the worst value
+    of every metric. To change that, add 'P1/P1_2/Epithelial/*.mat'.
+    """
+
+    code = "missing-case-worst"
+    severity = "warning"
+
+
+class MissingClassFile(Kind):
+    """A case has no file for one of the classes, and the challenge asks for all of them.
+
+    A file of zeros says that there is no nucleus of the class; no file may mean that writing it failed.
+
+    Write one file for every class, also without nuclei.
+
+    [missing-class-file] case 'P1_2', class 'Macrophage': no file; expected one file for every class, also without
+    nuclei. Add 'P1/P1_2/Macrophage/*.mat'; without nuclei write an image of zeros.
+    """
+
+    code = "missing-class-file"
+
+
+class IncompleteCase(Kind):
+    """A case has a label image or a class map, but not both.
+
+    The label image tells the nuclei apart, the class map gives them their classes.
+
+    Write both for every case.
+
+    [incomplete-case] case 'case_017': a label image without a class map; expected both for every case. Add
+    'case_017_classes.npy'.
+    """
+
+    code = "incomplete-case"
+
+
+class UnusedFile(Kind):
+    """A file is not used.
+
+    It does not lie where a prediction is expected. Notes and logs may stay; a prediction in a wrong place would be
+    lost.
+
+    Check that it is not a prediction.
+
+    [unused-file] 'README.md': not used; expected only files like '{group}/{case}/{class}/*.mat'. Check that these are
+    not predictions.
+    """
+
+    code = "unused-file"
+    severity = "warning"
+
+
+KINDS = (
+    OutsideImage,
+    EverythingOutside,
+    InstanceWithoutClass,
+    NoSubmission,
+    EmptySubmission,
+    NotAZip,
+    TooManyFiles,
+    TooCompressed,
+    OverlappingMembers,
+    UnsafePath,
+    NoCaseFound,
+    UnknownCase,
+    WrongGroup,
+    DuplicateFile,
+    DuplicateCase,
+    InvalidJob,
+    ForgedPath,
+    FailedJob,
+    MissingOutput,
+    UnsupportedOutput,
+    MissingCase,
+    MissingCaseWorst,
+    MissingClassFile,
+    IncompleteCase,
+    UnusedFile,
+)
