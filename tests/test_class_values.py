@@ -129,7 +129,7 @@ def fault_of(values: Any) -> str:
                 f"[invalid-rule] challenge.toml: reference.class_values.Epithelial: {shown}; expected a whole number "
                 "from 0 to 32,767, or a list of some.",
             )
-            for value, shown in ((-1, "'-1'"), (32768, "'32768'"), (True, "'True'"), ("a|b", "'a?b'"), (1.0, "'1.0'"))
+            for value, shown in ((-1, "'-1'"), (32768, "'32768'"), (True, "'True'"), ("a|b", "'a|b'"), (1.0, "'1.0'"))
         ),
     ],
 )

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
+from evaluation.findings.challenge import InvalidCases
 from evaluation.findings.command_line import FileExists
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.formats import Request
@@ -227,7 +228,7 @@ def check_names(path: Path, case: str, group: str, what: str) -> None:
 
 
 def invalid_case(path: Path, got: str, expected: str, fix: str) -> ChallengeBroken:
-    return ChallengeBroken(Finding("invalid-cases", quote(path), got, expected, fix))
+    return ChallengeBroken(InvalidCases(got, expected, fix).at(quote(path)))
 
 
 # --- what is written --------------------------------------------------------------------------------------------------

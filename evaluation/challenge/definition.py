@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules
+from evaluation.challenge.base import RuleFault, Rules, faults_of, joined
 from evaluation.challenge.cases import read_cases
 from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, read_rules, read_text, resolve_preset
 from evaluation.challenge.format_rules import FORMATS, FormatRules
@@ -28,12 +29,20 @@ from evaluation.challenge.rules import (
     ReferenceRules,
     SubmissionRules,
 )
-from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings import Finding, listed, quote
+from evaluation.findings.challenge import (
+    Contradiction,
+    EmptyColumn,
+    InvalidValue,
+    MissingRule,
+    NoCasesFile,
+    TooDeepToml,
+    UnknownRule,
+)
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.model import Case, ClassTable, MetricChoice
 
 MAX_CLASSES = 1000
-RULE_FAULTS = {"contradictory": "contradictory-rules", "invalid": "invalid-rule", "missing": "missing-rule"}
 
 
 class Challenge(Rules):
@@ -78,8 +87,11 @@ class Challenge(Rules):
         twice = sorted({spelling for spelling in spellings if spellings.count(spelling) > 1})
         if twice:
             raise RuleFault(
-                f"contradictory|classes|{twice[0]!r} stands for two classes|names and aliases that differ from each "
-                "other and from reference.ignore.classes, also when upper and lower case are the same"
+                Contradiction(
+                    f"{twice[0]!r} stands for two classes",
+                    "names and aliases that differ from each other and from reference.ignore.classes, also when upper "
+                    "and lower case are the same",
+                ).at("classes")
             )
         self.check_sides()
         self.check_counts()
@@ -94,18 +106,24 @@ class Challenge(Rules):
                 values = getattr(rules, key)
                 if values is not None and not set(self.class_names) <= set(values) <= set(self.class_names) | extra:
                     raise RuleFault(
-                        f"contradictory|{side}.{key}|values for {listed(sorted(values))}"
-                        f"|one for each class, that is for {listed(self.class_names)}"
+                        Contradiction(
+                            f"values for {listed(sorted(values))}",
+                            f"one for each class, that is for {listed(self.class_names)}",
+                        ).at(f"{side}.{key}")
                     )
             if left_out := sorted(name for name in rules.skip_classes if name.casefold() in self.class_ids()):
                 raise RuleFault(
-                    f"contradictory|{side}.skip_classes|{listed(left_out)}, which the challenge asks for"
-                    "|names that are neither classes, aliases nor ignore classes"
+                    Contradiction(
+                        f"{listed(left_out)}, which the challenge asks for",
+                        "names that are neither classes, aliases nor ignore classes",
+                    ).at(f"{side}.skip_classes")
                 )
             if len(self.classes) > 1 and not tells_class(rules):
                 raise RuleFault(
-                    f"contradictory|{side}.files|no {{class}} and no class_map although there are several classes"
-                    "|a way to tell the class of a nucleus"
+                    Contradiction(
+                        "no {class} and no class_map although there are several classes",
+                        "a way to tell the class of a nucleus",
+                    ).at(f"{side}.files")
                 )
             for key, is_used, column in (
                 ("units", rules.units not in (None, "px"), "spacing_um"),
@@ -113,34 +131,34 @@ class Challenge(Rules):
             ):
                 lacking = [case.name for case in self.cases if getattr(case, column) is None]
                 if is_used and lacking:
-                    raise RuleFault(
-                        f"contradictory|{side}.{key}|{getattr(rules, key)!r}, but {column} is empty for "
-                        f"{len(lacking)} cases|{column} for every case in {CASES_FILE}"
-                    )
+                    raise RuleFault(EmptyColumn(repr(getattr(rules, key)), column, len(lacking)).at(f"{side}.{key}"))
             is_dense = FORMATS[rules.format].dense
             too_large = [case.name for case in self.cases if case.height * case.width > self.limits.pixels_per_image]
             if is_dense and too_large:
                 raise RuleFault(
-                    f"contradictory|limits.pixels_per_image|{self.limits.pixels_per_image:,}, but case "
-                    f"{quote(too_large[0])} has more|a limit that the images of {CASES_FILE} keep"
+                    Contradiction(
+                        f"{self.limits.pixels_per_image:,}, but case {quote(too_large[0])} has more",
+                        f"a limit that the images of {CASES_FILE} keep",
+                    ).at("limits.pixels_per_image")
                 )
         for index, rule in enumerate(self.matching.rules):
             if (self.reference.are_points or self.submission.are_points) and rule.needs_pixels:
                 fitting = listed(name for name, kind in MATCHING_RULES.items() if kind.takes_points)
                 raise RuleFault(
-                    f"contradictory|matching.rules.{index}.rule|{rule.rule!r} for points"
-                    f"|a rule that needs no pixels, {fitting}, with a radius"
+                    Contradiction(
+                        f"{rule.rule!r} for points", f"a rule that needs no pixels, {fitting}, with a radius"
+                    ).at(f"matching.rules.{index}.rule")
                 )
             lacking = [case.name for case in self.cases if case.spacing_um is None]
             if rule.needs_spacing and lacking:
                 raise RuleFault(
-                    f"contradictory|matching.rules.{index}.radius_um|given, but spacing_um is empty for {len(lacking)} "
-                    f"cases|spacing_um for every case in {CASES_FILE}"
+                    EmptyColumn("given", "spacing_um", len(lacking)).at(f"matching.rules.{index}.radius_um")
                 )
         if self.reference.are_points and self.reference.ignore.classes:
             raise RuleFault(
-                "contradictory|reference.ignore.classes|given for points|none, since points mark no region; "
-                "skip_classes leaves annotations out"
+                Contradiction(
+                    "given for points", "none, since points mark no region; skip_classes leaves annotations out"
+                ).at("reference.ignore.classes")
             )
 
     def check_counts(self) -> None:
@@ -150,11 +168,13 @@ class Challenge(Rules):
         side = "reference" if self.reference.are_counts else "submission"
         beside = f"given although {side}.format is 'counts_csv'"
         if self.matching.rules:
-            raise RuleFault(f"contradictory|matching.rules|{beside}|no matching, since numbers cannot be paired")
+            raise RuleFault(Contradiction(beside, "no matching, since numbers cannot be paired").at("matching.rules"))
         if self.metrics.families != ("counting",):
             raise RuleFault(
-                f"contradictory|metrics.families|{listed(self.metrics.families).replace(' or ', ' and ')}, "
-                f"{beside}|'counting' alone, since only numbers of nuclei can be compared"
+                Contradiction(
+                    f"{listed(self.metrics.families).replace(' or ', ' and ')}, {beside}",
+                    "'counting' alone, since only numbers of nuclei can be compared",
+                ).at("metrics.families")
             )
         for key, is_given in (
             ("ignore.classes", bool(self.reference.ignore.classes)),
@@ -162,8 +182,9 @@ class Challenge(Rules):
         ):
             if is_given:
                 raise RuleFault(
-                    f"contradictory|reference.{key}|{beside}|no regions that are not scored, since numbers of nuclei "
-                    "do not say where they are"
+                    Contradiction(
+                        beside, "no regions that are not scored, since numbers of nuclei do not say where they are"
+                    ).at(f"reference.{key}")
                 )
 
     def check_metrics(self) -> None:
@@ -173,24 +194,24 @@ class Challenge(Rules):
             members = [name.casefold() for names in groups.values() for name in names]
             if len(set(members)) < len(members) or not set(members) <= known:
                 raise RuleFault(
-                    f"contradictory|metrics.class_groups.{grouping}|{listed(sorted(members), 20)}"
-                    f"|each of {listed(self.class_names)} once at the most"
+                    Contradiction(
+                        listed(sorted(members), 20), f"each of {listed(self.class_names)} once at the most"
+                    ).at(f"metrics.class_groups.{grouping}")
                 )
         needs = {f"metrics.measures: {name}": name.endswith("_um") for name in self.metrics.measures}
         needs["metrics.tolerance_um"] = self.metrics.tolerance_um is not None
         for key, is_used in needs.items():
             lacking = [case.name for case in self.cases if case.spacing_um is None]
             if is_used and lacking:
-                raise RuleFault(
-                    f"contradictory|{key}|given, but spacing_um is empty for {len(lacking)} cases"
-                    f"|spacing_um for every case in {CASES_FILE}"
-                )
+                raise RuleFault(EmptyColumn("given", "spacing_um", len(lacking)).at(key))
         if self.metrics.false_positives and self.metrics.per == "mm2":
             lacking = [case.name for case in self.cases if self.area_mm2(case) is None]
             if lacking:
                 raise RuleFault(
-                    f"contradictory|metrics.per|'mm2', but area_mm2 and spacing_um are empty for {len(lacking)} cases"
-                    f"|one of them for every case in {CASES_FILE}"
+                    Contradiction(
+                        f"'mm2', but area_mm2 and spacing_um are empty for {len(lacking)} cases",
+                        f"one of them for every case in {CASES_FILE}",
+                    ).at("metrics.per")
                 )
 
     def area_mm2(self, case: Case) -> float | None:
@@ -277,24 +298,14 @@ class Challenge(Rules):
         try:
             return cls.load_files(Path(folder))
         except RecursionError:
-            raise ChallengeBroken(
-                Finding("invalid-toml", CHALLENGE_FILE, "tables nested too deeply", "TOML 1.0")
-            ) from None
+            raise ChallengeBroken(TooDeepToml().at(CHALLENGE_FILE)) from None
 
     @classmethod
     def load_files(cls, folder: Path) -> Challenge:
         """``load`` of rules that are not nested beyond reason."""
         rules = read_rules(folder / CHALLENGE_FILE)
         if not (folder / CASES_FILE).is_file():
-            raise ChallengeBroken(
-                Finding(
-                    "missing-file",
-                    CASES_FILE,
-                    "no such file",
-                    "the list of cases (case, group, height, width)",
-                    "Run 'evaluation init' to make one from the images, or write it by hand.",
-                )
-            )
+            raise ChallengeBroken(NoCasesFile().at(CASES_FILE))
         return cls.build({**rules, "cases": read_cases(read_text(folder / CASES_FILE))})
 
     @classmethod
@@ -336,37 +347,19 @@ def findings_of(fault: Any) -> list[Finding]:
     """One pydantic error as findings that name the key as it stands in challenge.toml."""
     location = [part for part in fault["loc"] if part not in MATCHING_RULES]
     rule = next((part for part in fault["loc"] if part in MATCHING_RULES), "iou_above")
-    place = ".".join(str(part) for part in location)
-    message = fault["msg"].removeprefix("Value error, ")
-    if isinstance(fault.get("ctx", {}).get("error"), RuleFault):
-        found = []
-        for line in message.split("\n"):
-            kind, key, got, expected = line.split("|", 3)
-            where = ".".join(filter(None, [place, key]))
-            fix = "Add the key, or start from a preset." if kind == "missing" else ""
-            found.append(Finding(RULE_FAULTS[kind], f"{CHALLENGE_FILE}: {where}", got, expected, fix))
-        return found
-    where = f"{CHALLENGE_FILE}: {place}"
-    if fault["type"] == "extra_forbidden":
-        known = known_keys(location[:-1], rule)
-        fix = did_you_mean(str(location[-1]), known)
-        return [Finding("unknown-key", where, "a key that is not known", f"one of {listed(known, 20)}", fix)]
-    if fault["type"] in ("missing", "union_tag_not_found"):
-        return [
-            Finding(
-                "missing-rule",
-                where if fault["type"] == "missing" else f"{where}.rule",
-                "missing",
-                "a value, since every rule that can change a score must be written",
-                "Add the key, or start from a preset.",
-            )
-        ]
-    expected = message.removeprefix("Input should be ")
-    if fault["type"] == "union_tag_invalid":
-        expected = f"one of the matching rules {listed(MATCHING_RULES)}"
-    if fault["type"] == "model_type":
-        expected = "a table"
-    return [Finding("invalid-rule", where, quote(fault.get("input")), expected[0].lower() + expected[1:])]
+    where, value = f"{CHALLENGE_FILE}: {joined(*location)}", quote(fault.get("input"))
+    match fault["type"]:
+        case "extra_forbidden":
+            return [UnknownRule(str(location[-1]), known_keys(location[:-1], rule)).at(where)]
+        case "missing":
+            return [MissingRule().at(where)]
+        case "union_tag_not_found":
+            return [MissingRule().at(f"{where}.rule")]
+        case "union_tag_invalid":
+            return [InvalidValue(value, f"one of the matching rules {listed(MATCHING_RULES)}").at(where)]
+        case "model_type":
+            return [InvalidValue(value, "a table").at(where)]
+    return [replace(found, where=f"{CHALLENGE_FILE}: {found.where}") for found in faults_of(fault, location)]
 
 
 def known_keys(location: list[Any], rule: str) -> list[str]:

@@ -9,6 +9,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from evaluation.challenge.base import RuleFault, Rules, check_pattern
 from evaluation.findings import quote
+from evaluation.findings.challenge import Contradiction, InvalidValue, MissingRule
 from evaluation.model import OriginRule, VanishedRule, VerticesRule
 
 FormatName = Literal[
@@ -41,8 +42,8 @@ def read_numbers(value: object) -> tuple[int, ...]:
     """The numbers that stand for a class: one, or a list of them."""
     numbers = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not numbers or not all(type(number) is int and 0 <= number <= LARGEST_NUMBER for number in numbers):
-        got = quote(list(value) if isinstance(value, tuple) else value).replace("|", "?")
-        raise RuleFault(f"invalid||{got}|a whole number from 0 to {LARGEST_NUMBER:,}, or a list of some")
+        got = quote(list(value) if isinstance(value, tuple) else value)
+        raise RuleFault(InvalidValue(got, f"a whole number from 0 to {LARGEST_NUMBER:,}, or a list of some").at(""))
     return numbers
 
 
@@ -54,7 +55,6 @@ ClassNumbers = Annotated[
     tuple[int, ...], PlainValidator(read_numbers), PlainSerializer(plain_numbers, return_type=int | tuple[int, ...])
 ]
 
-A_VALUE = "a value, since every rule that can change a score must be written"
 OUTLINES = frozenset({"vertices", "origin", "vanished"})
 
 
@@ -173,18 +173,16 @@ class FormatRules(Rules):
             given = getattr(self, key) is not None
             if given and key not in allowed:
                 shape = " of points" if self.shape == "point" else ""
-                faults.append(
-                    f"contradictory|{key}|given with the format {self.format!r}{shape}"
-                    "|only keys that say something about this format"
-                )
+                found = f"given with the format {self.format!r}{shape}"
+                faults.append(Contradiction(found, "only keys that say something about this format").at(key))
             if not given and key in required:
-                faults.append(f"missing|{key}|missing|{A_VALUE}")
+                faults.append(MissingRule().at(key))
         if faults:
-            raise RuleFault("\n".join(faults))
+            raise RuleFault(*faults)
         if self.columns is not None and sorted(set(self.columns) & {"x", "y"}) != ["x", "y"]:
-            raise RuleFault("invalid|columns|no x or no y|both, each once")
+            raise RuleFault(InvalidValue("no x or no y", "both, each once").at("columns"))
         if self.columns is not None and len(set(self.columns) - {"_"}) < len([c for c in self.columns if c != "_"]):
-            raise RuleFault("invalid|columns|a column twice|every column once; '_' leaves one out")
+            raise RuleFault(InvalidValue("a column twice", "every column once; '_' leaves one out").at("columns"))
         self.check_places(keys)
         self.check_classes()
         return self
@@ -200,38 +198,52 @@ class FormatRules(Rules):
         if self.segments is not None:
             check_pattern(self.segments, "segments", required=set(), allowed={"case", "group"})
         if self.is_shared and keys.cases == "one":
-            raise RuleFault("invalid|files|a pattern without {case}|{case}, since a file holds one case in this format")
+            raise RuleFault(
+                InvalidValue("a pattern without {case}", "{case}, since a file holds one case in this format").at(
+                    "files"
+                )
+            )
         if not self.is_shared and keys.cases == "shared":
             raise RuleFault(
-                "invalid|files|a pattern with {case}|one without, since a file holds all cases in this format"
+                InvalidValue("a pattern with {case}", "one without, since a file holds all cases in this format").at(
+                    "files"
+                )
             )
         if self.are_counts and "{class}" in self.files:
-            raise RuleFault("invalid|files|a pattern with {class}|one without, since each class has a column")
+            raise RuleFault(
+                InvalidValue("a pattern with {class}", "one without, since each class has a column").at("files")
+            )
         if self.is_shared and "*" in self.files:
-            raise RuleFault("invalid|files|a '*' without {case}|the name of the file that holds all cases")
+            raise RuleFault(
+                InvalidValue("a '*' without {case}", "the name of the file that holds all cases").at("files")
+            )
 
     def check_classes(self) -> None:
         """Refuse several ways, or half a way, to tell the class of a nucleus."""
         ways = [key for key in ("class_map", "class_table", "class_channel") if getattr(self, key) is not None]
         if len(ways) > 1 or (ways and "{class}" in self.files):
             raise RuleFault(
-                f"contradictory|{ways[0]}|given although {'files holds {class}' if len(ways) < 2 else ways[1] + ' is'}"
-                "|one way to tell the class of a nucleus"
+                Contradiction(
+                    f"given although {'files holds {class}' if len(ways) < 2 else ways[1] + ' is'}",
+                    "one way to tell the class of a nucleus",
+                ).at(ways[0])
             )
         needs_values = {"class_map", "class_channel"} & set(ways)
         if needs_values and self.class_values is None:
-            raise RuleFault(f"contradictory|class_values|missing although {ways[0]} is given|both")
+            raise RuleFault(Contradiction(f"missing although {ways[0]} is given", "both").at("class_values"))
         if self.format in ("label_image", "nary_mat") and self.class_values is not None and not ways:
-            raise RuleFault("contradictory|class_values|given without class_map, class_table or class_channel|both")
+            raise RuleFault(
+                Contradiction("given without class_map, class_table or class_channel", "both").at("class_values")
+            )
         zero_is_background = bool(needs_values) or self.format in ("hovernet_mat", "conic_array")
         numbers = [number for of_class in (self.class_values or {}).values() for number in of_class]
         colours = [colour.lower() for colour in (self.colours or {}).values()]
         for key, values in (("class_values", numbers), ("colours", colours)):
             if len(set(values)) < len(values):
-                raise RuleFault(f"contradictory|{key}|the same value twice|every value once, for one class")
+                raise RuleFault(Contradiction("the same value twice", "every value once, for one class").at(key))
         if zero_is_background and 0 in numbers:
-            raise RuleFault("contradictory|class_values|the value 0, which is the background|values from 1")
+            raise RuleFault(Contradiction("the value 0, which is the background", "values from 1").at("class_values"))
         if "#000000" in {*(self.colours or {}).values(), self.border_colour}:
-            raise RuleFault("contradictory|colours|black, which is the background|other colours")
+            raise RuleFault(Contradiction("black, which is the background", "other colours").at("colours"))
         if (self.border_colour or "").lower() in colours:
-            raise RuleFault("contradictory|border_colour|the colour of a class|a colour of its own")
+            raise RuleFault(Contradiction("the colour of a class", "a colour of its own").at("border_colour"))

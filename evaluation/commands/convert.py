@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evaluation.findings import Finding
+from evaluation.findings.challenge import OnlyOneOption
 from evaluation.findings.command_line import UnknownFormat
 from evaluation.findings.errors import WrongUsage
 
@@ -57,8 +57,7 @@ def convert(
         if challenge is not None:
             given = {"--from": format, "--set": options, "--classes": classes, "--size": size, "--spacing": spacing}
             for option in [name for name, value in given.items() if value] + ["--trust-pickle"] * trust_pickle:
-                expected = "only one of them, since the challenge says how its files are read"
-                raise WrongUsage(Finding("contradictory-rules", option, "given with --challenge", expected))
+                raise WrongUsage(OnlyOneOption("--challenge", "the challenge says how its files are read").at(option))
             submission = None if str(source) == "reference" else source
             done = convert_challenge(
                 challenge_folder(challenge), submission, output_folder(output), target, origin=origin, overlap=overlap

@@ -75,6 +75,27 @@ class UnreadableFile(Kind):
     """
 
     code = "unreadable-file"
+    got = "{why}"
+    expected = "a file that can be read"
+
+    why: str
+
+
+class DamagedInSubmission(UnreadableFile):
+    expected = "a file that can be read to its end"
+    fix = "Write or pack it again."
+
+
+class BrokenGzip(UnreadableFile):
+    expected = "a complete gzip file"
+    fix = "Compress or copy the file again."
+
+
+class CutOff(Kind):
+    code = UnreadableFile.code
+    got = "the data stop before their end, or are damaged"
+    expected = "a complete file"
+    fix = "Write or copy the file again."
 
 
 class TooLarge(Kind):
@@ -90,6 +111,84 @@ class TooLarge(Kind):
     """
 
     code = "too-large"
+
+
+class TooMany(TooLarge):
+    """More of something than a limit of the challenge allows; ``key`` is the name of the limit."""
+
+    got = "more than {limit:,} {what}"
+    expected = "at most {limit:,}"
+    fix = "Make the file smaller; organisers can raise limits.{key} in challenge.toml."
+
+    limit: int
+    what: str
+    key: str
+
+
+class TooManyBytes(TooLarge):
+    got = "{size:,} bytes"
+    expected = "at most {limit:,} bytes in a file (limits.bytes_per_file in challenge.toml)"
+
+    size: int
+    limit: int
+
+
+class TooManyNuclei(TooLarge):
+    got = "{nuclei:,} nuclei"
+    expected = "at most {limit:,}"
+    fix = "Check that labels are not probabilities; the limit is limits.instances_per_case in challenge.toml."
+
+    nuclei: int
+    limit: int
+
+
+class TooManyPossiblePairs(TooLarge):
+    got = "{references:,} x {predictions:,} nuclei, {pairs:,} pairs"
+    expected = "at most {limit:,} for cutoff 'after', which needs a table of all pairs"
+    fix = 'Write cutoff = "before" for this rule, or cut the images into smaller ones.'
+
+    references: int
+    predictions: int
+    limit: int
+
+    @property
+    def pairs(self) -> int:
+        return self.references * self.predictions
+
+
+class TooManyPredictions(TooLarge):
+    """For the participant: it says nothing of the reference."""
+
+    got = "{predictions:,} nuclei"
+    expected = "fewer, since the matching rule {rule:quoted} compares all of them with the whole reference"
+    fix = "Leave out what is no nucleus, such as single pixels."
+
+    predictions: int
+    rule: str
+
+
+class TooManyScores(TooLarge):
+    got = "{teams:,} teams in {cases:,} cases"
+    expected = "at most {limit:,} values"
+
+    teams: int
+    cases: int
+    limit: int
+
+
+class TooLargeForMemory(TooLarge):
+    got = "an image of {height:,} x {width:,} px, which the memory does not hold"
+    expected = "an image that fits into memory"
+    fix = "Write outlines or points, such as geojson."
+
+    height: int
+    width: int
+
+
+class LabelMapTooLarge(TooLargeForMemory):
+    got = "a label map of {height:,} x {width:,} px, which the memory does not hold"
+    expected = "images that fit into memory"
+    fix = "Run it on a machine with more memory, or cut the image into tiles."
 
 
 class UnknownClass(Kind):
@@ -116,6 +215,17 @@ class UnknownClass(Kind):
     @property
     def suggestion(self) -> str:
         return did_you_mean(self.name, self.known)
+
+
+class MoreUnknownClasses(UnknownClass):
+    """Without a suggestion, since to look for a close name takes time."""
+
+    fix = ""
+
+
+class IgnoreClassInName(UnknownClass):
+    got = "{name:quoted} marks regions that are not scored"
+    fix = "Leave this file out."
 
 
 class InvalidCoordinate(Kind):
@@ -149,6 +259,29 @@ class UnsupportedShape(Kind):
     code = "unsupported-shape"
 
 
+class PointsBesideOutlines(UnsupportedShape):
+    got = "points beside outlines"
+    expected = "points alone, or outlines alone"
+
+
+class PointsWithoutOutlines(UnsupportedShape):
+    got = "points"
+    expected = "nuclei with outlines"
+    fix = "Points can be written as points_json or counts_csv."
+
+
+class OnlyNumbers(UnsupportedShape):
+    got = "numbers of nuclei"
+    expected = "outlines, points or pixels"
+
+
+class AllLeftOut(UnsupportedShape):
+    got = "no nucleus; {count:,} {count:annotation is/annotations are} left out"
+    expected = "one nucleus at least"
+
+    count: int
+
+
 class LeftOut(Kind):
     """Annotations are left out.
 
@@ -163,6 +296,16 @@ class LeftOut(Kind):
 
     code = "left-out"
     severity = "warning"
+
+
+class LostPixels(LeftOut):
+    got = "{lost:,} of {nuclei:,} nuclei, all of whose pixels go to others"
+    expected = "nuclei that keep a pixel by --overlap {rule}"
+    fix = "Formats with outlines, such as geojson, keep nuclei that overlap."
+
+    lost: int
+    nuclei: int
+    rule: str
 
 
 class HoleWithoutOutline(Kind):
@@ -193,6 +336,9 @@ class VanishedOutline(Kind):
     """
 
     code = "vanished-outline"
+    got = "no pixel centre inside"
+    expected = "outlines that cover a pixel of the image"
+    fix = "Remove it; organisers can set 'vanished' to 'drop' or 'pixel' in challenge.toml."
 
 
 class TooComplexOutlines(Kind):
@@ -209,6 +355,13 @@ class TooComplexOutlines(Kind):
     """
 
     code = "too-complex-outlines"
+    got = "edges that cross {crossings:,.0f} rows of pixels"
+    expected = "at most {limit:,} in a file of {vertices:,} vertices"
+    fix = "Check the coordinates: pixels of this image, in the order x, y?"
+
+    crossings: float
+    limit: int
+    vertices: int
 
 
 KINDS = (

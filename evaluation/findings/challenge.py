@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from evaluation.findings.kind import Kind
+from evaluation.findings.words import did_you_mean
 
 
 class MissingFile(Kind):
@@ -18,6 +21,43 @@ class MissingFile(Kind):
     """
 
     code = "missing-file"
+    got = "no such file"
+
+
+class NoChallengeFile(MissingFile):
+    expected = "the file that defines the challenge"
+    fix = "Run 'evaluation init --preset NAME DIR' to make one."
+
+
+class NoCasesFile(MissingFile):
+    expected = "the list of cases (case, group, height, width)"
+    fix = "Run 'evaluation init' to make one from the images, or write it by hand."
+
+
+class NoReference(MissingFile):
+    expected = "the reference of every case in cases.csv"
+
+
+class NoReferenceEntry(MissingFile):
+    got = "no entry for case {case:quoted}"
+    expected = "every case in cases.csv"
+
+    case: str
+
+
+class CannotReadReference(NoReference):
+    got = "{why}"
+
+    why: str
+
+
+class NoImages(MissingFile):
+    got = "{what}"
+    expected = "images such as {example:quoted}, .tif, .tiff or .png"
+    fix = "Name them like the cases."
+
+    what: str
+    example: str
 
 
 class InvalidToml(Kind):
@@ -32,6 +72,17 @@ class InvalidToml(Kind):
     """
 
     code = "invalid-toml"
+    got = "{error}"
+    expected = "TOML 1.0"
+    fix = "Correct the line; texts need quotation marks."
+
+    error: object
+
+
+class TooDeepToml(Kind):
+    code = InvalidToml.code
+    got = "tables nested too deeply"
+    expected = "TOML 1.0"
 
 
 class UnknownPreset(Kind):
@@ -46,6 +97,16 @@ class UnknownPreset(Kind):
     """
 
     code = "unknown-preset"
+    got = "{name:quoted}"
+    expected = "{known:listed}"
+    fix = "{suggestion}"
+
+    name: object
+    known: Collection[str]
+
+    @property
+    def suggestion(self) -> str:
+        return did_you_mean(str(self.name), self.known)
 
 
 class UnknownKey(Kind):
@@ -60,6 +121,28 @@ class UnknownKey(Kind):
     """
 
     code = "unknown-key"
+    got = "a key that is not known"
+
+
+class UnknownRule(UnknownKey):
+    expected = "one of {known:listed 20}"
+    fix = "{suggestion}"
+
+    key: str
+    known: Collection[str]
+
+    @property
+    def suggestion(self) -> str:
+        return did_you_mean(self.key, self.known)
+
+
+class UnknownOption(UnknownRule):
+    got = "not known"
+    expected = "KEY=VALUE with a key of the format"
+
+
+class CasesInRules(UnknownKey):
+    expected = "the cases in cases.csv"
 
 
 class MissingRule(Kind):
@@ -74,6 +157,9 @@ class MissingRule(Kind):
     """
 
     code = "missing-rule"
+    got = "missing"
+    expected = "a value, since every rule that can change a score must be written"
+    fix = "Add the key, or start from a preset."
 
 
 class InvalidRule(Kind):
@@ -90,6 +176,31 @@ class InvalidRule(Kind):
     code = "invalid-rule"
 
 
+class InvalidValue(InvalidRule):
+    """What a rule may be stands beside the check of it."""
+
+    got = "{found}"
+    expected = "{allowed}"
+    fix = "{advice}"
+
+    found: str
+    allowed: str
+    advice: str = ""
+
+
+class UnknownColumn(InvalidRule):
+    got = "{path:quoted 120}"
+    expected = "the path of a number in metrics.json, <family>.<metric>.<aggregation>"
+    fix = "{suggestion}"
+
+    path: str
+    known: Collection[str]
+
+    @property
+    def suggestion(self) -> str:
+        return did_you_mean(self.path, self.known)
+
+
 class ContradictoryRules(Kind):
     """Two rules of challenge.toml contradict each other.
 
@@ -104,6 +215,43 @@ class ContradictoryRules(Kind):
     code = "contradictory-rules"
 
 
+class Contradiction(ContradictoryRules):
+    """What a rule may be beside the others stands beside the check of them."""
+
+    got = "{found}"
+    expected = "{allowed}"
+    fix = "{advice}"
+
+    found: str
+    allowed: str
+    advice: str = ""
+
+
+class EmptyColumn(ContradictoryRules):
+    got = "{setting}, but {column} is empty for {cases} cases"
+    expected = "{column} for every case in cases.csv"
+
+    setting: str
+    column: str
+    cases: int
+
+
+class CasesWithoutStratum(ContradictoryRules):
+    got = "{path:quoted 120}, but cases have no stratum"
+    expected = "a stratum for every case in cases.csv"
+    fix = "Fill in the column 'stratum': the tissue, organ or centre of each case."
+
+    path: str
+
+
+class OnlyOneOption(ContradictoryRules):
+    got = "given with {other}"
+    expected = "only one of them, since {reason}"
+
+    other: str
+    reason: str
+
+
 class InvalidText(Kind):
     """A text file of the challenge cannot be read.
 
@@ -116,6 +264,19 @@ class InvalidText(Kind):
     """
 
     code = "invalid-text"
+    got = "bytes that are not UTF-8 (the first at {position:,})"
+    expected = "text in UTF-8"
+    fix = "Save it as 'CSV UTF-8' or plain UTF-8."
+
+    position: int
+
+
+class CannotReadText(Kind):
+    code = InvalidText.code
+    got = "{why}"
+    expected = "a readable file"
+
+    why: object
 
 
 class InvalidCases(Kind):
@@ -129,6 +290,13 @@ class InvalidCases(Kind):
     """
 
     code = "invalid-cases"
+    got = "{found}"
+    expected = "{allowed}"
+    fix = "{advice}"
+
+    found: str
+    allowed: str
+    advice: str = ""
 
 
 class NoOutlines(Kind):
@@ -144,6 +312,11 @@ class NoOutlines(Kind):
     """
 
     code = "no-outlines"
+    got = "{format:quoted}, which has no outlines"
+    expected = "outlines or label images"
+    fix = "Points have no border: how far they may lie apart is the radius of the rule."
+
+    format: str
 
 
 class UnreadableImage(Kind):

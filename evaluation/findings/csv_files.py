@@ -61,6 +61,16 @@ class DuplicateRow(Kind):
     code = "duplicate-row"
 
 
+class DuplicateScore(DuplicateRow):
+    got = "{path:quoted 120} of {team:quoted} in {case:quoted} again"
+    expected = "one value for each team, case and metric"
+    fix = "Remove one of them."
+
+    path: str
+    team: str
+    case: str
+
+
 class RowCount(Kind):
     """A CSV file has more or fewer rows than there are cases.
 

@@ -92,6 +92,14 @@ class MissingProbability(Kind):
     code = "missing-probability"
 
 
+class SomeFilesWithoutProbabilities(MissingProbability):
+    got = "class probabilities in {having:,} of {files:,} files with nuclei"
+    expected = "a probability of each class for every nucleus, or for none"
+
+    having: int
+    files: int
+
+
 KINDS = (
     NotJson,
     TooDeep,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from evaluation.findings.kind import Kind
+from evaluation.findings.words import did_you_mean, listed
 
 
 class NoRanking(Kind):
@@ -18,6 +21,13 @@ class NoRanking(Kind):
     """
 
     code = "no-ranking"
+    got = "no such table"
+    expected = "a table with the columns that teams are ranked by"
+    fix = "Add it, or start from a preset that ranks; docs/leaderboards.md shows one."
+
+
+class NoRankingColumns(NoRanking):
+    got = "no columns"
 
 
 class NoTeams(Kind):
@@ -32,6 +42,21 @@ class NoTeams(Kind):
     """
 
     code = "no-teams"
+    got = "no submission in it"
+    expected = "a folder or a ZIP file for each team"
+    fix = "Name the folder that holds the submissions, not one of them."
+
+
+class NoTeamsInResults(NoTeams):
+    got = "no result in it"
+    expected = "the metrics.json of every team"
+    fix = "Name the folder that 'score' or 'leaderboard' wrote, or one with the platform's files."
+
+
+class NoTeamsInScores(NoTeams):
+    got = "no row with a metric that is ranked"
+    expected = "a row for every team and case"
+    fix = ""
 
 
 class InvalidTeam(Kind):
@@ -46,6 +71,18 @@ class InvalidTeam(Kind):
     """
 
     code = "invalid-team"
+    got = "the team {name:quoted}"
+    expected = "a name of letters, digits and any of ' _-.+@', up to 200"
+    fix = "Rename the folder or file."
+
+    name: str
+
+
+class UnprintableTeam(InvalidTeam):
+    expected = "a printable name of up to {limit} characters"
+    fix = ""
+
+    limit: int
 
 
 class DuplicateTeam(Kind):
@@ -61,6 +98,19 @@ class DuplicateTeam(Kind):
     """
 
     code = "duplicate-team"
+    got = "{count} submissions of one team, {names}"
+    expected = "every team once"
+    fix = "Keep one of them, or rename it: entries of a team are teams of their own."
+
+    sources: Sequence[str]
+
+    @property
+    def count(self) -> int:
+        return len(self.sources)
+
+    @property
+    def names(self) -> str:
+        return listed(self.sources).replace(" or ", " and ")
 
 
 class NotMetrics(Kind):
@@ -76,6 +126,31 @@ class NotMetrics(Kind):
     """
 
     code = "not-metrics"
+    got = "{why}"
+    expected = "the metrics.json of a scored submission"
+    fix = "Take the files that 'score' or the platform wrote, unchanged, and nothing else."
+
+    why: str
+
+
+class NotItsDetails(NotMetrics):
+    expected = "the details.json that was written with {metrics}"
+
+    metrics: str = "it"
+
+
+class NotItsResult(NotMetrics):
+    expected = "the result of this submission, scored by this version"
+
+
+class NotOurForm(NotMetrics):
+    got = "not of the form that this program writes"
+    expected = "the {why} that this program wrote"
+
+
+class NoDocument(NotMetrics):
+    expected = "the folder that score, leaderboard, rank, audit or sensitivity wrote to"
+    fix = ""
 
 
 class DifferentChallenges(Kind):
@@ -92,6 +167,29 @@ class DifferentChallenges(Kind):
     """
 
     code = "different-challenges"
+    got = "the hash {hash:.12}…"
+    expected = "a result of this challenge, which has another hash"
+    fix = "Score the submission again with the rules as they are now."
+
+    hash: str
+
+
+class SeveralHashes(Kind):
+    code = DifferentChallenges.code
+    got = "results with the hash {named}{more}"
+    expected = "results of this challenge, which has another hash"
+    fix = "Equal hashes mean equal rules and cases. Score these submissions again with the rules as they are now."
+
+    teams_by_hash: Mapping[str, Sequence[str]]
+
+    @property
+    def named(self) -> str:
+        first = list(self.teams_by_hash.items())[:5]
+        return "; ".join(f"{hash[:12]}… in {listed(teams, 3).replace(' or ', ' and ')}" for hash, teams in first)
+
+    @property
+    def more(self) -> str:
+        return f"; and {len(self.teams_by_hash) - 5} more" if len(self.teams_by_hash) > 5 else ""
 
 
 class MissingUnits(Kind):
@@ -107,6 +205,14 @@ class MissingUnits(Kind):
     """
 
     code = "missing-units"
+    got = "{rule}, but of some team only the means are known"
+    expected = "the values of every patient, for every team"
+    fix = (
+        "Put the details.json of every team beside its metrics.json, or rank by the means alone: "
+        "--set method=sum_of_ranks --set ex_aequo=false."
+    )
+
+    rule: str
 
 
 class MissingMetric(Kind):
@@ -121,6 +227,20 @@ class MissingMetric(Kind):
     """
 
     code = "missing-metric"
+    got = "no row of the metric {path:quoted 120}"
+    expected = "rows for every column{among}"
+    fix = "{suggestion}"
+
+    path: str
+    metrics: Sequence[str]
+
+    @property
+    def among(self) -> str:
+        return f", among {listed(self.metrics)}" if self.metrics else ""
+
+    @property
+    def suggestion(self) -> str:
+        return did_you_mean(self.path, self.metrics)
 
 
 class InvalidScore(Kind):
@@ -135,6 +255,10 @@ class InvalidScore(Kind):
     """
 
     code = "invalid-score"
+    got = "the value {value:quoted}"
+    expected = "a finite number, or nothing where the metric is undefined"
+
+    value: str
 
 
 class IncompleteScores(Kind):
@@ -151,6 +275,13 @@ class IncompleteScores(Kind):
 
     code = "incomplete-scores"
     severity = "warning"
+    got = "no row for {lacking:,} of {cases:,} cases in {path:quoted 120}"
+    expected = "a row for every case that another team has"
+    fix = "The team has no value in this column. Write rows with an empty value where it is undefined."
+
+    lacking: int
+    cases: int
+    path: str
 
 
 class UnusedMetric(Kind):
@@ -166,6 +297,11 @@ class UnusedMetric(Kind):
 
     code = "unused-metric"
     severity = "warning"
+    got = "rows of the metric {metric:quoted}"
+    expected = "metrics that are ranked"
+    fix = "They are left out; name it as a column if it shall be ranked."
+
+    metric: str
 
 
 class SeveralVersions(Kind):
@@ -181,6 +317,15 @@ class SeveralVersions(Kind):
 
     code = "several-versions"
     severity = "warning"
+    got = "results of the versions {names}"
+    expected = "results of one version of the program"
+    fix = "Score all of them with the same image; docs/leaderboards.md tells how."
+
+    versions: Sequence[str]
+
+    @property
+    def names(self) -> str:
+        return listed(self.versions).replace(" or ", " and ")
 
 
 class OtherLeaderboard(Kind):
@@ -198,6 +343,12 @@ class OtherLeaderboard(Kind):
 
     code = "other-leaderboard"
     severity = "warning"
+    got = "a result of {challenge:quoted} with the hash {hash:.12}…"
+    expected = "results of this challenge, which has another hash"
+    fix = "It is left out. Score the submission again with the rules as they are now."
+
+    challenge: str
+    hash: str
 
 
 KINDS = (

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from evaluation.findings.finding import EXAMPLES_SHOWN
 from evaluation.findings.kind import Kind
+from evaluation.findings.words import listed, quote
+
+OUTSIDE = "Check the units, the order of x and y, and whether coordinates count from the image or the slide."
 
 
 class OutsideImage(Kind):
@@ -21,6 +27,14 @@ class OutsideImage(Kind):
 
     code = "outside-image"
     severity = "warning"
+    got = "{outside:,} of {nuclei:,} nuclei {outside:lies/lie} outside the image, or on no pixel of it"
+    expected = "x below {width:,} and y below {height:,}, in px"
+    fix = OUTSIDE
+
+    outside: int
+    nuclei: int
+    width: int
+    height: int
 
 
 class EverythingOutside(Kind):
@@ -37,6 +51,16 @@ class EverythingOutside(Kind):
     """
 
     code = "everything-outside"
+    got = "all {nuclei:,} nuclei lie outside their images, or on no pixel of them"
+    expected = "coordinates in px of the images"
+    fix = OUTSIDE
+
+    nuclei: int
+
+
+class EverythingOutsideImage(EverythingOutside):
+    got = "all {nuclei:,} nuclei lie outside their image, or on no pixel of it"
+    expected = "coordinates in px of the image"
 
 
 class InstanceWithoutClass(Kind):
@@ -51,6 +75,29 @@ class InstanceWithoutClass(Kind):
     """
 
     code = "instance-without-class"
+    got = "{count:,} {count:nucleus has/nuclei have} no class (ids {shown})"
+    expected = "a class for every nucleus"
+    fix = "Write the class of every nucleus where the challenge expects it."
+
+    count: int
+    first_ids: Sequence[object]
+
+    @property
+    def shown(self) -> str:
+        return ", ".join(map(quote, self.first_ids))
+
+
+class SomeWithoutClass(Kind):
+    """A format is written that has no place for them."""
+
+    code = InstanceWithoutClass.code
+    got = "{count:,} of {nuclei:,} nuclei without a class"
+    expected = "a class for every nucleus of a {format}"
+    fix = "Name the classes with --classes."
+
+    count: int
+    nuclei: int
+    format: str
 
 
 class NoSubmission(Kind):
@@ -64,6 +111,22 @@ class NoSubmission(Kind):
     """
 
     code = "no-submission"
+    got = "{why}"
+    expected = "a folder or a ZIP file with predictions"
+
+    why: str
+
+
+class NoScores(NoSubmission):
+    expected = "a CSV file of scores"
+
+
+class NoFolderOfTeams(NoSubmission):
+    expected = "a folder with the submission of every team"
+
+
+class NoResults(NoSubmission):
+    expected = "a folder with results"
 
 
 class EmptySubmission(Kind):
@@ -79,6 +142,9 @@ class EmptySubmission(Kind):
     """
 
     code = "empty-submission"
+    got = "no file in it"
+    expected = "predictions"
+    fix = "Check that the folder or ZIP is the right one and that writing the predictions worked."
 
 
 class NotAZip(Kind):
@@ -93,6 +159,9 @@ class NotAZip(Kind):
     """
 
     code = "not-a-zip"
+    got = "not a ZIP file, or a damaged one"
+    expected = "a folder or a ZIP file"
+    fix = "Pack or copy it again."
 
 
 class TooManyFiles(Kind):
@@ -107,6 +176,25 @@ class TooManyFiles(Kind):
     """
 
     code = "too-many-files"
+    got = "more than {limit:,} files"
+    expected = "at most {limit:,} files (limits.files_per_submission in challenge.toml)"
+    fix = "Leave out everything but the predictions."
+
+    limit: int
+
+
+class TooManyEarlierResults(TooManyFiles):
+    got = "{count:,} files"
+    expected = "at most {limit:,} results"
+    fix = "Keep the best of each team."
+
+    count: int
+
+
+class TooLongListOfMembers(TooManyFiles):
+    got = "a list of members of {list_bytes:,} bytes"
+
+    list_bytes: int
 
 
 class TooCompressed(Kind):
@@ -122,6 +210,13 @@ class TooCompressed(Kind):
     """
 
     code = "too-compressed"
+    got = "{unpacked_bytes:,} bytes from {packed_bytes:,} in the ZIP file"
+    expected = "at most {ratio:,} from each byte (limits.archive_ratio in challenge.toml)"
+    fix = "Submit the folder, or pack it anew."
+
+    unpacked_bytes: int
+    packed_bytes: int
+    ratio: int
 
 
 class OverlappingMembers(Kind):
@@ -136,6 +231,11 @@ class OverlappingMembers(Kind):
     """
 
     code = "overlapping-members"
+    got = "bytes of the ZIP file that belong to {other:quoted} as well"
+    expected = "members that lie one after the other"
+    fix = "Pack the ZIP again."
+
+    other: str
 
 
 class UnsafePath(Kind):
@@ -151,6 +251,11 @@ class UnsafePath(Kind):
     """
 
     code = "unsafe-path"
+    got = "{why}"
+    expected = "plain files inside the submission, with '/' between folders and short, printable names"
+    fix = "Copy the file itself to its place, or rename it."
+
+    why: str
 
 
 class NoCaseFound(Kind):
@@ -166,6 +271,30 @@ class NoCaseFound(Kind):
     """
 
     code = "no-case-found"
+    got = "no file"
+    expected = "files like {example:quoted 120}"
+    fix = "The pattern is {pattern:quoted 120}; '*' stands for any name."
+
+    example: str
+    pattern: str
+
+
+class NoPredictionAmongFiles(NoCaseFound):
+    got = "no prediction among {count:,} files ({shown}{more})"
+
+    names: Sequence[str]
+
+    @property
+    def count(self) -> int:
+        return len(self.names)
+
+    @property
+    def shown(self) -> str:
+        return ", ".join(quote(name, 120) for name in self.names[:EXAMPLES_SHOWN])
+
+    @property
+    def more(self) -> str:
+        return f" and {self.count - EXAMPLES_SHOWN:,} more" if self.count > EXAMPLES_SHOWN else ""
 
 
 class UnknownCase(Kind):
@@ -180,6 +309,47 @@ class UnknownCase(Kind):
     """
 
     code = "unknown-case"
+    got = "{what}{name:quoted} is not a case of this challenge"
+    expected = "one of the {count:,} cases in cases.csv{example}"
+    fix = "{what_to_do}"
+
+    name: str
+    known: Sequence[str]
+    suggestion: str
+    what: str = ""
+
+    @property
+    def what_to_do(self) -> str:
+        return self.suggestion or "Leave out what is not asked for."
+
+    @property
+    def count(self) -> int:
+        return len(self.known)
+
+    @property
+    def example(self) -> str:
+        return f", such as {quote(self.known[0])}" if self.known else ""
+
+
+class EntriesOfNoCase(UnknownCase):
+    got = "not a case of this challenge"
+
+
+class UnknownCaseInScores(UnknownCase):
+    fix = "{suggestion}"
+
+    @property
+    def example(self) -> str:
+        return ""
+
+
+class UnprintableCase(Kind):
+    code = UnknownCase.code
+    got = "the case {name:quoted}"
+    expected = "a printable name of up to {limit} characters"
+
+    name: str
+    limit: int
 
 
 class WrongGroup(Kind):
@@ -195,6 +365,34 @@ class WrongGroup(Kind):
     """
 
     code = "wrong-group"
+    got = "in the group {group:quoted}, but the case belongs to {own_group:quoted}"
+    expected = "every case in the group that cases.csv gives it"
+    fix = "Move it; files of this case lie at places like {right:quoted 120}."
+
+    group: str
+    own_group: str
+    right: str
+
+
+class OtherGroup(Kind):
+    """In a file of scores."""
+
+    code = WrongGroup.code
+    got = "in the group {group:quoted}"
+    expected = "{own_group:quoted}, the group that cases.csv gives it"
+
+    group: str
+    own_group: str
+
+
+class TwoGroups(Kind):
+    code = WrongGroup.code
+    got = "case {case:quoted} in the group {group:quoted}, before in {before:quoted}"
+    expected = "one group for each case"
+
+    case: str
+    group: str
+    before: str
 
 
 class DuplicateFile(Kind):
@@ -211,6 +409,57 @@ class DuplicateFile(Kind):
     code = "duplicate-file"
 
 
+class TwiceForCase(DuplicateFile):
+    got = "{what} twice; the other is {other:quoted 120}"
+    expected = "one file for each case"
+    fix = "Remove one of them."
+
+    what: str
+    other: str
+
+
+class TwiceForCaseAndClass(TwiceForCase):
+    expected = "one file for each case and class"
+
+
+class TwiceForAllCases(DuplicateFile):
+    got = "files of all cases twice; the other is {other:quoted 120}"
+    expected = "one file, or one for each class where the challenge asks for that"
+    fix = "Remove one of them."
+
+    other: str
+
+
+class TwiceInZip(DuplicateFile):
+    got = "twice in the ZIP file"
+    expected = "every file once"
+    fix = "Pack the ZIP again."
+
+
+class SeveralOutputs(DuplicateFile):
+    got = "two outputs for {socket:quoted}"
+    expected = "every output once"
+    fix = "Leave out one of them."
+
+    socket: object
+
+
+class SeveralImagesInFolder(DuplicateFile):
+    got = "{count:,} images in the folder"
+    expected = "one image for each case"
+    fix = "Write one only."
+
+    count: int
+
+
+class TwiceForClass(DuplicateFile):
+    got = "files of a class twice; the other is {other:quoted 120}"
+    expected = "one file for each class"
+    fix = "Remove one of them."
+
+    other: str
+
+
 class DuplicateCase(Kind):
     """Two jobs have the same case.
 
@@ -222,6 +471,19 @@ class DuplicateCase(Kind):
     """
 
     code = "duplicate-case"
+    got = "{count:,} jobs ({shown})"
+    expected = "one job for each case"
+    fix = "Leave out the others."
+
+    jobs: Sequence[str]
+
+    @property
+    def count(self) -> int:
+        return len(self.jobs)
+
+    @property
+    def shown(self) -> str:
+        return ", ".join(map(quote, self.jobs[:2])) + (", …" if self.count > 2 else "")
 
 
 class InvalidJob(Kind):
@@ -238,6 +500,16 @@ class InvalidJob(Kind):
     """
 
     code = "invalid-job"
+    got = "{what}"
+    expected = "jobs as the platform writes them, with pk, inputs and outputs"
+    fix = "Do not write this file yourself."
+
+    what: str
+
+
+class SeveralInputs(InvalidJob):
+    expected = "one input, which has the name of the case"
+    fix = "Organisers: name the input that counts with submission.input in challenge.toml."
 
 
 class ForgedPath(Kind):
@@ -252,6 +524,12 @@ class ForgedPath(Kind):
     """
 
     code = "forged-path"
+    got = "{what} is {why}"
+    expected = "names of files inside the submission"
+    fix = "Do not write this file yourself."
+
+    what: str
+    why: str
 
 
 class FailedJob(Kind):
@@ -265,6 +543,11 @@ class FailedJob(Kind):
     """
 
     code = "failed-job"
+    got = "a job with the status {status:quoted}"
+    expected = "'Succeeded'"
+    fix = "Run it again for this case."
+
+    status: object
 
 
 class MissingOutput(Kind):
@@ -279,6 +562,28 @@ class MissingOutput(Kind):
     """
 
     code = "missing-output"
+    got = "no such file"
+    expected = "the output {socket:quoted} of every job"
+    fix = "Write one for every case, also when no nucleus was found."
+
+    socket: object
+
+
+class NoImageInFolder(MissingOutput):
+    got = "no image in the folder"
+    expected = "one .mha, .tif or .tiff"
+
+
+class NotAmongOutputs(MissingOutput):
+    got = "{among}"
+    expected = "an output {socket:quoted} of every job"
+    fix = "Give the algorithm this output."
+
+    outputs: Sequence[object]
+
+    @property
+    def among(self) -> str:
+        return f"no such output among {listed(self.outputs).replace(' or ', ' and ')}" if self.outputs else "no output"
 
 
 class UnsupportedOutput(Kind):
@@ -293,6 +598,11 @@ class UnsupportedOutput(Kind):
     """
 
     code = "unsupported-output"
+    got = "{socket:quoted} is a value inside predictions.json"
+    expected = "an output that is a file or an image"
+    fix = "Organisers: let the socket be stored as a file."
+
+    socket: object
 
 
 class MissingCase(Kind):
@@ -307,6 +617,21 @@ class MissingCase(Kind):
     """
 
     code = "missing-case"
+    got = "{what}"
+    expected = "predictions for every case in cases.csv"
+    fix = "Add {right}; for an image without nuclei {empty}."
+
+    what: str
+    right: str
+    empty: str
+
+
+class NoPrediction(Kind):
+    """In memory there are no files."""
+
+    code = MissingCase.code
+    got = "no prediction"
+    expected = "one for every case"
 
 
 class MissingCaseWorst(Kind):
@@ -322,6 +647,12 @@ class MissingCaseWorst(Kind):
 
     code = "missing-case-worst"
     severity = "warning"
+    got = "{what}"
+    expected = "predictions for every case in cases.csv"
+    fix = "It gets the worst value of every metric. To change that, add {right}."
+
+    what: str
+    right: str
 
 
 class MissingClassFile(Kind):
@@ -336,6 +667,12 @@ class MissingClassFile(Kind):
     """
 
     code = "missing-class-file"
+    got = "no file"
+    expected = "one file for every class, also without nuclei"
+    fix = "Add {right:quoted 120}; without nuclei {empty}."
+
+    right: str
+    empty: str
 
 
 class IncompleteCase(Kind):
@@ -350,6 +687,13 @@ class IncompleteCase(Kind):
     """
 
     code = "incomplete-case"
+    got = "a {present} without a {absent}"
+    expected = "both for every case"
+    fix = "Add {right:quoted 120}."
+
+    present: str
+    absent: str
+    right: str
 
 
 class UnusedFile(Kind):
@@ -366,6 +710,20 @@ class UnusedFile(Kind):
 
     code = "unused-file"
     severity = "warning"
+    got = "not used"
+    expected = "only files like {pattern:quoted 120}"
+    fix = "Check that these are not predictions."
+
+    pattern: str
+
+
+class NotASubmission(Kind):
+    """Beside the submissions of a leaderboard."""
+
+    code, severity = UnusedFile.code, UnusedFile.severity
+    got = "not used"
+    expected = "a folder, a ZIP or a CSV file for each team"
+    fix = "Check that these are not submissions."
 
 
 KINDS = (

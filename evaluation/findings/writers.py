@@ -35,6 +35,13 @@ class ImageLeftOut(Kind):
 
     code = "image-left-out"
     severity = "warning"
+    got = "{why}"
+    expected = "an SVS, TIFF or PNG image of {height:,} rows x {width:,} columns, as in cases.csv"
+    fix = "The nuclei are drawn on a plain background."
+
+    why: str
+    height: int
+    width: int
 
 
 KINDS = (

@@ -21,6 +21,7 @@ from evaluation.challenge import (
     IouAssignment,
 )
 from evaluation.findings import Finding, quote
+from evaluation.findings.annotations import TooManyPossiblePairs, TooManyPredictions
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.instances.boundary import RunsByInstance, boundaries_of, runs_by_instance
 from evaluation.instances.ignore import apply_ignore_region
@@ -151,24 +152,13 @@ def match(
 
 def too_many_pairs(rule: CentroidAssignment, case: Case, error: TooManyPairs) -> Finding:
     """The finding about a case in which not all nuclei can be assigned."""
-    return Finding(
-        "too-large",
-        f"case {quote(case.name)}, matching rule {quote(rule.name)}",
-        f"{error.references:,} x {error.predictions:,} nuclei, {error.references * error.predictions:,} pairs",
-        f"at most {MOST_PAIRS:,} for cutoff 'after', which needs a table of all pairs",
-        'Write cutoff = "before" for this rule, or cut the images into smaller ones.',
-    )
+    fault = TooManyPossiblePairs(error.references, error.predictions, MOST_PAIRS)
+    return fault.at(f"case {quote(case.name)}, matching rule {quote(rule.name)}")
 
 
 def too_many_predictions(rule: CentroidAssignment, case: Case, error: TooManyPairs) -> Finding:
     """The finding for a participant who predicts far too many nuclei; it tells nothing of the reference."""
-    return Finding(
-        "too-large",
-        f"case {quote(case.name)}",
-        f"{error.predictions:,} nuclei",
-        f"fewer, since the matching rule {quote(rule.name)} compares all of them with the whole reference",
-        "Leave out what is no nucleus, such as single pixels.",
-    )
+    return TooManyPredictions(error.predictions, rule.name).at(f"case {quote(case.name)}")
 
 
 def boxes_of(runs: RunsByInstance, border: BorderRule) -> Int32:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from evaluation.challenge import Challenge
 from evaluation.challenge.definition import tells_class
 from evaluation.findings import Finding, quote
+from evaluation.findings.submission import TwiceForAllCases
 from evaluation.submission.completeness import missing_class_files, no_case_found, unknown_class, unused_files
 from evaluation.submission.found import Layout, SharedFile
 from evaluation.submission.patterns import Patterns, Place, find_wrapper
@@ -58,7 +59,5 @@ def by_class(places: Iterable[Place], challenge: Challenge) -> tuple[list[Shared
                 continue
         file = files.setdefault((place.fields.get("group"), class_id), SharedFile(place.name, class_id))
         if file.name != place.name:
-            got = f"files of all cases twice; the other is {quote(file.name, 120)}"
-            expected = "one file, or one for each class where the challenge asks for that"
-            faults.append(Finding("duplicate-file", quote(place.name, 120), got, expected, "Remove one of them."))
+            faults.append(TwiceForAllCases(file.name).at(quote(place.name, 120)))
     return list(files.values()), faults
