@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from evaluation.findings import Finding, quote
-from evaluation.findings.challenge import InvalidValue
+from evaluation.findings.challenge import Contradiction, InvalidValue
 
 
 class RuleFault(ValueError):
@@ -22,6 +22,16 @@ class RuleFault(ValueError):
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.findings))
+
+
+def invalid(key: str, found: str, allowed: str) -> RuleFault:
+    """A value that a rule cannot have."""
+    return RuleFault(InvalidValue(found, allowed).at(key))
+
+
+def contradiction(key: str, found: str, allowed: str) -> RuleFault:
+    """A value that a rule cannot have beside others."""
+    return RuleFault(Contradiction(found, allowed).at(key))
 
 
 def faults_of(error: Any, location: Iterable[object]) -> list[Finding]:
@@ -51,8 +61,6 @@ def check_pattern(pattern: str, key: str, *, required: set[str], allowed: set[st
     if not required <= fields <= allowed or set("{}") & set(rest):
         names = ", ".join(f"{{{name}}}" for name in sorted(allowed))
         needed = "".join(f"{{{name}}} and " for name in sorted(required))
-        raise RuleFault(InvalidValue(quote(pattern), f"a pattern that holds {needed}no fields but {names}").at(key))
+        raise invalid(key, quote(pattern), f"a pattern that holds {needed}no fields but {names}")
     if pattern.startswith("/") or "\\" in pattern or ".." in pattern.split("/"):
-        raise RuleFault(
-            InvalidValue(quote(pattern), "a relative path with '/' between its parts, without '..'").at(key)
-        )
+        raise invalid(key, quote(pattern), "a relative path with '/' between its parts, without '..'")

@@ -36,7 +36,7 @@ def read_cases(text: str) -> tuple[Case, ...]:
 
     for column in ("case", "height", "width"):
         if column not in header:
-            fault(", line 1", f"no column {quote(column)}", f"the columns {listed(known).replace(' or ', ' and ')}")
+            fault(", line 1", f"no column {quote(column)}", f"the columns {listed(known, last='and')}")
     for column in header:
         if column not in known:
             fault(", line 1", f"column {quote(column)}", f"one of {listed(known)}", did_you_mean(column, known))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules, faults_of, joined
+from evaluation.challenge.base import RuleFault, Rules, contradiction, faults_of, joined
 from evaluation.challenge.cases import read_cases
 from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, read_rules, read_text, resolve_preset
 from evaluation.challenge.format_rules import FORMATS, FormatRules
@@ -31,7 +31,6 @@ from evaluation.challenge.rules import (
 )
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.challenge import (
-    Contradiction,
     EmptyColumn,
     InvalidValue,
     MissingRule,
@@ -86,12 +85,11 @@ class Challenge(Rules):
         spellings += [name.casefold() for name in self.reference.ignore.classes]
         twice = sorted({spelling for spelling in spellings if spellings.count(spelling) > 1})
         if twice:
-            raise RuleFault(
-                Contradiction(
-                    f"{twice[0]!r} stands for two classes",
-                    "names and aliases that differ from each other and from reference.ignore.classes, also when upper "
-                    "and lower case are the same",
-                ).at("classes")
+            raise contradiction(
+                "classes",
+                f"{twice[0]!r} stands for two classes",
+                "names and aliases that differ from each other and from reference.ignore.classes, also when upper "
+                "and lower case are the same",
             )
         self.check_sides()
         self.check_counts()
@@ -105,25 +103,22 @@ class Challenge(Rules):
             for key in ("class_values", "colours"):
                 values = getattr(rules, key)
                 if values is not None and not set(self.class_names) <= set(values) <= set(self.class_names) | extra:
-                    raise RuleFault(
-                        Contradiction(
-                            f"values for {listed(sorted(values))}",
-                            f"one for each class, that is for {listed(self.class_names)}",
-                        ).at(f"{side}.{key}")
+                    raise contradiction(
+                        f"{side}.{key}",
+                        f"values for {listed(sorted(values))}",
+                        f"one for each class, that is for {listed(self.class_names)}",
                     )
             if left_out := sorted(name for name in rules.skip_classes if name.casefold() in self.class_ids()):
-                raise RuleFault(
-                    Contradiction(
-                        f"{listed(left_out)}, which the challenge asks for",
-                        "names that are neither classes, aliases nor ignore classes",
-                    ).at(f"{side}.skip_classes")
+                raise contradiction(
+                    f"{side}.skip_classes",
+                    f"{listed(left_out)}, which the challenge asks for",
+                    "names that are neither classes, aliases nor ignore classes",
                 )
             if len(self.classes) > 1 and not tells_class(rules):
-                raise RuleFault(
-                    Contradiction(
-                        "no {class} and no class_map although there are several classes",
-                        "a way to tell the class of a nucleus",
-                    ).at(f"{side}.files")
+                raise contradiction(
+                    f"{side}.files",
+                    "no {class} and no class_map although there are several classes",
+                    "a way to tell the class of a nucleus",
                 )
             for key, is_used, column in (
                 ("units", rules.units not in (None, "px"), "spacing_um"),
@@ -135,19 +130,18 @@ class Challenge(Rules):
             is_dense = FORMATS[rules.format].dense
             too_large = [case.name for case in self.cases if case.height * case.width > self.limits.pixels_per_image]
             if is_dense and too_large:
-                raise RuleFault(
-                    Contradiction(
-                        f"{self.limits.pixels_per_image:,}, but case {quote(too_large[0])} has more",
-                        f"a limit that the images of {CASES_FILE} keep",
-                    ).at("limits.pixels_per_image")
+                raise contradiction(
+                    "limits.pixels_per_image",
+                    f"{self.limits.pixels_per_image:,}, but case {quote(too_large[0])} has more",
+                    f"a limit that the images of {CASES_FILE} keep",
                 )
         for index, rule in enumerate(self.matching.rules):
             if (self.reference.are_points or self.submission.are_points) and rule.needs_pixels:
                 fitting = listed(name for name, kind in MATCHING_RULES.items() if kind.takes_points)
-                raise RuleFault(
-                    Contradiction(
-                        f"{rule.rule!r} for points", f"a rule that needs no pixels, {fitting}, with a radius"
-                    ).at(f"matching.rules.{index}.rule")
+                raise contradiction(
+                    f"matching.rules.{index}.rule",
+                    f"{rule.rule!r} for points",
+                    f"a rule that needs no pixels, {fitting}, with a radius",
                 )
             lacking = [case.name for case in self.cases if case.spacing_um is None]
             if rule.needs_spacing and lacking:
@@ -155,10 +149,10 @@ class Challenge(Rules):
                     EmptyColumn("given", "spacing_um", len(lacking)).at(f"matching.rules.{index}.radius_um")
                 )
         if self.reference.are_points and self.reference.ignore.classes:
-            raise RuleFault(
-                Contradiction(
-                    "given for points", "none, since points mark no region; skip_classes leaves annotations out"
-                ).at("reference.ignore.classes")
+            raise contradiction(
+                "reference.ignore.classes",
+                "given for points",
+                "none, since points mark no region; skip_classes leaves annotations out",
             )
 
     def check_counts(self) -> None:
@@ -168,23 +162,22 @@ class Challenge(Rules):
         side = "reference" if self.reference.are_counts else "submission"
         beside = f"given although {side}.format is 'counts_csv'"
         if self.matching.rules:
-            raise RuleFault(Contradiction(beside, "no matching, since numbers cannot be paired").at("matching.rules"))
+            raise contradiction("matching.rules", beside, "no matching, since numbers cannot be paired")
         if self.metrics.families != ("counting",):
-            raise RuleFault(
-                Contradiction(
-                    f"{listed(self.metrics.families).replace(' or ', ' and ')}, {beside}",
-                    "'counting' alone, since only numbers of nuclei can be compared",
-                ).at("metrics.families")
+            raise contradiction(
+                "metrics.families",
+                f"{listed(self.metrics.families, last='and')}, {beside}",
+                "'counting' alone, since only numbers of nuclei can be compared",
             )
         for key, is_given in (
             ("ignore.classes", bool(self.reference.ignore.classes)),
             ("overlap", self.reference.overlap == "ignore"),
         ):
             if is_given:
-                raise RuleFault(
-                    Contradiction(
-                        beside, "no regions that are not scored, since numbers of nuclei do not say where they are"
-                    ).at(f"reference.{key}")
+                raise contradiction(
+                    f"reference.{key}",
+                    beside,
+                    "no regions that are not scored, since numbers of nuclei do not say where they are",
                 )
 
     def check_metrics(self) -> None:
@@ -193,10 +186,10 @@ class Challenge(Rules):
         for grouping, groups in self.metrics.class_groups.items():
             members = [name.casefold() for names in groups.values() for name in names]
             if len(set(members)) < len(members) or not set(members) <= known:
-                raise RuleFault(
-                    Contradiction(
-                        listed(sorted(members), 20), f"each of {listed(self.class_names)} once at the most"
-                    ).at(f"metrics.class_groups.{grouping}")
+                raise contradiction(
+                    f"metrics.class_groups.{grouping}",
+                    listed(sorted(members), 20),
+                    f"each of {listed(self.class_names)} once at the most",
                 )
         needs = {f"metrics.measures: {name}": name.endswith("_um") for name in self.metrics.measures}
         needs["metrics.tolerance_um"] = self.metrics.tolerance_um is not None
@@ -207,11 +200,10 @@ class Challenge(Rules):
         if self.metrics.false_positives and self.metrics.per == "mm2":
             lacking = [case.name for case in self.cases if self.area_mm2(case) is None]
             if lacking:
-                raise RuleFault(
-                    Contradiction(
-                        f"'mm2', but area_mm2 and spacing_um are empty for {len(lacking)} cases",
-                        f"one of them for every case in {CASES_FILE}",
-                    ).at("metrics.per")
+                raise contradiction(
+                    "metrics.per",
+                    f"'mm2', but area_mm2 and spacing_um are empty for {len(lacking)} cases",
+                    f"one of them for every case in {CASES_FILE}",
                 )
 
     def area_mm2(self, case: Case) -> float | None:

@@ -70,7 +70,7 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
         return document
     name = document["preset"]
     if name not in preset_names():
-        raise ChallengeBroken(UnknownPreset(name, preset_names()).at(f"{CHALLENGE_FILE}: preset"))
+        raise ChallengeBroken(UnknownPreset(str(name), preset_names()).at(f"{CHALLENGE_FILE}: preset"))
 
     def merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
         merged = dict(below)

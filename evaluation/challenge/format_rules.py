@@ -7,9 +7,9 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules, check_pattern
+from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, invalid
 from evaluation.findings import quote
-from evaluation.findings.challenge import Contradiction, InvalidValue, MissingRule
+from evaluation.findings.challenge import Contradiction, MissingRule
 from evaluation.model import OriginRule, VanishedRule, VerticesRule
 
 FormatName = Literal[
@@ -43,7 +43,7 @@ def read_numbers(value: object) -> tuple[int, ...]:
     numbers = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not numbers or not all(type(number) is int and 0 <= number <= LARGEST_NUMBER for number in numbers):
         got = quote(list(value) if isinstance(value, tuple) else value)
-        raise RuleFault(InvalidValue(got, f"a whole number from 0 to {LARGEST_NUMBER:,}, or a list of some").at(""))
+        raise invalid("", got, f"a whole number from 0 to {LARGEST_NUMBER:,}, or a list of some")
     return numbers
 
 
@@ -180,9 +180,9 @@ class FormatRules(Rules):
         if faults:
             raise RuleFault(*faults)
         if self.columns is not None and sorted(set(self.columns) & {"x", "y"}) != ["x", "y"]:
-            raise RuleFault(InvalidValue("no x or no y", "both, each once").at("columns"))
+            raise invalid("columns", "no x or no y", "both, each once")
         if self.columns is not None and len(set(self.columns) - {"_"}) < len([c for c in self.columns if c != "_"]):
-            raise RuleFault(InvalidValue("a column twice", "every column once; '_' leaves one out").at("columns"))
+            raise invalid("columns", "a column twice", "every column once; '_' leaves one out")
         self.check_places(keys)
         self.check_classes()
         return self
@@ -198,52 +198,37 @@ class FormatRules(Rules):
         if self.segments is not None:
             check_pattern(self.segments, "segments", required=set(), allowed={"case", "group"})
         if self.is_shared and keys.cases == "one":
-            raise RuleFault(
-                InvalidValue("a pattern without {case}", "{case}, since a file holds one case in this format").at(
-                    "files"
-                )
-            )
+            raise invalid("files", "a pattern without {case}", "{case}, since a file holds one case in this format")
         if not self.is_shared and keys.cases == "shared":
-            raise RuleFault(
-                InvalidValue("a pattern with {case}", "one without, since a file holds all cases in this format").at(
-                    "files"
-                )
-            )
+            raise invalid("files", "a pattern with {case}", "one without, since a file holds all cases in this format")
         if self.are_counts and "{class}" in self.files:
-            raise RuleFault(
-                InvalidValue("a pattern with {class}", "one without, since each class has a column").at("files")
-            )
+            raise invalid("files", "a pattern with {class}", "one without, since each class has a column")
         if self.is_shared and "*" in self.files:
-            raise RuleFault(
-                InvalidValue("a '*' without {case}", "the name of the file that holds all cases").at("files")
-            )
+            raise invalid("files", "a '*' without {case}", "the name of the file that holds all cases")
 
     def check_classes(self) -> None:
         """Refuse several ways, or half a way, to tell the class of a nucleus."""
         ways = [key for key in ("class_map", "class_table", "class_channel") if getattr(self, key) is not None]
         if len(ways) > 1 or (ways and "{class}" in self.files):
-            raise RuleFault(
-                Contradiction(
-                    f"given although {'files holds {class}' if len(ways) < 2 else ways[1] + ' is'}",
-                    "one way to tell the class of a nucleus",
-                ).at(ways[0])
+            raise contradiction(
+                ways[0],
+                f"given although {'files holds {class}' if len(ways) < 2 else ways[1] + ' is'}",
+                "one way to tell the class of a nucleus",
             )
         needs_values = {"class_map", "class_channel"} & set(ways)
         if needs_values and self.class_values is None:
-            raise RuleFault(Contradiction(f"missing although {ways[0]} is given", "both").at("class_values"))
+            raise contradiction("class_values", f"missing although {ways[0]} is given", "both")
         if self.format in ("label_image", "nary_mat") and self.class_values is not None and not ways:
-            raise RuleFault(
-                Contradiction("given without class_map, class_table or class_channel", "both").at("class_values")
-            )
+            raise contradiction("class_values", "given without class_map, class_table or class_channel", "both")
         zero_is_background = bool(needs_values) or self.format in ("hovernet_mat", "conic_array")
         numbers = [number for of_class in (self.class_values or {}).values() for number in of_class]
         colours = [colour.lower() for colour in (self.colours or {}).values()]
         for key, values in (("class_values", numbers), ("colours", colours)):
             if len(set(values)) < len(values):
-                raise RuleFault(Contradiction("the same value twice", "every value once, for one class").at(key))
+                raise contradiction(key, "the same value twice", "every value once, for one class")
         if zero_is_background and 0 in numbers:
-            raise RuleFault(Contradiction("the value 0, which is the background", "values from 1").at("class_values"))
+            raise contradiction("class_values", "the value 0, which is the background", "values from 1")
         if "#000000" in {*(self.colours or {}).values(), self.border_colour}:
-            raise RuleFault(Contradiction("black, which is the background", "other colours").at("colours"))
+            raise contradiction("colours", "black, which is the background", "other colours")
         if (self.border_colour or "").lower() in colours:
-            raise RuleFault(Contradiction("the colour of a class", "a colour of its own").at("border_colour"))
+            raise contradiction("border_colour", "the colour of a class", "a colour of its own")

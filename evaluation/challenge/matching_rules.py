@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules
-from evaluation.findings.challenge import Contradiction, InvalidValue
+from evaluation.challenge.base import Rules, contradiction, invalid
 from evaluation.model import Case
 
 PublishedFault = Literal["reference_index", "unopened_masks"]
@@ -75,7 +74,7 @@ class RadiusRule(MatchingRule):
     def check_consistency(self) -> Self:
         if (self.radius_px is None) == (self.radius_um is None):
             got = "missing" if self.radius_px is None else "given beside radius_um"
-            raise RuleFault(Contradiction(got, "one of radius_px and radius_um").at("radius_px"))
+            raise contradiction("radius_px", got, "one of radius_px and radius_um")
         return self
 
     @property
@@ -119,9 +118,7 @@ class ConfidenceFirst(RadiusRule):
         keys = [key for key in ("radius_px", "radius_um", "threshold") if getattr(self, key) is not None]
         if len(keys) != 1:
             got = f"given beside {' and '.join(keys[:-1])}" if keys else "missing"
-            raise RuleFault(
-                Contradiction(got, "one of radius_px, radius_um and threshold").at(keys[-1] if keys else "radius_px")
-            )
+            raise contradiction(keys[-1] if keys else "radius_px", got, "one of radius_px, radius_um and threshold")
         if self.threshold is not None:
             check_decimals(self.threshold)
         return self
@@ -133,7 +130,7 @@ class ConfidenceFirst(RadiusRule):
 
 def check_decimals(threshold: float, key: str = "threshold") -> None:
     if round(threshold, 6) != threshold:
-        raise RuleFault(InvalidValue(f"{threshold!r}", "a number of at most six decimals, to compare exactly").at(key))
+        raise invalid(key, f"{threshold!r}", "a number of at most six decimals, to compare exactly")
 
 
 AnyMatchingRule = (
@@ -171,13 +168,9 @@ class MatchingRules(Rules):
     def check_consistency(self) -> Self:
         names = [rule.name for rule in self.rules]
         if len(set(names)) < len(names):
-            raise RuleFault(
-                Contradiction("two rules with the same name", "a name of its own for each rule").at("rules")
-            )
+            raise contradiction("rules", "two rules with the same name", "a name of its own for each rule")
         if self.published_faults and not all(rule.class_aware for rule in self.rules):
-            raise RuleFault(
-                Contradiction("given beside a rule that ignores classes", "class_aware rules").at("published_faults")
-            )
+            raise contradiction("published_faults", "given beside a rule that ignores classes", "class_aware rules")
         return self
 
     @property

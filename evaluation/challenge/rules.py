@@ -6,11 +6,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules, check_pattern
+from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, invalid
 from evaluation.challenge.format_rules import FormatRules
 from evaluation.challenge.matching_rules import AnyMatchingRule, check_decimals
 from evaluation.findings import listed
-from evaluation.findings.challenge import Contradiction, InvalidValue, MissingRule
+from evaluation.findings.challenge import MissingRule
 from evaluation.model import (
     Aggregate,
     AggregationUnit,
@@ -49,15 +49,12 @@ class IgnoreRules(Rules):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         if self.classes and self.policy is None:
-            raise RuleFault(
-                Contradiction("missing although classes are listed", "what the ignore classes do").at("policy")
-            )
+            raise contradiction("policy", "missing although classes are listed", "what the ignore classes do")
         if (self.fraction is not None) != (self.policy == "drop_overlapping"):
-            raise RuleFault(
-                Contradiction(
-                    f"{self.fraction} with policy {self.policy!r}",
-                    "a fraction with the policy 'drop_overlapping', and only with it",
-                ).at("fraction")
+            raise contradiction(
+                "fraction",
+                f"{self.fraction} with policy {self.policy!r}",
+                "a fraction with the policy 'drop_overlapping', and only with it",
             )
         return self
 
@@ -72,31 +69,27 @@ class ReferenceRules(FormatRules):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         if "*" in self.files:
-            raise RuleFault(InvalidValue("a '*'", "the name of one file for each case").at("files"))
+            raise invalid("files", "a '*'", "the name of one file for each case")
         for key in ("overlap", "overlap_scope"):
             given = getattr(self, key) is not None
             without_area = "points" if self.are_points else "counts" if self.are_counts else ""
             if without_area and given:
-                raise RuleFault(
-                    Contradiction(f"given for {without_area}", f"no such key, since {without_area} do not overlap").at(
-                        key
-                    )
+                raise contradiction(
+                    key, f"given for {without_area}", f"no such key, since {without_area} do not overlap"
                 )
             if not without_area and not given:
                 raise RuleFault(MissingRule().at(key))
         if self.overlap == "ignore" and self.ignore.policy != "clip":
-            raise RuleFault(
-                Contradiction(
-                    f"'ignore' with ignore.policy {self.ignore.policy!r}",
-                    "the policy 'clip', since contested pixels must leave both sides",
-                ).at("overlap")
+            raise contradiction(
+                "overlap",
+                f"'ignore' with ignore.policy {self.ignore.policy!r}",
+                "the policy 'clip', since contested pixels must leave both sides",
             )
         if self.overlap == "class_order" and self.overlap_scope == "class":
-            raise RuleFault(
-                Contradiction(
-                    "'class' with overlap 'class_order'",
-                    "'image', since the order of the classes decides between classes",
-                ).at("overlap_scope")
+            raise contradiction(
+                "overlap_scope",
+                "'class' with overlap 'class_order'",
+                "'image', since the order of the classes decides between classes",
             )
         return self
 
@@ -119,17 +112,13 @@ class SubmissionRules(FormatRules):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         if self.socket is None and self.input is not None:
-            raise RuleFault(Contradiction("given without a socket", "both, or neither").at("input"))
+            raise contradiction("input", "given without a socket", "both, or neither")
         if self.socket is not None and self.is_shared:
-            raise RuleFault(
-                Contradiction("given for a file of all cases", "files with {case}, one for each job").at("socket")
-            )
+            raise contradiction("socket", "given for a file of all cases", "files with {case}, one for each job")
         if self.socket is not None:
             check_pattern(self.socket, "socket", required=set(), allowed={"class"})
             if ("{class}" in self.socket) != ("{class}" in self.files):
-                raise RuleFault(
-                    Contradiction("{class} in files or in socket only", "{class} in both or in neither").at("socket")
-                )
+                raise contradiction("socket", "{class} in files or in socket only", "{class} in both or in neither")
         return self
 
 
@@ -162,45 +151,34 @@ class MetricRules(Rules):
     def check_consistency(self) -> Self:
         for key in ("families", "measures"):
             if len(set(getattr(self, key))) < len(getattr(self, key)):
-                raise RuleFault(Contradiction("the same one twice", "every one once").at(key))
+                raise contradiction(key, "the same one twice", "every one once")
         given = [key for key in ("tolerance_px", "tolerance_um") if getattr(self, key) is not None]
         needed = sorted({"surface_dice", "boundary_iou"} & set(self.measures))
         if needed and len(given) != 1:
-            got = "given beside tolerance_um" if given else f"missing for {listed(needed).replace(' or ', ' and ')}"
-            raise RuleFault(Contradiction(got, "one of tolerance_px and tolerance_um").at("tolerance_px"))
+            got = "given beside tolerance_um" if given else f"missing for {listed(needed, last='and')}"
+            raise contradiction("tolerance_px", got, "one of tolerance_px and tolerance_um")
         if given and not needed:
-            raise RuleFault(Contradiction("given without a measure that has a tolerance", "no such key").at(given[0]))
+            raise contradiction(given[0], "given without a measure that has a tolerance", "no such key")
         for key in ("iou_thresholds", "false_positives"):
             numbers = getattr(self, key)
             if list(numbers) != sorted(set(numbers)):
-                raise RuleFault(
-                    InvalidValue("not ascending", "each number once, from the smallest to the largest").at(key)
-                )
+                raise invalid(key, "not ascending", "each number once, from the smallest to the largest")
         if any(round(threshold, 6) != threshold for threshold in self.iou_thresholds):
-            raise RuleFault(
-                InvalidValue("more than six decimals", "at most six, to compare exactly").at("iou_thresholds")
-            )
+            raise invalid("iou_thresholds", "more than six decimals", "at most six, to compare exactly")
         if self.iou_thresholds == (0.5, 0.95):
-            raise RuleFault(
-                InvalidValue(
-                    "0.5 and 0.95 alone, which would be named like the range from 0.5 to 0.95",
-                    "ten thresholds in steps of 0.05, or others",
-                ).at("iou_thresholds")
+            raise invalid(
+                "iou_thresholds",
+                "0.5 and 0.95 alone, which would be named like the range from 0.5 to 0.95",
+                "ten thresholds in steps of 0.05, or others",
             )
         if ("thresholds" in self.families) and not self.iou_thresholds:
-            raise RuleFault(
-                Contradiction("missing for the family 'thresholds'", "a list such as [0.5, 0.75]").at("iou_thresholds")
-            )
+            raise contradiction("iou_thresholds", "missing for the family 'thresholds'", "a list such as [0.5, 0.75]")
         if self.iou_thresholds and not {"thresholds", "curves"} & set(self.families):
-            raise RuleFault(
-                Contradiction("given without the family 'thresholds' or 'curves'", "no such key").at("iou_thresholds")
-            )
+            raise contradiction("iou_thresholds", "given without the family 'thresholds' or 'curves'", "no such key")
         if self.false_positives and "curves" not in self.families:
-            raise RuleFault(Contradiction("given without the family 'curves'", "no such key").at("false_positives"))
+            raise contradiction("false_positives", "given without the family 'curves'", "no such key")
         if "panoptic" in self.families and "iou" not in self.measures:
-            raise RuleFault(
-                Contradiction("no 'iou' although panoptic quality is made of it", "'iou' among them").at("measures")
-            )
+            raise contradiction("measures", "no 'iou' although panoptic quality is made of it", "'iou' among them")
         return self
 
 
@@ -271,9 +249,9 @@ class RankingRules(Rules):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         if self.method == "absolute" and len(self.columns) != 1:
-            raise RuleFault(Contradiction(f"{len(self.columns)} with method 'absolute'", "one column").at("columns"))
+            raise contradiction("columns", f"{len(self.columns)} with method 'absolute'", "one column")
         if len({column.path for column in self.columns}) < len(self.columns):
-            raise RuleFault(Contradiction("the same path twice", "every path once").at("columns"))
+            raise contradiction("columns", "the same path twice", "every path once")
         return self
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from evaluation.findings.kind import Kind
-from evaluation.findings.words import did_you_mean
+from evaluation.findings.kind import Kind, NotAmong
 
 
 class NotXml(Kind):
@@ -191,7 +188,7 @@ class LabelMapTooLarge(TooLargeForMemory):
     fix = "Run it on a machine with more memory, or cut the image into tiles."
 
 
-class UnknownClass(Kind):
+class UnknownClass(NotAmong):
     """A class name is not one of the challenge.
 
     Classes are matched by name, so that their order can never swap them; a name that is not known has no class id.
@@ -206,15 +203,6 @@ class UnknownClass(Kind):
 
     code = "unknown-class"
     got = "{name:quoted} is not a class of this challenge"
-    expected = "{known:listed}"
-    fix = "{suggestion}"
-
-    name: str
-    known: Collection[str]
-
-    @property
-    def suggestion(self) -> str:
-        return did_you_mean(self.name, self.known)
 
 
 class MoreUnknownClasses(UnknownClass):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from evaluation.findings.kind import Kind
-from evaluation.findings.words import did_you_mean
+from evaluation.findings.kind import Kind, NotAmong
 
 
 class MissingFile(Kind):
@@ -85,7 +82,7 @@ class TooDeepToml(Kind):
     expected = "TOML 1.0"
 
 
-class UnknownPreset(Kind):
+class UnknownPreset(NotAmong):
     """The preset does not exist.
 
     A preset is a published challenge kept as a file of this program.
@@ -98,15 +95,6 @@ class UnknownPreset(Kind):
 
     code = "unknown-preset"
     got = "{name:quoted}"
-    expected = "{known:listed}"
-    fix = "{suggestion}"
-
-    name: object
-    known: Collection[str]
-
-    @property
-    def suggestion(self) -> str:
-        return did_you_mean(str(self.name), self.known)
 
 
 class UnknownKey(Kind):
@@ -124,16 +112,10 @@ class UnknownKey(Kind):
     got = "a key that is not known"
 
 
-class UnknownRule(UnknownKey):
+class UnknownRule(NotAmong):
+    code = UnknownKey.code
+    got = UnknownKey.got
     expected = "one of {known:listed 20}"
-    fix = "{suggestion}"
-
-    key: str
-    known: Collection[str]
-
-    @property
-    def suggestion(self) -> str:
-        return did_you_mean(self.key, self.known)
 
 
 class UnknownOption(UnknownRule):
@@ -188,17 +170,10 @@ class InvalidValue(InvalidRule):
     advice: str = ""
 
 
-class UnknownColumn(InvalidRule):
-    got = "{path:quoted 120}"
+class UnknownColumn(NotAmong):
+    code = InvalidRule.code
+    got = "{name:quoted 120}"
     expected = "the path of a number in metrics.json, <family>.<metric>.<aggregation>"
-    fix = "{suggestion}"
-
-    path: str
-    known: Collection[str]
-
-    @property
-    def suggestion(self) -> str:
-        return did_you_mean(self.path, self.known)
 
 
 class ContradictoryRules(Kind):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from evaluation.findings.kind import Kind
-from evaluation.findings.words import did_you_mean
+from evaluation.findings.kind import Kind, NotAmong
 
 
 class NoChallenge(Kind):
@@ -169,7 +168,7 @@ class MissingProtocol(MissingExtra):
     fix = "Install them: pip install '.[{extra}]' in the folder of this program, and what fsspec asks for, as s3fs."
 
 
-class UnknownFormat(Kind):
+class UnknownFormat(NotAmong):
     """There is no such format.
 
     Formats are named as in challenge.toml; several of them have the same suffix.
@@ -183,14 +182,6 @@ class UnknownFormat(Kind):
     code = "unknown-format"
     got = "{name:quoted}"
     expected = "{known:listed 20}"
-    fix = "{suggestion}"
-
-    name: str
-    known: Collection[str]
-
-    @property
-    def suggestion(self) -> str:
-        return did_you_mean(self.name, self.known)
 
 
 class AmbiguousSuffix(UnknownFormat):

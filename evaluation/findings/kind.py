@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from string import Formatter
 from typing import Any, ClassVar, dataclass_transform
 
 from evaluation.findings.finding import EXAMPLES_SHOWN, Finding, Severity
-from evaluation.findings.words import join_places, listed, quote
+from evaluation.findings.words import did_you_mean, join_places, listed, quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,15 @@ class Page:
     severity: Severity = "error"
 
 
+WORDS: dict[str, Callable[..., str]] = {"quoted": quote, "listed": listed, "joined": partial(listed, last="and")}
+
+
 class Templates(Formatter):
     """``str.format`` on the attributes of a finding's kind, with some more words behind the colon.
 
     ``{name:quoted}``, ``{name:quoted 120}``   a value from a file, safe to print
     ``{known:listed}``, ``{known:listed 20}``  quoted names, with "or" before the last
+    ``{twice:joined}``                         the same with "and"
     ``{count:nucleus has/nuclei have}``        the first for 1, else the second
     """
 
@@ -39,8 +44,8 @@ class Templates(Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         word, _, limit = format_spec.partition(" ")
-        if word in ("quoted", "listed"):
-            return (quote if word == "quoted" else listed)(value, *map(int, limit.split()))
+        if word in WORDS:
+            return WORDS[word](value, *map(int, limit.split()))
         one, is_plural, many = format_spec.partition("/")
         return (one if value == 1 else many) if is_plural else format(value, format_spec)
 
@@ -76,3 +81,17 @@ class Kind:
         paragraphs = inspect.cleandoc(cls.__doc__ or "").split("\n\n")
         title, why, fix, example = (" ".join(paragraph.split()) for paragraph in paragraphs)
         return Page(title.removesuffix("."), why, fix, example, cls.severity)
+
+
+class NotAmong(Kind):
+    """A name that is not among those that are known, of which the closest is suggested."""
+
+    expected = "{known:listed}"
+    fix = "{suggestion}"
+
+    name: str
+    known: Collection[str]
+
+    @property
+    def suggestion(self) -> str:
+        return did_you_mean(self.name, self.known)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evaluation.findings.kind import Kind
-from evaluation.findings.words import did_you_mean, listed
+from evaluation.findings.kind import Kind, NotAmong
+from evaluation.findings.words import listed
 
 
 class NoRanking(Kind):
@@ -98,7 +98,7 @@ class DuplicateTeam(Kind):
     """
 
     code = "duplicate-team"
-    got = "{count} submissions of one team, {names}"
+    got = "{count} submissions of one team, {sources:joined}"
     expected = "every team once"
     fix = "Keep one of them, or rename it: entries of a team are teams of their own."
 
@@ -107,10 +107,6 @@ class DuplicateTeam(Kind):
     @property
     def count(self) -> int:
         return len(self.sources)
-
-    @property
-    def names(self) -> str:
-        return listed(self.sources).replace(" or ", " and ")
 
 
 class NotMetrics(Kind):
@@ -185,7 +181,7 @@ class SeveralHashes(Kind):
     @property
     def named(self) -> str:
         first = list(self.teams_by_hash.items())[:5]
-        return "; ".join(f"{hash[:12]}… in {listed(teams, 3).replace(' or ', ' and ')}" for hash, teams in first)
+        return "; ".join(f"{hash[:12]}… in {listed(teams, 3, last='and')}" for hash, teams in first)
 
     @property
     def more(self) -> str:
@@ -215,7 +211,7 @@ class MissingUnits(Kind):
     rule: str
 
 
-class MissingMetric(Kind):
+class MissingMetric(NotAmong):
     """A file of scores lacks a metric that is ranked.
 
     Without rows no team has a value in that column.
@@ -227,20 +223,12 @@ class MissingMetric(Kind):
     """
 
     code = "missing-metric"
-    got = "no row of the metric {path:quoted 120}"
+    got = "no row of the metric {name:quoted 120}"
     expected = "rows for every column{among}"
-    fix = "{suggestion}"
-
-    path: str
-    metrics: Sequence[str]
 
     @property
     def among(self) -> str:
-        return f", among {listed(self.metrics)}" if self.metrics else ""
-
-    @property
-    def suggestion(self) -> str:
-        return did_you_mean(self.path, self.metrics)
+        return f", among {listed(self.known)}" if self.known else ""
 
 
 class InvalidScore(Kind):
@@ -317,15 +305,11 @@ class SeveralVersions(Kind):
 
     code = "several-versions"
     severity = "warning"
-    got = "results of the versions {names}"
+    got = "results of the versions {versions:joined}"
     expected = "results of one version of the program"
     fix = "Score all of them with the same image; docs/leaderboards.md tells how."
 
     versions: Sequence[str]
-
-    @property
-    def names(self) -> str:
-        return listed(self.versions).replace(" or ", " and ")
 
 
 class OtherLeaderboard(Kind):

@@ -583,7 +583,7 @@ class NotAmongOutputs(MissingOutput):
 
     @property
     def among(self) -> str:
-        return f"no such output among {listed(self.outputs).replace(' or ', ' and ')}" if self.outputs else "no output"
+        return f"no such output among {listed(self.outputs, last='and')}" if self.outputs else "no output"
 
 
 class UnsupportedOutput(Kind):

@@ -24,8 +24,8 @@ def quote(value: object, limit: int = 60) -> str:
     return "'" + text.replace("'", "’") + "'"
 
 
-def listed(values: Iterable[object], limit: int = 8) -> str:
-    """Values in quotes as a list in words, cut after ``limit``.
+def listed(values: Iterable[object], limit: int = 8, *, last: str = "or") -> str:
+    """Values in quotes as a list in words, cut after ``limit``; ``last`` stands before the last of them.
 
     >>> listed(["a", "b", "c"])
     "'a', 'b' or 'c'"
@@ -33,8 +33,8 @@ def listed(values: Iterable[object], limit: int = 8) -> str:
     known = list(values)
     quoted = [quote(value) for value in known[:limit]]
     if len(known) > limit:
-        return ", ".join(quoted) + f" or one of {len(known) - limit:,} more"
-    return " or ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
+        return ", ".join(quoted) + f" {last} one of {len(known) - limit:,} more"
+    return f" {last} ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
 
 
 def did_you_mean(got: str, known: Iterable[str]) -> str:
