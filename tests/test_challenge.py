@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from pydantic import ValidationError
 
-from evaluation.challenge import Challenge, preset_names, preset_text, read_cases
+from evaluation.challenge import Challenge, FormatRules, preset_names, preset_text, read_cases
+from evaluation.challenge.base import faults_of
 from evaluation.findings import Finding, did_you_mean, quote, render_findings, render_summary
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import ChallengeBroken
@@ -159,6 +161,15 @@ def test_a_case_without_group_is_a_group_of_its_own():
     assert read_cases("case,height,width\na,5,6\n") == (Case("a", "a", 5, 6),)
     assert read_cases("case, group ,height,width\na,,5,6\n") == (Case("a", "a", 5, 6),)
     assert read_cases("\ufeffcase,height,width,spacing_um\na,5,6,0.25\n".lstrip("\ufeff"))[0].spacing_um == 0.25
+
+
+def test_all_that_a_validator_finds_is_carried_through_pydantic_as_findings():
+    with pytest.raises(ValidationError) as error:
+        FormatRules.model_validate({"format": "aperio_xml", "files": "{case}.xml", "columns": ("x", "y")})
+    (fault,) = error.value.errors()
+    found = [(finding.code, finding.where) for finding in fault["ctx"]["error"].findings]
+    assert ("contradictory-rules", "columns") in found and ("missing-rule", "vertices") in found
+    assert faults_of(fault, ("reference", 0))[0].where == f"reference.0.{found[0][1]}"
 
 
 # --- findings -------------------------------------------------------------------------------------------------------
