@@ -287,7 +287,7 @@ class AuditRules(Rules):
 
 
 class LimitRules(Rules):
-    """Bounds on what is read from strangers. They refuse inputs; they never change a score.
+    """Bounds on untrusted input. They refuse files; they never change a score.
 
     Nuclei times pixels stay below 2^63, so that every pixel of every nucleus has a number of its own.
     """

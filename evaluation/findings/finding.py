@@ -84,7 +84,7 @@ def render_group(findings: Sequence[Finding]) -> str:
         where, got = first.where, f"{first.got} (also {'; '.join(also)})"
     line = f"[{first.code}] {where}: {got}; expected {first.expected}."
     text = f"{line} {first.fix}".rstrip()
-    return "".join(character if character.isprintable() else "?" for character in text)  # names of strangers
+    return "".join(character if character.isprintable() else "?" for character in text)  # names are untrusted input
 
 
 def render_findings(findings: Iterable[Finding]) -> list[str]:

@@ -8,7 +8,7 @@ from evaluation.findings.kind import Kind
 class WrongFormat(Kind):
     """A file is not of the format that it should have.
 
-    The format is told by the suffix or by the challenge; the content is something else, or damaged.
+    The suffix of the file or the challenge says which format it has; the content is something else, or damaged.
 
     Write the file again in the right format; renaming does not convert it.
 
@@ -36,7 +36,7 @@ class UnsupportedFormat(Kind):
 class Pickle(Kind):
     """A file holds pickled Python objects.
 
-    Unpickling runs whatever code the file contains, so it is never done with the file of a stranger.
+    Unpickling runs whatever code the file contains, so it is never done with a file that is not trusted.
 
     Convert the file on the machine where it was made, where you trust it: 'evaluation convert --trust-pickle'; or save
     plain arrays.

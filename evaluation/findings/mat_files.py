@@ -39,8 +39,8 @@ class UnnamedChannel(Kind):
 class UnknownColour(Kind):
     """A colour-coded map has a colour without a meaning.
 
-    Pixels are told by the exact colour of a class, of borders, or of the background. Other colours come from JPEG, from
-    smoothing, or from another palette.
+    A pixel is of a class, of a border or of the background if it has exactly that colour. Other colours come from JPEG,
+    from smoothing, or from another palette.
 
     Write the map in the colours that the line lists, in a format that keeps them, such as PNG.
 

@@ -261,8 +261,8 @@ class UnsafePath(Kind):
 class NoCaseFound(Kind):
     """No file lies where a prediction is expected.
 
-    The case and the class of a file are told by its place, as the pattern in challenge.toml says; here no file fits the
-    pattern.
+    The path of a file says which case and class it is of, as the pattern in challenge.toml describes; here no file fits
+    the pattern.
 
     Arrange the files as the line shows it for one of them.
 

@@ -1,4 +1,4 @@
-"""ZIP files of strangers, read where they lie. Their list of members is bounded before it is read, and checked whole.
+"""Untrusted ZIP files, read in place. Their list of members is bounded before it is read, and checked whole.
 
 The format is described in PKWARE's APPNOTE.TXT. Python's zipfile reads the same files, but it lists members without
 bound, takes quadratic time for crafted extra fields, lets members share bytes, and decompresses whatever they claim.
