@@ -55,8 +55,8 @@ class Kind:
     """One kind of finding. Annotated attributes are the data of a fault; properties may say what follows from them.
 
     The docstring is the page of the code: title, why it matters, what to do, and the line as it is printed, each a
-    paragraph. ``got``, ``expected`` and ``fix`` are templates. Other wordings of a code are subclasses, or classes of the
-    same code where the data differ.
+    paragraph. ``got``, ``expected`` and ``fix`` are templates. Other wordings of a code are subclasses, or classes of
+    the same code where the data differ.
     """
 
     code: ClassVar[str]
