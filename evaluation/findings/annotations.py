@@ -83,11 +83,6 @@ class DamagedInSubmission(UnreadableFile):
     fix = "Write or pack it again."
 
 
-class BrokenGzip(UnreadableFile):
-    expected = "a complete gzip file"
-    fix = "Compress or copy the file again."
-
-
 class CutOff(Kind):
     code = UnreadableFile.code
     got = "the data stop before their end, or are damaged"
@@ -108,18 +103,6 @@ class TooLarge(Kind):
     """
 
     code = "too-large"
-
-
-class TooMany(TooLarge):
-    """More of something than a limit of the challenge allows; ``key`` is the name of the limit."""
-
-    got = "more than {limit:,} {what}"
-    expected = "at most {limit:,}"
-    fix = "Make the file smaller; organisers can raise limits.{key} in challenge.toml."
-
-    limit: int
-    what: str
-    key: str
 
 
 class TooManyBytes(TooLarge):
