@@ -6,8 +6,11 @@ import re
 
 import pytest
 from every_format import challenge_document
+from pydantic import ValidationError
 
 from evaluation.challenge import Challenge, preset_names, preset_text, read_cases
+from evaluation.challenge.base import faults_of
+from evaluation.challenge.formats import FORMATS
 from evaluation.findings import Finding, did_you_mean, quote, render_findings, render_summary
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import ChallengeBroken
@@ -97,8 +100,7 @@ def test_a_refusal_names_the_key_and_the_way_out(rules, line):
 A_POINT_RULE = {"name": "a", "rule": "centroid", "class_aware": True, "ties": "first_pixel"}
 OWN = "; expected only keys that say something about this format."
 NEEDED = (
-    "; expected a value, since every rule that can change a score must be written. Add the key, or start from a "
-    "preset."
+    "; expected a value, since every rule that can change a score must be written. Add the key, or start from a preset."
 )
 
 
@@ -197,6 +199,20 @@ def test_a_case_without_group_is_a_group_of_its_own():
     assert read_cases("case,height,width\na,5,6\n") == (Case("a", "a", 5, 6),)
     assert read_cases("case, group ,height,width\na,,5,6\n") == (Case("a", "a", 5, 6),)
     assert read_cases("\ufeffcase,height,width,spacing_um\na,5,6,0.25\n".lstrip("\ufeff"))[0].spacing_um == 0.25
+
+
+def test_all_that_a_validator_finds_is_carried_through_pydantic_as_findings():
+    with pytest.raises(ValidationError) as error:
+        FORMATS["asap_xml"].model_validate(
+            {"format": "asap_xml", "files": "{case}.xml", "origin": "pixel_corner", "shape": "outline"}
+        )
+    (fault,) = error.value.errors()
+    found = [(finding.code, finding.where) for finding in fault["ctx"]["error"].findings]
+    assert found == [("missing-rule", "vanished"), ("missing-rule", "vertices")]
+    assert [each.where for each in faults_of(fault, ("reference", 0))] == [
+        "reference.0.vanished",
+        "reference.0.vertices",
+    ]
 
 
 # --- findings -------------------------------------------------------------------------------------------------------

@@ -62,9 +62,7 @@ def test_examples_are_written_with_the_first_number(kind):
     several, first = (Challenge.build(with_values(kind, values, values)) for values in (BOTH, ONE))
     written = [example_files(challenge, challenge.submission, CASES) for challenge in (several, first)]
     # The header of a .mat file holds the time at which it was written.
-    found = [
-        {name: data[128:] if name.endswith(".mat") else data for name, data in files.items()} for files in written
-    ]
+    found = [{name: data[128:] if name.endswith(".mat") else data for name, data in files.items()} for files in written]
     assert found[0] == found[1]
 
 
@@ -134,7 +132,7 @@ def fault_of(values: Any) -> str:
                 f"[invalid-rule] challenge.toml: reference.class_values.Epithelial: {shown}; expected a whole number "
                 "from 0 to 32,767, or a list of some.",
             )
-            for value, shown in ((-1, "'-1'"), (32768, "'32768'"), (True, "'True'"), ("a|b", "'a?b'"), (1.0, "'1.0'"))
+            for value, shown in ((-1, "'-1'"), (32768, "'32768'"), (True, "'True'"), ("a|b", "'a|b'"), (1.0, "'1.0'"))
         ),
     ],
 )

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import ast
+import pickle
 import re
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from string import Formatter
 
 import pytest
 from findings import FIXTURES, Bench, line_with
 from findings.annotations import aperio, region
 from findings.submission import n_ary_masks
 
+from evaluation.findings import Finding
+from evaluation.findings.annotations import UnknownClass
 from evaluation.findings.catalogue import CATALOGUE
-from evaluation.findings.catalogue.pages import FOLDER, documents
+from evaluation.findings.kind import Kind
+from evaluation.findings.pages import FOLDER, documents
 
 ROOT = Path(__file__).resolve().parents[1]
 MANY = 50_000
@@ -40,6 +47,52 @@ def test_the_example_of_a_page_is_the_line_that_its_fixture_gives(code: str, ben
 def test_examples_have_the_form_of_all_lines(code: str) -> None:
     """``[code] where: what we got; what we expected. What to do.``"""
     assert re.fullmatch(rf"\[{code}\] \S.*: \S.*; expected \S.*[.?]", CATALOGUE[code].example)
+
+
+# --- classes and their templates --------------------------------------------------------------------------------------
+
+
+def all_kinds(kind: type[Kind] = Kind) -> list[type[Kind]]:
+    found = [each for below in kind.__subclasses__() for each in (below, *all_kinds(below))]
+    return [each for each in found if hasattr(each, "code")]
+
+
+def test_every_class_is_of_a_code_that_is_listed() -> None:
+    assert {kind.code for kind in all_kinds()} == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("kind", all_kinds(), ids=lambda kind: kind.__name__)
+def test_templates_are_filled_from_the_attributes_of_their_class(kind: type[Kind]) -> None:
+    known = {name for each in kind.__mro__ for name in (*vars(each), *vars(each).get("__annotations__", {}))}
+    for template in (getattr(kind, key, "") for key in ("got", "expected", "fix")):
+        fields = {re.split(r"[.\[]", field)[0] for _, field, _, _ in Formatter().parse(template) if field is not None}
+        assert fields <= known
+
+
+def test_a_class_without_all_templates_is_not_used() -> None:
+    trees = (ast.parse(path.read_text()) for path in (ROOT / "evaluation").rglob("*.py"))
+    calls = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
+    made = {
+        name
+        for call in calls
+        if ast.unparse(call.func).endswith(").at")
+        for name in re.findall(r"\w+", ast.unparse(call))
+    }
+    incomplete = {kind.__name__ for kind in all_kinds() if not (hasattr(kind, "got") and hasattr(kind, "expected"))}
+    assert "NoChallenge" in made
+    assert sorted(incomplete & made) == []
+
+
+def test_a_class_makes_the_finding_that_its_templates_say() -> None:
+    kind = UnknownClass(name="Lymphocytes", known=["epithelial", "lymphocyte"])
+    words = "'Lymphocytes' is not a class of this challenge", "'epithelial' or 'lymphocyte'"
+    finding = Finding("unknown-class", "'a', region 1", *words, "Did you mean 'lymphocyte'?")
+    assert kind.at("'a', region 1") == finding
+    assert pickle.loads(pickle.dumps(kind.at("'a', region 1"))) == finding
+    assert kind.at(*(f"'a', region {n}" for n in range(5))) == replace(
+        finding, where="'a', region 0, region 1, region 2", count=5, named=3
+    )
+    assert kind.at("a", count=7).count == 7
 
 
 # --- its pages --------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from evaluation.execution.storage import FETCHED
 from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, WorkerPool, Workers
 from evaluation.findings import Finding
+from evaluation.findings.challenge import Contradiction
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WorkersLost
 from evaluation.leaderboard.board import apply_method, compare_columns, load_ranked, share_places
 from evaluation.leaderboard.document import UnrankedRow
@@ -166,7 +167,7 @@ def plan_audit(challenge: Challenge, rules: RankingRules) -> Plan:
 
 
 def contradiction(key: str, got: str, expected: str, fix: str = "") -> Finding:
-    return Finding("contradictory-rules", f"{CHALLENGE_FILE}: {key}", got, expected, fix)
+    return Contradiction(got, expected, fix).at(f"{CHALLENGE_FILE}: {key}")
 
 
 def own_first(own: T, others: Sequence[T]) -> tuple[T, ...]:

@@ -35,7 +35,8 @@ from evaluation.analysis.sensitivity_document import (
 from evaluation.challenge import AnyMatchingRule, Challenge
 from evaluation.challenge.matching_rules import MatchingRules, Sides
 from evaluation.execution.workers import Progress, plan_workers, run_tasks
-from evaluation.findings import Finding, quote
+from evaluation.findings import Finding
+from evaluation.findings.challenge import NoOutlines
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.perturb import (
@@ -82,9 +83,7 @@ def study_sensitivity(
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder)
     if challenge.reference.are_points or challenge.reference.are_counts:
-        got, expected = f"{quote(challenge.reference.format)}, which has no outlines", "outlines or label images"
-        fix = "Points have no border: how far they may lie apart is the radius of the rule."
-        raise WrongUsage(Finding("no-outlines", "challenge.toml: reference.format", got, expected, fix))
+        raise WrongUsage(NoOutlines(challenge.reference.format).at("challenge.toml: reference.format"))
     try:
         shared = read_shared_reference(challenge, folder)
     except InputFault as fault:

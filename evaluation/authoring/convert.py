@@ -16,11 +16,21 @@ import numpy as np
 from pydantic import ValidationError
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
-from evaluation.challenge.base import RuleFault
+from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.formats import FORMATS, KEYS_OF_FORMATS
-from evaluation.challenge.formats.rules import A_VALUE, ONLY_OWN_KEYS
-from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings import Finding, quote
+from evaluation.findings.annotations import (
+    AllLeftOut,
+    LostPixels,
+    OnlyNumbers,
+    PointsWithoutOutlines,
+    TooLargeForMemory,
+    UnreadableFile,
+)
+from evaluation.findings.challenge import InvalidValue, OnlyOwnKeys, UnknownOption
+from evaluation.findings.command_line import NoChallengeOfPanoptic, NoImageSize, NoKnownFormat, UnknownFormat
 from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
+from evaluation.findings.submission import EverythingOutsideImage, SomeWithoutClass
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.counts_csv import write_counts_csv
 from evaluation.formats.detect import Detected, detect_format
@@ -51,7 +61,6 @@ from evaluation.model import (
 from evaluation.results.files import write_atomically
 from evaluation.scoring.cases import CaseContent
 from evaluation.scoring.read import (
-    OUTSIDE_FIX,
     Side,
     in_image,
     outside_image,
@@ -156,8 +165,7 @@ class Conversion:
 def traced(instances: Instances, origin: OriginRule, where: str) -> Outlines:
     """Outlines round the pixels of instances. Raises InputFault for points."""
     if instances.point_yx is not None:
-        fix = "Points can be written as points_json or counts_csv."
-        raise InputFault(Finding("unsupported-shape", where, "points", "nuclei with outlines", fix))
+        raise InputFault(PointsWithoutOutlines().at(where))
     outlines = trace_outlines(instances)
     return replace(outlines, points_xy=outlines.points_xy + shift("pixel_corner", origin))
 
@@ -177,7 +185,7 @@ def encode(content: Content, target: Target, origin: OriginRule, overlap: Overla
     """The files of a case. Raises InputFault for what cannot be written."""
     where = f"case {quote(content.case.name)}"
     if any(isinstance(part, Counts) for part in content.parts):
-        raise InputFault(only_counted(where))
+        raise InputFault(OnlyNumbers().at(where))
     drawn = content.drawn() if target in DRAWN else None
     if drawn is not None:
         files = encode_outlines(content.moved(drawn, origin), content, target, where)
@@ -192,22 +200,12 @@ def encode(content: Content, target: Target, origin: OriginRule, overlap: Overla
         resolved = resolve_overlaps(instances, overlap, "image")
         instances = resolved.instances
         if lost := int(resolved.lost_whole.sum()):
-            got = f"{lost:,} of {nuclei:,} nuclei, all of whose pixels go to others"
-            fix = "Formats with outlines, such as geojson, keep nuclei that overlap."
-            expected = f"nuclei that keep a pixel by --overlap {overlap}"
-            findings.append(Finding("left-out", where, got, expected, fix, lost))
+            findings.append(LostPixels(lost, nuclei, overlap).at(where, count=lost))
     try:
         files = encode_instances(instances, content, target, origin, where)
     except MemoryError:
-        got = f"an image of {content.case.height:,} x {content.case.width:,} px, which the memory does not hold"
-        fix = "Write outlines or points, such as geojson."
-        raise InputFault(Finding("too-large", where, got, "an image that fits into memory", fix)) from None
+        raise InputFault(TooLargeForMemory(*content.case.shape_yx).at(where)) from None
     return Encoded(files, nuclei, left, tuple(findings))
-
-
-def only_counted(where: str) -> Finding:
-    """The finding about a file that does not say where its nuclei are."""
-    return Finding("unsupported-shape", where, "numbers of nuclei", "outlines, points or pixels")
 
 
 def encode_instances(
@@ -223,8 +221,7 @@ def encode_instances(
         return {suffix: labels, f"_class{suffix}": class_map}
     count = np.bincount(instances.class_id, minlength=len(names) + 1).tolist()
     if count[0]:
-        got, fix = f"{count[0]:,} of {len(instances):,} nuclei without a class", "Name the classes with --classes."
-        raise InputFault(Finding("instance-without-class", where, got, f"a class for every nucleus of a {target}", fix))
+        raise InputFault(SomeWithoutClass(count[0], len(instances), target).at(where))
     if target == "counts_csv":
         return {suffix: write_counts_csv({content.case.name: tuple(count[1:])}, names)}
     present = [c for c in range(1, len(count)) if count[c]]
@@ -235,12 +232,6 @@ def encode_outlines(outlines: Outlines, content: Content, target: Target, where:
     if target == "geojson":
         return {TARGETS[target]: write_geojson(outlines, content.class_names, content.colours)}
     return {TARGETS[target]: write_polygons_json(outlines, content.class_names, "nuclei", where=where)}
-
-
-def nothing_left(nuclei: int, where: str) -> Finding:
-    """All nuclei are gone, which nobody wants."""
-    got = f"all {nuclei:,} nuclei lie outside their image, or on no pixel of it"
-    return Finding("everything-outside", where, got, "coordinates in px of the image", OUTSIDE_FIX)
 
 
 # --- the files of a challenge -----------------------------------------------------------------------------------------
@@ -287,7 +278,7 @@ def convert_challenge(
             written += [write(path, data) for path, data in held.items()]
             held.clear()
     if nuclei and not left and not faults:
-        faults.append(nothing_left(nuclei, "reference" if source is None else "submission"))
+        faults.append(EverythingOutsideImage(nuclei).at("reference" if source is None else "submission"))
     if faults:
         raise ConversionRefused(*faults)
     written += [write(path, data) for path, data in held.items()]
@@ -379,7 +370,7 @@ def convert_file(
         name = detected.format
         rules = rules_for(name, {**detected.keys, **options}, source)
         if rules.are_counts:
-            raise InputFault(only_counted(quote(source.name, 120)))
+            raise InputFault(OnlyNumbers().at(quote(source.name, 120)))
         if rules.value("shape") == "outline" and "shape" not in options:
             hints["unsupported-shape"] = "If its nuclei are points, add --set shape=point."
         names = list(class_names or rules.value("class_values") or rules.value("colours") or ())
@@ -407,13 +398,12 @@ def convert_file(
         hints.pop("unsupported-shape", None)
         encoded = encode(content, target, origin, overlap)
         if encoded.nuclei and not encoded.left:
-            raise InputFault(nothing_left(encoded.nuclei, request.where))
+            raise InputFault(EverythingOutsideImage(encoded.nuclei).at(request.where))
     except InputFault as fault:
         findings = [replace(each, fix=f"{each.fix} {hints.get(each.code, '')}".strip()) for each in fault.findings]
         raise ConversionRefused(*findings) from None
     except OSError as error:
-        got = (error.strerror or "not readable").lower()
-        raise WrongUsage(Finding("unreadable-file", quote(source), got, "a file that can be read")) from None
+        raise WrongUsage(UnreadableFile((error.strerror or "not readable").lower()).at(quote(source))) from None
     base = output.with_suffix("") if output.suffix else output
     written = [write(base.with_name(base.name + suffix), data) for suffix, data in encoded.files.items()]
     return Conversion(tuple(written), (*said.findings, *encoded.findings))
@@ -442,23 +432,20 @@ def check_parts(said: Annotations, where: str) -> None:
     """Raise InputFault if all that a file has was left out."""
     count = sum(finding.count for finding in said.findings if finding.code == "left-out")
     if count and not any(isinstance(part, LabelImage) or len(part) for part in said.parts):
-        got = f"no nucleus; {count:,} {'annotation is' if count == 1 else 'annotations are'} left out"
-        raise InputFault(*said.findings, Finding("unsupported-shape", where, got, "one nucleus at least"))
+        raise InputFault(*said.findings, AllLeftOut(count).at(where))
 
 
 def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
     """The rules of a format, with the usual values for what is not given. Raises WrongUsage."""
     if name not in FORMATS:
-        raise WrongUsage(
-            Finding("unknown-format", "--from", quote(name), listed(FORMATS, 20), did_you_mean(name, FORMATS))
-        )
+        raise WrongUsage(UnknownFormat(name, FORMATS).at("--from"))
     if name == "coco_panoptic":
-        got = "not given, and the PNG file of coco_panoptic goes with a JSON file"
-        raise WrongUsage(Finding("missing-option", "--challenge", got, "the challenge whose rules name both"))
+        raise WrongUsage(NoChallengeOfPanoptic().at("--challenge"))
     for key in OF_CHALLENGES:
         if key in options:
-            got, fix = "given for a single file, where it says nothing", "Leave it out, or give --challenge."
-            raise WrongUsage(Finding("invalid-rule", f"--set {key}=", got, "a key that says how a file is read", fix))
+            found, allowed = "given for a single file, where it says nothing", "a key that says how a file is read"
+            fault = InvalidValue(found, allowed, "Leave it out, or give --challenge.")
+            raise WrongUsage(fault.at(f"--set {key}="))
     format = FORMATS[name]
     usual = {**DEFAULTS, "origin": "pixel_centre" if name in CENTRES else "pixel_corner"}
     if options.get("shape") == "point":
@@ -468,22 +455,16 @@ def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
     try:
         return format.model_validate({"format": name, "files": files, **chosen, **options})
     except ValidationError as error:
-        raise WrongUsage(*(option_fault(fault, name) for fault in error.errors())) from None
+        faults = [each for fault in error.errors() for each in option_faults(fault, name)]
+        said = [InvalidValue(each.got, each.expected).at(f"--set {each.where}=") for each in faults]
+        raise WrongUsage(*said) from None
 
 
-def option_fault(fault: Any, format: str) -> Finding:
-    """One pydantic error about the options of a format, as a finding."""
-    message = fault["msg"].removeprefix("Value error, ").split("\n")[0]
-    if isinstance(fault.get("ctx", {}).get("error"), RuleFault):
-        _, name, got, expected = message.split("|", 3)
-        key = ".".join(filter(None, [*map(str, fault["loc"]), name]))
-        return Finding("invalid-rule", f"--set {key}=", got, expected)
-    key = ".".join(str(part) for part in fault["loc"])
-    if fault["type"] == "missing":
-        return Finding("invalid-rule", f"--set {key}=", "missing", A_VALUE)
+def option_faults(fault: Any, format: str) -> list[Finding]:
+    """One pydantic error about the options of a format, as findings at their keys."""
     if fault["type"] == "extra_forbidden":
-        return Finding("invalid-rule", f"--set {key}=", f"given with the format {format!r}", ONLY_OWN_KEYS)
-    return Finding("invalid-rule", f"--set {key}=", quote(fault.get("input")), message.removeprefix("Input should be "))
+        return [OnlyOwnKeys(format).at(joined(*fault["loc"]))]
+    return faults_of(fault, fault["loc"])
 
 
 def known_size(found: FoundImage, is_dense: bool, target: Target) -> tuple[int, int]:
@@ -491,10 +472,7 @@ def known_size(found: FoundImage, is_dense: bool, target: Target) -> tuple[int, 
     if found.size_yx is not None:
         return found.size_yx
     if is_dense or target in PAINTED:
-        raise WrongUsage(
-            Finding("missing-option", "--size", "not given, and the file does not tell the size of its image",
-                    "height and width in px", "Add --size HEIGHTxWIDTH.")
-        )  # fmt: skip
+        raise WrongUsage(NoImageSize().at("--size"))
     return UNKNOWN_YX
 
 
@@ -514,8 +492,7 @@ def detect(source: Path) -> Detected:
     """The format of a file, by its content. Raises WrongUsage if it is of none, InputFault for damaged files."""
     detected = detect_format(source)
     if detected is None:
-        got, fix = "a file of no known format", "Name the format with --from."
-        raise WrongUsage(Finding("unknown-format", quote(source.name), got, listed(FORMATS, 20), fix))
+        raise WrongUsage(NoKnownFormat(FORMATS).at(quote(source.name)))
     return detected
 
 
@@ -535,10 +512,7 @@ def parse_options(options: Sequence[str]) -> dict[str, Any]:
     for option in options:
         key, equals, value = option.partition("=")
         if not equals or key not in known:
-            expected = "KEY=VALUE with a key of the format"
-            raise WrongUsage(
-                Finding("unknown-key", f"--set {quote(option)}", "not known", expected, did_you_mean(key, known))
-            )
+            raise WrongUsage(UnknownOption(key, known).at(f"--set {quote(option)}"))
         try:
             parsed = tomllib.loads(f"value = {value}")["value"]
         except ValueError:
@@ -557,7 +531,7 @@ def parse_size(size: str | None) -> tuple[int, int] | None:
         return None
     match = re.fullmatch(r"([1-9][0-9]{0,8})x([1-9][0-9]{0,8})", size, re.ASCII)
     if match is None:
-        raise WrongUsage(Finding("invalid-rule", "--size", quote(size), "height and width in px, such as 1000x800"))
+        raise WrongUsage(InvalidValue(quote(size), "height and width in px, such as 1000x800").at("--size"))
     return int(match[1]), int(match[2])
 
 

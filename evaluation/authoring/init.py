@@ -11,6 +11,8 @@ from pathlib import Path
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.findings import Finding, quote, render_findings
+from evaluation.findings.challenge import InvalidCases
+from evaluation.findings.command_line import FileExists
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.formats import Request
 from evaluation.formats.images import find_image, list_images
@@ -88,9 +90,7 @@ def initialise_challenge(folder: Path, *, preset: str, name: str | None = None) 
     text = preset_text(preset)
     for file in (CHALLENGE_FILE, CASES_FILE):
         if (folder / file).exists():
-            raise WrongUsage(
-                Finding("file-exists", quote(folder / file), "there already", "a folder without it", "Remove it first.")
-            )
+            raise WrongUsage(FileExists().at(quote(folder / file)))
     folder.mkdir(parents=True, exist_ok=True)
     challenge = Challenge.from_preset(preset, name=preset)
     pattern = challenge.reference.files
@@ -235,7 +235,7 @@ def check_names(path: Path, case: str, group: str, what: str) -> None:
 
 
 def invalid_case(path: Path, got: str, expected: str, fix: str) -> ChallengeBroken:
-    return ChallengeBroken(Finding("invalid-cases", quote(path), got, expected, fix))
+    return ChallengeBroken(InvalidCases(got, expected, fix).at(quote(path)))
 
 
 # --- what is written --------------------------------------------------------------------------------------------------

@@ -3,18 +3,52 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from evaluation.findings import quote
+from evaluation.findings import Finding, quote
+from evaluation.findings.challenge import Contradiction, InvalidValue, MissingRule
 from evaluation.model import Case
 
 
 class RuleFault(ValueError):
-    """What a validator finds: lines of "kind|key|what we got|what we expected", or with "|what to do".
+    """What a validator finds. The findings' ``where`` is a key of its table, or "" for the value itself."""
 
-    Bars in values are quoted away.
-    """
+    def __init__(self, *findings: Finding) -> None:
+        super().__init__(*findings)
+        self.findings = findings
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.findings))
+
+
+def invalid(key: str, found: str, allowed: str) -> RuleFault:
+    """A value that a rule cannot have."""
+    return RuleFault(InvalidValue(found, allowed).at(key))
+
+
+def contradiction(key: str, found: str, allowed: str) -> RuleFault:
+    """A value that a rule cannot have beside others."""
+    return RuleFault(Contradiction(found, allowed).at(key))
+
+
+def faults_of(error: Any, location: Iterable[object]) -> list[Finding]:
+    """One error of pydantic as findings, each at its key below a location in the document."""
+    cause = error.get("ctx", {}).get("error")
+    if isinstance(cause, RuleFault):
+        return [replace(each, where=joined(*location, each.where)) for each in cause.findings]
+    if error["type"] == "missing":
+        return [MissingRule().at(joined(*location))]
+    expected = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    allowed = expected[0].lower() + expected[1:]
+    return [InvalidValue(quote(error.get("input")), allowed).at(joined(*location))]
+
+
+def joined(*keys: object) -> str:
+    return ".".join(str(key) for key in keys if key != "")
 
 
 class Rules(BaseModel):
@@ -35,10 +69,6 @@ def check_pattern(pattern: str, key: str, *, required: set[str], allowed: set[st
     if not required <= fields <= allowed or set("{}") & set(rest):
         names = ", ".join(f"{{{name}}}" for name in sorted(allowed))
         needed = "".join(f"{{{name}}} and " for name in sorted(required))
-        raise RuleFault(
-            f"invalid|{key}|{quote(pattern).replace('|', '?')}|a pattern that holds {needed}no fields but {names}"
-        )
+        raise invalid(key, quote(pattern), f"a pattern that holds {needed}no fields but {names}")
     if pattern.startswith("/") or "\\" in pattern or ".." in pattern.split("/"):
-        raise RuleFault(
-            f"invalid|{key}|{quote(pattern).replace('|', '?')}|a relative path with '/' between its parts, without '..'"
-        )
+        raise invalid(key, quote(pattern), "a relative path with '/' between its parts, without '..'")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from evaluation.challenge.documents import CASES_FILE
 from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings.challenge import InvalidCases
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.model import Case
 
@@ -25,19 +26,17 @@ def read_cases(text: str) -> tuple[Case, ...]:
     try:
         header = [name.strip() for name in rows.fieldnames or []]
     except csv.Error as error:
-        raise ChallengeBroken(
-            Finding("invalid-cases", f"{CASES_FILE}, line 1", str(error), "comma-separated values")
-        ) from None
+        raise ChallengeBroken(InvalidCases(str(error), "comma-separated values").at(f"{CASES_FILE}, line 1")) from None
     rows.fieldnames = header
     known = ["case", "group", "height", "width", "spacing_um", "index", "offset_x", "offset_y", "stratum", "area_mm2"]
     faults: list[Finding] = []
 
     def fault(where: str, got: str, expected: str, fix: str = "") -> None:
-        faults.append(Finding("invalid-cases", f"{CASES_FILE}{where}", got, expected, fix))
+        faults.append(InvalidCases(got, expected, fix).at(f"{CASES_FILE}{where}"))
 
     for column in ("case", "height", "width"):
         if column not in header:
-            fault(", line 1", f"no column {quote(column)}", f"the columns {listed(known).replace(' or ', ' and ')}")
+            fault(", line 1", f"no column {quote(column)}", f"the columns {listed(known, last='and')}")
     for column in header:
         if column not in known:
             fault(", line 1", f"column {quote(column)}", f"one of {listed(known)}", did_you_mean(column, known))
@@ -107,9 +106,7 @@ def lines_of(rows: csv.DictReader[str], faults: list[Finding]) -> Iterator[dict[
     try:
         yield from rows
     except csv.Error as error:
-        faults.append(
-            Finding("invalid-cases", f"{CASES_FILE}, line {rows.line_num}", str(error), "comma-separated values")
-        )
+        faults.append(InvalidCases(str(error), "comma-separated values").at(f"{CASES_FILE}, line {rows.line_num}"))
 
 
 def is_safe_name(name: str) -> bool:

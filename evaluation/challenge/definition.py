@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules
+from evaluation.challenge.base import RuleFault, Rules, contradiction, faults_of, joined
 from evaluation.challenge.cases import read_cases
 from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, read_rules, read_text, resolve_preset
 from evaluation.challenge.formats import KEYS_OF_FORMATS
-from evaluation.challenge.formats.rules import A_VALUE, ONLY_OWN_KEYS, FormatRules
+from evaluation.challenge.formats.rules import FormatRules
 from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
 from evaluation.challenge.rules import (
     MEASURING,
@@ -28,13 +29,23 @@ from evaluation.challenge.rules import (
     MetricRules,
     RankingRules,
 )
-from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings import Finding, listed, quote
+from evaluation.findings.challenge import (
+    EmptyColumn,
+    InvalidValue,
+    MissingRule,
+    NoCasesFile,
+    OnlyOwnKeys,
+    TooDeepToml,
+    UnknownMetric,
+    UnknownRule,
+    UnknownTable,
+)
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics.registry import unknown_metrics
 from evaluation.model import Case, ClassTable, MetricChoice
 
 MAX_CLASSES = 1000
-RULE_FAULTS = {"contradictory": "contradictory-rules", "invalid": "invalid-rule", "missing": "missing-rule"}
 
 
 class Challenge(Rules):
@@ -78,9 +89,11 @@ class Challenge(Rules):
         spellings += [name.casefold() for name in self.reference.ignore.classes]
         twice = sorted({spelling for spelling in spellings if spellings.count(spelling) > 1})
         if twice:
-            raise RuleFault(
-                f"contradictory|classes|{twice[0]!r} stands for two classes|names and aliases that differ from each "
-                "other and from reference.ignore.classes, also when upper and lower case are the same"
+            raise contradiction(
+                "classes",
+                f"{twice[0]!r} stands for two classes",
+                "names and aliases that differ from each other and from reference.ignore.classes, also when upper "
+                "and lower case are the same",
             )
         self.check_sides()
         self.check_counts()
@@ -94,19 +107,22 @@ class Challenge(Rules):
             for key in ("class_values", "colours"):
                 values = rules.value(key)
                 if values is not None and not set(self.class_names) <= set(values) <= set(self.class_names) | extra:
-                    raise RuleFault(
-                        f"contradictory|{side}.{key}|values for {listed(sorted(values))}"
-                        f"|one for each class, that is for {listed(self.class_names)}"
+                    raise contradiction(
+                        f"{side}.{key}",
+                        f"values for {listed(sorted(values))}",
+                        f"one for each class, that is for {listed(self.class_names)}",
                     )
             if left_out := sorted(name for name in rules.skip_classes if name.casefold() in self.class_ids()):
-                raise RuleFault(
-                    f"contradictory|{side}.skip_classes|{listed(left_out)}, which the challenge asks for"
-                    "|names that are neither classes, aliases nor ignore classes"
+                raise contradiction(
+                    f"{side}.skip_classes",
+                    f"{listed(left_out)}, which the challenge asks for",
+                    "names that are neither classes, aliases nor ignore classes",
                 )
             if len(self.classes) > 1 and not rules.tells_class:
-                raise RuleFault(
-                    f"contradictory|{side}.files|no {{class}} and no class_map although there are several classes"
-                    "|a way to tell the class of a nucleus"
+                raise contradiction(
+                    f"{side}.files",
+                    "no {class} and no class_map although there are several classes",
+                    "a way to tell the class of a nucleus",
                 )
             for key, is_used, column in (
                 ("units", rules.value("units") not in (None, "px"), "spacing_um"),
@@ -114,33 +130,32 @@ class Challenge(Rules):
             ):
                 lacking = [case.name for case in self.cases if getattr(case, column) is None]
                 if is_used and lacking:
-                    raise RuleFault(
-                        f"contradictory|{side}.{key}|{getattr(rules, key)!r}, but {column} is empty for "
-                        f"{len(lacking)} cases|{column} for every case in {CASES_FILE}"
-                    )
+                    raise RuleFault(EmptyColumn(repr(getattr(rules, key)), column, len(lacking)).at(f"{side}.{key}"))
             too_large = [case.name for case in self.cases if case.height * case.width > self.limits.pixels_per_image]
             if rules.dense and too_large:
-                raise RuleFault(
-                    f"contradictory|limits.pixels_per_image|{self.limits.pixels_per_image:,}, but case "
-                    f"{quote(too_large[0])} has more|a limit that the images of {CASES_FILE} keep"
+                raise contradiction(
+                    "limits.pixels_per_image",
+                    f"{self.limits.pixels_per_image:,}, but case {quote(too_large[0])} has more",
+                    f"a limit that the images of {CASES_FILE} keep",
                 )
         for index, rule in enumerate(self.matching.rules):
             if (self.reference.are_points or self.submission.are_points) and rule.needs_pixels:
                 fitting = listed(name for name, kind in MATCHING_RULES.items() if kind.takes_points)
-                raise RuleFault(
-                    f"contradictory|matching.rules.{index}.rule|{rule.rule!r} for points"
-                    f"|a rule that needs no pixels, {fitting}, with a radius"
+                raise contradiction(
+                    f"matching.rules.{index}.rule",
+                    f"{rule.rule!r} for points",
+                    f"a rule that needs no pixels, {fitting}, with a radius",
                 )
             lacking = [case.name for case in self.cases if case.spacing_um is None]
             if rule.needs_spacing and lacking:
                 raise RuleFault(
-                    f"contradictory|matching.rules.{index}.radius_um|given, but spacing_um is empty for {len(lacking)} "
-                    f"cases|spacing_um for every case in {CASES_FILE}"
+                    EmptyColumn("given", "spacing_um", len(lacking)).at(f"matching.rules.{index}.radius_um")
                 )
         if self.reference.are_points and self.reference.ignore.classes:
-            raise RuleFault(
-                "contradictory|reference.ignore.classes|given for points|none, since points mark no region; "
-                "skip_classes leaves annotations out"
+            raise contradiction(
+                "reference.ignore.classes",
+                "given for points",
+                "none, since points mark no region; skip_classes leaves annotations out",
             )
 
     def check_counts(self) -> None:
@@ -150,53 +165,50 @@ class Challenge(Rules):
         side = "reference" if self.reference.are_counts else "submission"
         beside = f"given although {side}.format is 'counts_csv'"
         if self.matching.rules:
-            raise RuleFault(f"contradictory|matching.rules|{beside}|no matching, since numbers cannot be paired")
+            raise contradiction("matching.rules", beside, "no matching, since numbers cannot be paired")
         if self.metrics.family_names != ("counting",):
-            raise RuleFault(
-                f"contradictory|metrics.families|{listed(self.metrics.families).replace(' or ', ' and ')}, "
-                f"{beside}|'counting' alone, since only numbers of nuclei can be compared"
+            raise contradiction(
+                "metrics.families",
+                f"{listed(self.metrics.families, last='and')}, {beside}",
+                "'counting' alone, since only numbers of nuclei can be compared",
             )
         for key, is_given in (
             ("ignore.classes", bool(self.reference.ignore.classes)),
             ("overlap", self.reference.overlap == "ignore"),
         ):
             if is_given:
-                raise RuleFault(
-                    f"contradictory|reference.{key}|{beside}|no regions that are not scored, since numbers of nuclei "
-                    "do not say where they are"
+                raise contradiction(
+                    f"reference.{key}",
+                    beside,
+                    "no regions that are not scored, since numbers of nuclei do not say where they are",
                 )
 
     def check_metrics(self) -> None:
         """Refuse what the metrics contradict in the classes and cases."""
         for name, metrics in unknown_metrics(self.metric_choice()).items():
-            shown, family = quote(name).replace("|", "?"), name.partition(".")[0]
-            raise RuleFault(
-                f"invalid|metrics.families|{shown}|'{family}', or a metric of it in this challenge, such as "
-                f"{listed(metrics[:3])}|{did_you_mean(name, metrics)}"
-            )
+            raise RuleFault(UnknownMetric(name, metrics).at("metrics.families"))
         known = {name.casefold() for name in self.class_names}
         for grouping, groups in self.metrics.class_groups.items():
             members = [name.casefold() for names in groups.values() for name in names]
             if len(set(members)) < len(members) or not set(members) <= known:
-                raise RuleFault(
-                    f"contradictory|metrics.class_groups.{grouping}|{listed(sorted(members), 20)}"
-                    f"|each of {listed(self.class_names)} once at the most"
+                raise contradiction(
+                    f"metrics.class_groups.{grouping}",
+                    listed(sorted(members), 20),
+                    f"each of {listed(self.class_names)} once at the most",
                 )
         needs = {f"metrics.measures: {name}": name.endswith("_um") for name in self.metrics.measures}
         needs["metrics.tolerance_um"] = self.metrics.tolerance_um is not None
         for key, is_used in needs.items():
             lacking = [case.name for case in self.cases if case.spacing_um is None]
             if is_used and lacking:
-                raise RuleFault(
-                    f"contradictory|{key}|given, but spacing_um is empty for {len(lacking)} cases"
-                    f"|spacing_um for every case in {CASES_FILE}"
-                )
+                raise RuleFault(EmptyColumn("given", "spacing_um", len(lacking)).at(key))
         if self.metrics.false_positives and self.metrics.per == "mm2":
             lacking = [case.name for case in self.cases if self.area_mm2(case) is None]
             if lacking:
-                raise RuleFault(
-                    f"contradictory|metrics.per|'mm2', but area_mm2 and spacing_um are empty for {len(lacking)} cases"
-                    f"|one of them for every case in {CASES_FILE}"
+                raise contradiction(
+                    "metrics.per",
+                    f"'mm2', but area_mm2 and spacing_um are empty for {len(lacking)} cases",
+                    f"one of them for every case in {CASES_FILE}",
                 )
 
     def area_mm2(self, case: Case) -> float | None:
@@ -288,24 +300,14 @@ class Challenge(Rules):
         try:
             return cls.load_files(Path(folder))
         except RecursionError:
-            raise ChallengeBroken(
-                Finding("invalid-toml", CHALLENGE_FILE, "tables nested too deeply", "TOML 1.0")
-            ) from None
+            raise ChallengeBroken(TooDeepToml().at(CHALLENGE_FILE)) from None
 
     @classmethod
     def load_files(cls, folder: Path) -> Challenge:
         """``load`` of rules that are not nested beyond reason."""
         rules = read_rules(folder / CHALLENGE_FILE)
         if not (folder / CASES_FILE).is_file():
-            raise ChallengeBroken(
-                Finding(
-                    "missing-file",
-                    CASES_FILE,
-                    "no such file",
-                    "the list of cases (case, group, height, width)",
-                    "Run 'evaluation init' to make one from the images, or write it by hand.",
-                )
-            )
+            raise ChallengeBroken(NoCasesFile().at(CASES_FILE))
         return cls.build({**rules, "cases": read_cases(read_text(folder / CASES_FILE))})
 
     @classmethod
@@ -339,40 +341,22 @@ def tuples_for_lists(value: Any) -> Any:
 def findings_of(fault: Any) -> list[Finding]:
     """One pydantic error as findings that name the key as it stands in challenge.toml."""
     location, table, (key, kinds) = table_of(fault["loc"])
-    where = f"{CHALLENGE_FILE}: {'.'.join(map(str, location))}"
-    message = fault["msg"].removeprefix("Value error, ")
-    if isinstance(fault.get("ctx", {}).get("error"), RuleFault):
-        lines = [line.split("|", 4) for line in message.split("\n")]
-        return [
-            rule_finding(
-                kind, f"{CHALLENGE_FILE}: {'.'.join(filter(None, [*map(str, location), own]))}", got, expected, *fixes
-            )
-            for kind, own, got, expected, *fixes in lines
-        ]
-    if fault["type"] == "extra_forbidden":
-        if location[-1] in KEYS_OF_FORMATS and "format" in table.model_fields:
+    where = f"{CHALLENGE_FILE}: {joined(*location)}"
+    match fault["type"]:
+        case "extra_forbidden" if location[-1] in KEYS_OF_FORMATS and "format" in table.model_fields:
             (format,) = get_args(table.model_fields["format"].annotation)
-            return [rule_finding("contradictory", where, f"given with the format {format!r}", ONLY_OWN_KEYS)]
-        known = sorted((table.model_fields.keys() | ({"preset"} if table is Challenge else set())) - {"cases"})
-        fix = did_you_mean(str(location[-1]), known)
-        return [Finding("unknown-key", where, "a key that is not known", f"one of {listed(known, 20)}", fix)]
-    if fault["type"] == "missing":
-        return [rule_finding("missing", where, "missing", A_VALUE)]
-    if fault["type"] in ("union_tag_not_found", "union_tag_invalid"):
-        if fault["type"] == "union_tag_not_found":
-            return [rule_finding("missing", f"{where}.{key}", "missing", A_VALUE)]
-        tag, known = fault["ctx"]["tag"], list(kinds)
-        expected = f"one of the {'formats' if key == 'format' else 'matching rules'} {listed(known, 20)}"
-        return [Finding("invalid-rule", f"{where}.{key}", quote(tag), expected, did_you_mean(tag, known))]
-    expected = message.removeprefix("Input should be ")
-    if fault["type"] in ("model_type", "model_attributes_type"):
-        expected = "a table"
-    return [Finding("invalid-rule", where, quote(fault.get("input")), expected[0].lower() + expected[1:])]
-
-
-def rule_finding(kind: str, where: str, got: str, expected: str, fix: str = "") -> Finding:
-    fix = "Add the key, or start from a preset." if kind == "missing" else fix
-    return Finding(RULE_FAULTS[kind], where, got, expected, fix)
+            return [OnlyOwnKeys(format).at(where)]
+        case "extra_forbidden":
+            known = sorted((table.model_fields.keys() | ({"preset"} if table is Challenge else set())) - {"cases"})
+            return [UnknownRule(str(location[-1]), known).at(where)]
+        case "union_tag_not_found":
+            return [MissingRule().at(f"{where}.{key}")]
+        case "union_tag_invalid":
+            what = "formats" if key == "format" else "matching rules"
+            return [UnknownTable(fault["ctx"]["tag"], list(kinds), what).at(f"{where}.{key}")]
+        case "model_type" | "model_attributes_type":
+            return [InvalidValue(quote(fault.get("input")), "a table").at(where)]
+    return [replace(found, where=f"{CHALLENGE_FILE}: {found.where}") for found in faults_of(fault, location)]
 
 
 def table_of(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tuple[str, Mapping[str, type[Rules]]]]:

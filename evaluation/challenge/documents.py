@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.challenge.formats import KEYS_OF_FORMATS
-from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings.challenge import (
+    CannotReadText,
+    CasesInRules,
+    InvalidText,
+    InvalidToml,
+    NoChallengeFile,
+    UnknownPreset,
+)
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 
 CHALLENGE_FILE = "challenge.toml"
@@ -28,39 +35,20 @@ def preset_names() -> list[str]:
 def preset_text(name: str) -> str:
     """The file of a preset, comments included. Raises WrongUsage if there is none of that name."""
     if name not in preset_names():
-        raise WrongUsage(unknown_preset(name, "preset"))
+        raise WrongUsage(UnknownPreset(name, preset_names()).at("preset"))
     return resources.files("evaluation.challenge.presets").joinpath(f"{name}.toml").read_text("utf-8")
-
-
-def unknown_preset(name: object, where: str) -> Finding:
-    names = preset_names()
-    return Finding("unknown-preset", where, quote(name), listed(names), did_you_mean(str(name), names))
 
 
 def read_rules(path: Path) -> dict[str, Any]:
     """challenge.toml as a document, its preset merged in."""
     if not path.is_file():
-        raise ChallengeBroken(
-            Finding(
-                "missing-file",
-                CHALLENGE_FILE,
-                "no such file",
-                "the file that defines the challenge",
-                "Run 'evaluation init --preset NAME DIR' to make one.",
-            )
-        )
+        raise ChallengeBroken(NoChallengeFile().at(CHALLENGE_FILE))
     try:
         document = tomllib.loads(read_text(path))
     except ValueError as error:  # TOMLDecodeError, and whole numbers of thousands of digits
-        raise ChallengeBroken(
-            Finding(
-                "invalid-toml", CHALLENGE_FILE, str(error), "TOML 1.0", "Correct the line; texts need quotation marks."
-            )
-        ) from None
+        raise ChallengeBroken(InvalidToml(error).at(CHALLENGE_FILE)) from None
     if "cases" in document:
-        raise ChallengeBroken(
-            Finding("unknown-key", f"{CHALLENGE_FILE}: cases", "a key that is not known", f"the cases in {CASES_FILE}")
-        )
+        raise ChallengeBroken(CasesInRules().at(f"{CHALLENGE_FILE}: cases"))
     return resolve_preset(document)
 
 
@@ -69,12 +57,9 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
-        got = f"bytes that are not UTF-8 (the first at {error.start:,})"
-        raise ChallengeBroken(
-            Finding("invalid-text", path.name, got, "text in UTF-8", "Save it as 'CSV UTF-8' or plain UTF-8.")
-        ) from None
+        raise ChallengeBroken(InvalidText(error.start).at(path.name)) from None
     except OSError as error:
-        raise ChallengeBroken(Finding("invalid-text", path.name, str(error.strerror), "a readable file")) from None
+        raise ChallengeBroken(CannotReadText(error.strerror).at(path.name)) from None
 
 
 def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +71,7 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
         return document
     name = document["preset"]
     if name not in preset_names():
-        raise ChallengeBroken(unknown_preset(name, f"{CHALLENGE_FILE}: preset"))
+        raise ChallengeBroken(UnknownPreset(str(name), preset_names()).at(f"{CHALLENGE_FILE}: preset"))
 
     def merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
         merged = dict(below)

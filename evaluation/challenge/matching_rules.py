@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules
+from evaluation.challenge.base import Rules, contradiction, invalid
 from evaluation.model import BorderRule, Case, Instances, Matches, OverlapTable
 
 PublishedFault = Literal["reference_index", "unopened_masks"]
@@ -161,7 +161,7 @@ class RadiusRule(MatchingRule):
     def check_consistency(self) -> Self:
         if (self.radius_px is None) == (self.radius_um is None):
             got = "missing" if self.radius_px is None else "given beside radius_um"
-            raise RuleFault(f"contradictory|radius_px|{got}|one of radius_px and radius_um")
+            raise contradiction("radius_px", got, "one of radius_px and radius_um")
         return self
 
     @property
@@ -240,9 +240,7 @@ class ConfidenceFirst(RadiusRule):
         keys = [key for key in ("radius_px", "radius_um", "threshold") if getattr(self, key) is not None]
         if len(keys) != 1:
             got = f"given beside {' and '.join(keys[:-1])}" if keys else "missing"
-            raise RuleFault(
-                f"contradictory|{keys[-1] if keys else 'radius_px'}|{got}|one of radius_px, radius_um and threshold"
-            )
+            raise contradiction(keys[-1] if keys else "radius_px", got, "one of radius_px, radius_um and threshold")
         if self.threshold is not None:
             check_decimals(self.threshold)
         return self
@@ -261,7 +259,7 @@ class ConfidenceFirst(RadiusRule):
 
 def check_decimals(threshold: float, key: str = "threshold") -> None:
     if round(threshold, 6) != threshold:
-        raise RuleFault(f"invalid|{key}|{threshold!r}|a number of at most six decimals, to compare exactly")
+        raise invalid(key, f"{threshold!r}", "a number of at most six decimals, to compare exactly")
 
 
 AnyMatchingRule = (  # the registry: a new rule adds its line here
@@ -297,9 +295,9 @@ class MatchingRules(Rules):
     def check_consistency(self) -> Self:
         names = [rule.name for rule in self.rules]
         if len(set(names)) < len(names):
-            raise RuleFault("contradictory|rules|two rules with the same name|a name of its own for each rule")
+            raise contradiction("rules", "two rules with the same name", "a name of its own for each rule")
         if self.published_faults and not all(rule.class_aware for rule in self.rules):
-            raise RuleFault("contradictory|published_faults|given beside a rule that ignores classes|class_aware rules")
+            raise contradiction("published_faults", "given beside a rule that ignores classes", "class_aware rules")
         return self
 
     @property

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, create_model, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules, check_pattern
+from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, invalid
 from evaluation.challenge.formats import FORMATS
-from evaluation.challenge.formats.rules import A_VALUE, FormatRules
+from evaluation.challenge.formats.rules import FormatRules
 from evaluation.challenge.matching_rules import AnyMatchingRule, check_decimals
-from evaluation.findings import did_you_mean, listed, quote
+from evaluation.findings import listed
+from evaluation.findings.challenge import MissingRule, UnknownFamily
 from evaluation.metrics import FAMILIES
 from evaluation.model import (
     WITH_FRACTION,
@@ -52,11 +53,12 @@ class IgnoreRules(Rules):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         if self.classes and self.policy is None:
-            raise RuleFault("contradictory|policy|missing although classes are listed|what the ignore classes do")
+            raise contradiction("policy", "missing although classes are listed", "what the ignore classes do")
         if (self.fraction is not None) != (self.policy in WITH_FRACTION):
-            raise RuleFault(
-                f"contradictory|fraction|{self.fraction} with policy {self.policy!r}"
-                f"|a fraction with the policy {listed(WITH_FRACTION)}, and only with them"
+            raise contradiction(
+                "fraction",
+                f"{self.fraction} with policy {self.policy!r}",
+                f"a fraction with the policy {listed(WITH_FRACTION)}, and only with them",
             )
         return self
 
@@ -71,25 +73,27 @@ class ReferenceRules(FormatRules):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         if "*" in self.files:
-            raise RuleFault("invalid|files|a '*'|the name of one file for each case")
+            raise invalid("files", "a '*'", "the name of one file for each case")
         for key in ("overlap", "overlap_scope"):
             given = getattr(self, key) is not None
             without_area = "points" if self.are_points else "counts" if self.are_counts else ""
             if without_area and given:
-                raise RuleFault(
-                    f"contradictory|{key}|given for {without_area}|no such key, since {without_area} do not overlap"
+                raise contradiction(
+                    key, f"given for {without_area}", f"no such key, since {without_area} do not overlap"
                 )
             if not without_area and not given:
-                raise RuleFault(f"missing|{key}|missing|{A_VALUE}")
+                raise RuleFault(MissingRule().at(key))
         if self.overlap == "ignore" and self.ignore.policy not in ("clip", "drop_unmatched"):
-            raise RuleFault(
-                f"contradictory|overlap|'ignore' with ignore.policy {self.ignore.policy!r}"
-                "|the policy 'clip' or 'drop_unmatched', since contested pixels must leave both sides"
+            raise contradiction(
+                "overlap",
+                f"'ignore' with ignore.policy {self.ignore.policy!r}",
+                "the policy 'clip' or 'drop_unmatched', since contested pixels must leave both sides",
             )
         if self.overlap == "class_order" and self.overlap_scope == "class":
-            raise RuleFault(
-                "contradictory|overlap_scope|'class' with overlap 'class_order'"
-                "|'image', since the order of the classes decides between classes"
+            raise contradiction(
+                "overlap_scope",
+                "'class' with overlap 'class_order'",
+                "'image', since the order of the classes decides between classes",
             )
         return self
 
@@ -112,13 +116,13 @@ class SubmissionRules(FormatRules):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         if self.socket is None and self.input is not None:
-            raise RuleFault("contradictory|input|given without a socket|both, or neither")
+            raise contradiction("input", "given without a socket", "both, or neither")
         if self.socket is not None and self.is_shared:
-            raise RuleFault("contradictory|socket|given for a file of all cases|files with {case}, one for each job")
+            raise contradiction("socket", "given for a file of all cases", "files with {case}, one for each job")
         if self.socket is not None:
             check_pattern(self.socket, "socket", required=set(), allowed={"class"})
             if ("{class}" in self.socket) != ("{class}" in self.files):
-                raise RuleFault("contradictory|socket|{class} in files or in socket only|{class} in both or in neither")
+                raise contradiction("socket", "{class} in files or in socket only", "{class} in both or in neither")
         return self
 
 
@@ -183,45 +187,41 @@ class MetricRules(Rules):
     def check_consistency(self) -> Self:
         for key in ("families", "measures"):
             if len(set(getattr(self, key))) < len(getattr(self, key)):
-                raise RuleFault(f"contradictory|{key}|the same one twice|every one once")
+                raise contradiction(key, "the same one twice", "every one once")
         for name in self.families:
             family = name.partition(".")[0]
             if family not in FAMILIES:
-                fix = did_you_mean(family, FAMILIES)
-                raise RuleFault(f"invalid|families|{quote(name).replace('|', '?')}|one of {listed(FAMILIES)}|{fix}")
+                raise RuleFault(UnknownFamily(family, FAMILIES).at("families"))
             if name != family and family in self.families:
-                raise RuleFault(f"contradictory|families|'{name}' beside '{family}'|the family, or metrics of it")
+                raise contradiction("families", f"'{name}' beside '{family}'", "the family, or metrics of it")
         families = self.family_names
         given = [key for key in ("tolerance_px", "tolerance_um") if getattr(self, key) is not None]
         needed = sorted({"surface_dice", "boundary_iou"} & set(self.measures))
         if needed and len(given) != 1:
-            got = "given beside tolerance_um" if given else f"missing for {listed(needed).replace(' or ', ' and ')}"
-            raise RuleFault(f"contradictory|tolerance_px|{got}|one of tolerance_px and tolerance_um")
+            got = "given beside tolerance_um" if given else f"missing for {listed(needed, last='and')}"
+            raise contradiction("tolerance_px", got, "one of tolerance_px and tolerance_um")
         if given and not needed:
-            raise RuleFault(f"contradictory|{given[0]}|given without a measure that has a tolerance|no such key")
+            raise contradiction(given[0], "given without a measure that has a tolerance", "no such key")
         for key in ("iou_thresholds", "false_positives"):
             numbers = getattr(self, key)
             if list(numbers) != sorted(set(numbers)):
-                raise RuleFault(f"invalid|{key}|not ascending|each number once, from the smallest to the largest")
+                raise invalid(key, "not ascending", "each number once, from the smallest to the largest")
         if any(round(threshold, 6) != threshold for threshold in self.iou_thresholds):
-            raise RuleFault("invalid|iou_thresholds|more than six decimals|at most six, to compare exactly")
+            raise invalid("iou_thresholds", "more than six decimals", "at most six, to compare exactly")
         if self.iou_thresholds == (0.5, 0.95):
-            raise RuleFault(
-                "invalid|iou_thresholds|0.5 and 0.95 alone, which would be named like the range from 0.5 to 0.95"
-                "|ten thresholds in steps of 0.05, or others"
+            raise invalid(
+                "iou_thresholds",
+                "0.5 and 0.95 alone, which would be named like the range from 0.5 to 0.95",
+                "ten thresholds in steps of 0.05, or others",
             )
         if ("thresholds" in families) and not self.iou_thresholds:
-            raise RuleFault(
-                "contradictory|iou_thresholds|missing for the family 'thresholds'|a list such as [0.5, 0.75]"
-            )
+            raise contradiction("iou_thresholds", "missing for the family 'thresholds'", "a list such as [0.5, 0.75]")
         if self.iou_thresholds and not {"thresholds", "curves"} & set(families):
-            raise RuleFault(
-                "contradictory|iou_thresholds|given without the family 'thresholds' or 'curves'|no such key"
-            )
+            raise contradiction("iou_thresholds", "given without the family 'thresholds' or 'curves'", "no such key")
         if self.false_positives and "curves" not in families:
-            raise RuleFault("contradictory|false_positives|given without the family 'curves'|no such key")
+            raise contradiction("false_positives", "given without the family 'curves'", "no such key")
         if "panoptic" in families and "iou" not in self.measures:
-            raise RuleFault("contradictory|measures|no 'iou' although panoptic quality is made of it|'iou' among them")
+            raise contradiction("measures", "no 'iou' although panoptic quality is made of it", "'iou' among them")
         self.check_coverage()
         return self
 
@@ -235,23 +235,19 @@ class MetricRules(Rules):
         families = set(self.family_names)
         if (self.coverage is not None) != ("covered" in families):
             got = "missing for the family 'covered'" if "covered" in families else "given without the family 'covered'"
-            raise RuleFault(f"contradictory|coverage|{got}|a coverage with that family, and only with it")
+            raise contradiction("coverage", got, "a coverage with that family, and only with it")
         if self.coverage is not None and round(self.coverage, 6) != self.coverage:
-            raise RuleFault(f"invalid|coverage|{self.coverage!r}|a number of at most six decimals")
+            raise invalid("coverage", repr(self.coverage), "a number of at most six decimals")
         for unit in ("px", "um"):
             key = f"distance_cap_{unit}"
             needed = [measure for measure in self.measures if measure.endswith(f"_{unit}")]
             is_needed = bool(needed) and bool({"covered", "overall"} & families)
             if is_needed and getattr(self, key) is None:
-                raise RuleFault(
-                    f"contradictory|{key}|missing for {listed(needed).replace(' or ', ' and ')} in the families "
-                    "'covered' and 'overall'|what a missed nucleus costs"
-                )
+                got = f"missing for {listed(needed, last='and')} in the families 'covered' and 'overall'"
+                raise contradiction(key, got, "what a missed nucleus costs")
             if not is_needed and getattr(self, key) is not None:
-                raise RuleFault(
-                    f"contradictory|{key}|given without a distance in {unit} in the families 'covered' and 'overall'"
-                    "|no such key"
-                )
+                got = f"given without a distance in {unit} in the families 'covered' and 'overall'"
+                raise contradiction(key, got, "no such key")
 
 
 class ConfidenceRules(Rules):
@@ -331,11 +327,11 @@ class RankingRules(Rules):
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         if self.method == "absolute" and len(self.columns) != 1:
-            raise RuleFault(f"contradictory|columns|{len(self.columns)} with method 'absolute'|one column")
+            raise contradiction("columns", f"{len(self.columns)} with method 'absolute'", "one column")
         if len({column.path for column in self.columns}) < len(self.columns):
-            raise RuleFault("contradictory|columns|the same path twice|every path once")
+            raise contradiction("columns", "the same path twice", "every path once")
         if len({floor.path for floor in self.require}) < len(self.require):
-            raise RuleFault("contradictory|require|the same path twice|every path once")
+            raise contradiction("require", "the same path twice", "every path once")
         return self
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evaluation.findings import Finding, did_you_mean, listed, quote
+from evaluation.findings.challenge import OnlyOneOption
+from evaluation.findings.command_line import UnknownFormat
 from evaluation.findings.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -51,14 +52,12 @@ def convert(
     from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file, parse_options, parse_size
 
     if target not in TARGETS:
-        expected = listed(TARGETS)
-        raise WrongUsage(Finding("unknown-format", "--to", quote(target), expected, did_you_mean(target, TARGETS)))
+        raise WrongUsage(UnknownFormat(target, TARGETS).at("--to"))
     with writing_to(output):
         if challenge is not None:
             given = {"--from": format, "--set": options, "--classes": classes, "--size": size, "--spacing": spacing}
             for option in [name for name, value in given.items() if value] + ["--trust-pickle"] * trust_pickle:
-                expected = "only one of them, since the challenge says how its files are read"
-                raise WrongUsage(Finding("contradictory-rules", option, "given with --challenge", expected))
+                raise WrongUsage(OnlyOneOption("--challenge", "the challenge says how its files are read").at(option))
             submission = None if str(source) == "reference" else source
             done = convert_challenge(
                 challenge_folder(challenge), submission, output_folder(output), target, origin=origin, overlap=overlap

@@ -8,7 +8,7 @@ import click
 
 from evaluation.commands.options import FolderPath, Workers, output_folder, writing_to
 from evaluation.commands.screen import check_report, progress_bar, show, show_sections
-from evaluation.findings import Finding
+from evaluation.findings.command_line import NoFolderForPages
 from evaluation.findings.errors import WrongUsage
 
 
@@ -24,8 +24,7 @@ def demo(output: Path | None, report: bool, real: bool, workers: int | None) -> 
 
     if report:
         if output is None:
-            fix = "Add --output DIR."
-            raise WrongUsage(Finding("missing-option", "--output", "not given", "a folder that pages are kept in", fix))
+            raise WrongUsage(NoFolderForPages().at("--output"))
         check_report()
     with progress_bar("Scoring three teams") as progress:
         make = run_real_demo if real else run_demo

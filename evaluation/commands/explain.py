@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from evaluation.findings import Finding, did_you_mean, quote
+from evaluation.findings import did_you_mean
 from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.command_line import UnknownCode
 from evaluation.findings.errors import WrongUsage
 
 
@@ -16,7 +17,7 @@ def explain(code: str | None) -> None:
 
     Without either, list all codes and all pages of metrics.
     """
-    from evaluation.findings.catalogue.pages import terminal_index, terminal_page
+    from evaluation.findings.pages import terminal_index, terminal_page
 
     wanted = (code or "").strip("[] ")
     if wanted.lower() in CATALOGUE:
@@ -29,9 +30,8 @@ def explain(code: str | None) -> None:
         return
     page = metric_pages.page_of(wanted)
     if page is None:
-        expected = "one of the codes that 'evaluation explain' lists"
         known = [*CATALOGUE, *metric_pages.metrics_by_page()]
         keys = metric_pages.general_path(wanted.split("."))
-        fix = did_you_mean(".".join(key for key in keys if not key.startswith("<")), known)
-        raise WrongUsage(Finding("unknown-code", "explain", quote(wanted), expected, fix))
+        suggestion = did_you_mean(".".join(key for key in keys if not key.startswith("<")), known)
+        raise WrongUsage(UnknownCode(wanted, suggestion).at("explain"))
     click.echo(metric_pages.terminal_page(page))

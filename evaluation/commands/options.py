@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
+from evaluation.findings.command_line import CannotWrite, FileForFolder, NoChallenge, NoPath
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
 
@@ -35,7 +36,7 @@ def has_earlier_results(challenge: Path) -> bool:
 
 def output_folder(path: Path) -> Path:
     if path.exists() and not path.is_dir():
-        raise WrongUsage(Finding("file-exists", quote(path), "a file", "a folder to write to", "Name another."))
+        raise WrongUsage(FileForFolder().at(quote(path)))
     return path
 
 
@@ -45,9 +46,8 @@ def writing_to(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        got = (error.strerror or "not writable").lower()
-        fix = "Check its permissions and the space that is left, or name another folder."
-        raise WrongUsage(Finding("cannot-write", quote(folder, 120), got, "a folder to write to", fix)) from None
+        why = (error.strerror or "not writable").lower()
+        raise WrongUsage(CannotWrite(why).at(quote(folder, 120))) from None
 
 
 def local(
@@ -74,13 +74,11 @@ def challenge_folder(path: Path | str, cluster: str | None = None, output: Path 
     except SubmissionRejected as error:  # for the names of its files
         raise ChallengeBroken(*error.findings) from None
     if not path.is_dir():
-        raise WrongUsage(Finding("no-challenge", quote(path, 120), "no such folder", "the folder of a challenge"))
+        raise WrongUsage(NoChallenge().at(quote(path, 120)))
     return path
 
 
 def existing(path: Path, option: str) -> Path:
     if not path.exists():
-        raise WrongUsage(
-            Finding("missing-option", option, f"not given, and there is no {path}", "a path", f"Add {option} PATH.")
-        )
+        raise WrongUsage(NoPath(option, path).at(option))
     return path

@@ -8,7 +8,7 @@ import click
 
 from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, local, writing_to
 from evaluation.commands.screen import check_report, progress_bar, show
-from evaluation.findings import Finding
+from evaluation.findings.command_line import NotGivenBeside
 from evaluation.findings.errors import WrongUsage
 
 
@@ -45,8 +45,7 @@ def report(
     named = [option for option, path in given.items() if path is not None]
     for option in ("--challenge", "--submission"):
         if named and given[option] is None:
-            got = f"not given, but {named[0]} is"
-            raise WrongUsage(Finding("missing-option", option, got, "--challenge and --submission", f"Add {option}."))
+            raise WrongUsage(NotGivenBeside(option, named[0], "--challenge and --submission").at(option))
     sources = None
     if challenge is not None and submission is not None:
         challenge = challenge_folder(challenge)

@@ -21,7 +21,7 @@ from evaluation.commands.options import (
     writing_to,
 )
 from evaluation.commands.screen import check_report, progress_bar, show, show_findings
-from evaluation.findings import Finding
+from evaluation.findings.command_line import NotGivenBeside
 from evaluation.findings.errors import WrongUsage
 
 
@@ -51,7 +51,7 @@ def score(
     from evaluation.scoring.from_files import score_submission
 
     if images is not None and not report:
-        raise WrongUsage(Finding("missing-option", "--report", "not given, but --images is", "both", "Add --report."))
+        raise WrongUsage(NotGivenBeside("--report", "--images", "both").at("--report"))
     if report:
         check_report()
     challenge = challenge_folder(challenge, cluster, output) if challenge else platform_paths.ground_truth()

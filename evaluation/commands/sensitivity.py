@@ -8,7 +8,7 @@ import click
 
 from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, output_folder, writing_to
 from evaluation.commands.screen import check_report, progress_bar, show_sections
-from evaluation.findings import Finding
+from evaluation.findings.command_line import NoFolderForPages
 from evaluation.findings.errors import WrongUsage
 
 
@@ -31,8 +31,7 @@ def sensitivity(challenge: Path | str, output: Path | None, workers: int | None,
     from evaluation.report.sensitivity import sensitivity_page
 
     if report and output is None:
-        expected = "a folder for the page"
-        raise WrongUsage(Finding("missing-option", "--output", "not given", expected, "Add --output DIR."))
+        raise WrongUsage(NoFolderForPages().at("--output"))
     if output:
         output_folder(output)
     if report:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
+from evaluation.findings.command_line import MissingExtra
 from evaluation.findings.errors import WrongUsage
+from evaluation.findings.execution import NoAddress, NoScheduler
 
 CONNECT_SECONDS = 30
 LARGE_TASK = "1GiB"  # from where on Dask warns: all that a submission comes to is one argument, to be added up
@@ -27,19 +29,14 @@ def connect(address: str | None) -> Iterator[Executor | None]:
         from distributed import Client
         from distributed.comm.addressing import get_address_host_port
     except ImportError as error:
-        fix = "Install them: pip install '.[cluster]' in the folder of this program."
-        got = f"{quote(error.name or 'distributed')} is not installed"
-        expected = "the packages of the extra 'cluster'"
-        raise WrongUsage(Finding("missing-extra", "--cluster", got, expected, fix)) from None
+        raise WrongUsage(MissingExtra(error.name or "distributed", "cluster").at("--cluster")) from None
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE_TASK}):
-        got = "no address of a scheduler"
+        fault = NoAddress()
         try:
             get_address_host_port(address)
-            got = f"no scheduler answered within {CONNECT_SECONDS} s"
+            fault = NoScheduler(CONNECT_SECONDS)
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
         except (OSError, ValueError):
-            expected = "the address of a running Dask scheduler, such as tcp://login1:8786"
-            fix = "docs/cluster.md shows how to start one."
-            raise WrongUsage(Finding("no-cluster", f"--cluster {quote(address, 120)}", got, expected, fix)) from None
+            raise WrongUsage(fault.at(f"--cluster {quote(address, 120)}")) from None
         with client, client.get_executor(pure=False) as executor:  # type: ignore[no-untyped-call]
             yield executor

@@ -16,14 +16,17 @@ from typing import Any
 from urllib.parse import unquote
 
 from evaluation.challenge import LimitRules
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
+from evaluation.findings.annotations import TooManyBytes
+from evaluation.findings.command_line import MissingProtocol
 from evaluation.findings.errors import EvaluationError, SubmissionRejected, WrongUsage
+from evaluation.findings.execution import CannotFetch, NotFetched
+from evaluation.findings.submission import TooManyFiles
 from evaluation.submission.names import (
+    ROOT,
     Faults,
     checked_names,
     is_litter,
-    too_large,
-    too_many_files,
     unsafe,
     what_is_unsafe,
 )
@@ -114,19 +117,14 @@ def told_faults(address: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        fix = "Install them: pip install '.[storage]' in the folder of this program, and what fsspec asks for, as s3fs."
-        got = f"{quote(error.name) if error.name else quote(str(error), 120)} is not installed"
-        raise WrongUsage(
-            Finding("missing-extra", where, got, "the packages of the extra 'storage' and of this protocol", fix)
-        ) from None
+        raise WrongUsage(MissingProtocol(error.name or str(error), "storage").at(where)) from None
     except FileNotFoundError:
-        raise WrongUsage(Finding("not-fetched", where, "nothing there", "a folder or a file")) from None
+        raise WrongUsage(NotFetched().at(where)) from None
     except EvaluationError:
         raise
     except Exception as error:  # each file system has exceptions of its own
-        got = quote(SECRET.sub("", str(error)).partition("\n")[0] or type(error).__name__, 200)
-        expected = "a folder or a file that can be read"
-        raise WrongUsage(Finding("not-fetched", where, got, expected)) from error
+        why = SECRET.sub("", str(error)).partition("\n")[0] or type(error).__name__
+        raise WrongUsage(CannotFetch(why).at(where)) from error
 
 
 def fetch(address: str, target: Path, limits: LimitRules) -> None:
@@ -139,7 +137,8 @@ def fetch(address: str, target: Path, limits: LimitRules) -> None:
     found = dict(files_below(system, root, limits, faults))
     names = checked_names(found, faults, limits)
     check_storable(names)
-    large = [too_large(name, size, limits) for name in names if (size := found[name][1] or 0) > limits.bytes_per_file]
+    limit = limits.bytes_per_file
+    large = [TooManyBytes(size, limit).at(quote(name)) for name in names if (size := found[name][1] or 0) > limit]
     if large:
         raise SubmissionRejected(*large)
     for name in names:
@@ -160,7 +159,7 @@ def files_below(
         for path, entry in listed(system, waiting.pop()):
             seen += 1
             if seen > 2 * limits.files_per_submission + 100:  # folders and litter count here
-                raise SubmissionRejected(too_many_files(limits))
+                raise SubmissionRejected(TooManyFiles(limits.files_per_submission).at(ROOT))
             name = name_below(system, path, root)
             if is_litter(name.rsplit("/", 1)[-1]):
                 continue
@@ -210,5 +209,5 @@ def copy_file(system: Any, path: str, target: Path, limits: LimitRules) -> None:
         while piece := source.read(PIECE_BYTES):
             copied += len(piece)
             if copied > limits.bytes_per_file:
-                raise SubmissionRejected(too_large(target.name, copied, limits))
+                raise SubmissionRejected(TooManyBytes(copied, limits.bytes_per_file).at(quote(target.name)))
             stream.write(piece)

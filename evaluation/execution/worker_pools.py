@@ -35,7 +35,6 @@ from evaluation.execution.workers import (
     WorkerPool,
     Workers,
     bytes_at_once,
-    memory_for_the_largest,
     memory_left,
     out_of_memory,
     pixels_of,
@@ -43,8 +42,9 @@ from evaluation.execution.workers import (
     usable_processors,
     worker_processes,
 )
-from evaluation.findings import Finding, quote
+from evaluation.findings import Finding
 from evaluation.findings.errors import WorkerDied, WorkersLost
+from evaluation.findings.execution import ExecutorStopped, FolderNotShared, LostWorkers, OtherProgram, PackageNotFound
 from evaluation.model import Case
 from evaluation.model.version import __version__
 from evaluation.submission import SubmissionFiles
@@ -59,7 +59,6 @@ TASKS_FOR_EACH = 4  # that are under way or waiting for each task that is worked
 IN_FLIGHT_UP_TO = 256  # submissions
 RETRIES = 2  # of a task whose worker was lost
 LOSSES = 3  # of a pool, after which every submission is scored by itself
-SAME = "Install the same version, or use the same image, on every machine."
 CLUSTER_TASKS = 8  # at least, where a cluster has not started its workers yet
 
 
@@ -240,8 +239,7 @@ class ExecutorPool(SharedWorkers):
             except CancelledError as error:
                 raise WorkersLost(no_executor(error)) from error
             except ImportError as error:
-                expected = "the program and its packages"
-                raise WorkersLost(Finding("no-cluster", "a worker", quote(str(error), 120), expected, SAME)) from error
+                raise WorkersLost(PackageNotFound(error).at("a worker")) from error
 
     def close(self) -> None:
         """The executor is not ours."""
@@ -255,21 +253,17 @@ class ExecutorPool(SharedWorkers):
 def run_packed(version: str, packed: bytes) -> Any:
     """What a worker is sent. It has to run the program that sent it: another one may come to other numbers."""
     if version != __version__:
-        got = f"runs the version {__version__}"
-        raise WorkersLost(Finding("no-cluster", "a worker", got, f"the version {version}", SAME))
+        raise WorkersLost(OtherProgram(__version__, version).at("a worker"))
     function, task = pickle.loads(packed)
     for argument in task:
         path = argument.path if isinstance(argument, SubmissionFiles) else argument
         if isinstance(path, Path) and not path.exists():  # or its files would seem to be missing
-            expected = "folders that all machines share, under the same path"
-            raise WorkersLost(Finding("no-cluster", "a worker", f"does not see {quote(path, 120)}", expected))
+            raise WorkersLost(FolderNotShared(path).at("a worker"))
     return function(*task)
 
 
 def lost_workers(plan: Plan) -> WorkerDied:
-    got = "were lost with the same task, most often killed for memory"
-    fix = "Give each worker more memory."
-    return WorkerDied(Finding("worker-died", "several workers", got, memory_for_the_largest(plan), fix))
+    return WorkerDied(LostWorkers(plan.case_bytes / 1e6).at("several workers"))
 
 
 def killed_by_dask() -> tuple[type[Exception], ...]:
@@ -279,9 +273,7 @@ def killed_by_dask() -> tuple[type[Exception], ...]:
 
 
 def no_executor(error: BaseException) -> Finding:
-    got = quote(str(error) or type(error).__name__, 120)
-    fix = "What is complete is kept: run again with workers to go on."
-    return Finding("no-cluster", "the executor", f"takes no more tasks, {got}", "workers to the end", fix)
+    return ExecutorStopped(str(error) or type(error).__name__).at("the executor")
 
 
 def tasks_at_once(executor: Executor) -> int:

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evaluation.findings import Finding
+from evaluation.findings import Finding, execution
 from evaluation.findings.errors import WorkerDied
 from evaluation.model import Case
 
@@ -371,22 +371,10 @@ def end_with(parent: int) -> None:
 
 
 def lost_worker(workers: int, plan: Plan) -> Finding:
-    got = "ended without an answer, most often killed for memory"
     if workers == 1:
-        return Finding("worker-died", "the only worker", got, memory_for_the_largest(plan), "Run with more memory.")
-    return Finding(
-        "worker-died",
-        f"one of {workers} workers",
-        got,
-        "enough memory for all workers at once",
-        "Run again with '--workers 1' or with more memory.",
-    )
+        return execution.OnlyWorkerDied(plan.case_bytes / 1e6).at("the only worker")
+    return execution.WorkerDied().at(f"one of {workers} workers")
 
 
 def out_of_memory(where: str, plan: Plan) -> WorkerDied:
-    fix = "Run with more memory, or with a higher limit for each process."
-    return WorkerDied(Finding("worker-died", where, "ran out of memory", memory_for_the_largest(plan), fix))
-
-
-def memory_for_the_largest(plan: Plan) -> str:
-    return f"enough memory for the largest case, by our estimate {plan.case_bytes / 1e6:,.0f} MB"
+    return WorkerDied(execution.OutOfMemory(plan.case_bytes / 1e6).at(where))

@@ -1,6 +1,8 @@
 """What is wrong with an input, as data: findings, the pages of their codes, the errors that carry them, exit codes.
 
 In: nothing; every room may import this one. Out: ``Finding``, and the sentences made of findings.
+
+What does the message [unknown-class] say? ``class UnknownClass`` in the file of its subject, here ``annotations``.
 """
 
 from evaluation.findings.finding import (
@@ -8,14 +10,11 @@ from evaluation.findings.finding import (
     FAULTS_NAMED,
     Finding,
     at_places,
-    did_you_mean,
-    join_places,
-    listed,
-    quote,
     render_findings,
     render_summary,
     with_rest,
 )
+from evaluation.findings.words import did_you_mean, join_places, listed, quote
 
 __all__ = [
     "EXAMPLES_SHOWN",

@@ -1,23 +1,28 @@
 """What is wrong with an input, as data.
 
 A finding has a stable code, a place, what was got, what was expected and what to do; the sentence is rendered from it:
-``[code] where: what we got; what we expected. What to do.`` Every code is explained in ``CATALOGUE``.
+``[code] where: what we got; what we expected. What to do.`` A class for each code, with its page and its templates,
+stands in the file of its subject: ``annotations``, ``challenge``, ``submission``, …; ``CATALOGUE`` lists them all.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.words import join_places
+
+if TYPE_CHECKING:
+    from evaluation.findings.kind import Page
 
 EXAMPLES_SHOWN = 3
 FAULTS_NAMED = 20  # more of a kind are counted, not listed
 SUMMARY_LIMIT = 1000
+
+Severity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,74 +46,29 @@ class Finding:
     named: int = 1
 
     def __post_init__(self) -> None:
-        if self.code not in CATALOGUE:
-            raise LookupError(f"no page in the catalogue for {self.code!r}")
+        page_of(self.code)
 
     @property
-    def severity(self) -> Literal["error", "warning"]:
-        return CATALOGUE[self.code].severity
+    def severity(self) -> Severity:
+        return page_of(self.code).severity
 
     def __str__(self) -> str:
         return render_group([self])
 
 
-def quote(value: object, limit: int = 60) -> str:
-    """A value of a stranger's in quotes, safe to print: no control characters, cut in the middle when long.
+def page_of(code: str) -> Page:
+    """The page of a code. Raises LookupError if there is none."""
+    from evaluation.findings.catalogue import CATALOGUE  # only now: its classes make findings
 
-    An apostrophe in it becomes a typographic one, so that it cannot end the quotation.
-
-    >>> quote("a\\nb\\x1b[31m")
-    "'a?b?[31m'"
-    """
-    try:
-        whole = str(value)
-    except ValueError:  # whole numbers of thousands of digits
-        whole = f"a {type(value).__name__} too large to be written"
-    text = "".join(character if character.isprintable() else "?" for character in whole[: 4 * limit])
-    if len(text) > limit:
-        text = f"{text[: limit * 2 // 3]}…{text[-limit // 3 :]}"
-    return "'" + text.replace("'", "’") + "'"
-
-
-def listed(values: Iterable[object], limit: int = 8) -> str:
-    """Values in quotes as a list in words, cut after ``limit``.
-
-    >>> listed(["a", "b", "c"])
-    "'a', 'b' or 'c'"
-    """
-    known = list(values)
-    quoted = [quote(value) for value in known[:limit]]
-    if len(known) > limit:
-        return ", ".join(quoted) + f" or one of {len(known) - limit:,} more"
-    return " or ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
-
-
-def did_you_mean(got: str, known: Iterable[str]) -> str:
-    """The sentence "Did you mean 'x'?" if a known name is close to what was got, else an empty string."""
-    by_folded = {name.casefold(): name for name in known}
-    close = difflib.get_close_matches(got[:200].casefold(), list(by_folded), n=1, cutoff=0.6)
-    return f"Did you mean {quote(by_folded[close[0]])}?" if close else ""
+    if code not in CATALOGUE:
+        raise LookupError(f"no page in the catalogue for {code!r}")
+    return CATALOGUE[code]
 
 
 def at_places(finding: Finding, places: Sequence[str]) -> Finding:
     """An equal fault at several places, of which the first three are named; the finding counts all of them."""
     named = places[:EXAMPLES_SHOWN]
     return replace(finding, where=join_places(named), named=len(named))
-
-
-def join_places(places: Sequence[str]) -> str:
-    """Places in words; what stands before the last comma is said once.
-
-    >>> join_places(["'a.xml', region 1", "'a.xml', region 2", "'b.xml', region 1"])
-    "'a.xml', region 1, region 2, 'b.xml', region 1"
-    """
-    words, before = [], None
-    for place in places:
-        outer, comma, inner = place.rpartition(", ")
-        is_whole = inner.count("'") % 2 == 0  # the comma does not stand inside a name
-        words.append(inner if comma and outer == before and is_whole else place)
-        before = outer
-    return ", ".join(words)
 
 
 def render_group(findings: Sequence[Finding]) -> str:
@@ -124,7 +84,7 @@ def render_group(findings: Sequence[Finding]) -> str:
         where, got = first.where, f"{first.got} (also {'; '.join(also)})"
     line = f"[{first.code}] {where}: {got}; expected {first.expected}."
     text = f"{line} {first.fix}".rstrip()
-    return "".join(character if character.isprintable() else "?" for character in text)  # names of strangers
+    return "".join(character if character.isprintable() else "?" for character in text)  # names are untrusted input
 
 
 def render_findings(findings: Iterable[Finding]) -> list[str]:

@@ -15,7 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
+from evaluation.findings.annotations import TooComplexOutlines, VanishedOutline
 from evaluation.findings.errors import InputFault
 from evaluation.instances.runs import (
     flat_indices,
@@ -91,15 +92,8 @@ def settle_vanished(
     if not vanished.any():
         return instances
     if rule == "error":
-        fault = Finding(
-            "vanished-outline",
-            f"{where}, outline {quote(outlines.source_id[vanished][0])}",
-            "no pixel centre inside",
-            "outlines that cover a pixel of the image",
-            "Remove it; organisers can set 'vanished' to 'drop' or 'pixel' in challenge.toml.",
-            count=int(vanished.sum()),
-        )
-        raise InputFault(fault)
+        first = f"{where}, outline {quote(outlines.source_id[vanished][0])}"
+        raise InputFault(VanishedOutline().at(first, count=int(vanished.sum())))
     if rule == "pixel":
         instances = with_nearest_pixels(instances, outlines, points_xy, vanished)
         vanished = instances.areas_px() == 0
@@ -236,15 +230,7 @@ def refuse_endless_work(y: Float64, ring_start: Int64, height: int, where: str) 
     crossings -= float(np.abs(ends[0] - ends[1]).sum())
     limit = min(CROSSINGS_LIMIT, CROSSINGS_FREELY + CROSSINGS_PER_VERTEX * len(y))
     if crossings > limit:
-        raise InputFault(
-            Finding(
-                "too-complex-outlines",
-                where,
-                f"edges that cross {crossings:,.0f} rows of pixels",
-                f"at most {limit:,} in a file of {len(y):,} vertices",
-                "Check the coordinates: pixels of this image, in the order x, y?",
-            )
-        )
+        raise InputFault(TooComplexOutlines(crossings, limit, len(y)).at(where))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,10 +17,14 @@ from typing import Any, get_args
 import numpy as np
 
 from evaluation.challenge import Challenge
+from evaluation.challenge.base import faults_of
 from evaluation.challenge.rules import RankingRules
 from evaluation.execution.workers import Progress
-from evaluation.findings import Finding, listed, quote, render_findings
+from evaluation.findings import Finding, quote, render_findings
+from evaluation.findings.challenge import InvalidValue, UnknownRule
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
+from evaluation.findings.rankings import MissingUnits, OtherLeaderboard, SeveralVersions
+from evaluation.findings.submission import TooManyEarlierResults
 from evaluation.leaderboard.document import (
     PAIRS_UP_TO,
     VALUES_UP_TO,
@@ -168,13 +172,9 @@ def setting_faults(error: ValueError, settings: Mapping[str, Any]) -> list[Findi
         key = str(fault["loc"][0]) if fault["loc"] else "method"
         where = f"--set {key}"
         if fault["type"] == "extra_forbidden":
-            expected = f"one of {listed(sorted(set(RankingRules.model_fields) - {'columns'}), 20)}"
-            faults.append(Finding("unknown-key", where, "a key that is not known", expected))
-            continue
-        message = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-        parts = message.split("|")
-        got, expected = (parts[2], parts[3]) if len(parts) == 4 else (quote(settings.get(key)), message)
-        faults.append(Finding("invalid-rule", where, got, expected[0].lower() + expected[1:]))
+            faults.append(UnknownRule(key, sorted(set(RankingRules.model_fields) - {"columns"})).at(where))
+        else:
+            faults += [InvalidValue(each.got, each.expected).at(where) for each in faults_of(fault, ())]
     return faults
 
 
@@ -198,10 +198,7 @@ def board_of_challenge(
     """The leaderboard of results of a challenge."""
     versions = tuple(sorted({team.version for team in scores}))
     if len(versions) > 1:
-        got = f"results of the versions {listed(versions).replace(' or ', ' and ')}"
-        expected = "results of one version of the program"
-        fix = "Score all of them with the same image; docs/leaderboards.md tells how."
-        findings = [*findings, Finding("several-versions", "results", got, expected, fix)]
+        findings = [*findings, SeveralVersions(versions).at("results")]
     findings = [*findings, *gameable_ranking(challenge)]
     unit_name = "groups" if any(case.name != case.group for case in challenge.cases) else "cases"
     return build_board(
@@ -295,13 +292,8 @@ def build_board(
 
 
 def missing_units(rules: RankingRules) -> Finding:
-    asks = f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
-    got = f"{asks}, but of some team only the means are known"
-    fix = (
-        "Put the details.json of every team beside its metrics.json, or rank by the means alone: "
-        "--set method=sum_of_ranks --set ex_aequo=false."
-    )
-    return Finding("missing-units", "ranking", got, "the values of every patient, for every team", fix)
+    rule = f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
+    return MissingUnits(rule).at("ranking")
 
 
 def apply_method(table: ScoreTable, rules: RankingRules) -> Ranking:
@@ -648,8 +640,7 @@ def earlier_files(challenge_folder: Path) -> list[Path]:
     folder = challenge_folder / EARLIER
     files = sorted(path for path in folder.glob("*.json") if path.is_file() and not path.name.startswith("."))
     if len(files) > EARLIER_LIMIT:
-        got, expected = f"{len(files):,} files", f"at most {EARLIER_LIMIT:,} results"
-        raise ChallengeBroken(Finding("too-many-files", quote(EARLIER), got, expected, "Keep the best of each team."))
+        raise ChallengeBroken(TooManyEarlierResults(EARLIER_LIMIT, len(files)).at(quote(EARLIER)))
     return files
 
 
@@ -671,12 +662,7 @@ def read_earlier(files: Sequence[Path], challenge_hash: str) -> tuple[dict[str, 
         if metrics["challenge"]["hash"] == challenge_hash:
             earlier[path.name] = metrics
         else:
-            got = (
-                f"a result of {quote(metrics['challenge']['name'])} with the hash {metrics['challenge']['hash'][:12]}…"
-            )
-            expected = "results of this challenge, which has another hash"
-            fix = "It is left out. Score the submission again with the rules as they are now."
-            findings.append(Finding("other-leaderboard", where, got, expected, fix))
+            findings.append(OtherLeaderboard(metrics["challenge"]["name"], metrics["challenge"]["hash"]).at(where))
     if faults:
         raise ChallengeBroken(*faults)
     return earlier, findings

@@ -10,7 +10,9 @@ from typing import Any
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import listed, quote
+from evaluation.findings.challenge import Contradiction, InvalidValue, OnlyOneOption
+from evaluation.findings.command_line import NoChallengeOfResults, NoColumn, NoResultsOrScores
 from evaluation.findings.errors import WrongUsage
 from evaluation.leaderboard.board import changed_rules, load_ranked, rank_folder, rank_scores
 from evaluation.leaderboard.document import Board
@@ -36,23 +38,20 @@ def rank_given(
     but for what ``settings`` change.
     """
     if (results is None) == (scores is None):
-        got = "neither is given" if results is None else "both are given"
-        raise WrongUsage(Finding("missing-option", "--results, --scores", got, "one of the two", "Add one of them."))
+        number = "neither is" if results is None else "both are"
+        raise WrongUsage(NoResultsOrScores(number).at("--results, --scores"))
     changes = parse_settings(settings)
     if results is not None:
         if challenge_folder is None:
-            expected = "the challenge that the results are of"
-            raise WrongUsage(Finding("missing-option", "--challenge", "not given", expected, "Add --challenge DIR."))
+            raise WrongUsage(NoChallengeOfResults().at("--challenge"))
         if columns:
-            expected = "only one of them, since the columns are those of the challenge"
-            raise WrongUsage(Finding("contradictory-rules", "--column", "given with --results", expected))
+            raise WrongUsage(OnlyOneOption("--results", "the columns are those of the challenge").at("--column"))
         return rank_folder(challenge_folder, ResultFolder(results), changes)
     assert scores is not None
     challenge: Challenge | None = None
     if challenge_folder is not None:
         if columns:
-            expected = "only one of them, since the columns are those of the challenge"
-            raise WrongUsage(Finding("contradictory-rules", "--column", "given with --challenge", expected))
+            raise WrongUsage(OnlyOneOption("--challenge", "the columns are those of the challenge").at("--column"))
         challenge, rules = load_ranked(challenge_folder)
     else:
         rules = RankingRules(**PLAIN, columns=parse_columns(columns, scores))
@@ -67,19 +66,17 @@ def parse_columns(texts: Sequence[str], scores: Path) -> tuple[RankingColumn, ..
     2.0
     """
     if not texts:
-        expected = f"every metric to rank by, with its direction, among {listed(metrics_in(scores))}"
-        fix = "Add --column METRIC:descending where higher is better, --column METRIC:ascending where lower is."
-        raise WrongUsage(Finding("missing-option", "--column", "not given, and there is no --challenge", expected, fix))
+        raise WrongUsage(NoColumn(metrics_in(scores)).at("--column"))
     columns = []
     for text in texts:
         metric, direction, weight = split_column(text)
         if not metric or direction not in DIRECTIONS or not 0 < weight <= 1000:
             expected = "METRIC:ascending or METRIC:descending, and :WEIGHT above 0 if columns shall not count the same"
-            raise WrongUsage(Finding("invalid-rule", "--column", quote(text, 120), expected))
+            raise WrongUsage(InvalidValue(quote(text, 120), expected).at("--column"))
         columns.append(RankingColumn.model_construct(path=metric, direction=direction, weight=weight))
     twice = sorted({column.path for column in columns if sum(column.path == other.path for other in columns) > 1})
     if twice:
-        raise WrongUsage(Finding("contradictory-rules", "--column", f"{listed(twice)} twice", "every metric once"))
+        raise WrongUsage(Contradiction(f"{listed(twice)} twice", "every metric once").at("--column"))
     return tuple(columns)
 
 
@@ -105,8 +102,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not key or key == "columns":
-            expected = "KEY=VALUE, with a key of [ranking] but 'columns'"
-            raise WrongUsage(Finding("invalid-rule", "--set", quote(text), expected))
+            raise WrongUsage(InvalidValue(quote(text), "KEY=VALUE, with a key of [ranking] but 'columns'").at("--set"))
         try:
             found[key] = tomllib.loads(f"value = {value}")["value"]
         except (tomllib.TOMLDecodeError, RecursionError):

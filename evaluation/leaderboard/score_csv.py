@@ -17,8 +17,20 @@ import numpy as np
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn
 from evaluation.decoding.csv import Table, numbers_of, read_table
-from evaluation.findings import FAULTS_NAMED, Finding, at_places, did_you_mean, listed, quote, with_rest
+from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, quote, with_rest
+from evaluation.findings.annotations import TooManyScores
+from evaluation.findings.challenge import InvalidValue
+from evaluation.findings.csv_files import DuplicateScore
 from evaluation.findings.errors import InputFault, WrongUsage
+from evaluation.findings.rankings import (
+    IncompleteScores,
+    InvalidScore,
+    MissingMetric,
+    NoTeamsInScores,
+    UnprintableTeam,
+    UnusedMetric,
+)
+from evaluation.findings.submission import NoScores, OtherGroup, TwoGroups, UnknownCaseInScores, UnprintableCase
 from evaluation.model import Bool, Float64, Int64, ScoreTable
 
 BYTES_LIMIT = 2_000_000_000
@@ -74,8 +86,7 @@ def read_scores(
             table = read_table(stream, where=where, bytes_limit=BYTES_LIMIT, rows_limit=ROWS_LIMIT)
         rows, findings = find_rows(table, columns, challenge)
     except OSError as error:
-        got = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "not readable").lower()
-        raise WrongUsage(Finding("no-submission", quote(path, 200), got, "a CSV file of scores")) from None
+        raise WrongUsage(not_opened(path, error)) from None
     except InputFault as fault:
         raise WrongUsage(*(without_limits_hint(finding) for finding in fault.findings)) from None
     values, known = fill(rows, len(columns))
@@ -107,10 +118,14 @@ def metrics_in(path: Path) -> list[str]:
             table = read_table(stream, where=where, bytes_limit=BYTES_LIMIT, rows_limit=ROWS_LIMIT)
         return sorted(table.categories(table.need("metric"))[0])
     except OSError as error:
-        got = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "not readable").lower()
-        raise WrongUsage(Finding("no-submission", quote(path, 200), got, "a CSV file of scores")) from None
+        raise WrongUsage(not_opened(path, error)) from None
     except InputFault as fault:
         raise WrongUsage(*fault.findings) from None
+
+
+def not_opened(path: Path, error: OSError) -> Finding:
+    why = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "not readable").lower()
+    return NoScores(why).at(quote(path, 200))
 
 
 def without_limits_hint(finding: Finding) -> Finding:
@@ -136,16 +151,10 @@ def find_rows(
     column_of_metric = match_columns(metrics, columns, table.where)
     column_of_row = column_of_metric[metric_of_row] if len(table) else np.empty(0, np.int64)
     unused = [metric for metric, column in zip(metrics, column_of_metric.tolist(), strict=True) if column < 0]
-    findings = [
-        Finding("unused-metric", table.where, f"rows of the metric {quote(metric)}", "metrics that are ranked",
-                "They are left out; name it as a column if it shall be ranked.")
-        for metric in unused[:FAULTS_NAMED]
-    ]  # fmt: skip
+    findings = [UnusedMetric(metric).at(table.where) for metric in unused[:FAULTS_NAMED]]
     table, column_of_row = table.take(column_of_row >= 0), column_of_row[column_of_row >= 0]
     if not len(table):
-        raise InputFault(
-            Finding("no-teams", table.where, "no row with a metric that is ranked", "a row for every team and case")
-        )
+        raise InputFault(NoTeamsInScores().at(table.where))
 
     teams, team_of_row = table.categories(needed["team"])
     cases, case_of_row = table.categories(needed["case"])
@@ -157,8 +166,7 @@ def find_rows(
     faults += group_faults
     faults += challenge_faults(table, challenge, cases, case_of_row, of_case) if challenge else []
     if len(teams) * len(columns) * len(cases) > VALUES_LIMIT:
-        got = f"{len(teams):,} teams in {len(cases):,} cases"
-        faults.append(Finding("too-large", table.where, got, f"at most {VALUES_LIMIT:,} values"))
+        faults.append(TooManyScores(len(teams), len(cases), VALUES_LIMIT).at(table.where))
     else:
         faults += duplicates(table, columns, [team_of_row, column_of_row, case_of_row], [teams, cases])
     if faults:
@@ -189,18 +197,16 @@ def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], wher
         metric, _, ending = column.path.rpartition(".")
         if ending in ("pooled", "stratum_mean"):
             expected = "a column that is a mean over cases or groups; nothing can be pooled from scores"
-            raise InputFault(Finding("invalid-rule", f"column {quote(column.path, 120)}", quote(ending), expected))
+            raise InputFault(InvalidValue(quote(ending), expected).at(f"column {quote(column.path, 120)}"))
         if ending in MEANS:
             places.setdefault(metric, place)
         places[column.path] = place
     found = np.array([places.get(metric, -1) for metric in metrics], np.int64)
     lacking = [
-        Finding("missing-metric", where, f"no row of the metric {quote(column.path, 120)}",
-                f"rows for every column, among {listed(metrics)}" if metrics else "rows for every column",
-                did_you_mean(column.path, metrics))
+        MissingMetric(column.path, metrics).at(where)
         for place, column in enumerate(columns)
         if place not in set(found.tolist())
-    ]  # fmt: skip
+    ]
     if lacking:
         raise InputFault(*lacking)
     return found
@@ -212,28 +218,21 @@ def read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
     value = numbers_of(cells)
     is_empty = np.array([not cell.strip() for cell in cells], np.bool_)
     wrong = np.flatnonzero(~np.isfinite(value) & ~is_empty)
-    named = [
-        Finding("invalid-score", table.place(row), f"the value {quote(table.text(row, column))}",
-                "a finite number, or nothing where the metric is undefined", "")
-        for row in wrong[:FAULTS_NAMED]
-    ]  # fmt: skip
+    named = [InvalidScore(table.text(row, column)).at(table.place(row)) for row in wrong[:FAULTS_NAMED]]
     value[is_empty] = np.nan
     return value, with_rest(named, len(wrong))
 
 
 def name_faults(table: Table, column: str, names: Sequence[str], name_of_row: Int64) -> list[Finding]:
     """Names that are empty, too long or not printable, each with the first rows that have them."""
-    code = "invalid-team" if column == "team" else "unknown-case"
+    kind = UnprintableTeam if column == "team" else UnprintableCase
     faults = []
     for place, name in enumerate(names):
         if 0 < len(name) <= NAME_CHARACTERS and name.isprintable():
             continue
         rows = np.flatnonzero(name_of_row == place)
         places = [table.place(row) for row in rows[:3].tolist()]
-        expected = f"a printable name of up to {NAME_CHARACTERS} characters"
-        faults.append(
-            at_places(Finding(code, places[0], f"the {column} {quote(name)}", expected, "", len(rows)), places)
-        )
+        faults.append(kind(name, NAME_CHARACTERS).at(*places, count=len(rows)))
     return with_rest(faults[:FAULTS_NAMED], len(faults))
 
 
@@ -247,9 +246,7 @@ def groups_of_cases(
     for pair, row in sorted(zip(pairs.tolist(), first.tolist(), strict=True), key=lambda item: item[1]):
         case, group = divmod(pair, len(groups))
         if of_case.setdefault(case, group) != group:
-            before = quote(groups[of_case[case]])
-            got = f"case {quote(cases[case])} in the group {quote(groups[group])}, before in {before}"
-            faults.append(Finding("wrong-group", table.place(row), got, "one group for each case"))
+            faults.append(TwoGroups(cases[case], groups[group], groups[of_case[case]]).at(table.place(row)))
     return [groups[of_case[case]] or cases[case] for case in range(len(cases))], with_rest(
         faults[:FAULTS_NAMED], len(faults)
     )
@@ -268,14 +265,9 @@ def challenge_faults(
         rows = np.flatnonzero(case_of_row == place)
         at = table.place(int(rows[0]))
         if name not in known:
-            got, expected = (
-                f"{quote(name)} is not a case of this challenge",
-                f"one of the {len(known):,} cases in cases.csv",
-            )
-            faults.append(Finding("unknown-case", at, got, expected, did_you_mean(name, known)))
+            faults.append(UnknownCaseInScores(name, list(known), did_you_mean(name, known)).at(at))
         else:
-            got, expected = f"in the group {quote(group)}", f"{quote(known[name])}, the group that cases.csv gives it"
-            faults.append(Finding("wrong-group", at, got, expected))
+            faults.append(OtherGroup(group, known[name]).at(at))
     return with_rest(faults[:FAULTS_NAMED], len(faults))
 
 
@@ -291,10 +283,8 @@ def duplicates(
     again = np.flatnonzero(is_again)
     named = []
     for row in again[:FAULTS_NAMED].tolist():
-        path = quote(columns[column[row]].path, 120)
-        got = f"{path} of {quote(teams[team[row]])} in {quote(cases[case[row]])} again"
-        expected = "one value for each team, case and metric"
-        named.append(Finding("duplicate-row", table.place(row), got, expected, "Remove one of them."))
+        fault = DuplicateScore(columns[column[row]].path, teams[team[row]], cases[case[row]])
+        named.append(fault.at(table.place(row)))
     return with_rest(named, len(again))
 
 
@@ -339,9 +329,6 @@ def incomplete(lacking: Bool, rows: ScoreRows, columns: Sequence[RankingColumn],
     number = lacking.sum(axis=-1)
     findings = []
     for team, column in np.argwhere(number > 0).tolist():
-        got = f"no row for {number[team, column]:,} of {len(rows.cases):,} cases in {quote(columns[column].path, 120)}"
-        expected = "a row for every case that another team has"
-        fix = "The team has no value in this column. Write rows with an empty value where it is undefined."
-        place = f"{where}, team {quote(rows.teams[team])}"
-        findings.append(Finding("incomplete-scores", place, got, expected, fix))
+        fault = IncompleteScores(int(number[team, column]), len(rows.cases), columns[column].path)
+        findings.append(fault.at(f"{where}, team {quote(rows.teams[team])}"))
     return with_rest(findings[:FAULTS_NAMED], len(findings))

@@ -20,8 +20,9 @@ from evaluation.aggregation import penalise, unite
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.json import check_depth, deepest_of, read_json, read_text, resting_collector
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.findings.rankings import NoRanking, NoRankingColumns, NotItsDetails, NotMetrics
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import (
     STRATUM_MEAN,
@@ -38,7 +39,6 @@ from evaluation.results.schema import MetricsFile
 
 METRICS_BYTES = 10_000_000
 DETAILS_BYTES = 500_000_000
-NO_FILE = "the metrics.json of a scored submission"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,10 +62,8 @@ def ranking_of(challenge: Challenge) -> RankingRules:
     """The table [ranking] with a column at least. Raises ChallengeBroken ("no-ranking") if there is none."""
     if challenge.ranking is not None and challenge.ranking.columns:
         return challenge.ranking
-    got = "no columns" if challenge.ranking is not None else "no such table"
-    fix = "Add it, or start from a preset that ranks; docs/leaderboards.md shows one."
-    expected = "a table with the columns that teams are ranked by"
-    raise ChallengeBroken(Finding("no-ranking", "challenge.toml: ranking", got, expected, fix))
+    kind = NoRanking if challenge.ranking is None else NoRankingColumns
+    raise ChallengeBroken(kind().at("challenge.toml: ranking"))
 
 
 def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequence[str]) -> ScoreTable:
@@ -144,11 +142,10 @@ def team_of_documents(
         return TeamScores(name, overall, None, version, floors)
     try:
         if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
-            raise InputFault(not_metrics(where, "of another challenge than the metrics.json beside it"))
+            raise InputFault(NotMetrics("of another challenge than the metrics.json beside it").at(where))
         by_unit = np.stack([values_of_groups(challenge, details, column) for column in columns])
     except (KeyError, TypeError, ValueError, IndexError):
-        got = "not all scores of all cases and groups"
-        raise InputFault(not_metrics(where, got, "the details.json that was written with it")) from None
+        raise InputFault(NotItsDetails("not all scores of all cases and groups").at(where)) from None
     return TeamScores(name, overall, by_unit, version, floors)
 
 
@@ -251,9 +248,9 @@ def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
             document = read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES))
         MetricsFile.model_validate(document)
     except OSError as error:
-        raise InputFault(not_metrics(where, (error.strerror or "not readable").lower())) from None
+        raise InputFault(NotMetrics((error.strerror or "not readable").lower()).at(where)) from None
     except (ValidationError, RecursionError) as error:
-        raise InputFault(not_metrics(where, why_invalid(error))) from None
+        raise InputFault(NotMetrics(why_invalid(error)).at(where)) from None
     found: dict[str, Any] = document
     return found
 
@@ -274,7 +271,7 @@ def read_details(path: Path, *, where: str) -> dict[str, Any]:
         with path.open("rb") as stream:
             return plain_object(stream, where, limits)
     except OSError as error:
-        raise InputFault(not_metrics(where, (error.strerror or "not readable").lower())) from None
+        raise InputFault(NotMetrics((error.strerror or "not readable").lower()).at(where)) from None
 
 
 def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, Any]:
@@ -284,12 +281,7 @@ def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, 
         with resting_collector():
             document = orjson.loads(data)
     except orjson.JSONDecodeError:
-        raise InputFault(not_metrics(where, "not JSON", "the details.json that was written with it")) from None
+        raise InputFault(NotItsDetails("not JSON").at(where)) from None
     if not isinstance(document, dict):
-        raise InputFault(not_metrics(where, "no object", "the details.json that was written with it"))
+        raise InputFault(NotItsDetails("no object").at(where))
     return document
-
-
-def not_metrics(where: str, got: str, expected: str = NO_FILE) -> Finding:
-    fix = "Take the files that 'score' or the platform wrote, unchanged, and nothing else."
-    return Finding("not-metrics", where, got, expected, fix)

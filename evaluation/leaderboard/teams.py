@@ -20,11 +20,12 @@ from typing import Any, BinaryIO, Literal
 
 import orjson
 
-from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRules, is_safe_name
+from evaluation.challenge import CHALLENGE_FILE, Challenge, LimitRules, is_safe_name
 from evaluation.execution.storage import FETCHED, entries_at, fetched, is_address
 from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, Workers
-from evaluation.findings import Finding, listed, quote, render_summary
+from evaluation.findings import Finding, quote, render_summary
+from evaluation.findings.challenge import CannotReadReference
 from evaluation.findings.errors import (
     ChallengeBroken,
     EvaluationError,
@@ -33,6 +34,8 @@ from evaluation.findings.errors import (
     WorkersLost,
     WrongUsage,
 )
+from evaluation.findings.rankings import DuplicateTeam, InvalidTeam, NoTeams, NoTeamsInResults, SeveralHashes
+from evaluation.findings.submission import NoFolderOfTeams, NoResults, NotASubmission
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, read_details, read_metrics, team_of_documents
 from evaluation.model.version import __version__
 from evaluation.results.files import write_atomically
@@ -105,13 +108,8 @@ def find_teams(folder: Path | str, *, output: Path | None = None) -> tuple[list[
         sources.append((teams[-1].name, name))
     check_names(sources)
     if not teams:
-        fix = "Name the folder that holds the submissions, not one of them."
-        expected = "a folder or a ZIP file for each team"
-        raise WrongUsage(Finding("no-teams", quote(folder, 120), "no submission in it", expected, fix))
-    fix = "Check that these are not submissions."
-    expected = "a folder, a ZIP or a CSV file for each team"
-    findings = [Finding("unused-file", quote(name), "not used", expected, fix) for name in unused]
-    return sorted(teams, key=lambda team: team.name), findings
+        raise WrongUsage(NoTeams().at(quote(folder, 120)))
+    return sorted(teams, key=lambda team: team.name), [NotASubmission().at(quote(name)) for name in unused]
 
 
 def entries_of(folder: Path | str, output: Path | None) -> list[tuple[str, Path | str, bool]]:
@@ -123,10 +121,9 @@ def entries_of(folder: Path | str, output: Path | None) -> list[tuple[str, Path 
         try:
             paths = sorted(Path(folder).iterdir())
         except OSError as error:
-            got = (error.strerror or "not readable").lower()
-            got = "no such folder" if isinstance(error, FileNotFoundError) else got
-            expected = "a folder with the submission of every team"
-            raise WrongUsage(Finding("no-submission", quote(folder, 200), got, expected)) from None
+            is_missing = isinstance(error, FileNotFoundError)
+            why = "no such folder" if is_missing else (error.strerror or "not readable").lower()
+            raise WrongUsage(NoFolderOfTeams(why).at(quote(folder, 200))) from None
         found = [(p.name, p, p.is_dir()) for p in paths if not (output and p.resolve() == output.resolve())]
     return [entry for entry in found if not entry[0].startswith(".") and not is_litter(entry[0])]
 
@@ -143,18 +140,11 @@ def check_names(teams: Iterable[tuple[str, str]]) -> None:
     faults = []
     for name, source in teams:
         if not is_safe_name(name) or name != name.strip():
-            expected = "a name of letters, digits and any of ' _-.+@', up to 200"
-            fix = "Rename the folder or file."
-            faults.append(Finding("invalid-team", quote(source), f"the team {quote(name)}", expected, fix))
+            faults.append(InvalidTeam(name).at(quote(source)))
     for name, times in Counter(name.casefold() for name, _ in teams).items():
         if times > 1:
             sources = [source for other, source in teams if other.casefold() == name]
-            got = f"{times} submissions of one team, {listed(sources).replace(' or ', ' and ')}"
-            where, fix = (
-                f"team {quote(name)}",
-                "Keep one of them, or rename it: entries of a team are teams of their own.",
-            )
-            faults.append(Finding("duplicate-team", where, got, "every team once", fix))
+            faults.append(DuplicateTeam(sources).at(f"team {quote(name)}"))
     if faults:
         raise WrongUsage(*faults)
 
@@ -291,9 +281,8 @@ def challenge_key(folder: Path, challenge: Challenge) -> str:
     except InputFault as fault:
         raise ChallengeBroken(*fault.findings) from fault
     except OSError as error:
-        got = (error.strerror or "not readable").lower()
-        expected = f"the reference of every case in {CASES_FILE}"
-        raise ChallengeBroken(Finding("missing-file", CHALLENGE_FILE, got, expected)) from None
+        why = (error.strerror or "not readable").lower()
+        raise ChallengeBroken(CannotReadReference(why).at(CHALLENGE_FILE)) from None
     return digest.hexdigest()
 
 
@@ -449,8 +438,7 @@ class ResultFolder:
     def find(self) -> tuple[list[ResultFile], list[Unranked]]:
         """All results below the folder, in ascending order of their teams, and teams whose submission was rejected."""
         if not self.path.is_dir():
-            expected = "a folder with results"
-            raise WrongUsage(Finding("no-submission", quote(self.path, 200), "no such folder", expected))
+            raise WrongUsage(NoResults("no such folder").at(quote(self.path, 200)))
         files, rejected = [], []
         for path in sorted(self.path.rglob("*.json")):
             if path.name.startswith(".") or not path.is_file() or path.name in OTHER_FILES:
@@ -465,9 +453,7 @@ class ResultFolder:
                 files.append(ResultFile(path.stem, path, None))
         check_names([(file.name, file.metrics.relative_to(self.path).as_posix()) for file in files])
         if not files and not rejected:
-            fix = "Name the folder that 'score' or 'leaderboard' wrote, or one with the platform's files."
-            expected = "the metrics.json of every team"
-            raise WrongUsage(Finding("no-teams", quote(self.path, 120), "no result in it", expected, fix))
+            raise WrongUsage(NoTeamsInResults().at(quote(self.path, 120)))
         return sorted(files, key=lambda file: file.name), rejected
 
 
@@ -476,8 +462,4 @@ def different_challenges(hashes: dict[str, list[str]], challenge: Challenge) -> 
     if set(hashes) <= {challenge.hash}:
         return []
     others = {found: names for found, names in sorted(hashes.items()) if found != challenge.hash}
-    told = [f"{found[:12]}… in {listed(names, 3).replace(' or ', ' and ')}" for found, names in others.items()]
-    got = f"results with the hash {'; '.join(told[:5])}" + (f"; and {len(told) - 5} more" if len(told) > 5 else "")
-    expected = "results of this challenge, which has another hash"
-    fix = "Equal hashes mean equal rules and cases. Score these submissions again with the rules as they are now."
-    return [Finding("different-challenges", "results", got, expected, fix)]
+    return [SeveralHashes(others).at("results")]

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.findings import Finding
+from evaluation.findings.command_line import MissingExtra
 from evaluation.findings.errors import WrongUsage
 from evaluation.report.page import Cell, Figure, Page, Picture, Pictures, Table
 from evaluation.report.plots import shorten, tabulate
@@ -95,9 +95,7 @@ def plotly_source() -> str:
 
 
 def missing(package: str) -> WrongUsage:
-    fix = "Install them: pip install '.[report]' in the folder of this program."
-    expected = "the packages of the extra 'report'"
-    return WrongUsage(Finding("missing-extra", "HTML report", f"'{package}' is not installed", expected, fix))
+    return WrongUsage(MissingExtra(package, "report").at("HTML report"))
 
 
 # --- what must not do harm --------------------------------------------------------------------------------------------

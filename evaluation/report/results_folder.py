@@ -14,10 +14,19 @@ from evaluation.analysis.error_costs import costs_document, error_costs
 from evaluation.challenge import Challenge
 from evaluation.decoding.csv import numbers_of, read_table
 from evaluation.execution.workers import Progress
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import listed, quote
+from evaluation.findings.challenge import Contradiction, NoImages, OnlyOneOption
 from evaluation.findings.errors import InputFault, WrongUsage
+from evaluation.findings.rankings import (
+    DifferentChallenges,
+    NoDocument,
+    NotItsDetails,
+    NotItsResult,
+    NotMetrics,
+    NotOurForm,
+)
 from evaluation.leaderboard.document import Board, leaderboard_document
-from evaluation.leaderboard.team_scores import not_metrics, read_details, read_metrics
+from evaluation.leaderboard.team_scores import read_details, read_metrics
 from evaluation.report.audit import audit_page
 from evaluation.report.html import page_html
 from evaluation.report.illustrated import Illustration
@@ -77,16 +86,15 @@ def page_of_results(
     if not (folder / "metrics.json").is_file():
         return page_of_others(folder, public=public, sources=sources)
     if public and sources is not None:
-        expected = "only one of them, since pictures show the reference"
-        raise WrongUsage(Finding("contradictory-rules", "--public", "given with --submission", expected))
+        raise WrongUsage(OnlyOneOption("--submission", "pictures show the reference").at("--public"))
     if public:
         with reading("metrics.json"):
             return submission_page(read_metrics(folder / "metrics.json", where="'metrics.json'"), title=title)
     with reading("details.json"):
         result = read_result(folder)
         if sources is not None and result.details is None:
-            got = "not there, although pictures are asked for"
-            raise InputFault(not_metrics("'details.json'", got, "the details.json that was written with metrics.json"))
+            why = "not there, although pictures are asked for"
+            raise InputFault(NotItsDetails(why, metrics="metrics.json").at("'details.json'"))
     with reading("objects.csv"):
         nuclei = read_nuclei(folder / "objects.csv", result)
     illustration, costs = None, None
@@ -134,21 +142,19 @@ def report_demo(
 def check_images(challenge: Challenge, folder: Path, images: Path) -> None:
     """Raise WrongUsage if a folder of images that was named has none of any case."""
     if not find_images(challenge, folder, images):
-        got = "no image of any case" if images.is_dir() else "no such folder"
-        expected = f"images such as {quote(f'{challenge.cases[0].name}.svs')}, .tif, .tiff or .png"
-        raise WrongUsage(Finding("missing-file", quote(images, 120), got, expected, "Name them like the cases."))
+        what = "no image of any case" if images.is_dir() else "no such folder"
+        raise WrongUsage(NoImages(what, f"{challenge.cases[0].name}.svs").at(quote(images, 120)))
 
 
 def page_of_others(folder: Path, *, public: bool, sources: Sources | None) -> Page:
     """The page of a folder without metrics.json."""
     name = next((name for name in OTHER_DOCUMENTS if (folder / name).is_file()), None)
     if name is None:
-        got = f"no metrics.json, {listed(OTHER_DOCUMENTS)}".replace("'", "")
-        expected = "the folder that score, leaderboard, rank, audit or sensitivity wrote to"
-        raise WrongUsage(Finding("not-metrics", quote(folder, 120), got, expected))
+        why = f"no metrics.json, {listed(OTHER_DOCUMENTS)}".replace("'", "")
+        raise WrongUsage(NoDocument(why).at(quote(folder, 120)))
     if public or sources is not None:
-        option, expected = ("--public" if public else "--submission"), "it for the metrics.json of one submission"
-        raise WrongUsage(Finding("contradictory-rules", option, f"given for {name}", expected))
+        fault = Contradiction(f"given for {name}", "it for the metrics.json of one submission")
+        raise WrongUsage(fault.at("--public" if public else "--submission"))
     with reading(name):
         document = read_details(folder / name, where=quote(name))
         if name == "leaderboard.json":
@@ -169,8 +175,7 @@ def reading(name: str) -> Iterator[None]:
     except InputFault as fault:
         raise WrongUsage(*fault.findings) from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-        got, expected = "not of the form that this program writes", f"the {name} that this program wrote"
-        raise WrongUsage(not_metrics(quote(name), got, expected)) from None
+        raise WrongUsage(NotOurForm(name).at(quote(name))) from None
 
 
 def read_result(folder: Path) -> ResultDocuments:
@@ -180,7 +185,7 @@ def read_result(folder: Path) -> ResultDocuments:
         return ResultDocuments(metrics)
     details = read_details(folder / "details.json", where="'details.json'")
     if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
-        raise InputFault(not_metrics("'details.json'", "of another challenge than the metrics.json beside it"))
+        raise InputFault(NotMetrics("of another challenge than the metrics.json beside it").at("'details.json'"))
     return ResultDocuments(metrics, details)
 
 
@@ -220,10 +225,7 @@ def look_again(
         check_images(challenge, sources.challenge, sources.images)
     found = str(result.metrics["challenge"]["hash"])
     if found != challenge.hash:
-        expected = "a result of this challenge, which has another hash"
-        fix = "Score the submission again with the rules as they are now."
-        got = f"the hash {found[:12]}…"
-        raise WrongUsage(Finding("different-challenges", "'metrics.json'", got, expected, fix))
+        raise WrongUsage(DifferentChallenges(found).at("'metrics.json'"))
     second = illustrate_cases(
         sources.challenge,
         sources.submission,
@@ -239,7 +241,6 @@ def look_again(
     costs = costs_document(error_costs(challenge, second.corrected))
     for path, value in costs["as_is"].items():
         if value != result.value(path):
-            got = f"{path} is {result.value(path)}, but the submission that was given has {value}"
-            expected = "the result of this submission, scored by this version"
-            raise WrongUsage(not_metrics("'metrics.json'", got, expected))
+            why = f"{path} is {result.value(path)}, but the submission that was given has {value}"
+            raise WrongUsage(NotItsResult(why).at("'metrics.json'"))
     return second.illustration, costs

@@ -13,7 +13,8 @@ import numpy as np
 import tifffile
 
 from evaluation.challenge import Challenge
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
+from evaluation.findings.annotations import LabelMapTooLarge
 from evaluation.findings.errors import WrongUsage
 from evaluation.model import Case, Instances, Int64, RasterisationReport
 from evaluation.model.intervals import expand
@@ -39,10 +40,7 @@ def write_rasterisation(
         try:
             write_atomically(path, label_pages(instances))
         except MemoryError:
-            got = f"a label map of {case.height:,} x {case.width:,} px, which the memory does not hold"
-            fix = "Run it on a machine with more memory, or cut the image into tiles."
-            where = f"case {quote(case.name)}"
-            raise WrongUsage(Finding("too-large", where, got, "images that fit into memory", fix)) from None
+            raise WrongUsage(LabelMapTooLarge(case.height, case.width).at(f"case {quote(case.name)}")) from None
         rows += [
             (case.name, case.group, index + 1, source, names[class_id], area)
             for index, (source, class_id, area) in enumerate(

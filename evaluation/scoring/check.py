@@ -9,6 +9,7 @@ from evaluation.challenge import Challenge
 from evaluation.execution.workers import Progress, Workers, plan_workers, run_tasks
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
+from evaluation.findings.submission import EverythingOutside
 from evaluation.model import (
     Case,
 )
@@ -16,7 +17,6 @@ from evaluation.scoring.cases import CaseContent, CaseOutcome
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import (
-    OUTSIDE_FIX,
     read_prediction,
 )
 from evaluation.scoring.receive import ReceivedSubmission, receive_submission
@@ -58,8 +58,7 @@ def everything_outside(placed: Sequence[tuple[int, int]]) -> list[Finding]:
     nuclei, outside = (sum(numbers) for numbers in zip(*placed, strict=True)) if placed else (0, 0)
     if nuclei == 0 or outside < nuclei:
         return []
-    got = f"all {nuclei:,} nuclei lie outside their images, or on no pixel of them"
-    return [Finding("everything-outside", "submission", got, "coordinates in px of the images", OUTSIDE_FIX)]
+    return [EverythingOutside(nuclei).at("submission")]
 
 
 def check_case(challenge: Challenge, files: SubmissionFiles, case: Case, content: CaseContent) -> CaseOutcome:

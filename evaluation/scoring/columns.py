@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from evaluation.challenge import Challenge
-from evaluation.findings import Finding, did_you_mean, quote
+from evaluation.findings import Finding, quote
+from evaluation.findings.challenge import CasesWithoutStratum, UnknownColumn
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import (
@@ -59,8 +60,5 @@ def unknown_column(where: str, path: str, metrics: Collection[str], known: Colle
     """The finding for a path that no result has: a mean over strata without strata, or anything else."""
     metric, _, aggregation = path.rpartition(".")
     if aggregation == STRATUM_MEAN and metric in metrics:
-        fix = "Fill in the column 'stratum': the tissue, organ or centre of each case."
-        expected = "a stratum for every case in cases.csv"
-        return Finding("contradictory-rules", where, f"{quote(path, 120)}, but cases have no stratum", expected, fix)
-    expected = "the path of a number in metrics.json, <family>.<metric>.<aggregation>"
-    return Finding("invalid-rule", where, quote(path, 120), expected, did_you_mean(path, known))
+        return CasesWithoutStratum(path).at(where)
+    return UnknownColumn(path, known).at(where)

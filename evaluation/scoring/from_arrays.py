@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge import Challenge, RuleFault, is_safe_name
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
 from evaluation.findings.errors import SubmissionRejected
+from evaluation.findings.submission import NoPrediction
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference
 from evaluation.matching import compare_label_maps, match_iou_above, overlap_table
@@ -53,9 +54,7 @@ def score_instances(
         raise ValueError("no images to score")
     missing = sorted(name for name, (_, prediction) in images.items() if prediction is None)
     if missing and challenge.submission.missing_case == "reject":
-        raise SubmissionRejected(
-            *(Finding("missing-case", f"case {quote(name)}", "no prediction", "one for every case") for name in missing)
-        )
+        raise SubmissionRejected(*(NoPrediction().at(f"case {quote(name)}") for name in missing))
     cases = [
         Case(name, (groups or {}).get(name, name), *of[0].shape_yx, spacing_um, stratum=(strata or {}).get(name, ""))
         for name, of in images.items()
@@ -71,7 +70,7 @@ def score_instances(
     try:
         complete.check_metrics()
     except RuleFault as fault:
-        raise ValueError(str(fault).replace("|", ": ")) from None
+        raise ValueError(str(fault)) from None
     check_columns(complete)
     nothing = Region(np.empty(0, np.int64), np.empty(0, np.int64))
     matched = [

@@ -9,6 +9,12 @@ import numpy as np
 from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import MatchingRule, Sides
 from evaluation.findings import Finding, quote
+from evaluation.findings.annotations import (
+    CaseTooCostly,
+    TooManyOverlaps,
+    TooManyPossiblePairs,
+    TooManyReferenceOverlaps,
+)
 from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.instances.ignore import apply_ignore_region, more_than_fraction_inside
 from evaluation.instances.parts import join_instances
@@ -67,7 +73,10 @@ def match_case(
     try:
         table = overlap_table(reference.instances, predicted, most=challenge.limits.overlaps_per_case)
     except TooManyPairs as error:
-        raise refusal(error, too_many_overlaps(case, error), too_many_on_each_other(case, predicted)) from error
+        where = f"case {quote(case.name)}"
+        deepest = int(cover_depth(predicted.run_start, predicted.run_stop).depth.max(initial=0))
+        to_organisers = TooManyReferenceOverlaps(error.pairs, error.what, error.most).at(where)
+        raise refusal(error, to_organisers, TooManyOverlaps(len(predicted), deepest).at(where)) from error
     rules = challenge.matching.rules
     sides = Sides(case, table, reference.instances, predicted, challenge.metrics.boundary)
     if ignore.policy == "drop_unmatched" and kept is not None and rules:
@@ -101,55 +110,10 @@ def match(rule: MatchingRule, sides: Sides) -> Matches:
         return rule.match(sides)
     except TooManyPairs as error:
         where = f"case {quote(sides.case.name)}, matching rule {quote(rule.name)}"
-        predictions = len(sides.prediction)
-        raise refusal(error, too_many_pairs(where, error), too_many_predictions(where, predictions)) from error
+        to_organisers = TooManyPossiblePairs(error.pairs, error.what, error.most).at(where)
+        raise refusal(error, to_organisers, CaseTooCostly(len(sides.prediction)).at(where)) from error
 
 
 def refusal(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
     """Who is told: participants, unless no good submission has room; what they read says nothing of the reference."""
     return ChallengeBroken(to_organisers) if error.by_reference else InputFault(to_participants)
-
-
-def too_many_overlaps(case: Case, error: TooManyPairs) -> Finding:
-    """The finding about a case whose reference nuclei lie on each other in such numbers that no one can match them."""
-    return Finding(
-        "too-many-overlaps",
-        f"case {quote(case.name)}",
-        f"{error.pairs:,} {error.what}",
-        f"at most {error.most:,}",
-        "Remove nuclei of the reference that lie on each other, or raise 'overlaps_per_case' under [limits].",
-    )
-
-
-def too_many_on_each_other(case: Case, prediction: Instances) -> Finding:
-    """The same for a participant; it tells nothing of the reference."""
-    deepest = int(cover_depth(prediction.run_start, prediction.run_stop).depth.max(initial=0))
-    return Finding(
-        "too-many-overlaps",
-        f"case {quote(case.name)}",
-        f"{len(prediction):,} nuclei, up to {deepest:,} of them on one pixel",
-        "fewer that lie on each other",
-        "Leave out nuclei that were found several times.",
-    )
-
-
-def too_many_pairs(where: str, error: TooManyPairs) -> Finding:
-    """The finding about a case with more pairs than may be compared."""
-    return Finding(
-        "case-too-costly",
-        where,
-        f"{error.pairs:,} {error.what}",
-        f"at most {error.most:,}",
-        'Choose a smaller radius or cutoff = "before", or cut the images into smaller ones.',
-    )
-
-
-def too_many_predictions(where: str, predictions: int) -> Finding:
-    """The finding for a participant who predicts far too many nuclei; it tells nothing of the reference."""
-    return Finding(
-        "case-too-costly",
-        where,
-        f"{predictions:,} nuclei, which make too many pairs with those of the reference",
-        "fewer, or nuclei that lie where those of the image are",
-        "Leave out what is no nucleus, such as single pixels, and what was found several times.",
-    )

@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from evaluation.challenge import COUNTED, Challenge
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
+from evaluation.findings.annotations import TooManyDistant
 from evaluation.findings.errors import InputFault, TooManyPairs
 from evaluation.instances.bands import band_overlaps
 from evaluation.instances.boundary import (
@@ -321,24 +322,15 @@ def count_together(
             try:
                 sums |= count_objects(cases, runs)
             except TooManyPairs as error:
-                raise InputFault(too_many_distant(max(matched, key=lambda case: len(case.prediction)))) from error
+                largest = max(matched, key=lambda case: len(case.prediction))
+                where = f"case {quote(largest.case.name)}, family 'objects'"
+                raise InputFault(TooManyDistant(len(largest.prediction)).at(where)) from error
         if "curves" in families and thresholds:
             hits = np.split(hits_by_confidence(cases, thresholds), cases.prediction_bound[1:-1])
     return [
         SharedCounts({name: values[index] for name, values in sums.items()}, of_case)
         for index, of_case in enumerate(hits)
     ]
-
-
-def too_many_distant(matched: MatchedCase) -> Finding:
-    """The finding for predictions far from all nuclei in such numbers that the nearest of each cannot be looked for."""
-    return Finding(
-        "case-too-costly",
-        f"case {quote(matched.case.name)}, family 'objects'",
-        f"{len(matched.prediction):,} nuclei, too many of them far from all nuclei of the image",
-        "fewer, or nuclei that lie where those of the image are",
-        "Check the coordinates; leave out what is no nucleus, and what was found several times.",
-    )
 
 
 def hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:

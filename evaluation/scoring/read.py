@@ -15,7 +15,11 @@ import numpy as np
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import filled
 from evaluation.findings import Finding, quote
+from evaluation.findings.annotations import TooManyNuclei, UnreadableFile
+from evaluation.findings.challenge import NoReference, NoReferenceEntry
 from evaluation.findings.errors import InputFault
+from evaluation.findings.json_files import SomeFilesWithoutProbabilities
+from evaluation.findings.submission import InstanceWithoutClass, OutsideImage, TwiceForClass
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.parts import convert_parts, join_instances
@@ -35,8 +39,6 @@ from evaluation.model import (
     Points,
 )
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
-
-OUTSIDE_FIX = "Check the units, the order of x and y, and whether coordinates count from the image or the slide."
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,7 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
         try:
             return (folder / name).open("rb")
         except OSError as error:
-            got = (error.strerror or "not readable").lower()
-            raise InputFault(Finding("unreadable-file", quote(name), got, "a file that can be read")) from None
+            raise InputFault(UnreadableFile((error.strerror or "not readable").lower()).at(quote(name))) from None
 
     return Side(challenge.reference, challenge.class_table(challenge.reference), challenge.limits, open_reference)
 
@@ -269,9 +270,7 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
     if not found or missing:
         pattern = rules.files if not found else missing[0]
         name = filled(pattern, case, challenge.class_names[0])
-        raise InputFault(
-            Finding("missing-file", quote(name), "no such file", "the reference of every case in cases.csv")
-        )
+        raise InputFault(NoReference().at(quote(name)))
     return tuple(found)
 
 
@@ -295,8 +294,7 @@ def files_of_classes(challenge: Challenge, existing: Callable[[str], str | None]
             continue
         class_id = class_ids[spelling.casefold()]
         if (other := found.setdefault(class_id, name)) != name:
-            got, expected = f"files of a class twice; the other is {quote(other, 120)}", "one file for each class"
-            raise InputFault(Finding("duplicate-file", quote(name, 120), got, expected, "Remove one of them."))
+            raise InputFault(TwiceForClass(other).at(quote(name, 120)))
     return [(name, class_id) for class_id, name in found.items()]
 
 
@@ -315,11 +313,7 @@ def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | N
         files = [SharedFile(name, class_id) for name, class_id in files_of_classes(challenge, existing)]
     found = read_shared(reference_side(challenge, folder), challenge.cases, files)
     missing = [case.name for case in challenge.cases if case.name not in found.mentioned]
-    faults = [
-        Finding("missing-file", quote(rules.files), f"no entry for case {quote(name)}", "every case in cases.csv")
-        for name in missing
-        if not found.faults
-    ]
+    faults = [NoReferenceEntry(name).at(quote(rules.files)) for name in missing if not found.faults]
     if found.faults or faults:
         raise InputFault(*found.faults, *faults)
     return found
@@ -350,42 +344,18 @@ def check_class_probabilities(parts: Sequence[Part], where: str) -> None:
         if isinstance(part, LabelImage) or len(part)
     ]
     if any(has_them) and not all(has_them):
-        got = f"class probabilities in {sum(has_them):,} of {len(has_them):,} files with nuclei"
-        expected = "a probability of each class for every nucleus, or for none"
-        raise InputFault(Finding("missing-probability", where, got, expected))
+        raise InputFault(SomeFilesWithoutProbabilities(sum(has_them), len(has_them)).at(where))
 
 
 def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Finding]:
     """A warning about nuclei that can never be matched, for where they lie or for their size."""
-    if outside == 0:
-        return []
-    verb = "lies" if outside == 1 else "lie"
-    got = f"{outside:,} of {nuclei:,} nuclei {verb} outside the image, or on no pixel of it"
-    expected = f"x below {case.width:,} and y below {case.height:,}, in px"
-    return [Finding("outside-image", where, got, expected, OUTSIDE_FIX)]
+    return [OutsideImage(outside, nuclei, case.width, case.height).at(where)] if outside else []
 
 
 def check_instances(instances: Instances, limits: LimitRules, where: str) -> None:
     """Raise InputFault if there are too many instances, or some without a class."""
     if len(instances) > limits.instances_per_case:
-        raise InputFault(
-            Finding(
-                "too-large",
-                where,
-                f"{len(instances):,} nuclei",
-                f"at most {limits.instances_per_case:,}",
-                "Check that labels are not probabilities; the limit is limits.instances_per_case in challenge.toml.",
-            )
-        )
+        raise InputFault(TooManyNuclei(len(instances), limits.instances_per_case).at(where))
     nameless = np.flatnonzero(instances.class_id == 0)
     if len(nameless):
-        shown = ", ".join(quote(instances.source_id[index]) for index in nameless[:3])
-        raise InputFault(
-            Finding(
-                "instance-without-class",
-                where,
-                f"{len(nameless):,} {'nucleus has' if len(nameless) == 1 else 'nuclei have'} no class (ids {shown})",
-                "a class for every nucleus",
-                "Write the class of every nucleus where the challenge expects it.",
-            )
-        )
+        raise InputFault(InstanceWithoutClass(len(nameless), instances.source_id[nameless[:3]].tolist()).at(where))

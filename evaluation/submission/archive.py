@@ -19,14 +19,23 @@ from typing import IO, BinaryIO, cast
 
 from evaluation.challenge import LimitRules
 from evaluation.findings import Finding, quote
+from evaluation.findings.annotations import TooManyBytes
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
+from evaluation.findings.submission import (
+    NoSubmission,
+    NotAZip,
+    OverlappingMembers,
+    TooCompressed,
+    TooLongListOfMembers,
+    TooManyFiles,
+    TwiceInZip,
+)
 from evaluation.submission.files import SubmissionFiles
 from evaluation.submission.names import (
+    ROOT,
     Faults,
     checked_names,
     is_litter,
-    too_large,
-    too_many_files,
     unreadable,
     unsafe,
     why_unreadable,
@@ -87,7 +96,7 @@ class ZipFiles(SubmissionFiles):
             if member.is_link:
                 faults.add(unsafe(member.name, "a link"))
             elif member.name in members:
-                faults.add(duplicate_member(member.name))
+                faults.add(TwiceInZip().at(quote(member.name)))
             members[member.name] = member
         self.names = checked_names(members, faults, limits)
         self.members = members
@@ -114,15 +123,13 @@ class ZipFiles(SubmissionFiles):
 def why_not_opened(member: Member, limits: LimitRules) -> Finding | None:
     """What is wrong with a member before a byte of it is read, or None."""
     if member.size > limits.bytes_per_file:
-        return too_large(member.name, member.size, limits)
+        return TooManyBytes(member.size, limits.bytes_per_file).at(quote(member.name))
     if member.is_encrypted:
         return unreadable(member.name, "encrypted with a password")
     if member.method not in (STORED, DEFLATED):
         return unreadable(member.name, f"compressed with method {member.method}, not with deflate (8)")
     if member.size > limits.archive_ratio * member.packed_bytes:
-        got = f"{member.size:,} bytes from {member.packed_bytes:,} in the ZIP file"
-        expected = f"at most {limits.archive_ratio:,} from each byte (limits.archive_ratio in challenge.toml)"
-        return Finding("too-compressed", quote(member.name), got, expected, "Submit the folder, or pack it anew.")
+        return TooCompressed(member.size, member.packed_bytes, limits.archive_ratio).at(quote(member.name))
     return None
 
 
@@ -192,15 +199,14 @@ def list_members(path: Path, limits: LimitRules) -> list[Member]:
         with path.open("rb") as stream:
             start, stop, prefix_bytes = find_list(stream)
             if stop - start > max(SMALL_LIST_BYTES, LIST_BYTES_PER_FILE * limits.files_per_submission):
-                raise SubmissionRejected(too_many_files(limits, f"a list of members of {stop - start:,} bytes"))
+                raise SubmissionRejected(TooLongListOfMembers(limits.files_per_submission, stop - start).at(ROOT))
             stream.seek(start)
             members = read_list(stream.read(stop - start), prefix_bytes, limits)
         check_places(members, start)
     except OSError as error:
-        expected = "a folder or a ZIP file with predictions"
-        raise WrongUsage(Finding("no-submission", quote(path, 200), why_unreadable(error), expected)) from None
+        raise WrongUsage(NoSubmission(why_unreadable(error)).at(quote(path, 200))) from None
     except Damaged:
-        raise SubmissionRejected(not_a_zip(path)) from None
+        raise SubmissionRejected(NotAZip().at(quote(path.name))) from None
     return members
 
 
@@ -234,7 +240,7 @@ def read_list(data: bytes, prefix_bytes: int, limits: LimitRules) -> list[Member
     offset = 0
     while offset < len(data):
         if len(members) >= 2 * limits.files_per_submission + 100:  # folders and litter count here
-            raise SubmissionRejected(too_many_files(limits))
+            raise SubmissionRejected(TooManyFiles(limits.files_per_submission).at(ROOT))
         if not data.startswith(b"PK\1\2", offset) or offset + ENTRY.size > len(data):
             raise Damaged
         entry = ENTRY.unpack_from(data, offset)
@@ -293,23 +299,6 @@ def check_places(members: Sequence[Member], list_start: int) -> None:
     ordered = sorted(members, key=lambda member: member.start)
     for before, member in pairwise(ordered):
         if member.start < before.stop:
-            raise SubmissionRejected(
-                Finding(
-                    "overlapping-members",
-                    quote(member.name),
-                    f"bytes of the ZIP file that belong to {quote(before.name)} as well",
-                    "members that lie one after the other",
-                    "Pack the ZIP again.",
-                )
-            )
+            raise SubmissionRejected(OverlappingMembers(before.name).at(quote(member.name)))
     if ordered and ordered[-1].stop > list_start:
         raise Damaged
-
-
-def duplicate_member(name: str) -> Finding:
-    return Finding("duplicate-file", quote(name), "twice in the ZIP file", "every file once", "Pack the ZIP again.")
-
-
-def not_a_zip(path: Path) -> Finding:
-    got = "not a ZIP file, or a damaged one"
-    return Finding("not-a-zip", quote(path.name), got, "a folder or a ZIP file", "Pack or copy it again.")

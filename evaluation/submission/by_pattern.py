@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from itertools import permutations
 
 from evaluation.challenge import Challenge
-from evaluation.findings import EXAMPLES_SHOWN, Finding, at_places, did_you_mean, quote
+from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, quote
+from evaluation.findings.submission import IncompleteCase, TwiceForCase, TwiceForCaseAndClass, UnknownCase, WrongGroup
 from evaluation.submission.completeness import (
     missing_case,
     missing_class_files,
     no_case_found,
-    one_of_the_cases,
     unknown_class,
     unused_files,
 )
@@ -114,15 +114,8 @@ class Assignment:
     def check_twice(self, parsed: ParsedName, other: str, what: str) -> None:
         if other == parsed.name:
             return
-        self.faults.append(
-            Finding(
-                "duplicate-file",
-                f"case {quote(parsed.fields['case'])}, {quote(parsed.name, 120)}",
-                f"{what} twice; the other is {quote(other, 120)}",
-                "one file for each case and class" if self.has_class else "one file for each case",
-                "Remove one of them.",
-            )
-        )
+        fault = (TwiceForCaseAndClass if self.has_class else TwiceForCase)(what, other)
+        self.faults.append(fault.at(f"case {quote(parsed.fields['case'])}, {quote(parsed.name, 120)}"))
 
     def case_files(self) -> dict[str, tuple[CaseFile, ...]]:
         """The usable files by case, in the order of cases.csv and of the classes."""
@@ -148,14 +141,13 @@ class Assignment:
             yield from missing_class_files(self.challenge, self.files)
 
     def unknown_case_findings(self) -> Iterator[Finding]:
-        expected = one_of_the_cases(list(self.cases))
+        known = list(self.cases)
         for index, (name, found_names) in enumerate(sorted(self.unknown_cases.items())):
-            fix = ""
+            suggestion = ""
             if index < EXAMPLES_SHOWN:
-                fix = self.swapped(found_names[0]) or did_you_mean(name, self.cases)
-            got, fix = f"{quote(name)} is not a case of this challenge", fix or "Leave out what is not asked for."
+                suggestion = self.swapped(found_names[0]) or did_you_mean(name, known)
             where = [quote(parsed.name, 120) for parsed in found_names[:EXAMPLES_SHOWN]]
-            yield at_places(Finding("unknown-case", where[0], got, expected, fix, len(found_names)), where)
+            yield UnknownCase(name, known, suggestion).at(*where, count=len(found_names))
 
     def swapped(self, parsed: ParsedName) -> str:
         """What to do if the names of case, group and class are all right but each in the wrong position, else ""."""
@@ -175,10 +167,7 @@ class Assignment:
             case = self.cases[name]
             right = fill_pattern(self.patterns.texts[found_names[0].key], self.challenge, case)
             where = [f"case {quote(name)}, {quote(parsed.name, 120)}" for parsed in found_names[:EXAMPLES_SHOWN]]
-            got = f"in the group {quote(group)}, but the case belongs to {quote(case.group)}"
-            fix = f"Move it; files of this case lie at places like {quote(right, 120)}."
-            expected = "every case in the group that cases.csv gives it"
-            yield at_places(Finding("wrong-group", where[0], got, expected, fix, len(found_names)), where)
+            yield WrongGroup(group, case.group, right).at(*where, count=len(found_names))
 
     def incomplete_case_findings(self) -> Iterator[Finding]:
         for key, by_case in self.companions.items():
@@ -187,12 +176,6 @@ class Assignment:
                 has_file, has_companion = bool(self.files.get(name)), name in by_case
                 if has_file == has_companion or (has_companion and "{case}" not in pattern):
                     continue
-                got = f"a label image without a {kind}" if has_file else f"a {kind} without a label image"
+                there, absent = ("label image", kind) if has_file else (kind, "label image")
                 right = fill_pattern(pattern if has_file else self.patterns.texts["files"], self.challenge, case)
-                yield Finding(
-                    "incomplete-case",
-                    f"case {quote(name)}",
-                    got,
-                    "both for every case",
-                    f"Add {quote(right, 120)}.",
-                )
+                yield IncompleteCase(there, absent, right).at(f"case {quote(name)}")

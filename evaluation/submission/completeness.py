@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from evaluation.challenge import Challenge
-from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, listed, quote
+from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, quote
+from evaluation.findings.annotations import IgnoreClassInName, MoreUnknownClasses, UnknownClass
+from evaluation.findings.submission import (
+    EntriesOfNoCase,
+    MissingCase,
+    MissingCaseWorst,
+    MissingClassFile,
+    NoCaseFound,
+    NoPredictionAmongFiles,
+    UnusedFile,
+)
 from evaluation.model import Case
 from evaluation.submission.names import ROOT
 from evaluation.submission.patterns import case_key, fill_pattern
@@ -25,27 +35,17 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
     keys = [case_key(challenge, case) for case in challenge.cases]
     for index, (name, entries) in enumerate(sorted(unknown.items())[:EXAMPLES_SHOWN]):
         uncounted = max(0, len(unknown) - EXAMPLES_SHOWN) if index == EXAMPLES_SHOWN - 1 else 0
-        found.append(
-            Finding(
-                "unknown-case",
-                f"{entries:,} entries for {quote(name, 120)}",
-                "not a case of this challenge",
-                one_of_the_cases(keys),
-                did_you_mean(name, keys) or "Leave out what is not asked for.",
-                1 + uncounted,
-            )
-        )
+        fault = EntriesOfNoCase(name, keys, did_you_mean(name, keys))
+        found.append(fault.at(f"{entries:,} entries for {quote(name, 120)}", count=1 + uncounted))
     return sorted(found)
 
 
 def missing_case(challenge: Challenge, case: Case, got: str, needed: str) -> Finding:
     """A case without predictions: an error or a warning, as the challenge says. ``needed`` is what to add."""
-    where, expected = f"case {quote(case.name)}", "predictions for every case in cases.csv"
+    where = f"case {quote(case.name)}"
     if challenge.submission.missing_case == "reject":
-        fix = f"Add {needed}; for an image without nuclei {empty_file(challenge)}."
-        return Finding("missing-case", where, got, expected, fix)
-    fix = f"It gets the worst value of every metric. To change that, add {needed}."
-    return Finding("missing-case-worst", where, got, expected, fix)
+        return MissingCase(got, needed, empty_file(challenge)).at(where)
+    return MissingCaseWorst(got, needed).at(where)
 
 
 def empty_file(challenge: Challenge) -> str:
@@ -54,12 +54,6 @@ def empty_file(challenge: Challenge) -> str:
     if rules.is_shared:
         return "as well"
     return "write an image of zeros" if rules.dense else "write a file without any"
-
-
-def one_of_the_cases(names: Sequence[str]) -> str:
-    """What is expected in the place of an unknown case; ``names`` are those that cases have there."""
-    example = f", such as {quote(names[0])}" if names else ""
-    return f"one of the {len(names):,} cases in cases.csv{example}"
 
 
 def missing_class_files(challenge: Challenge, present: Mapping[str, Collection[int]]) -> Iterator[Finding]:
@@ -74,52 +68,34 @@ def missing_class_files(challenge: Challenge, present: Mapping[str, Collection[i
         for class_id, class_name in enumerate(challenge.class_names, start=1):
             if class_id not in class_ids:
                 case = cases[name] if name else challenge.cases[0]
-                right = quote(fill_pattern(challenge.submission.files, challenge, case, class_name), 120)
-                yield Finding(
-                    "missing-class-file",
-                    f"case {quote(name)}, class {quote(class_name)}" if name else f"class {quote(class_name)}",
-                    "no file",
-                    "one file for every class, also without nuclei",
-                    f"Add {right}; without nuclei {empty_file(challenge)}.",
-                )
+                right = fill_pattern(challenge.submission.files, challenge, case, class_name)
+                where = f"case {quote(name)}, class {quote(class_name)}" if name else f"class {quote(class_name)}"
+                yield MissingClassFile(right, empty_file(challenge)).at(where)
 
 
 def unknown_class(challenge: Challenge, where: str, spelling: str, *, suggest: bool = True) -> Finding:
     """A class in the name of a file that is not scored. Looking for a close name takes time: ``suggest`` it or not."""
-    names = challenge.class_names
-    got, fix = "is not a class of this challenge", did_you_mean(spelling, names) if suggest else ""
+    kind = UnknownClass if suggest else MoreUnknownClasses
     if challenge.class_ids().get(spelling.casefold(), 0) < 0:
-        got, fix = "marks regions that are not scored", "Leave this file out."
-    return Finding("unknown-class", where, f"{quote(spelling)} {got}", listed(names), fix)
+        kind = IgnoreClassInName
+    return kind(spelling, challenge.class_names).at(where)
 
 
 def unused_files(names: Sequence[str], challenge: Challenge) -> Iterator[Finding]:
     """A warning about files that no pattern fits: three are named, the others counted."""
     for index, name in enumerate(names[:EXAMPLES_SHOWN]):
         uncounted = len(names) - EXAMPLES_SHOWN if index == EXAMPLES_SHOWN - 1 else 0
-        yield Finding(
-            "unused-file",
-            quote(name, 120),
-            "not used",
-            f"only files like {quote(challenge.submission.files, 120)}",
-            "Check that these are not predictions.",
-            1 + uncounted,
-        )
+        yield UnusedFile(challenge.submission.files).at(quote(name, 120), count=1 + uncounted)
 
 
 def no_case_found(names: Sequence[str], challenge: Challenge) -> Finding:
     """The finding for a submission in which nothing lies where a prediction is expected."""
     case, class_name = likely_example(names, challenge)
-    right = "" if case is None else fill_pattern(challenge.submission.files, challenge, case, class_name)
-    shown = ", ".join(quote(name, 120) for name in names[:EXAMPLES_SHOWN])
-    more = f" and {len(names) - EXAMPLES_SHOWN:,} more" if len(names) > EXAMPLES_SHOWN else ""
-    return Finding(
-        "no-case-found",
-        ROOT,
-        f"no prediction among {len(names):,} files ({shown}{more})" if names else "no file",
-        f"files like {quote(right or challenge.submission.files, 120)}",
-        f"The pattern is {quote(challenge.submission.files, 120)}; '*' stands for any name.",
-    )
+    pattern = challenge.submission.files
+    right = "" if case is None else fill_pattern(pattern, challenge, case, class_name)
+    if not names:
+        return NoCaseFound(right or pattern, pattern).at(ROOT)
+    return NoPredictionAmongFiles(right or pattern, pattern, names).at(ROOT)
 
 
 def likely_example(names: Iterable[str], challenge: Challenge) -> tuple[Case | None, str | None]:

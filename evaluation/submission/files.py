@@ -16,13 +16,15 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from evaluation.challenge import LimitRules
+from evaluation.findings import quote
+from evaluation.findings.annotations import TooManyBytes
 from evaluation.findings.errors import InputFault, SubmissionRejected
+from evaluation.findings.submission import TooManyFiles
 from evaluation.submission.names import (
+    ROOT,
     Faults,
     checked_names,
     is_litter,
-    too_large,
-    too_many_files,
     unreadable,
     unsafe,
     why_unreadable,
@@ -71,7 +73,7 @@ class FolderFiles(SubmissionFiles):
         try:
             path = self.locate(name)
             if (size := path.stat().st_size) > self.limits.bytes_per_file:
-                raise InputFault(too_large(name, size, self.limits))
+                raise InputFault(TooManyBytes(size, self.limits.bytes_per_file).at(quote(name)))
             return path.open("rb")
         except OSError as error:
             raise InputFault(unreadable(name, why_unreadable(error))) from None
@@ -103,7 +105,7 @@ def walk(root: Path, faults: Faults, limits: LimitRules) -> Iterator[str]:
                 found = list(islice(entries, most - seen + 1))
                 seen += len(found)
                 if seen > most:
-                    raise SubmissionRejected(too_many_files(limits))
+                    raise SubmissionRejected(TooManyFiles(limits.files_per_submission).at(ROOT))
                 for entry in sorted(found, key=lambda entry: entry.name):
                     name = prefix + entry.name
                     if is_litter(entry.name):

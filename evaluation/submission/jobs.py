@@ -13,10 +13,24 @@ from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote
 
 from evaluation.challenge import Challenge
-from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, listed, quote
+from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, quote
 from evaluation.findings.errors import InputFault
+from evaluation.findings.submission import (
+    DuplicateCase,
+    FailedJob,
+    ForgedPath,
+    InvalidJob,
+    MissingOutput,
+    NoImageInFolder,
+    NotAmongOutputs,
+    SeveralImagesInFolder,
+    SeveralInputs,
+    SeveralOutputs,
+    UnknownCase,
+    UnsupportedOutput,
+)
 from evaluation.model import Case
-from evaluation.submission.completeness import missing_case, one_of_the_cases
+from evaluation.submission.completeness import missing_case
 from evaluation.submission.files import SubmissionFiles
 from evaluation.submission.found import CaseFile, Layout
 from evaluation.submission.names import what_is_unsafe
@@ -25,7 +39,6 @@ from evaluation.submission.patterns import case_key, composed, wrapping_folders
 JOBS_FILE = "predictions.json"
 IMAGE_SUFFIXES = (".mha", ".tif", ".tiff")
 SUCCEEDED = "Succeeded"
-NOT_ASKED_FOR = "Leave out what is not asked for."
 
 
 class ReadJson(Protocol):
@@ -48,7 +61,7 @@ def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge, read
         with files.open(folder + JOBS_FILE) as stream:
             jobs = read_json(stream, where=where)
         if not isinstance(jobs, list) or not jobs:
-            raise InputFault(invalid_job(where, "an empty list" if jobs == [] else "something else than a list"))
+            raise InputFault(InvalidJob("an empty list" if jobs == [] else "something else than a list").at(where))
     except InputFault as fault:
         return Layout({}, all_cases, fault.findings)
     reader = JobReader(challenge, files.names, folder, where)
@@ -103,11 +116,11 @@ class JobReader:
         """Find the case of a job. Raises InputFault if the job is not one that the platform writes."""
         where = f"{self.where}, job {number:,}"
         if not isinstance(job, dict) or not isinstance(pk := job.get("pk"), str):
-            got = "a job without a pk" if isinstance(job, dict) else "something else than an object"
-            raise InputFault(invalid_job(where, got))
+            what = "a job without a pk" if isinstance(job, dict) else "something else than an object"
+            raise InputFault(InvalidJob(what).at(where))
         where = f"{self.where}, job {quote(pk)}"
         if (why := what_is_unsafe(pk)) or "/" in pk:
-            raise InputFault(forged_path(where, f"the pk is {why or 'a path'}"))
+            raise InputFault(ForgedPath("the pk", why or "a path").at(where))
         name = self.input_name(job, where)
         case = self.cases.get(composed(name))
         if case is None:
@@ -122,26 +135,23 @@ class JobReader:
         inputs = values_of(job, "inputs", where)
         chosen = [value for value in inputs if slug is None or socket_of(value).get("slug") == slug]
         if len(chosen) != 1:
-            got = f"{len(chosen)} inputs" + ("" if slug is None else f" {quote(slug)}")
-            fix = "Organisers: name the input that counts with submission.input in challenge.toml."
-            raise InputFault(Finding("invalid-job", where, got, "one input, which has the name of the case", fix))
+            what = f"{len(chosen)} inputs" + ("" if slug is None else f" {quote(slug)}")
+            raise InputFault(SeveralInputs(what).at(where))
         image, file = chosen[0].get("image"), chosen[0].get("file")
         if isinstance(image, dict) and isinstance(name := image.get("name"), str):
             return name
         if isinstance(file, str):
             return unquote(file.partition("?")[0].rpartition("/")[2])
-        raise InputFault(invalid_job(where, "an input that has neither the name of an image nor a file"))
+        raise InputFault(InvalidJob("an input that has neither the name of an image nor a file").at(where))
 
     def files_of_case(self, jobs: Sequence[Job]) -> tuple[CaseFile, ...]:
         """The outputs of the job of a case, in the order of their classes. Raises InputFault."""
         job, *others = sorted(jobs, key=lambda job: job.pk)
         where = f"case {quote(job.case.name)}"
         if others:
-            got = f"{len(jobs):,} jobs ({quote(job.pk)}, {quote(others[0].pk)}{', …' if others[1:] else ''})"
-            raise InputFault(Finding("duplicate-case", where, got, "one job for each case", "Leave out the others."))
+            raise InputFault(DuplicateCase([each.pk for each in (job, *others)]).at(where))
         if job.status != SUCCEEDED:
-            got = f"a job with the status {quote(job.status)}"
-            raise InputFault(Finding("failed-job", where, got, f"{quote(SUCCEEDED)}", "Run it again for this case."))
+            raise InputFault(FailedJob(job.status).at(where))
         found: dict[int, str] = {}
         for value in job.outputs:
             socket = socket_of(value)
@@ -150,8 +160,7 @@ class JobReader:
             if class_id is None:
                 continue
             if class_id in found:
-                got = f"two outputs for {quote(slug)}"
-                raise InputFault(Finding("duplicate-file", where, got, "every output once", "Leave out one of them."))
+                raise InputFault(SeveralOutputs(slug).at(where))
             found[class_id] = self.locate(socket, job)
         self.check_outputs(job, found)
         return tuple(CaseFile(name, class_id) for class_id, name in sorted(found.items()))
@@ -163,15 +172,9 @@ class JobReader:
             return
         slugs = {class_id: slug for slug, class_id in reversed(self.classes.items())}
         seen = [socket_of(value).get("slug") for value in job.outputs]
-        got = f"no such output among {listed(seen).replace(' or ', ' and ')}" if seen else "no output"
+        fault = NotAmongOutputs(rules.socket, seen)
         missing = [
-            Finding(
-                "missing-output",
-                f"case {quote(job.case.name)}, {quote(slug)}",
-                got,
-                f"an output {quote(rules.socket)} of every job",
-                "Give the algorithm this output.",
-            )
+            fault.at(f"case {quote(job.case.name)}, {quote(slug)}")
             for class_id, slug in slugs.items()
             if class_id not in found
         ]
@@ -180,11 +183,11 @@ class JobReader:
 
     def locate(self, socket: Mapping[str, Any], job: Job) -> str:
         """The file of an output. Only files that were listed are found, whatever the paths in the list of jobs say."""
-        slug, relative = quote(socket.get("slug")), socket.get("relative_path")
+        slug, relative = socket.get("slug"), socket.get("relative_path")
         if not isinstance(relative, str):
-            raise InputFault(invalid_job(job.where, f"an output {slug} without a relative_path"))
+            raise InputFault(InvalidJob(f"an output {quote(slug)} without a relative_path").at(job.where))
         if why := what_is_unsafe(relative):
-            raise InputFault(forged_path(job.where, f"the relative_path of {slug} is {why}"))
+            raise InputFault(ForgedPath(f"the relative_path of {quote(slug)}", why).at(job.where))
         path = f"{self.folder}{job.pk}/output/{relative}"
         if path in self.names:
             return path
@@ -193,30 +196,17 @@ class JobReader:
         if len(images) == 1:
             return images[0]
         if images:
-            got = f"{len(images):,} images in the folder"
-            raise InputFault(Finding("duplicate-file", where, got, "one image for each case", "Write one only."))
+            raise InputFault(SeveralImagesInFolder(len(images)).at(where))
         if socket.get("super_kind") == "Value":
-            got = f"{slug} is a value inside {JOBS_FILE}"
-            fix = "Organisers: let the socket be stored as a file."
-            raise InputFault(Finding("unsupported-output", where, got, "an output that is a file or an image", fix))
-        is_image = socket.get("super_kind") == "Image"
-        raise InputFault(
-            Finding(
-                "missing-output",
-                where,
-                "no image in the folder" if is_image else "no such file",
-                "one .mha, .tif or .tiff" if is_image else f"the output {slug} of every job",
-                "Write one for every case, also when no nucleus was found.",
-            )
-        )
+            raise InputFault(UnsupportedOutput(slug).at(where))
+        raise InputFault((NoImageInFolder if socket.get("super_kind") == "Image" else MissingOutput)(slug).at(where))
 
     def findings(self) -> Iterator[Finding]:
         yield from self.faults
-        expected = one_of_the_cases(list(self.cases))
+        known = list(self.cases)
         for index, (name, places) in enumerate(sorted(self.unknown.items())):
-            got = f"the input {quote(name)} is not a case of this challenge"
-            fix = did_you_mean(name, self.cases) if index < EXAMPLES_SHOWN else ""
-            yield Finding("unknown-case", min(places), got, expected, fix or NOT_ASKED_FOR, len(places))
+            suggestion = did_you_mean(name, known) if index < EXAMPLES_SHOWN else ""
+            yield UnknownCase(name, known, suggestion, what="the input ").at(min(places), count=len(places))
         for key, case in self.cases.items():
             if case.name not in self.jobs:
                 yield missing_case(self.challenge, case, "no job", f"a job whose input is {quote(key, 120)}")
@@ -243,7 +233,7 @@ def values_of(job: Mapping[str, Any], key: str, where: str) -> list[Mapping[str,
     """The inputs or outputs of a job. Raises InputFault."""
     values = job.get(key)
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise InputFault(invalid_job(where, f"no list of {key}"))
+        raise InputFault(InvalidJob(f"no list of {key}").at(where))
     return values
 
 
@@ -251,13 +241,3 @@ def socket_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """What describes an input or output; the platform changes its name from "interface" to "socket"."""
     described = (value.get(key) for key in ("socket", "interface"))
     return next((socket for socket in described if isinstance(socket, dict)), {})
-
-
-def invalid_job(where: str, got: str) -> Finding:
-    expected = "jobs as the platform writes them, with pk, inputs and outputs"
-    return Finding("invalid-job", where, got, expected, "Do not write this file yourself.")
-
-
-def forged_path(where: str, got: str) -> Finding:
-    fix = "Do not write this file yourself."
-    return Finding("forged-path", where, got, "names of files inside the submission", fix)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from evaluation.challenge import LimitRules
 from evaluation.findings import EXAMPLES_SHOWN, Finding, quote
+from evaluation.findings.annotations import DamagedInSubmission
 from evaluation.findings.errors import SubmissionRejected
+from evaluation.findings.submission import EmptySubmission, TooManyFiles, UnsafePath
 
 MAX_NAME_CHARACTERS = 1000
 MAX_PART_CHARACTERS = 255
@@ -51,19 +54,11 @@ def checked_names(names: Iterable[str], faults: Faults, limits: LimitRules) -> t
             faults.add(unsafe(name, why))
         safe.append(name)
         if len(safe) > limits.files_per_submission:
-            raise SubmissionRejected(too_many_files(limits))
+            raise SubmissionRejected(TooManyFiles(limits.files_per_submission).at(ROOT))
     if faults.findings:
         raise SubmissionRejected(*faults.findings)
     if not safe:
-        raise SubmissionRejected(
-            Finding(
-                "empty-submission",
-                ROOT,
-                "no file in it",
-                "predictions",
-                "Check that the folder or ZIP is the right one and that writing the predictions worked.",
-            )
-        )
+        raise SubmissionRejected(EmptySubmission().at(ROOT))
     return tuple(sorted(safe))
 
 
@@ -78,42 +73,20 @@ class Faults:
         if len(alike) < EXAMPLES_SHOWN:
             alike.append(finding)
         else:
-            last = alike[-1]
-            alike[-1] = Finding(last.code, last.where, last.got, last.expected, last.fix, last.count + 1)
+            alike[-1] = replace(alike[-1], count=alike[-1].count + 1)
 
     @property
     def findings(self) -> list[Finding]:
         return [finding for alike in self.by_kind.values() for finding in alike]
 
 
-def unsafe(name: str, got: str) -> Finding:
-    return Finding(
-        "unsafe-path",
-        quote(name),
-        got,
-        "plain files inside the submission, with '/' between folders and short, printable names",
-        "Copy the file itself to its place, or rename it.",
-    )
+def unsafe(name: str, why: str) -> Finding:
+    return UnsafePath(why).at(quote(name))
 
 
-def unreadable(name: str, got: str) -> Finding:
-    return Finding("unreadable-file", quote(name), got, "a file that can be read to its end", "Write or pack it again.")
+def unreadable(name: str, why: str) -> Finding:
+    return DamagedInSubmission(why).at(quote(name))
 
 
 def why_unreadable(error: OSError) -> str:
     return (error.strerror or "not readable").lower()
-
-
-def too_large(name: str, size: int, limits: LimitRules) -> Finding:
-    expected = f"at most {limits.bytes_per_file:,} bytes in a file (limits.bytes_per_file in challenge.toml)"
-    return Finding("too-large", quote(name), f"{size:,} bytes", expected)
-
-
-def too_many_files(limits: LimitRules, got: str = "") -> Finding:
-    return Finding(
-        "too-many-files",
-        ROOT,
-        got or f"more than {limits.files_per_submission:,} files",
-        f"at most {limits.files_per_submission:,} files (limits.files_per_submission in challenge.toml)",
-        "Leave out everything but the predictions.",
-    )

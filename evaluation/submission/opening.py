@@ -6,8 +6,9 @@ import stat
 from pathlib import Path
 
 from evaluation.challenge import LimitRules
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
 from evaluation.findings.errors import WrongUsage
+from evaluation.findings.submission import NoSubmission
 from evaluation.submission.archive import ZipFiles
 from evaluation.submission.files import FolderFiles, SubmissionFiles
 from evaluation.submission.names import why_unreadable
@@ -21,7 +22,7 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
     Raises WrongUsage if there is nothing to read at the path, SubmissionRejected with all that is wrong if there are no
     files, too many, or some that are not safe to read.
     """
-    got = "neither a folder nor a file"
+    why = "neither a folder nor a file"
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
@@ -29,7 +30,7 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
         if stat.S_ISREG(mode):
             return ZipFiles(path, limits)
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path with a zero byte
-        got = "no such folder or file"
+        why = "no such folder or file"
     except OSError as error:
-        got = why_unreadable(error)
-    raise WrongUsage(Finding("no-submission", quote(path, 200), got, "a folder or a ZIP file with predictions"))
+        why = why_unreadable(error)
+    raise WrongUsage(NoSubmission(why).at(quote(path, 200)))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding, quote
+from evaluation.findings.submission import TwiceForAllCases
 from evaluation.submission.completeness import missing_class_files, no_case_found, unknown_class, unused_files
 from evaluation.submission.found import Layout, SharedFile
 from evaluation.submission.patterns import ParsedName, Patterns, find_wrapper
@@ -57,7 +58,5 @@ def by_class(found_names: Iterable[ParsedName], challenge: Challenge) -> tuple[l
                 continue
         file = files.setdefault((parsed.fields.get("group"), class_id), SharedFile(parsed.name, class_id))
         if file.name != parsed.name:
-            got = f"files of all cases twice; the other is {quote(file.name, 120)}"
-            expected = "one file, or one for each class where the challenge asks for that"
-            faults.append(Finding("duplicate-file", quote(parsed.name, 120), got, expected, "Remove one of them."))
+            faults.append(TwiceForAllCases(file.name).at(quote(parsed.name, 120)))
     return list(files.values()), faults

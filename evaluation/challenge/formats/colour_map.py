@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.challenge.base import RuleFault
+from evaluation.challenge.base import contradiction
 from evaluation.challenge.formats.rules import FormatRules, check_distinct
 
 Colour = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")]
@@ -32,7 +32,7 @@ class ColourMapRules(FormatRules):
         colours = [colour.lower() for colour in self.colours.values()]
         check_distinct("colours", colours)
         if "#000000" in {*colours, self.border_colour}:
-            raise RuleFault("contradictory|colours|black, which is the background|other colours")
+            raise contradiction("colours", "black, which is the background", "other colours")
         if self.border_colour.lower() in colours:
-            raise RuleFault("contradictory|border_colour|the colour of a class|a colour of its own")
+            raise contradiction("border_colour", "the colour of a class", "a colour of its own")
         return self

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from evaluation.challenge.base import RuleFault
+from evaluation.challenge.base import invalid
 from evaluation.challenge.formats.rules import FormatRules
 
 
@@ -24,5 +24,5 @@ class CountsCsvRules(FormatRules):
     @model_validator(mode="after")
     def check_class(self) -> Self:
         if "{class}" in self.files:
-            raise RuleFault("invalid|files|a pattern with {class}|one without, since each class has a column")
+            raise invalid("files", "a pattern with {class}", "one without, since each class has a column")
         return self

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from evaluation.challenge.base import RuleFault
+from evaluation.challenge.base import invalid
 from evaluation.challenge.formats.rules import NumberedClasses, PointRules, Units
 
 
@@ -27,8 +27,8 @@ class PointsCsvRules(PointRules, NumberedClasses):
         if self.columns is None:
             return self
         if sorted(set(self.columns) & {"x", "y"}) != ["x", "y"]:
-            raise RuleFault("invalid|columns|no x or no y|both, each once")
+            raise invalid("columns", "no x or no y", "both, each once")
         named = [column for column in self.columns if column != "_"]
         if len(set(named)) < len(named):
-            raise RuleFault("invalid|columns|a column twice|every column once; '_' leaves one out")
+            raise invalid("columns", "a column twice", "every column once; '_' leaves one out")
         return self

@@ -7,15 +7,14 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, PlainSerializer, PlainValidator, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules, check_pattern, filled
+from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, filled, invalid
 from evaluation.findings import quote
+from evaluation.findings.challenge import MissingRule, OnlyOwnKeys
 from evaluation.model import Case, OriginRule, VanishedRule, VerticesRule
 
 Units = Literal["px", "um", "mm"]
 Shape = Literal["outline", "point"]
 LARGEST_NUMBER = 32767
-A_VALUE = "a value, since every rule that can change a score must be written"
-ONLY_OWN_KEYS = "only keys that say something about this format"
 
 
 class FormatRules(Rules):
@@ -90,13 +89,11 @@ class FormatRules(Rules):
                 required = set() if key == "segments" else {"case"}
                 check_pattern(pattern, key, required=required, allowed={"case", "group"})
         if self.is_shared and self.file_holds == "one case":
-            raise RuleFault("invalid|files|a pattern without {case}|{case}, since a file holds one case in this format")
+            raise invalid("files", "a pattern without {case}", "{case}, since a file holds one case in this format")
         if not self.is_shared and self.file_holds == "all cases":
-            raise RuleFault(
-                "invalid|files|a pattern with {case}|one without, since a file holds all cases in this format"
-            )
+            raise invalid("files", "a pattern with {case}", "one without, since a file holds all cases in this format")
         if self.is_shared and "*" in self.files:
-            raise RuleFault("invalid|files|a '*' without {case}|the name of the file that holds all cases")
+            raise invalid("files", "a '*' without {case}", "the name of the file that holds all cases")
         return self
 
 
@@ -144,11 +141,11 @@ class ShapeRules(FormatRules):
         for key in ("vanished", "vertices"):
             given = getattr(self, key) is not None
             if given and self.are_points:
-                faults.append(f"contradictory|{key}|given with the format {self.format!r} of points|{ONLY_OWN_KEYS}")
+                faults.append(OnlyOwnKeys(self.format, " of points").at(key))
             if not given and not self.are_points:
-                faults.append(f"missing|{key}|missing|{A_VALUE}")
+                faults.append(MissingRule().at(key))
         if faults:
-            raise RuleFault("\n".join(faults))
+            raise RuleFault(*faults)
         return self
 
 
@@ -159,8 +156,8 @@ def read_numbers(value: object) -> tuple[int, ...]:
     """The numbers that stand for a class: one, or a list of them."""
     numbers = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not numbers or not all(type(number) is int and 0 <= number <= LARGEST_NUMBER for number in numbers):
-        got = quote(list(value) if isinstance(value, tuple) else value).replace("|", "?")
-        raise RuleFault(f"invalid||{got}|a whole number from 0 to {LARGEST_NUMBER:,}, or a list of some")
+        got = quote(list(value) if isinstance(value, tuple) else value)
+        raise invalid("", got, f"a whole number from 0 to {LARGEST_NUMBER:,}, or a list of some")
     return numbers
 
 
@@ -192,14 +189,14 @@ class NumberedClasses(FormatRules):
         numbers = [number for of_class in (self.class_values or {}).values() for number in of_class]
         check_distinct("class_values", numbers)
         if self.zero_is_background and 0 in numbers:
-            raise RuleFault("contradictory|class_values|the value 0, which is the background|values from 1")
+            raise contradiction("class_values", "the value 0, which is the background", "values from 1")
         return self
 
 
 def check_distinct(key: str, values: Sequence[object]) -> None:
     """Refuse a value that stands for two classes."""
     if len(set(values)) < len(values):
-        raise RuleFault(f"contradictory|{key}|the same value twice|every value once, for one class")
+        raise contradiction(key, "the same value twice", "every value once, for one class")
 
 
 class ClassFiles(NumberedClasses):
@@ -231,12 +228,13 @@ class ClassFiles(NumberedClasses):
         """Refuse several ways, or half a way, to tell the class of a nucleus."""
         ways = list(self.ways)
         if len(ways) > 1 or (ways and "{class}" in self.files):
-            raise RuleFault(
-                f"contradictory|{ways[0]}|given although {'files holds {class}' if len(ways) < 2 else ways[1] + ' is'}"
-                "|one way to tell the class of a nucleus"
+            raise contradiction(
+                ways[0],
+                f"given although {'files holds {class}' if len(ways) < 2 else ways[1] + ' is'}",
+                "one way to tell the class of a nucleus",
             )
         if self.zero_is_background and self.class_values is None:
-            raise RuleFault(f"contradictory|class_values|missing although {ways[0]} is given|both")
+            raise contradiction("class_values", f"missing although {ways[0]} is given", "both")
         if self.class_values is not None and not ways:
-            raise RuleFault("contradictory|class_values|given without class_map, class_table or class_channel|both")
+            raise contradiction("class_values", "given without class_map, class_table or class_channel", "both")
         return self

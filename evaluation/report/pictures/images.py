@@ -10,6 +10,7 @@ from evaluation.decoding.image_size import IMAGE_SUFFIXES
 from evaluation.decoding.tissue import Tissue, open_tissue
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
+from evaluation.findings.writers import ImageLeftOut
 from evaluation.model import Case
 from evaluation.scoring.memory import names_of
 from evaluation.scoring.read import reference_files
@@ -59,6 +60,4 @@ def open_image(case: Case, path: Path | None) -> Tissue | Finding | None:
 
 
 def left_out(case: Case, path: Path, got: str) -> Finding:
-    expected = f"an SVS, TIFF or PNG image of {case.height:,} rows x {case.width:,} columns, as in cases.csv"
-    fix = "The nuclei are drawn on a plain background."
-    return Finding("image-left-out", f"case {quote(case.name)}, {quote(path.name)}", got, expected, fix)
+    return ImageLeftOut(got, *case.shape_yx).at(f"case {quote(case.name)}, {quote(path.name)}")

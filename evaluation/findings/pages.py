@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from evaluation.findings.catalogue import CATALOGUE, PARTS, Explanation
+from evaluation.findings.catalogue import CATALOGUE, PARTS, Page
 
 FOLDER = "docs/findings"
 GROUPS = {"error": "Errors", "warning": "Warnings"}
@@ -66,7 +66,7 @@ def index() -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def meaning(page: Explanation) -> str:
+def meaning(page: Page) -> str:
     """What the severity of a code means."""
     return f"{'An error' if page.severity == 'error' else 'A warning'}. {MEANING[page.severity]}"
 

@@ -1,0 +1,88 @@
+"""COCO and run-length codes."""
+
+from __future__ import annotations
+
+from evaluation.findings.kind import Kind
+
+
+class InvalidRle(Kind):
+    """A run-length code cannot be right.
+
+    A code lists all pixels of a nucleus as runs; a wrong number shifts or loses all that follow. Most often the order
+    of the pixels (along rows or down columns) or the number of the first pixel (0 or 1) is mistaken.
+
+    Write the code in the order that the challenge names, for an image of the right height and width.
+
+    [invalid-rle] 'codes.csv', line 2: an odd number of numbers (3); expected pairs of start (from 1) and length that do
+    not overlap, in 20 pixels. Check the order of the pixels, the number of the first one, and the size of the image.
+    """
+
+    code = "invalid-rle"
+
+
+class TooComplexRuns(Kind):
+    """Run-length codes cover too many rows of pixels.
+
+    A code of a few letters can cover a whole image; many of them would take all time and memory. A real nucleus covers
+    about one row of pixels for each run of its code.
+
+    Check the codes: does each of them hold one nucleus, and not the background?
+
+    [too-complex-runs] 'codes.csv', case 'case_017': run-length codes that cover more than 262,192 rows of pixels;
+    expected at most 262,192: 262,144, and 16 for each run in the codes. Check the codes: each nucleus has one, and
+    covers nothing but the nucleus.
+    """
+
+    code = "too-complex-runs"
+
+
+class NotCoco(Kind):
+    """A JSON file is not one of COCO.
+
+    Images, categories and annotations are looked for under their names in COCO; other files have none there.
+
+    Export the annotations as COCO. Organisers: name the right format in challenge.toml.
+
+    [not-coco] 'nuclei.json': an object with 'type' and 'features'; expected an object with 'images', 'annotations' and
+    'categories', or a list of results. Export it as COCO again, or name the right format.
+    """
+
+    code = "not-coco"
+
+
+class NoSegments(Kind):
+    """A panoptic JSON file does not say what the segments of an image are.
+
+    The PNG file holds only ids; their classes are in the entry of the image in the JSON file.
+
+    Add the entry, or correct its 'file_name': that of the PNG file.
+
+    [no-segments] case 'case_017', 'panoptic.json': no entry for this image among 2; expected one, whose 'file_name' is
+    'case_017.png'.
+    """
+
+    code = "no-segments"
+
+
+class SegmentMismatch(Kind):
+    """The ids of a panoptic PNG file are not those in its JSON file.
+
+    Pixels whose id is in no list have no class; a segment without pixels was lost. Often the PNG file was scaled, or
+    saved with other colours.
+
+    Write both files from the same segments.
+
+    [segment-mismatch] case 'case_017', 'panoptic.json', annotations[0]: the id 7 in the PNG file only; expected every
+    id of the PNG file in 'segments_info'.
+    """
+
+    code = "segment-mismatch"
+
+
+KINDS = (
+    InvalidRle,
+    TooComplexRuns,
+    NotCoco,
+    NoSegments,
+    SegmentMismatch,
+)

@@ -1,0 +1,124 @@
+"""CSV files, and tables of classes."""
+
+from __future__ import annotations
+
+from evaluation.findings.kind import Kind
+
+
+class InvalidCsv(Kind):
+    """A file is not CSV as it is read here.
+
+    Rows that are torn apart, or cells that move to another column, would give other nuclei. CSV is text in UTF-8, with
+    commas, as many cells in every row as in the header, and quotation marks only around whole cells.
+
+    Write the file with a CSV library, or save it as 'CSV UTF-8' with commas.
+
+    [invalid-csv] 'nuclei.csv', line 3: 2 cells; expected 3, one for each column.
+    """
+
+    code = "invalid-csv"
+
+
+class MissingColumn(Kind):
+    """A CSV file lacks a column.
+
+    Columns are found by their names in the first line, so that their order cannot swap them.
+
+    Add the column or correct its name. Upper and lower case are the same. The probabilities of the classes need a
+    column for each class, or none.
+
+    [missing-column] 'points.csv': no such column among 'x' and 'yy'; expected a column 'y'. Did you mean 'yy'?
+    """
+
+    code = "missing-column"
+
+
+class OtherCase(Kind):
+    """A file has rows of another case.
+
+    The file lies where the predictions of one case are expected; rows of other cases would be counted in it.
+
+    Write the rows of each case into its own file.
+
+    [other-case] case 'case_017', 'case_017.csv', line 3: a row of 'case_018'; expected only rows of 'case_017', the
+    case that the file is for. Write the rows into the files of their cases.
+    """
+
+    code = "other-case"
+
+
+class DuplicateRow(Kind):
+    """A case or an id has two rows.
+
+    Which of them is meant cannot be known.
+
+    Remove one of them.
+
+    [duplicate-row] case 'case_017', 'case_017_classes.csv', line 5: the id '2' again, with another class; expected one
+    class for each id. Remove one of them.
+    """
+
+    code = "duplicate-row"
+
+
+class DuplicateScore(DuplicateRow):
+    got = "{path:quoted 120} of {team:quoted} in {case:quoted} again"
+    expected = "one value for each team, case and metric"
+    fix = "Remove one of them."
+
+    path: str
+    team: str
+    case: str
+
+
+class RowCount(Kind):
+    """A CSV file has more or fewer rows than there are cases.
+
+    Without a column for the case the first row is the first case, and so on: with another number of rows they would be
+    counted for other cases.
+
+    Write a row for each case in their order, or add a column 'case'.
+
+    [row-count] 'counts.csv': 2 rows; expected 3, one for each case, in their order. If the rows are not in the order of
+    the cases, add a column 'case'.
+    """
+
+    code = "row-count"
+
+
+class InvalidCount(Kind):
+    """A count is not a whole number.
+
+    It is the number of nuclei of a class in an image.
+
+    Write whole numbers from 0; round what a regression gives.
+
+    [invalid-count] 'counts.csv', line 2: 'plasma' is '-1'; expected a whole number from 0 to 1,000,000,000.
+    """
+
+    code = "invalid-count"
+
+
+class InvalidClassTable(Kind):
+    """An entry of a class table has no usable id, or another form.
+
+    The table gives the class of each label of the label image, by its number.
+
+    Write the label as a whole number, and the class by its name.
+
+    [invalid-class-table] case 'case_017', 'case_017_classes.csv', line 2: the id 'nucleus 7'; expected a whole number
+    from 1 to 10^18.
+    """
+
+    code = "invalid-class-table"
+
+
+KINDS = (
+    InvalidCsv,
+    MissingColumn,
+    OtherCase,
+    DuplicateRow,
+    RowCount,
+    InvalidCount,
+    InvalidClassTable,
+)

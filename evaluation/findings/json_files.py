@@ -1,0 +1,110 @@
+"""Annotations and lists as JSON."""
+
+from __future__ import annotations
+
+from evaluation.findings.kind import Kind
+
+
+class NotJson(Kind):
+    """The file is not JSON.
+
+    A file that stops early, or that holds NaN or Infinity, which JSON does not know, cannot be read as a whole; reading
+    the part that is fine would lose the rest.
+
+    Write it with a JSON library, as UTF-8, and replace NaN and Infinity by null or leave the key out. In Python,
+    json.dump(…, allow_nan=False) tells where they are.
+
+    [not-json] 'nuclei.json': unexpected character, expected a JSON value (line 1, column 42); expected well-formed JSON
+    in UTF-8. Write it with a JSON library; NaN and Infinity are not JSON.
+    """
+
+    code = "not-json"
+
+
+class TooDeep(Kind):
+    """Arrays and objects of a JSON file are nested too deep.
+
+    No format needs more than a few levels; bounds keep a hostile file from exhausting the reader.
+
+    Write the plain structure of the format. Organisers can raise limits.json_depth in challenge.toml.
+
+    [too-deep] 'nuclei.json': arrays and objects nested 40 deep; expected at most 32 (limits.json_depth in
+    challenge.toml). Write the plain structure of the format.
+    """
+
+    code = "too-deep"
+
+
+class InvalidAnnotation(Kind):
+    """An annotation in a JSON file is not built as its format says.
+
+    What it means is not known, and a nucleus would be lost if it were left out.
+
+    Write it as the line says.
+
+    [invalid-annotation] 'nuclei.geojson', feature 1: the coordinates of a 'Polygon' are '[[1, 2], [5, 2], [1, 6]]';
+    expected a list of rings, each a list of positions.
+    """
+
+    code = "invalid-annotation"
+
+
+class EmptyPolygon(Kind):
+    """A polygon has no vertex.
+
+    It lies nowhere. Often the contour of an object that is too small came out empty.
+
+    Leave the polygon out, or write its outline.
+
+    [empty-polygon] 'nuclei.json', polygon 2: no vertex; expected an outline of three vertices or more. Leave it out, or
+    write its outline.
+    """
+
+    code = "empty-polygon"
+
+
+class InvalidProbability(Kind):
+    """The probability of a nucleus is not a number from 0 to 1.
+
+    Predictions are ranked by it; percentages, logits and distances are other scales.
+
+    Write numbers from 0 to 1, or no probabilities at all.
+
+    [invalid-probability] 'nuclei.json', polygon 2: the probability '1.5'; expected a number from 0 to 1.
+    """
+
+    code = "invalid-probability"
+
+
+class MissingProbability(Kind):
+    """Some nuclei have a probability and others have none.
+
+    Nuclei without one cannot be ranked among those that have one; any number in its place would be a guess. So it is
+    with the probabilities of the classes: a nucleus has one for each class of the challenge, or none.
+
+    Write a probability for every nucleus of the case, or for none; if you write those of the classes, write all of
+    them.
+
+    [missing-probability] 'nuclei.json', polygon 2: no probability, although other nuclei have one; expected a
+    probability for every nucleus, or for none.
+    """
+
+    code = "missing-probability"
+
+
+class SomeFilesWithoutProbabilities(MissingProbability):
+    got = "class probabilities in {having:,} of {files:,} files with nuclei"
+    expected = "a probability of each class for every nucleus, or for none"
+
+    having: int
+    files: int
+
+
+KINDS = (
+    NotJson,
+    TooDeep,
+    InvalidAnnotation,
+    EmptyPolygon,
+    InvalidProbability,
+    MissingProbability,
+)

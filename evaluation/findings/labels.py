@@ -1,0 +1,228 @@
+"""Label images."""
+
+from __future__ import annotations
+
+from evaluation.findings.kind import Kind
+
+
+class WrongFormat(Kind):
+    """A file is not of the format that it should have.
+
+    The suffix of the file or the challenge says which format it has; the content is something else, or damaged.
+
+    Write the file again in the right format; renaming does not convert it.
+
+    [wrong-format] case 'case_017', 'case_017.tif': a PNG file; expected a TIFF file, as its suffix says. Write the file
+    again in this format.
+    """
+
+    code = "wrong-format"
+
+
+class UnsupportedFormat(Kind):
+    """A file has a format, or a variant of one, that is not read.
+
+    Only formats that keep whole numbers exactly, and that can be read safely, are accepted.
+
+    Write the labels in one of the formats that the line names.
+
+    [unsupported-format] case 'case_017', 'case_017.bmp': a file with the suffix '.bmp'; expected one of '.npy', '.npz',
+    '.png', '.tif', '.tiff' or '.mha'. Write the labels as .npy, .png, .tif or .mha.
+    """
+
+    code = "unsupported-format"
+
+
+class Pickle(Kind):
+    """A file holds pickled Python objects.
+
+    Unpickling runs whatever code the file contains, so it is never done with a file that is not trusted.
+
+    Convert the file on the machine where it was made, where you trust it: 'evaluation convert --trust-pickle'; or save
+    plain arrays.
+
+    [pickle] case 'case_017', 'case_017.npy': a pickled Python object; never unpickled from a submission; expected an
+    array of whole numbers. Run 'evaluation convert --trust-pickle' on your own machine.
+    """
+
+    code = "pickle"
+
+
+class NoMaskVariable(Kind):
+    """It is not clear which variable of a MATLAB or NPZ file is the label image.
+
+    The label image is the only array in the file, or the one with the expected name ('n_ary_mask' in MATLAB files;
+    'labels', 'inst_map' and the like in NPZ files).
+
+    Save the label image alone, under the name that the line gives.
+
+    [no-mask-variable] case 'P1_1', 'P1/P1_1/Epithelial/1.mat': 2 2-D arrays of numbers among the variables 'a' and 'b';
+    expected one variable 'n_ary_mask', or only one 2-D array of numbers. Save the label image alone: save(file,
+    'n_ary_mask', '-v7').
+    """
+
+    code = "no-mask-variable"
+
+
+class NotNumeric(Kind):
+    """A file holds no plain numbers.
+
+    Structs, cells, texts, records and complex numbers are no label images.
+
+    Save the label image alone, as an array of integers.
+
+    [not-numeric] case 'case_017', 'case_017.npy': an array of complex numbers; expected an array of whole numbers.
+    Write the label image alone, for example numpy.save(path, labels.astype(numpy.int32)).
+    """
+
+    code = "not-numeric"
+
+
+class WrongShape(Kind):
+    """A label image has another size than its image.
+
+    Pixels are compared one by one, so both must have the same height and width.
+
+    Write the labels at the size of the image; if height and width are swapped, transpose them.
+
+    [wrong-shape] case 'P1_1', 'P1/P1_1/Epithelial/1.mat': 1,307 rows x 1,153 columns; expected 1,153 rows x 1,307
+    columns, the height and width of the image. Height and width are swapped: write the transposed array (labels.T in
+    numpy, labels.' in MATLAB).
+    """
+
+    code = "wrong-shape"
+
+
+class SeveralImages(Kind):
+    """A TIFF file holds several images.
+
+    Which of them is the label image cannot be known. Smaller copies of the first image (a pyramid) are fine.
+
+    Write the label image alone.
+
+    [several-images] case 'case_017', 'case_017.tif': 3 pages; expected one image, alone in its file. Write only the
+    label image.
+    """
+
+    code = "several-images"
+
+
+class ExternalData(Kind):
+    """An .mha file has its data elsewhere.
+
+    A header that names another file could make that file, even the reference, the prediction.
+
+    Write header and data into one .mha file.
+
+    [external-data] case 'case_017', 'case_017.mha': a header whose data are in another file, 'case_017.raw'; expected
+    'ElementDataFile = LOCAL', with the data behind the header. Write one .mha file; with SimpleITK: WriteImage(image,
+    'name.mha').
+    """
+
+    code = "external-data"
+
+
+class NotFinite(Kind):
+    """Labels are not a number or infinite.
+
+    A label is the number of a nucleus; such a pixel belongs to none, and not to the background either.
+
+    Write 0 where there is no nucleus.
+
+    [not-finite] case 'case_017', 'case_017.npy': 2 of 6 pixels are not a number or infinite (nan, first at row 0,
+    column 2); expected 0 for background and 1, 2, 3, … for nuclei. Write 0 where there is no nucleus.
+    """
+
+    code = "not-finite"
+
+
+class FractionalLabel(Kind):
+    """Labels are not whole numbers.
+
+    Fractions come from probabilities or from interpolation; neither tells which nucleus a pixel belongs to.
+
+    Write labels of instances; resize with nearest-neighbour interpolation only.
+
+    [fractional-label] case 'case_017', 'case_017.npy': 3 of 6 pixels are not a whole number (0.5, first at row 1,
+    column 0); expected 0 for background and 1, 2, 3, … for nuclei. Write labels of instances, not probabilities; do not
+    interpolate when you resize.
+    """
+
+    code = "fractional-label"
+
+
+class NegativeLabel(Kind):
+    """Labels are below 0.
+
+    0 is the background and every positive number a nucleus; a negative number is neither.
+
+    If it is your background, write 0.
+
+    [negative-label] case 'case_017', 'case_017.mha': 1,284 of 1,048,576 pixels are below 0 (lowest -1, first at row 0,
+    column 517); expected 0 for background and 1, 2, 3, … for nuclei. If -1 is your background, write 0.
+    """
+
+    code = "negative-label"
+
+
+class LabelTooLarge(Kind):
+    """Labels are above 2^63 - 1.
+
+    Such numbers usually were negative before they were stored in an unsigned type.
+
+    Number the nuclei 1, 2, 3, …
+
+    [label-too-large] case 'case_017', 'case_017.npy': 1 of 6 pixels is above 2^63 - 1 (highest 18446744073709551615,
+    first at row 0, column 1); expected 0 for background and 1, 2, 3, … for nuclei. Number the nuclei 1, 2, 3, …; a
+    negative number in an unsigned type also looks like this.
+    """
+
+    code = "label-too-large"
+
+
+class BinaryMask(Kind):
+    """All nuclei of a file have the label 1.
+
+    Every value is one instance, also if its parts lie apart: the nuclei count as a single one.
+
+    Give every nucleus a label of its own, for example with scipy.ndimage.label or bwlabel.
+
+    [binary-mask] case 'case_017', 'case_017.npy': 37 separate regions that all have the label 1; expected a label of
+    its own for each nucleus. They count as one nucleus. Number them, for example with scipy.ndimage.label or bwlabel.
+    """
+
+    code = "binary-mask"
+    severity = "warning"
+
+
+class UnknownClassValue(Kind):
+    """A class map has a value that is no class.
+
+    The challenge gives every class a value; another value has no meaning.
+
+    Write the values that the line lists.
+
+    [unknown-class-value] case 'case_017', 'case_017_classes.npy': the value 7 in 12 pixels (first at row 0, column 3);
+    expected 0 for no class, 1 ('Epithelial'), 2 ('Lymphocyte'). Write the values that the challenge gives to its
+    classes.
+    """
+
+    code = "unknown-class-value"
+
+
+KINDS = (
+    WrongFormat,
+    UnsupportedFormat,
+    Pickle,
+    NoMaskVariable,
+    NotNumeric,
+    WrongShape,
+    SeveralImages,
+    ExternalData,
+    NotFinite,
+    FractionalLabel,
+    NegativeLabel,
+    LabelTooLarge,
+    BinaryMask,
+    UnknownClassValue,
+)

@@ -1,0 +1,59 @@
+"""Words for messages: values of a participant's file in quotes, lists, suggestions, places."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+def quote(value: object, limit: int = 60) -> str:
+    """A value from a file in quotes, safe to print: no control characters, cut in the middle when long.
+
+    An apostrophe in it becomes a typographic one, so that it cannot end the quotation.
+
+    >>> quote("a\\nb\\x1b[31m")
+    "'a?b?[31m'"
+    """
+    try:
+        whole = str(value)
+    except ValueError:  # whole numbers of thousands of digits
+        whole = f"a {type(value).__name__} too large to be written"
+    text = "".join(character if character.isprintable() else "?" for character in whole[: 4 * limit])
+    if len(text) > limit:
+        text = f"{text[: limit * 2 // 3]}…{text[-limit // 3 :]}"
+    return "'" + text.replace("'", "’") + "'"
+
+
+def listed(values: Iterable[object], limit: int = 8, *, last: str = "or") -> str:
+    """Values in quotes as a list in words, cut after ``limit``; ``last`` stands before the last of them.
+
+    >>> listed(["a", "b", "c"])
+    "'a', 'b' or 'c'"
+    """
+    known = list(values)
+    quoted = [quote(value) for value in known[:limit]]
+    if len(known) > limit:
+        return ", ".join(quoted) + f" {last} one of {len(known) - limit:,} more"
+    return f" {last} ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
+
+
+def did_you_mean(got: str, known: Iterable[str]) -> str:
+    """The sentence "Did you mean 'x'?" if a known name is close to what was got, else an empty string."""
+    by_folded = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(got[:200].casefold(), list(by_folded), n=1, cutoff=0.6)
+    return f"Did you mean {quote(by_folded[close[0]])}?" if close else ""
+
+
+def join_places(places: Sequence[str]) -> str:
+    """Places in words; what stands before the last comma is said once.
+
+    >>> join_places(["'a.xml', region 1", "'a.xml', region 2", "'b.xml', region 1"])
+    "'a.xml', region 1, region 2, 'b.xml', region 1"
+    """
+    words, before = [], None
+    for place in places:
+        outer, comma, inner = place.rpartition(", ")
+        is_whole = inner.count("'") % 2 == 0  # the comma does not stand inside a name
+        words.append(inner if comma and outer == before and is_whole else place)
+        before = outer
+    return ", ".join(words)
