@@ -108,7 +108,8 @@ def test_a_walk_of_the_page_works_and_touches_few_files(heading: str, tmp_path: 
 def test_every_walk_of_the_page_is_executed() -> None:
     walks = re.findall(r"^## (Adding a .*)$", (ROOT / PAGE).read_text(), re.MULTILINE)
     assert set(MOST_FILES) <= set(walks)
-    assert [heading for heading in walks if any(blocks_of(heading)) and heading not in MOST_FILES] == []
+    elsewhere = {"Adding a format", "Adding a matching rule"}  # test_development_walks_formats.py
+    assert [heading for heading in walks if any(blocks_of(heading)) and heading not in {*MOST_FILES, *elsewhere}] == []
 
 
 def test_a_change_whose_old_lines_are_not_there_is_refused(tmp_path: Path) -> None:

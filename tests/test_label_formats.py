@@ -283,6 +283,23 @@ def test_mha_equals_what_simpleitk_reads(tmp_path: Path, dtype: str, compressed:
     np.testing.assert_array_equal(read(stream, ".mha"), expected)
 
 
+def test_a_compressed_mha_with_a_flipped_bit_is_refused_or_gives_the_right_pixels(tmp_path: Path) -> None:
+    labels = (LABELS % 7).astype("u2")
+    whole = mha_file(tmp_path, labels, compressed=True).getvalue()
+    begin = whole.index(b"ElementDataFile = LOCAL\n") + len(b"ElementDataFile = LOCAL\n")
+    refused = 0
+    for index in range(begin, len(whole)):
+        damaged = bytearray(whole)
+        damaged[index] ^= 1 << index % 8
+        try:
+            found = read(io.BytesIO(bytes(damaged)), ".mha")
+        except InputFault:
+            refused += 1
+        else:
+            np.testing.assert_array_equal(found, labels)
+    assert refused > (len(whole) - begin) // 2
+
+
 def test_mha_of_one_slice_equals_what_simpleitk_reads(tmp_path: Path) -> None:
     stream = mha_file(tmp_path, LABELS[np.newaxis])
     np.testing.assert_array_equal(read(stream, ".mha"), LABELS)

@@ -106,7 +106,7 @@ def test_a_ranking_cannot_name_what_is_not_chosen() -> None:
 def test_a_page_says_what_is_measured_for_a_single_metric_of_segmentation() -> None:
     for families, is_said in ((("segmentation.iou", "detection"), True), (("detection",), False)):
         rules = score_all(PICTURE, families=families).challenge.model_dump(mode="json")
-        assert ("Outlines" in dict(rules_in_words(rules))) == is_said
+        assert ("Segmentation" in dict(rules_in_words(rules))) == is_said
 
 
 def test_a_record_stands_for_one_metric_of_each_variant_that_the_challenge_has() -> None:
