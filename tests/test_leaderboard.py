@@ -20,7 +20,7 @@ from scipy.stats import friedmanchisquare, rankdata
 from test_real_data import monusac_challenge
 
 from evaluation import Challenge, score_submission
-from evaluation.authoring.demo import TEAMS, DemoPaths
+from evaluation.authoring.demo import TEAMS, DemoPaths, write_demo
 from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.commands import main as cli
@@ -841,13 +841,56 @@ def test_results_of_other_challenges_are_left_out_with_a_warning(with_earlier, m
     [b"", b"{", b"[]", b"{}", b'{"challenge": NaN}', b"[" * 10_000, b"\xff\xfe", b'{"challenge": {"name": "x"}}'],
     ids=str,
 )
-def test_a_broken_earlier_result_is_the_organisers_fault(with_earlier, made, tmp_path, capsys, content) -> None:
+def test_a_broken_earlier_result_is_left_out_and_costs_nobody_the_score(with_earlier, made, tmp_path, content) -> None:
+    assert score(with_earlier, made.submissions["outliner"], tmp_path / "without") == 0
     (with_earlier / "leaderboard/broken.json").write_bytes(content)
-    assert score(with_earlier, made.submissions["outliner"], tmp_path / "out") == 3
-    assert not (tmp_path / "out").exists()
-    lines = capsys.readouterr().err.splitlines()
-    assert "'leaderboard/broken.json'" in lines[0]
-    assert "broken.json" not in lines[-1]
+    assert score(with_earlier, made.submissions["outliner"], tmp_path / "out") == 0
+    assert (tmp_path / "out/metrics.json").read_bytes() == (tmp_path / "without/metrics.json").read_bytes()
+    findings = json.loads((tmp_path / "out/details.json").read_text())["findings"]
+    assert any("[other-leaderboard] 'leaderboard/broken.json': " in finding for finding in findings)
+
+
+def test_an_earlier_result_may_be_wrapped_as_the_platform_does(with_earlier, made, tmp_path) -> None:
+    assert score(with_earlier, made.submissions["outliner"], tmp_path / "plain") == 0
+    for path in (with_earlier / "leaderboard").glob("*.json"):
+        slug = {"interface": {"slug": "metrics-json-file"}, "value": json.loads(path.read_text())}
+        path.write_text(json.dumps([{"interface": {"slug": "other"}, "value": 1}, slug]))
+    assert score(with_earlier, made.submissions["outliner"], tmp_path / "wrapped") == 0
+    written = [(tmp_path / name / "metrics.json").read_bytes() for name in ("plain", "wrapped")]
+    assert written[0] == written[1]
+
+
+def test_store_writes_what_goes_into_the_next_ground_truth(made, tmp_path) -> None:
+    submissions = made.submissions["finder"].parent
+    arguments = [
+        "leaderboard",
+        "--challenge",
+        made.challenge,
+        "--submissions",
+        submissions,
+        "--output",
+        tmp_path / "board",
+    ]
+    assert cli.run([*map(str, arguments), "--store", str(tmp_path / "store")]) == 0
+    shutil.copytree(made.challenge, tmp_path / "next")
+    shutil.copytree(tmp_path / "store", tmp_path / "next" / "leaderboard")
+    assert score(tmp_path / "next", made.submissions["finder"], tmp_path / "out") == 0
+    assert json.loads((tmp_path / "out/metrics.json").read_text())["leaderboard"]["submissions"] == 4
+
+
+def test_the_first_run_of_the_image_writes_ranks(tmp_path) -> None:
+    shipped = Path(__file__).resolve().parents[1] / "ground_truth"
+    demo = write_demo(tmp_path / "demo")
+    for team, folder in demo.submissions.items():
+        assert score(demo.challenge, folder, tmp_path / team) == 0
+        found, kept = (
+            json.loads(path.read_text())
+            for path in (tmp_path / team / "metrics.json", shipped / f"leaderboard/{team}.json")
+        )
+        assert {**kept, "software": found["software"]} == found
+    assert score(shipped, demo.submissions["namer"], tmp_path / "out") == 0
+    ranks = json.loads((tmp_path / "out/metrics.json").read_text())["leaderboard"]
+    assert (ranks["submissions"], ranks["position"]) == (4, 2)  # its own earlier result is a rival: the team is unknown
 
 
 def test_an_undefined_column_takes_the_place_where_the_challenge_says_so(with_earlier, made, tmp_path) -> None:

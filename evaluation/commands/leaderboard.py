@@ -27,6 +27,9 @@ from evaluation.commands.screen import check_report, progress_bar, show_board, t
     "--submissions", type=PathOrAddress, required=True, help="Folder with a folder, ZIP or CSV for each team."
 )
 @click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard, and results that are kept.")
+@click.option(
+    "--store", type=FolderPath, help="Folder that gets the metrics.json of each ranked team, for the next phase."
+)
 @BoardReport
 @Cluster
 @Workers
@@ -34,6 +37,7 @@ def leaderboard(
     challenge: Path | str,
     submissions: Path | str,
     output: Path,
+    store: Path | None,
     workers: int | None,
     cluster: str | None,
     report: bool,
@@ -41,7 +45,8 @@ def leaderboard(
     """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table; with --report leaderboard.html.
 
     Results are kept in OUTPUT/results: a second call scores what is new or has changed, an interrupted one goes on.
-    A team whose submission is rejected stays in the table, with the reason.
+    A team whose submission is rejected stays in the table, with the reason. What --store writes belongs into the folder
+    leaderboard/ of the challenge: 'score' then ranks a submission among these results.
     """
     from evaluation.execution.cluster import connect
     from evaluation.leaderboard.board import score_and_rank
@@ -60,3 +65,9 @@ def leaderboard(
             executor=executor,
         )
     show_board(board, output, report=report)
+    if store is not None:
+        from evaluation.leaderboard.board import store_results
+
+        with writing_to(store):
+            store_results(board, output, output_folder(store))
+        click.echo(f"Stored in {store}: the results of {len(board.teams)} teams")

@@ -377,6 +377,16 @@ class OtherLeaderboard(Kind):
     hash: str
 
 
+class BrokenResult(Kind):
+    code = OtherLeaderboard.code
+    severity = "warning"
+    got = "{found}"
+    expected = "the metrics.json of an earlier submission to this challenge"
+    fix = "It is left out. Store the file again as it was written."
+
+    found: str
+
+
 KINDS = (
     NoRanking,
     NoTeams,

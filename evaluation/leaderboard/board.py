@@ -23,7 +23,7 @@ from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, quote, render_findings
 from evaluation.findings.challenge import InvalidValue, UnknownRule
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
-from evaluation.findings.rankings import MissingUnits, OtherLeaderboard, SeveralVersions
+from evaluation.findings.rankings import BrokenResult, MissingUnits, OtherLeaderboard, SeveralVersions
 from evaluation.findings.submission import TooManyEarlierResults
 from evaluation.leaderboard.document import (
     PAIRS_UP_TO,
@@ -588,8 +588,7 @@ class RankedResult(Result):
 def rank_result(challenge_folder: Path, result: Result) -> Result:
     """The result with its place among those in ``leaderboard/`` of the challenge; unchanged if there are none.
 
-    Ranked are results with the same hash of the challenge; a finding tells of others. Raises ChallengeBroken for files
-    that are no metrics.json.
+    Ranked are results with the same hash of the challenge; a warning names the others, and files that are no result.
 
     ``position`` is that by the method of [ranking], ``sum_of_ranks`` the weighted sum of the ranks in its columns,
     ``submissions`` how many results are ranked, this one included. Names of teams go nowhere.
@@ -635,6 +634,14 @@ def ranks_of_first(table: ScoreTable, rules: RankingRules) -> tuple[dict[str, An
     return ranks, not_ranked
 
 
+def store_results(board: Board, output: Path, folder: Path) -> None:
+    """Write the metrics.json of every ranked team as ``<team>.json``: what a challenge keeps in ``leaderboard/``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for team in board.teams:
+        metrics = (output / "results" / team.name / "metrics.json").read_text("utf-8")
+        write_atomically(folder / f"{team.name}.json", metrics)
+
+
 def earlier_files(challenge_folder: Path) -> list[Path]:
     """The results that a challenge keeps, in ascending order. Raises ChallengeBroken for too many."""
     folder = challenge_folder / EARLIER
@@ -645,24 +652,21 @@ def earlier_files(challenge_folder: Path) -> list[Path]:
 
 
 def read_earlier(files: Sequence[Path], challenge_hash: str) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
-    """The earlier results of the same challenge by the names of their files, and warnings about others.
+    """The earlier results of the same challenge by the names of their files, and warnings about all others.
 
-    Raises ChallengeBroken with all files that are no metrics.json.
+    A file that is no metrics.json is left out like one of another challenge: it never costs a participant the score.
     """
     earlier: dict[str, dict[str, Any]] = {}
     findings: list[Finding] = []
-    faults: list[Finding] = []
     for path in files:
         where = f"'{EARLIER}/{quote(path.name)[1:]}"
         try:
             metrics = read_metrics(path, where=where)
         except InputFault as fault:
-            faults += fault.findings
+            findings.append(BrokenResult(fault.findings[0].got).at(where))
             continue
         if metrics["challenge"]["hash"] == challenge_hash:
             earlier[path.name] = metrics
         else:
             findings.append(OtherLeaderboard(metrics["challenge"]["name"], metrics["challenge"]["hash"]).at(where))
-    if faults:
-        raise ChallengeBroken(*faults)
     return earlier, findings

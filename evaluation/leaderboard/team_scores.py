@@ -242,10 +242,10 @@ def bare_units(
 
 
 def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
-    """The content of a metrics.json. Raises InputFault: not-metrics, and as ``read_json`` does."""
+    """The content of a metrics.json, also as the platform wraps it. Raises InputFault: not-metrics, …"""
     try:
         with path.open("rb") as stream:
-            document = read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES))
+            document = unwrapped(read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES)))
         MetricsFile.model_validate(document)
     except OSError as error:
         raise InputFault(NotMetrics((error.strerror or "not readable").lower()).at(where)) from None
@@ -253,6 +253,17 @@ def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
         raise InputFault(NotMetrics(why_invalid(error)).at(where)) from None
     found: dict[str, Any] = document
     return found
+
+
+def unwrapped(document: Any) -> Any:
+    """The value in the platform's list ``[{"interface": …, "value": …}]`` that is a result; others stay as they are.
+
+    >>> unwrapped([{"interface": {"slug": "metrics-json-file"}, "value": {"challenge": {}}}])
+    {'challenge': {}}
+    """
+    items = document if isinstance(document, list) else []
+    values = [item.get("value") for item in items if isinstance(item, dict) and {"interface", "socket"} & item.keys()]
+    return next((value for value in values if isinstance(value, dict) and "challenge" in value), document)
 
 
 def why_invalid(error: ValidationError | RecursionError) -> str:
