@@ -65,22 +65,25 @@ class_aware = false
 ties = "first_pixel"
 
 [metrics]
-families = ["detection", "classification", "segmentation", "panoptic"]
+families = ["detection", "classification", "segmentation", "panoptic", "covered", "overall"]
 boundary = "open"
+coverage = 0.5
+distance_cap_px = 10.0
 
 [aggregation]
 unit = "group"
-undefined = "skip"
+undefined = "worst"
 
 [ranking]
 method = "sum_of_ranks"
 ties = "min"
 significance_level = 0.05
+require = [{ path = "detection.f1.group_mean", at_least = 0.5 }]
 columns = [
   { path = "detection.f1.group_mean", direction = "descending" },
-  { path = "classification.balanced_accuracy.group_mean", direction = "descending" },
-  { path = "segmentation.iou_class_mean.group_mean", direction = "descending" },
-  { path = "segmentation.hausdorff_px.group_mean", direction = "ascending" },
+  { path = "covered.class_recall.pooled", direction = "descending" },
+  { path = "covered.iou_class_mean.pooled", direction = "descending" },
+  { path = "covered.hausdorff_px_class_mean.pooled", direction = "ascending" },
 ]
 """
 COPIES = {
