@@ -1,4 +1,4 @@
-"""Evaluate instance segmentation and classification of cell nuclei: finding, naming and outlining kept apart.
+"""Evaluate instance segmentation and classification of cell nuclei: detection, classification, segmentation kept apart.
 
 From files, as the commands do::
 

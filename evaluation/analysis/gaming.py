@@ -1,7 +1,7 @@
 """Does a trick pay? Tricks are played on the nuclei of every team, one team at a time, and the teams are ranked again.
 
 A trick *pays* if the team stands higher although its pooled detection F1, or its pooled class score (the mean over
-classes of the F1 of finding and naming), has fallen by more than 0.005.
+classes of the F1 of detection with the right class), has fallen by more than 0.005.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Overall: what the pairs are worth, over all nuclei of both sides.
 
 The sum over pairs divided by pairs + missed + spurious. Of the IoU it is SQ times the threat score, a relative of PQ,
-SQ RQ = SQ tp / (tp + fp/2 + fn/2), that counts an error twice as much: it mixes finding and outlining as PQ does.
+SQ RQ = SQ tp / (tp + fp/2 + fn/2), that counts an error twice as much: it mixes detection and segmentation as PQ does.
 
 **Neither silence nor guessing pays**, where pairs are those with an IoU above t >= 1/2 and the nuclei of each side are
 disjoint. A nucleus then has at most one partner on the other side, whatever else is there: two disjoint predictions
