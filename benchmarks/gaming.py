@@ -299,7 +299,7 @@ INTRODUCTION = """\
 Can a ranking be won without being better? Each of {tricks} tricks was played on the submission of every team in {fields} fields,
 and the teams were ranked again by the rules of every preset. A trick **pays** if the team stands higher although its
 submission became worse: its pooled detection F1 (IoU above 0.5), or its pooled class score (the mean over classes of the F1 of
-finding and naming), fell by more than 0.005.
+detection with the right class), fell by more than 0.005.
 
 This page is written by `python -m benchmarks.gaming --write docs/gaming.md --seeds {seeds}`; `evaluation audit --tricks` plays
 the same tricks on the submissions of a challenge.
