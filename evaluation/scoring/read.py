@@ -13,9 +13,11 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
+from evaluation.decoding.guard import prepare
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats import Companions, Request, read_annotations, read_collection
+from evaluation.formats.guarded import read_annotations_guarded, read_collection_guarded
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.parts import convert_parts, join_instances
 from evaluation.instances.prepare import PreparedReference, prepare_reference
@@ -40,12 +42,16 @@ OUTSIDE_FIX = "Check the units, the order of x and y, and whether coordinates co
 
 @dataclass(frozen=True)
 class Side:
-    """How the files of the reference, or of a submission, are opened and read."""
+    """How the files of the reference, or of a submission, are opened and read.
+
+    owner   of files that are decoded in a child process: the path of the submission; "" for the reference
+    """
 
     rules: FormatRules
     classes: ClassTable
     limits: LimitRules
     open: Callable[[str], BinaryIO]
+    owner: str = ""
 
     def request(self, where: str, name: str, class_id: int) -> Request:
         return Request(
@@ -54,10 +60,13 @@ class Side:
 
 
 def submission_side(challenge: Challenge, files: SubmissionFiles) -> Side:
-    return Side(challenge.submission, challenge.class_table(challenge.submission), challenge.limits, files.open)
+    classes = challenge.class_table(challenge.submission)
+    return Side(challenge.submission, classes, challenge.limits, files.open, owner=str(files.path))
 
 
 def reference_side(challenge: Challenge, folder: Path) -> Side:
+    prepare(f"evaluation.formats.{challenge.submission.format}")  # before decoders could remember the reference
+
     def open_reference(name: str) -> BinaryIO:
         try:
             return (folder / name).open("rb")
@@ -97,6 +106,8 @@ def read_case_file(side: Side, case: Case, file: CaseFile) -> Annotations:
             key: (opened.enter_context(side.open(name)), place(case, name)) for key, name in names.items() if name
         }
         request = side.request(place(case, file.name), file.name, file.class_id)
+        if side.owner:
+            return read_annotations_guarded(stream, request, case, Companions(**companions), owner=side.owner)
         return read_annotations(stream, request, case, Companions(**companions))
 
 
@@ -131,7 +142,11 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) 
         where = quote(file.name, 120)
         try:
             with side.open(file.name) as stream:
-                collection = read_collection(stream, side.request(where, file.name, file.class_id), keys)
+                request = side.request(where, file.name, file.class_id)
+                if side.owner:
+                    collection = read_collection_guarded(stream, request, keys, owner=side.owner)
+                else:
+                    collection = read_collection(stream, request, keys)
                 found.unknown.update(collection.unknown)
                 found.warnings += collection.findings
                 for name in collection.cases:
