@@ -43,6 +43,7 @@ IS_AVAILABLE = sys.platform == "linux"
 SIZES = struct.Struct("<QI")  # of a message: its bytes, and how many buffers or descriptors come with it
 ORDER = struct.Struct("<q")
 MOST_FILES = 8  # of one request
+MOST_IDLE = 2  # decoders of a thread
 LIBRARY_BYTES = 1 << 30  # of address space, for modules that are imported late
 MEMORY_BYTES = 2 << 30  # for each file …
 BYTES_PER_BYTE, BYTES_PER_PIXEL = 240, 32  # … and what its size and that of its image allow, …
@@ -322,9 +323,23 @@ class Decoder:
 
 
 class OfThread(threading.local):
-    """The decoder of each thread that is not at work."""
+    """The decoders of a thread that are not at work, by their owners: of the reference, and of a submission."""
 
-    decoder: Decoder | None = None
+    def __init__(self) -> None:
+        self.idle: dict[str, Decoder] = {}
+
+    def take(self, owner: str) -> Decoder:
+        """A decoder of an owner; that which was not used for longest makes room for a new one."""
+        if owner in self.idle:
+            return self.idle.pop(owner)
+        if len(self.idle) >= MOST_IDLE:
+            self.idle.pop(next(iter(self.idle))).stop()
+        return launchers[0].start(owner)
+
+    def stop_all(self) -> None:
+        for decoder in self.idle.values():
+            decoder.stop()
+        self.idle.clear()
 
 
 launchers: list[Launcher] = []
@@ -342,7 +357,7 @@ def prepare(*modules: str) -> None:
             for module in modules:
                 import_module(module)
             launchers[:] = [Launcher()]
-            of_thread.decoder = None
+            of_thread.idle.clear()
 
 
 def decode(
@@ -363,11 +378,7 @@ def decode(
     contents = [content_of(stream) for stream in streams]
     request = pickle.dumps((function, arguments, contents, bounds), pickle.HIGHEST_PROTOCOL)
     while True:
-        decoder, of_thread.decoder = of_thread.decoder, None
-        if decoder is not None and decoder.owner != owner:
-            decoder.stop()
-            decoder = None
-        decoder = decoder or launchers[0].start(owner)
+        decoder = of_thread.take(owner)
         was_used, given, is_sound = decoder.is_used, 0, False
         try:
             for result in decoder.ask(request, rewound(streams, contents), bounds):
@@ -391,8 +402,8 @@ def decode(
             if given or not was_used:  # else what came before may have broken it: once more, in a new one
                 raise InputFault(broke_off(where, death.signal_number)) from None
         finally:
-            if is_sound and of_thread.decoder is None:
-                of_thread.decoder = decoder
+            if is_sound and owner not in of_thread.idle:
+                of_thread.idle[owner] = decoder
             else:
                 decoder.stop()
 

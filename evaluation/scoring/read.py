@@ -16,7 +16,7 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.decoding.guard import prepare
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats import Companions, Request, read_annotations, read_collection
+from evaluation.formats import Companions, Request
 from evaluation.formats.guarded import read_annotations_guarded, read_collection_guarded
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.parts import convert_parts, join_instances
@@ -44,14 +44,14 @@ OUTSIDE_FIX = "Check the units, the order of x and y, and whether coordinates co
 class Side:
     """How the files of the reference, or of a submission, are opened and read.
 
-    owner   of files that are decoded in a child process: the path of the submission; "" for the reference
+    owner   whose files they are; a process that decodes files of one owner sees none of another
     """
 
     rules: FormatRules
     classes: ClassTable
     limits: LimitRules
     open: Callable[[str], BinaryIO]
-    owner: str = ""
+    owner: str
 
     def request(self, where: str, name: str, class_id: int) -> Request:
         return Request(
@@ -65,7 +65,8 @@ def submission_side(challenge: Challenge, files: SubmissionFiles) -> Side:
 
 
 def reference_side(challenge: Challenge, folder: Path) -> Side:
-    prepare(f"evaluation.formats.{challenge.submission.format}")  # before decoders could remember the reference
+    formats = {challenge.reference.format, challenge.submission.format}
+    prepare(*(f"evaluation.formats.{format}" for format in sorted(formats)))  # before any of the reference is read
 
     def open_reference(name: str) -> BinaryIO:
         try:
@@ -74,7 +75,8 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
             got = (error.strerror or "not readable").lower()
             raise InputFault(Finding("unreadable-file", quote(name), got, "a file that can be read")) from None
 
-    return Side(challenge.reference, challenge.class_table(challenge.reference), challenge.limits, open_reference)
+    classes = challenge.class_table(challenge.reference)
+    return Side(challenge.reference, classes, challenge.limits, open_reference, owner="reference")
 
 
 # --- files of one case ------------------------------------------------------------------------------------------------
@@ -106,9 +108,7 @@ def read_case_file(side: Side, case: Case, file: CaseFile) -> Annotations:
             key: (opened.enter_context(side.open(name)), place(case, name)) for key, name in names.items() if name
         }
         request = side.request(place(case, file.name), file.name, file.class_id)
-        if side.owner:
-            return read_annotations_guarded(stream, request, case, Companions(**companions), owner=side.owner)
-        return read_annotations(stream, request, case, Companions(**companions))
+        return read_annotations_guarded(stream, request, case, Companions(**companions), owner=side.owner)
 
 
 def place(case: Case, name: str) -> str:
@@ -143,10 +143,7 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) 
         try:
             with side.open(file.name) as stream:
                 request = side.request(where, file.name, file.class_id)
-                if side.owner:
-                    collection = read_collection_guarded(stream, request, keys, owner=side.owner)
-                else:
-                    collection = read_collection(stream, request, keys)
+                collection = read_collection_guarded(stream, request, keys, owner=side.owner)
                 found.unknown.update(collection.unknown)
                 found.warnings += collection.findings
                 for name in collection.cases:

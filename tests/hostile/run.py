@@ -80,9 +80,7 @@ def check(record: Hostile, folder: Path) -> dict[str, Any]:
     challenge_folder, submission = record.write(folder)
     outcome: dict[str, Any] = {"crash": "", "nuclei": None, "codes": [], "warnings": [], "lines": [], "last": ""}
     signal.setitimer(signal.ITIMER_REAL, 20)
-    if of_thread.decoder is not None:
-        of_thread.decoder.stop()
-        of_thread.decoder = None
+    of_thread.stop_all()
     began = time.process_time()
     try:
         challenge, findings = check_submission(challenge_folder, submission, workers=1)
@@ -108,10 +106,11 @@ def check(record: Hostile, folder: Path) -> dict[str, Any]:
 
 def decoder_seconds() -> float:
     """Processor time of the child process that decodes; each submission has one of its own."""
-    if of_thread.decoder is None:
-        return 0.0
-    times = Path(f"/proc/{of_thread.decoder.process}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
-    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+    seconds = 0.0
+    for decoder in of_thread.idle.values():
+        times = Path(f"/proc/{decoder.process}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+        seconds += sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
 def judge(record: Hostile, outcome: dict[str, Any]) -> list[str]:
