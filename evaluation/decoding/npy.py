@@ -29,7 +29,16 @@ ID_NAMES = ("labels", "label", "inst_map", "inst", "instances", "n_ary_mask", "m
 CLASS_NAMES = ("classes", "class_map", "type_map", "type", "types")
 
 # What numpy raises for headers that it does not write: ValueError by itself, the others from what it calls.
-HEADER_FAULTS = (ValueError, TypeError, SyntaxError, LookupError, MemoryError, RecursionError, OverflowError, TokenError)
+HEADER_FAULTS = (
+    ValueError,
+    TypeError,
+    SyntaxError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    OverflowError,
+    TokenError,
+)
 
 # What zipfile raises for damaged files: BadZipFile by itself, the others from what it calls.
 ZIP_FAULTS = (

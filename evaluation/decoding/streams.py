@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -102,13 +102,12 @@ class Inflated:
         return bytes(data)
 
     def finish(self) -> None:
-        """Read on to the check sum, unless more than a few bytes of padding stand before it."""
+        """Read on to the check sum; more than a few bytes of padding before it are damage."""
         padding = bytearray(PADDING_BYTES)
-        try:
+        with suppress(CutOff):
             self.fill(memoryview(padding))
-        except CutOff:
-            if not self.inflate.eof:
-                raise
+        if not self.inflate.eof:
+            raise CutOff
 
     def fill(self, buffer: memoryview) -> None:
         filled = 0

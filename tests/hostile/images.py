@@ -269,7 +269,7 @@ MHA = [
     mha_file("type that is none", "wrong-format", mha(ElementType="MET_EVIL")),
     mha_file("pixels as text", "unsupported-format", mha(BinaryData="False")),
     mha_file("bytes before the data", "wrong-format", mha(HeaderSize="-1")),
-    mha_file("bomb", None, lambda: mha(zeros_deflated(64 * MIB), CompressedData="True", CompressedDataSize="9"), nuclei=0),
+    mha_file("bomb", "unreadable-file", lambda: mha(zeros_deflated(64 * MIB), CompressedData="True", CompressedDataSize="9")),
     mha_file("compressed data that are none", "unreadable-file", mha(b"\xff" * 100, CompressedData="True")),
     mha_file("no nucleus", None, mha(), nuclei=0),
     Hostile("label_image mhd beside raw", "label_image channel mha", "unsupported-format",
