@@ -197,7 +197,10 @@ def test_a_decoder_cannot_read_write_or_connect(tmp_path):
 
 
 def has_landlock() -> bool:
-    code = "import ctypes; from evaluation.decoding.confinement import restrict_files as r; print(r(ctypes.CDLL(None)))"
+    code = (
+        "import ctypes, pathlib; from evaluation.decoding.confinement import restrict_files as r; "
+        "print(r(ctypes.CDLL(None), pathlib.Path('/nowhere')))"
+    )
     assert restrict_files
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     return done.stdout == "True\n"

@@ -14,15 +14,20 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 OPEN_FILES = 64
+MOST_WRITTEN = 1 << 31  # bytes, for each file in the scratch folder
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446  # on every architecture
 GET_VERSION, PATH_BENEATH = 1, 1
-EXECUTE, READ_FILE, READ_FOLDER = 1 << 0, 1 << 2, 1 << 3
+EXECUTE, WRITE_FILE, READ_FILE, READ_FOLDER, REMOVE_FILE, MAKE_FILE, TRUNCATE = (
+    1 << bit for bit in (0, 1, 2, 3, 5, 8, 14)
+)
+SCRATCH = WRITE_FILE | READ_FILE | REMOVE_FILE | MAKE_FILE | TRUNCATE  # but not to list what is there
 FILE_RIGHTS_OF_VERSION = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 TCP_RIGHTS = 3  # bind and connect, from version 4
 SCOPES = 3  # abstract sockets and signals of others, from version 6
@@ -38,11 +43,13 @@ class RightsBeneath(ctypes.Structure):
     _fields_ = (("rights", ctypes.c_uint64), ("folder", ctypes.c_int32))
 
 
-def confine(kept: int) -> None:
+def confine(kept: int, scratch: Path) -> None:
     """Take away all that can be taken away from this process, which has one thread and was just forked.
 
-    kept   the only descriptor that stays open, besides the standard streams, which lead nowhere
+    kept      the only descriptor that stays open, besides the standard streams, which lead nowhere
+    scratch   where files can be written, for libraries that read nothing else; what they are called is not to be seen
     """
+    tempfile.tempdir = str(scratch)
     faulthandler.disable()  # it would write to a descriptor that is closed here
     gc.freeze()
     for number in (signal.SIGTERM, signal.SIGALRM, signal.SIGPROF, signal.SIGVTALRM):
@@ -55,14 +62,18 @@ def confine(kept: int) -> None:
     os.closerange(kept + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-    for kind, most in ((resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, OPEN_FILES)):
+    for kind, most in (
+        (resource.RLIMIT_FSIZE, MOST_WRITTEN),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, OPEN_FILES),
+    ):
         resource.setrlimit(kind, (most, most))
     libc = ctypes.CDLL(None, use_errno=True)
     libc.unshare(CLONE_NEWUSER | CLONE_NEWNET)
-    restrict_files(libc)
+    restrict_files(libc, scratch)
 
 
-def restrict_files(libc: ctypes.CDLL) -> bool:
+def restrict_files(libc: ctypes.CDLL, scratch: Path) -> bool:
     """Landlock: nothing can be read but Python's modules and shared libraries. False where the kernel has none."""
     call = libc.syscall
     version = call(LANDLOCK_CREATE, None, ctypes.c_size_t(0), GET_VERSION)
@@ -74,10 +85,12 @@ def restrict_files(libc: ctypes.CDLL) -> bool:
     ruleset = call(LANDLOCK_CREATE, ctypes.byref(rights), ctypes.c_size_t(size), 0)
     if ruleset < 0:
         return False
-    for path in readable_paths():
+    for path in (*readable_paths(), scratch):
         with suppress(OSError):
             folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
             allowed = EXECUTE | READ_FILE | (READ_FOLDER if path.is_dir() else 0)
+            if path == scratch:
+                allowed = SCRATCH & rights.files
             rule = RightsBeneath(allowed, folder)
             call(LANDLOCK_ADD, ruleset, PATH_BENEATH, ctypes.byref(rule), 0)
             os.close(folder)

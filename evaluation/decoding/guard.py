@@ -17,10 +17,12 @@ from __future__ import annotations
 import atexit
 import os
 import pickle
+import shutil
 import signal
 import socket
 import struct
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -30,6 +32,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from io import BytesIO
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -151,12 +154,12 @@ def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
 # --- the child processes ----------------------------------------------------------------------------------------------
 
 
-def launch(connection: socket.socket) -> None:
+def launch(connection: socket.socket, scratch: Path) -> None:
     """The launcher: forks decoders, and says how they ended, until the parent is gone."""
     from evaluation.decoding.confinement import address_space, confine, end_with_parent
 
     room = address_space() + LIBRARY_BYTES
-    confine(connection.fileno())
+    confine(connection.fileno(), scratch)
     children: set[int] = set()
     while True:
         order, numbers, _, _ = socket.recv_fds(connection, ORDER.size, 1)
@@ -236,13 +239,14 @@ class Launcher:
     def __init__(self) -> None:
         self.process = os.getpid()
         self.lock = threading.Lock()
+        self.scratch = Path(tempfile.mkdtemp(prefix="evaluation-"))
         self.connection, other = socket.socketpair()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # forked with threads: it uses none of their locks
             child = os.fork()
         if not child:
             try:
-                launch(other)
+                launch(other, self.scratch)
             finally:  # whatever happens, it never goes on with the work of the parent
                 os._exit(0)
         other.close()
@@ -254,6 +258,7 @@ class Launcher:
             self.connection.close()
             with suppress(ChildProcessError):
                 os.waitpid(child, 0)
+            shutil.rmtree(self.scratch, ignore_errors=True)
 
     def start(self, owner: str) -> Decoder:
         connection, other = socket.socketpair()

@@ -81,7 +81,7 @@ def read_records(
     where: str,
     limits: LimitRules,
     nan_is_null: bool = False,
-    decode: Callable[[bytearray], list[Any] | None] = lambda text: None,
+    decode: Callable[[bytes], list[Any] | None] = lambda text: None,
 ) -> Records:
     """The value of a JSON file that is a list of records, or an object with such a list under ``key``.
 

@@ -1,4 +1,4 @@
-"""Features of GeoJSON whose geometries are polygons of a single ring: their vertices become arrays, not Python lists."""
+"""Features of GeoJSON that are polygons of a single ring: their vertices become arrays, not Python lists."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Feature(msgspec.Struct, gc=False):
     geometry: Polygon
     properties: dict[str, Any] | None = None
     id: str | int | float | bool | None = None
-    nucleusGeometry: None = None  # noqa: N815 (as QuPath writes it); it would go before the geometry
+    nucleusGeometry: None = None  # would go before the geometry
 
 
 @cache
@@ -57,14 +57,14 @@ def decode_polygons(text: bytes | bytearray) -> list[Any] | None:
     >>> decode_polygons(text)[0]["geometry"]["coordinates"].points_xy.tolist()
     [[1.0, 2.0], [3.0, 4.5]]
     """
-    decode_features, decode_numbers = (decoder.decode for decoder in decoders())
+    of_features, of_numbers = decoders()
     try:
-        features = decode_features(text)
+        features = of_features.decode(text)
         raw = [bytes(feature.geometry.coordinates) for feature in features]
         sizes = [vertices_of(coordinates.translate(None, NUMBERS_AND_BLANKS)) for coordinates in raw]
         if not raw or min(sizes) < 1:
             return None
-        numbers = decode_numbers(b"[" + b",".join(raw).translate(None, BRACKETS_AND_BLANKS) + b"]")
+        numbers = of_numbers.decode(b"[" + b",".join(raw).translate(None, BRACKETS_AND_BLANKS) + b"]")
     except msgspec.MsgspecError:
         return None
     points_xy = np.array(numbers, np.float64).reshape(-1, 2)

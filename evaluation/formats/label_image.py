@@ -25,6 +25,7 @@ from evaluation.decoding.content import (
     check_content,
     pickled,
 )
+from evaluation.decoding.itk import NIFTI_MAGICS, NRRD_MAGIC, read_nifti, read_nrrd
 from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.decoding.mha import read_mha
 from evaluation.decoding.npy import CLASS_NAMES, read_npy, read_npz
@@ -251,10 +252,10 @@ def classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: 
 def suffix_of(name: str) -> str:
     """The suffix of a file name, in lower case.
 
-    >>> suffix_of("P1/labels.TIF")
-    '.tif'
+    >>> suffix_of("P1/labels.TIF"), suffix_of("P1/labels.nii.gz")
+    ('.tif', '.nii.gz')
     """
-    return PurePosixPath(name).suffix.lower()
+    return ".nii.gz" if name.lower().endswith(".nii.gz") else PurePosixPath(name).suffix.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +274,11 @@ KINDS = {
     ".tif": FileKind(read_tiff, TIFF_MAGICS, "a TIFF file"),
     ".tiff": FileKind(read_tiff, TIFF_MAGICS, "a TIFF file"),
     ".mha": FileKind(read_mha, MHA_MAGICS, "a MetaImage file"),
+    ".nii": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
+    ".nii.gz": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
+    ".nrrd": FileKind(read_nrrd, (NRRD_MAGIC,), "an NRRD file"),
 }
+WITH_SPACING = (".nii", ".nii.gz", ".nrrd")
 
 
 def read_image(
@@ -286,6 +291,8 @@ def read_image(
     options   what only this kind of file needs to know
     """
     kind = check_kind(stream, suffix=suffix, where=where, bytes_limit=bytes_limit)
+    if suffix in WITH_SPACING:
+        options["spacing_um"] = case.spacing_um
     with damage_told(where, kind.name):
         return kind.read(
             stream, where=where, shape_yx=case.shape_yx, bytes_limit=bytes_limit, channels=channels, **options

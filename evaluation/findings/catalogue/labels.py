@@ -98,6 +98,14 @@ LABELS: dict[str, Explanation] = {
         "18446744073709551615, first at row 0, column 1); expected 0 for background and 1, 2, 3, … for "
         "nuclei. Number the nuclei 1, 2, 3, …; a negative number in an unsigned type also looks like this.",
     ),
+    "wrong-spacing": Explanation(
+        title="The pixels of a label image have another size than those of the image",
+        why="NIfTI and NRRD files say how large a pixel is; if that is not what cases.csv says, the labels were most "
+        "likely made at another resolution. 1 mm counts as not given.",
+        fix="Write the labels at the resolution of the image, and its spacing in mm.",
+        example="[wrong-spacing] case 'case_017', 'case_017.nii.gz': pixels of 0.5 x 0.5 um; expected 0.25 um, as "
+        "cases.csv has it. Write the labels at the resolution of the image, with its spacing in mm.",
+    ),
     "binary-mask": Explanation(
         title="All nuclei of a file have the label 1",
         why="Every value is one instance, also if its parts lie apart: the nuclei count as a single one.",
