@@ -316,4 +316,4 @@ def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
     if suffix == ".mhd":
         fix = "Write one .mha file, which holds header and data."
     got = f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"
-    raise InputFault(Finding("unsupported-format", where, got, f"one of {listed(KINDS)}", fix))
+    raise InputFault(Finding("unsupported-format", where, got, f"one of {listed(KINDS, len(KINDS))}", fix))

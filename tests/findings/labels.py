@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import SimpleITK
 import tifffile
 from scipy.io import savemat
 
@@ -43,6 +44,14 @@ def renamed_png(bench: Bench) -> str:
 @example_of("unsupported-format")
 def bitmap(bench: Bench) -> str:
     return label_image(bench, ".bmp", b"BM")
+
+
+@example_of("wrong-spacing")
+def other_resolution(bench: Bench) -> str:
+    image = SimpleITK.GetImageFromArray(LABELS)
+    image.SetSpacing([0.0005, 0.0005])
+    SimpleITK.WriteImage(image, "a.nii.gz")
+    return label_image(bench, ".nii.gz", Path("a.nii.gz").read_bytes())
 
 
 @example_of("pickle")

@@ -15,7 +15,8 @@ LABELS: dict[str, Explanation] = {
         why="Only formats that keep whole numbers exactly, and that can be read safely, are accepted.",
         fix="Write the labels in one of the formats that the line names.",
         example="[unsupported-format] case 'case_017', 'case_017.bmp': a file with the suffix '.bmp'; expected one of"
-        " '.npy', '.npz', '.png', '.tif', '.tiff' or '.mha'. Write the labels as .npy, .png, .tif or .mha.",
+        " '.npy', '.npz', '.png', '.tif', '.tiff', '.mha', '.nii', '.nii.gz' or '.nrrd'. Write the labels as .npy, "
+        ".png, .tif or .mha.",
     ),
     "pickle": Explanation(
         title="A file holds pickled Python objects",
