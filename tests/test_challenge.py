@@ -53,8 +53,8 @@ def test_every_preset_is_complete(preset):
             {"submission": {"missing_cases": "worst"}},
             "[unknown-key] challenge.toml: submission.missing_cases: a key that is not known; expected one of "
             "'border', 'border_colour', 'case_key', 'case_names', 'class_channel', 'class_column', 'class_map', "
-            "'class_table', 'class_values', 'colours', 'columns', 'coordinates', 'files', 'first_pixel', 'format', "
-            "'input', 'missing_case', 'missing_class_file', 'origin', 'other_shapes' or one of 8 more. "
+            "'class_table', 'class_values', 'colours', 'columns', 'components', 'coordinates', 'files', 'first_pixel', "
+            "'format', 'input', 'missing_case', 'missing_class_file', 'origin' or one of 9 more. "
             "Did you mean 'missing_case'?",
         ),
         (

@@ -86,7 +86,7 @@ FORMATS: dict[str, FormatKeys] = {
     "coco_panoptic": FormatKeys(frozenset({"segments"}), frozenset({"class_values"}), dense=True),
     "rle_csv": FormatKeys(frozenset({"pixel_order", "first_pixel"}), frozenset(), "shared"),
     "label_image": FormatKeys(
-        frozenset(), frozenset({"class_map", "class_table", "class_channel", "class_values"}), dense=True
+        frozenset(), frozenset({"class_map", "class_table", "class_channel", "class_values", "components"}), dense=True
     ),
     "nary_mat": FormatKeys(frozenset(), frozenset({"class_map", "class_values"}), dense=True),
     "hovernet_mat": FormatKeys(frozenset(), frozenset({"class_values"}), dense=True),
@@ -112,6 +112,8 @@ class FormatRules(Rules):
     class_map      pattern of a second image that holds the class of every pixel
     class_table    pattern of a CSV or JSON file with the class of every id
     class_channel  the channel of the image, from 0, that holds the class of every pixel; ids are in the other one
+    components     pixels of a mask with equal values that touch are one nucleus: by sides (4), or also corners (8);
+                   the values are the classes (class_values), or do not matter
     segments       pattern of the JSON file that goes with panoptic PNG files; without {case} it is shared
     class_values   the number, or the numbers, that stand for each class in the files, by class name
     class_column   which of the class levels of NuCLS counts
@@ -137,6 +139,7 @@ class FormatRules(Rules):
     class_map: str | None = None
     class_table: str | None = None
     class_channel: Literal[0, 1] | None = None
+    components: Literal[4, 8] | None = None
     segments: str | None = None
     class_values: dict[str, ClassNumbers] | None = None
     class_column: Literal["raw_classification", "main_classification", "super_classification"] | None = None
@@ -213,6 +216,10 @@ class FormatRules(Rules):
     def check_classes(self) -> None:
         """Refuse several ways, or half a way, to tell the class of a nucleus."""
         ways = [key for key in ("class_map", "class_table", "class_channel") if getattr(self, key) is not None]
+        if ways and self.components is not None:
+            raise RuleFault(f"contradictory|components|given although {ways[0]} is|masks whose values are the classes")
+        if self.components is not None and self.class_values is not None and "{class}" in self.files:
+            raise RuleFault("contradictory|class_values|given although files holds {class}|one of both")
         if len(ways) > 1 or (ways and "{class}" in self.files):
             raise RuleFault(
                 f"contradictory|{ways[0]}|given although {'files holds {class}' if len(ways) < 2 else ways[1] + ' is'}"
@@ -221,9 +228,9 @@ class FormatRules(Rules):
         needs_values = {"class_map", "class_channel"} & set(ways)
         if needs_values and self.class_values is None:
             raise RuleFault(f"contradictory|class_values|missing although {ways[0]} is given|both")
-        if self.format in ("label_image", "nary_mat") and self.class_values is not None and not ways:
+        if self.format in ("label_image", "nary_mat") and self.class_values and not ways and not self.components:
             raise RuleFault("contradictory|class_values|given without class_map, class_table or class_channel|both")
-        zero_is_background = bool(needs_values) or self.format in ("hovernet_mat", "conic_array")
+        zero_is_background = bool(needs_values or self.components) or self.format in ("hovernet_mat", "conic_array")
         numbers = [number for of_class in (self.class_values or {}).values() for number in of_class]
         colours = [colour.lower() for colour in (self.colours or {}).values()]
         for key, values in (("class_values", numbers), ("colours", colours)):

@@ -7,13 +7,14 @@ no file is opened but those that are given.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.decoding.components import label_components
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
     MHA_MAGICS,
@@ -82,6 +83,13 @@ def read_label_image(
         raise InputFault(*faults)
     if class_table is not None and (skipped := [label for label, class_id in class_table.items() if class_id == 0]):
         labels = without_labels(labels, skipped)
+    warnings = find_binary_mask(labels, where=request.where)
+    if (connectivity := request.rules.components) is not None:
+        if request.rules.class_values is not None:
+            classes = classes_of_runs(labels, request)
+        labels, warnings = label_components(
+            labels, connectivity, where=request.where, bytes_limit=request.limits.bytes_per_file
+        )
     told_elsewhere = classes is not None or class_table is not None
     image = LabelImage(
         labels,
@@ -90,7 +98,13 @@ def read_label_image(
         source=request.name,
         class_of_instance=None if class_table is None else classes_of_labels(labels, class_table, request.where),
     )
-    return Annotations((image,), find_binary_mask(labels, where=request.where))
+    return Annotations((image,), warnings)
+
+
+def classes_of_runs(runs: LabelRuns, request: Request) -> LabelRuns:
+    """The class ids that the values of a semantic mask stand for. Raises InputFault ("unknown-class-value")."""
+    values = runs.value.astype(np.int64).reshape(1, -1)
+    return replace(runs, value=classes_of_values(values, request.classes, where=request.where).reshape(-1))
 
 
 def read_planes(stream: BinaryIO, request: Request, case: Case) -> tuple[LabelRuns, LabelRuns | None]:

@@ -99,6 +99,16 @@ LABELS: dict[str, Explanation] = {
         "18446744073709551615, first at row 0, column 1); expected 0 for background and 1, 2, 3, … for "
         "nuclei. Number the nuclei 1, 2, 3, …; a negative number in an unsigned type also looks like this.",
     ),
+    "components": Explanation(
+        title="Nuclei are the connected components of a mask",
+        severity="warning",
+        why="Where the challenge takes masks without numbers of nuclei (the rule components), pixels that touch are "
+        "one nucleus. That joins nuclei that touch each other and splits those in several parts.",
+        fix="Nothing, if nuclei lie apart; else write a label image, in which each nucleus has a number.",
+        example="[components] case 'case_017', 'case_017.png': 3 regions of touching pixels, each a nucleus; 4 if "
+        "corners did not touch, 1 of one pixel; expected nuclei that do not touch each other, each in one part. "
+        "Nuclei that touch count as one, parts that lie apart as several: write labels where that matters.",
+    ),
     "wrong-spacing": Explanation(
         title="The pixels of a label image have another size than those of the image",
         why="NIfTI and NRRD files say how large a pixel is; if that is not what cases.csv says, the labels were most "
