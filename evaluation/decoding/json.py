@@ -114,6 +114,7 @@ def read_records(
     def pieces() -> Iterator[list[Any]]:
         opening = b"["
         for start, piece in text.slices([len(cuts.head), *cuts.ends]):
+            check_part(len(piece), where)
             found = decode(b"[" + text.without_nan(piece).lstrip().removeprefix(opening[2:]) + b"]")
             yield found or text.parse(piece, start, opening=opening[:2], closing=b"]")[len(opening[:2]) - 1 :]
             opening = b"[0,"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 import numpy as np
@@ -16,7 +16,7 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.decoding.guard import prepare
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats import Companions, Request
+from evaluation.formats import Companions, Request, read_annotations, read_collection
 from evaluation.formats.guarded import read_annotations_guarded, read_collection_guarded
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.parts import convert_parts, join_instances
@@ -37,6 +37,8 @@ from evaluation.model import (
 )
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 
+LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
+MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd")  # read by scipy.io, HDF5 and SimpleITK
 OUTSIDE_FIX = "Check the units, the order of x and y, and whether coordinates count from the image or the slide."
 
 
@@ -44,7 +46,8 @@ OUTSIDE_FIX = "Check the units, the order of x and y, and whether coordinates co
 class Side:
     """How the files of the reference, or of a submission, are opened and read.
 
-    owner   whose files they are; a process that decodes files of one owner sees none of another
+    owner   whose files they are: a process that decodes files of one owner sees none of another; "": they are decoded
+            here, as those of a reference are in formats whose libraries damaged files cannot crash
     """
 
     rules: FormatRules
@@ -65,8 +68,10 @@ def submission_side(challenge: Challenge, files: SubmissionFiles) -> Side:
 
 
 def reference_side(challenge: Challenge, folder: Path) -> Side:
-    formats = {challenge.reference.format, challenge.submission.format}
-    prepare(*(f"evaluation.formats.{format}" for format in sorted(formats)))  # before any of the reference is read
+    rules = (challenge.reference, challenge.submission)
+    modules = {f"evaluation.formats.{side.format}" for side in rules}
+    modules |= {LIBRARIES[suffix] for side in rules if (suffix := PurePosixPath(side.files).suffix) in LIBRARIES}
+    prepare(*sorted(modules))  # before any of the reference is read
 
     def open_reference(name: str) -> BinaryIO:
         try:
@@ -76,7 +81,9 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
             raise InputFault(Finding("unreadable-file", quote(name), got, "a file that can be read")) from None
 
     classes = challenge.class_table(challenge.reference)
-    return Side(challenge.reference, classes, challenge.limits, open_reference, owner="reference")
+    names = (challenge.reference.files, challenge.reference.class_map or "")
+    owner = "reference" if any(name.endswith(MAY_CRASH) for name in names) else ""
+    return Side(challenge.reference, classes, challenge.limits, open_reference, owner=owner)
 
 
 # --- files of one case ------------------------------------------------------------------------------------------------
@@ -108,6 +115,8 @@ def read_case_file(side: Side, case: Case, file: CaseFile) -> Annotations:
             key: (opened.enter_context(side.open(name)), place(case, name)) for key, name in names.items() if name
         }
         request = side.request(place(case, file.name), file.name, file.class_id)
+        if not side.owner:
+            return read_annotations(stream, request, case, Companions(**companions))
         return read_annotations_guarded(stream, request, case, Companions(**companions), owner=side.owner)
 
 
@@ -143,7 +152,10 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) 
         try:
             with side.open(file.name) as stream:
                 request = side.request(where, file.name, file.class_id)
-                collection = read_collection_guarded(stream, request, keys, owner=side.owner)
+                if side.owner:
+                    collection = read_collection_guarded(stream, request, keys, owner=side.owner)
+                else:
+                    collection = read_collection(stream, request, keys)
                 found.unknown.update(collection.unknown)
                 found.warnings += collection.findings
                 for name in collection.cases:
