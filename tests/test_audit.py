@@ -485,7 +485,7 @@ def test_an_interrupted_audit_goes_on_and_what_changed_is_scored_again(
     assert len(kept) == 12
     kept[0].unlink()
     kept[1].write_text(kept[1].read_text()[:-20])
-    kept[2].write_text(kept[2].read_text().replace('"overall": [\n  0', '"overall": [\n  1'))
+    kept[2].write_text(kept[2].read_text().replace('"overall": [\n    0', '"overall": [\n    1'))
     scored.runs = 0
     assert audit_json(run(tmp_path, audit=FEW)) == audit_json(first)
     assert scored.runs == 3

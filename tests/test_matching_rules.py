@@ -19,6 +19,7 @@ from pycocotools import mask as coco_mask
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial import cKDTree
 
 from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
 from evaluation.challenge import MATCHING_RULES, Challenge
@@ -679,14 +680,14 @@ def test_a_radius_over_everything_needs_no_list_of_all_pairs(monkeypatch):
     rng = np.random.default_rng(1)
     reference, prediction = (points_of(rng.uniform(0, 100, (n, 2)), probability=rng.random(n)) for n in (60, 2000))
     seen = []
-    original = distances.cKDTree.sparse_distance_matrix
+    original = cKDTree.sparse_distance_matrix
 
     def watched_search(self, *arguments, **keys):
         pairs = original(self, *arguments, **keys)
         seen.append(len(pairs))
         return pairs
 
-    monkeypatch.setattr("evaluation.matching.confidence_first.cKDTree", watched_tree(watched_search))
+    monkeypatch.setattr("scipy.spatial.cKDTree", watched_tree(watched_search))
     matches = match_confidence_first(reference, prediction, radius_px=500, class_aware=False)
     assert sorted(matches.prediction_index) == sorted(np.argsort(-prediction.probability)[:60])
     assert max(seen) <= 1000
@@ -694,7 +695,7 @@ def test_a_radius_over_everything_needs_no_list_of_all_pairs(monkeypatch):
 
 
 def watched_tree(search):
-    return type("Watched", (distances.cKDTree,), {"sparse_distance_matrix": search})
+    return type("Watched", (cKDTree,), {"sparse_distance_matrix": search})
 
 
 @settings(max_examples=100)
@@ -970,7 +971,7 @@ def test_the_smaller_side_gives_the_rows_so_that_scipy_needs_no_copy(monkeypatch
         shapes.append((table.shape, table.flags.c_contiguous))
         return linear_sum_assignment(table)
 
-    monkeypatch.setattr(centroid_assignment, "linear_sum_assignment", watched_solver)
+    monkeypatch.setattr("scipy.optimize.linear_sum_assignment", watched_solver)
     one, three = points_of([(0, 0)]), points_of([(0, 0), (0, 3), (5, 5)])
     for sides in ((one, three), (three, one)):
         assert len(match_centroid_assignment(*sides, radius_px=1, class_aware=False, cutoff="after")) == 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 from evaluation.aggregation.resampling import (
     Column,
@@ -152,13 +152,13 @@ def bca_interval(replicates: Float64, estimate: Float64, jackknife: Float64, lev
     above_estimate = replicates - estimate
     below = (above_estimate < -tie).sum(axis=0)
     tied = (np.abs(above_estimate) <= tie).sum(axis=0)
-    bias = ndtri((below + tied / 2) / np.maximum(defined.sum(axis=0), 1))
+    bias = scipy.special.ndtri((below + tied / 2) / np.maximum(defined.sum(axis=0), 1))
     inside = np.isfinite(bias)
     bias = np.where(inside, bias, 0.0)[:, None]
-    score = bias + ndtri([tail, 1 - tail])
+    score = bias + scipy.special.ndtri([tail, 1 - tail])
     # 0 or below only beyond the point where the quantile has reached 0 or 1
     stretch = np.maximum(1 - acceleration(jackknife)[:, None] * score, TIE)
-    found = quantiles(replicates, ndtr(bias + score / stretch))
+    found = quantiles(replicates, scipy.special.ndtr(bias + score / stretch))
     found[~inside] = np.nan
     return found
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
+import scipy
 
 from evaluation.analysis.advice import give_advice
 from evaluation.analysis.sensitivity_document import (
@@ -247,7 +247,7 @@ def neighbour_distances(instances: Instances) -> Float64:
     if len(instances) < 2:
         return np.full(len(instances), np.nan)
     centroids = instances.centroids_yx()
-    return np.asarray(cKDTree(centroids).query(centroids, k=2)[0][:, 1])
+    return np.asarray(scipy.spatial.cKDTree(centroids).query(centroids, k=2)[0][:, 1])
 
 
 # --- all cases --------------------------------------------------------------------------------------------------------

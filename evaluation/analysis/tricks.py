@@ -14,7 +14,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from evaluation.instances.parts import join_instances
 from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
@@ -118,7 +118,7 @@ def loneliness(nuclei: Instances, case: TrickCase) -> Float64:
 def nearest(nuclei: Instances) -> tuple[Float64, Int64]:
     """Distance of the centroids to the nearest other one, px, float64 (N,), and which it is; of at least two nuclei."""
     centre = nuclei.centroids_yx()
-    apart, other = cKDTree(centre).query(centre, k=2)
+    apart, other = scipy.spatial.cKDTree(centre).query(centre, k=2)
     own = other[:, 0] == np.arange(len(nuclei))  # not so where centroids are equal
     return apart[:, 1], np.where(own, other[:, 1], other[:, 0])
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from evaluation.model import Bool, Instances, Int32, Int64, Outlines
 from evaluation.model.intervals import overlaps
@@ -81,8 +80,8 @@ class SortedRuns:
         """For each run, the number of its part: what hangs together by the sides of pixels."""
         above, below, _, _ = overlaps(self.start + self.line, self.stop + self.line, self.start, self.stop)
         nodes = len(self.start)
-        edges = coo_array((np.ones(len(above), np.bool_), (above, below)), shape=(nodes, nodes))
-        return np.asarray(connected_components(edges, directed=False)[1], np.int64)
+        edges = scipy.sparse.coo_array((np.ones(len(above), np.bool_), (above, below)), shape=(nodes, nodes))
+        return np.asarray(scipy.sparse.csgraph.connected_components(edges, directed=False)[1], np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,8 +158,8 @@ def split_at_touching_corners(corners: Corners, following: Int64) -> Int64:
 def ring_numbers(following: Int64) -> Int64:
     """The number of the ring of each corner, in the order of their first corners, int64 (V,)."""
     count = len(following)
-    edges = coo_array((np.ones(count, np.bool_), (np.arange(count), following)), shape=(count, count))
-    ring = connected_components(edges, directed=False)[1]
+    edges = scipy.sparse.coo_array((np.ones(count, np.bool_), (np.arange(count), following)), shape=(count, count))
+    ring = scipy.sparse.csgraph.connected_components(edges, directed=False)[1]
     _, first, ring = np.unique(ring, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))

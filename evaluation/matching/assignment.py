@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
+import scipy
 
 from evaluation.matching.pairs import has_rival
 from evaluation.model import Bool, Float64, Int64
@@ -99,8 +97,8 @@ def find_groups(left: Int64, right: Int64) -> Groups:
     left, right = (np.unique(side, return_inverse=True)[1] for side in (left, right))
     lefts, rights = int(left.max()) + 1, int(right.max()) + 1
     nodes = lefts + rights
-    edges = coo_array((np.ones(len(left), np.int8), (left, lefts + right)), (nodes, nodes))
-    count, group = connected_components(edges, directed=False)
+    edges = scipy.sparse.coo_array((np.ones(len(left), np.int8), (left, lefts + right)), (nodes, nodes))
+    count, group = scipy.sparse.csgraph.connected_components(edges, directed=False)
     sizes = [np.bincount(side, minlength=count) for side in (group[:lefts], group[lefts:])]
     return Groups(
         of_pair=group[left].astype(np.int64),
@@ -127,7 +125,7 @@ def solve(i: Int64, j: Int64, gain: Float64) -> Int64:
     table[i, j] = gain
     pair = np.full((rows, columns), -1)
     pair[i, j] = np.arange(len(i))
-    chosen = pair[linear_sum_assignment(table, maximize=True)]
+    chosen = pair[scipy.optimize.linear_sum_assignment(table, maximize=True)]
     return np.asarray(chosen[chosen >= 0])
 
 
@@ -144,6 +142,7 @@ def solve_sparse(i: Int64, j: Int64, gain: Float64, rows: int, columns: int) -> 
     most = float(gain.max())
     cost = np.concatenate([most - gain, np.full(rows, most)]) + most
     place = np.concatenate([i, alone]), np.concatenate([j, columns + alone])
-    row, column = min_weight_full_bipartite_matching(csr_array((cost, place), shape=(rows, columns + rows)))
+    graph = scipy.sparse.csr_array((cost, place), shape=(rows, columns + rows))
+    row, column = scipy.sparse.csgraph.min_weight_full_bipartite_matching(graph)
     paired = column < columns
     return np.asarray(np.searchsorted(i * columns + j, row[paired] * columns + column[paired]))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
+import scipy
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.matching.assignment import best_assignment
@@ -106,5 +105,5 @@ def least_total(left_at: Float64, right_at: Float64) -> tuple[Int64, Int64]:
     if len(left_at) > len(right_at):
         column, row = least_total(right_at, left_at)
         return row, column
-    row, column = linear_sum_assignment(cdist(left_at, right_at))
+    row, column = scipy.optimize.linear_sum_assignment(scipy.spatial.distance.cdist(left_at, right_at))
     return row, column

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from evaluation.matching.distances import (
     MARGIN,
@@ -56,12 +56,13 @@ def match_confidence_first(
     chooser = np.argsort(-confidences(prediction)[right.index], kind="stable")
     free = np.arange(len(left.index))
     reach = radius_px * MARGIN
-    count = cKDTree(left.at).query_ball_point(right.at[chooser], reach, return_length=True)
+    count = scipy.spatial.cKDTree(left.at).query_ball_point(right.at[chooser], reach, return_length=True)
     refuse_too_many(count, left.at, reach)
     found: list[tuple[Int64, Int64]] = [(free[:0], chooser[:0])]
     for part in batches(count):
         who = chooser[part]
-        near = cKDTree(left.at[free]).sparse_distance_matrix(cKDTree(right.at[who]), reach, output_type="ndarray")
+        trees = scipy.spatial.cKDTree(left.at[free]), scipy.spatial.cKDTree(right.at[who])
+        near = trees[0].sparse_distance_matrix(trees[1], reach, output_type="ndarray")
         i, j = near["i"], near["j"]
         squared = squared_distances(left.at[free[i]], right.at[who[j]])
         kept = squared <= squared_limit(radius_px)

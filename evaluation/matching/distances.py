@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
+import scipy
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.matching.pairs import matches_of
@@ -110,14 +110,14 @@ def close_pairs(
     """
     check_radius(radius_px)
     left, right = sides
-    tree = cKDTree(right.at)
+    tree = scipy.spatial.cKDTree(right.at)
     reach = radius_px * MARGIN
     count = tree.query_ball_point(left.at, reach, p=norm, return_length=True)
     refuse_too_many(count, left.at, reach, norm)
-    enough = cKDTree(left.at).query_ball_point(left.at, 2 * reach * MARGIN, p=norm, return_length=True)
+    enough = scipy.spatial.cKDTree(left.at).query_ball_point(left.at, 2 * reach * MARGIN, p=norm, return_length=True)
     found: list[tuple[Int64, Int64, Float64]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for part in batches(count):
-        near = cKDTree(left.at[part]).sparse_distance_matrix(tree, reach, p=norm, output_type="ndarray")
+        near = scipy.spatial.cKDTree(left.at[part]).sparse_distance_matrix(tree, reach, p=norm, output_type="ndarray")
         i, j = near["i"] + part.start, near["j"]
         if class_aware:
             same = left.class_id[i] == right.class_id[j]
@@ -136,7 +136,7 @@ def close_pairs(
 def refuse_too_many(count: Int64, reference_at: Float64, reach: float, norm: float = 2) -> None:
     """Raise ``TooManyPairs`` if there are more close pairs than are looked at; ``count`` of each instance of a side."""
     if (pairs := int(count.sum())) > MOST_CLOSE:
-        own = cKDTree(reference_at).query_ball_point(reference_at, reach, p=norm, return_length=True)
+        own = scipy.spatial.cKDTree(reference_at).query_ball_point(reference_at, reach, p=norm, return_length=True)
         raise TooManyPairs("pairs within the radius", pairs, MOST_CLOSE, by_reference=int(own.sum()) > MOST_CLOSE)
 
 

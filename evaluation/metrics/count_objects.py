@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
+import scipy
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.metrics.count_overlaps import best_rows
@@ -211,7 +211,8 @@ class Search:
         positions = self.positions()
         fitting = np.empty(len(sources), np.int64)
         for here, there in self.sides(sources):
-            fitting[here] = cKDTree(positions[there]).query(positions[sources[here]], p=np.inf)[1] + there.start
+            tree = scipy.spatial.cKDTree(positions[there])
+            fitting[here] = tree.query(positions[sources[here]], p=np.inf)[1] + there.start
         return fitting
 
     def nearest_squared(self, sources: Int64, reached: Whole) -> Whole:
@@ -228,7 +229,7 @@ class Search:
         nearest, measured = reached.copy(), 0
         for here, there in self.sides(sources):
             targets = different_shapes(self.shapes, there, self.case)
-            tree = cKDTree(places[targets])
+            tree = scipy.spatial.cKDTree(places[targets])
             known, number = 0, FIRST_MEASURED
             while len(here):
                 still = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
+import scipy
 
 from evaluation.model import Boundaries, Float64, Int64
 
@@ -139,5 +139,5 @@ def nearest_squared(p: npt.NDArray[np.int32], q: npt.NDArray[np.int32]) -> tuple
 def nearest_by_tree(p: npt.NDArray[np.int32], q: npt.NDArray[np.int32]) -> tuple[Nearest, Nearest]:
     """Both directions of one pair with very many points, (A, 2) and (B, 2)."""
     p, q = p.astype(np.int64), q.astype(np.int64)
-    there, back = (((a - b[cKDTree(b).query(a)[1]]) ** 2).sum(axis=1) for a, b in ((p, q), (q, p)))
+    there, back = (((a - b[scipy.spatial.cKDTree(b).query(a)[1]]) ** 2).sum(axis=1) for a, b in ((p, q), (q, p)))
     return Nearest(there[:, None], np.array([len(p)])), Nearest(back[:, None], np.array([len(q)]))

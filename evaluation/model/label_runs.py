@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from evaluation.model import Int64, LabelRuns
 from evaluation.model.intervals import overlaps, row_bands
@@ -101,9 +102,6 @@ def count_regions(runs: LabelRuns) -> int:
     >>> count_regions(runs_of(np.array([[1, 0, 0, 1], [0, 1, 0, 1]])))
     2
     """
-    from scipy.sparse import coo_array  # slow to import, and few need it
-    from scipy.sparse.csgraph import connected_components
-
     width = runs.shape_yx[1]
     stride = width + 2  # a run that looks one pixel to each side does not reach the next row
     regions = 0  # that are closed: they do not reach the last row that was looked at
@@ -120,8 +118,8 @@ def count_regions(runs: LabelRuns) -> int:
         links = [beside, above, np.arange(len(region_above))], [beside + 1, below, len(start) + region_above]
         edges = np.concatenate(links[0]), np.concatenate(links[1])
         nodes = len(start) + len(np.unique(region_above))
-        graph = coo_array((np.ones(len(edges[0]), np.int8), edges), shape=(nodes, nodes))
-        found, region = connected_components(graph, directed=False)
+        graph = scipy.sparse.coo_array((np.ones(len(edges[0]), np.int8), edges), shape=(nodes, nodes))
+        found, region = scipy.sparse.csgraph.connected_components(graph, directed=False)
         last = len(start_above) + np.searchsorted(row, row[-1])
         start_above, stop_above = start[last:], stop[last:]
         reaching, region_above = np.unique(region[last : len(start)], return_inverse=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import orjson
 
 from evaluation.challenge import Challenge
 from evaluation.model import Interval, MetricScores
@@ -59,10 +61,18 @@ def put(tree: dict[str, Any], path: Iterable[str], value: Any) -> None:
 
 
 def rounded(value: float | None) -> float | None:
-    """Six decimals, so that the platform's comparison for exact equality means what people read; never -0.0."""
-    return None if value is None else round(float(value), DECIMALS) + 0.0
+    """Six decimals, so that the platform's comparison for exact equality means what people read; never -0.0.
+
+    Raises ValueError for NaN and infinity, which orjson would write as null.
+    """
+    if value is None:
+        return None
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no number of JSON")
+    return round(float(value), DECIMALS) + 0.0
 
 
 def as_json(document: Mapping[str, Any]) -> str:
-    """Strict JSON with sorted keys; the same bytes for the same content. Raises ValueError for NaN and infinity."""
-    return json.dumps(document, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
+    """Strict JSON with sorted keys; the same bytes for the same content."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
+    return orjson.dumps(document, option=options).decode()
