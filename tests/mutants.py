@@ -177,8 +177,8 @@ MUTANTS: Sequence[Mutant] = [
         ("threshold.denominator >= self.union_px", "threshold.denominator > self.union_px"),
         ("reference.class_id[table.reference_index] ==", "reference.class_id[table.reference_index] !="),
         ("FINEST = 1_000_000", "FINEST = 10"),
-        ("np.where(known, np.append(table.intersection_px, 0)[place], 0)",
-         "np.append(table.intersection_px, 0)[place]"),
+        ("np.where(known, np.append(table.intersection_px, 0)[index], 0)",
+         "np.append(table.intersection_px, 0)[index]"),
     ),
     *of(
         "best_iou", "matching_rules matching",

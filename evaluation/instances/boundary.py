@@ -86,7 +86,7 @@ def boundaries_of(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChosenRuns:
-    """Runs of the chosen instances: entry (place among the chosen), row, begin and end of each; all (R,), sorted.
+    """Runs of the chosen instances: entry (index among the chosen), row, begin and end of each; all (R,), sorted.
 
     shape_yx   of the largest image
     images_yx  int32 (K, 2), of the image of each entry

@@ -95,14 +95,14 @@ def compact(value: npt.NDArray[Any]) -> tuple[Int64, npt.NDArray[np.int32]]:
 def majority_classes(instances: Instances, class_map: LabelRuns) -> npt.NDArray[np.int16]:
     """For each instance the class of most of its pixels in ``class_map`` (0 does not count), int16 (N,)."""
     run, of_map, start, stop = overlaps(instances.run_start, instances.run_stop, class_map.start, class_map.stop)
-    classes, place = np.unique(class_map.value, return_inverse=True)
+    classes, entry = np.unique(class_map.value, return_inverse=True)
     classes = classes.astype(np.int64)
     # Only the pairs that occur: never a table of all instances and classes.
-    pair, vote_of = np.unique(instances.run_instance[run] * np.int64(len(classes)) + place[of_map], return_inverse=True)
+    pair, vote_of = np.unique(instances.run_instance[run] * np.int64(len(classes)) + entry[of_map], return_inverse=True)
     votes = np.bincount(vote_of, stop - start, minlength=len(pair))
 
-    instance, place = np.divmod(pair, max(len(classes), 1))
-    class_id = classes[place]
+    instance, entry = np.divmod(pair, max(len(classes), 1))
+    class_id = classes[entry]
     order = np.lexsort((np.abs(class_id), class_id < 0, -votes, instance))  # ignore classes are the last choice
     voted, first = np.unique(instance[order], return_index=True)
     winner = np.zeros(len(instances), np.int16)

@@ -186,10 +186,10 @@ def double_instances(instances: Instances, shape_yx: tuple[int, int]) -> Instanc
     return with_runs(replace(instances, shape_yx=shape_yx), start[inside], stop[inside], instance[inside])
 
 
-def shared_px(instances: Instances, changed: Instances, place: Int64) -> Int64:
-    """How many pixels each changed nucleus shares with what it was, ``instances[place]``, int64 (M,).
+def shared_px(instances: Instances, changed: Instances, source: Int64) -> Int64:
+    """How many pixels each changed nucleus shares with what it was, ``instances[source]``, int64 (M,).
 
-    ``place`` ascends: one nucleus never becomes two.
+    ``source`` ascends: one nucleus never becomes two.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> nuclei = instances_from_labels(np.array([[1, 1, 1, 2, 2]]))
@@ -202,7 +202,7 @@ def shared_px(instances: Instances, changed: Instances, place: Int64) -> Int64:
         return np.sort(instance * pixels + of.run_start), np.sort(instance * pixels + of.run_stop)
 
     before = line(instances, instances.run_instance.astype(np.int64))
-    _, _, start, stop = overlaps(*before, *line(changed, place[changed.run_instance]))
+    _, _, start, stop = overlaps(*before, *line(changed, source[changed.run_instance]))
     total = np.zeros(len(instances), np.int64)
     np.add.at(total, start // max(pixels, 1), stop - start)
-    return total[place]
+    return total[source]

@@ -102,19 +102,19 @@ class Corners:
 
     @classmethod
     def of_runs(cls, runs: SortedRuns) -> Corners:
-        places, owners, kinds = [], [], []
+        positions, owners, kinds = [], [], []
         for is_left, ends in ((False, runs.stop), (True, runs.start)):
             upper, lower = ends, ends + runs.line
             for is_upper, here, there in ((True, upper, lower), (False, lower, upper)):
                 kept = np.flatnonzero(~is_among(here, there))
-                places.append(here[kept])
+                positions.append(here[kept])
                 owners.append(kept)
                 kinds.append(np.full(len(kept), 2 * is_left + is_upper, np.int8))
-        place, run, kind = np.concatenate(places), np.concatenate(owners), np.concatenate(kinds)
-        order = np.argsort(place, kind="stable")
-        place, run, kind = place[order], run[order], kind[order]
+        position, run, kind = np.concatenate(positions), np.concatenate(owners), np.concatenate(kinds)
+        order = np.argsort(position, kind="stable")
+        position, run, kind = position[order], run[order], kind[order]
         instance = runs.instance[run]
-        y, x = np.divmod(place - instance.astype(np.int64) * runs.span, runs.line)
+        y, x = np.divmod(position - instance.astype(np.int64) * runs.span, runs.line)
         return cls(instance, y, x, (kind & 1).astype(np.bool_), kind >= 2, run)
 
     def following(self) -> Int64:
@@ -135,8 +135,8 @@ class Corners:
 
 def is_among(values: Int64, others: Int64) -> Bool:
     """Which values are among the others; both ascending, without repeats."""
-    place = np.searchsorted(others, values)
-    return np.asarray(np.append(others, -1)[place] == values)
+    index = np.searchsorted(others, values)
+    return np.asarray(np.append(others, -1)[index] == values)
 
 
 def split_at_touching_corners(corners: Corners, following: Int64) -> Int64:

@@ -109,11 +109,11 @@ def find_groups(left: Int64, right: Int64) -> Groups:
 
 
 def number_inside(group: Int64, sizes: Int64) -> Int64:
-    """The place of each node inside its group, from 0."""
+    """The number of each node inside its group, from 0."""
     order = np.argsort(group, kind="stable")
-    place = np.empty(len(group), np.int64)
-    place[order] = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return place
+    number = np.empty(len(group), np.int64)
+    number[order] = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return number
 
 
 def solve(i: Int64, j: Int64, gain: Float64) -> Int64:
@@ -141,8 +141,8 @@ def solve_sparse(i: Int64, j: Int64, gain: Float64, rows: int, columns: int) -> 
     alone = np.arange(rows)
     most = float(gain.max())
     cost = np.concatenate([most - gain, np.full(rows, most)]) + most
-    place = np.concatenate([i, alone]), np.concatenate([j, columns + alone])
-    graph = scipy.sparse.csr_array((cost, place), shape=(rows, columns + rows))
+    entries = np.concatenate([i, alone]), np.concatenate([j, columns + alone])
+    graph = scipy.sparse.csr_array((cost, entries), shape=(rows, columns + rows))
     row, column = scipy.sparse.csgraph.min_weight_full_bipartite_matching(graph)
     paired = column < columns
     return np.asarray(np.searchsorted(i * columns + j, row[paired] * columns + column[paired]))

@@ -97,7 +97,7 @@ def assign_all(reference: Instances, prediction: Instances, *, class_aware: bool
 
 
 def least_total(left_at: Float64, right_at: Float64) -> tuple[Int64, Int64]:
-    """The assignment of places (K, 2) that uses up the smaller side with the least total distance.
+    """The assignment of points (K, 2) that uses up the smaller side with the least total distance.
 
     The smaller side gives the rows: scipy then solves the table where it lies, and no tie hangs on the names of the
     sides unless they are equally large.

@@ -24,9 +24,9 @@ Closeness = Callable[[Int64, Int64], Float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """The instances of one side that have a place, in ``position_order``.
+    """The instances of one side that have coordinates, in ``position_order``.
 
-    index     int64 (K,), the instance at each place of the order; ties are decided by these places
+    index     int64 (K,), the instance at each rank of the order; ranks decide ties
     class_id  int16 (K,)
     at        float64 (K, D), coordinates by which close ones are found
     """
@@ -38,9 +38,9 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosePairs:
-    """Pairs within a radius, (P,); instances are named by their place in the order of their side.
+    """Pairs within a radius, (P,); instances are named by their rank in the order of their side.
 
-    reference, prediction  int64 (P,), places: ties are decided by them
+    reference, prediction  int64 (P,), ranks: they decide ties
     closeness              float64 (P,), by which pairs are compared: smaller is closer
     sides                  the two orders
     """
@@ -101,7 +101,7 @@ def close_pairs(
 ) -> ClosePairs:
     """All pairs with a closeness of at most ``limit`` that could match if the closest, or the most, are to be taken.
 
-    Pairs are looked for among those whose places ``at`` are at most ``radius_px`` apart in the Minkowski norm ``norm``.
+    Pairs are sought among those whose coordinates ``at`` are at most ``radius_px`` apart in the Minkowski norm ``norm``.
 
     A reference that shares predictions with k - 1 others never needs more than its k closest ones: whatever the others
     take, one of these is left for it. So the pairs that are kept are bounded by the references and their density,
@@ -162,7 +162,7 @@ def batches(count: Int64) -> Iterator[slice]:
 
 
 def nearest_of_each(i: Int64, j: Int64, value: Float64, enough: Int64) -> Bool:
-    """Which pairs are among the first ``enough[i]`` of their reference, by closeness, then by place, bool (P,)."""
+    """Which pairs are among the first ``enough[i]`` of their reference, by closeness, then by rank, bool (P,)."""
     order = np.lexsort((j, value, i))
     owner = i[order]
     nearest = np.empty(len(i), np.bool_)

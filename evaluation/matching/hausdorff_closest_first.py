@@ -74,9 +74,9 @@ def boundary_boxes(boundaries: Boundaries) -> Int32:
     boxes = np.full((len(boundaries.size), 4), -1, np.int32)
     some = np.flatnonzero(boundaries.size)
     if len(some):
-        starts, place = np.unique(boundaries.first[some], return_inverse=True)
+        starts, index = np.unique(boundaries.first[some], return_inverse=True)
         ends = [extreme.reduceat(boundaries.points_yx, starts, axis=1) for extreme in (np.minimum, np.maximum)]
-        boxes[some] = np.concatenate(ends).T[place]
+        boxes[some] = np.concatenate(ends).T[index]
     return boxes
 
 

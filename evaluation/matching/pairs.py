@@ -106,6 +106,6 @@ def shared_px(table: OverlapTable, reference_index: Int64, prediction_index: Int
     span = len(table.prediction_area_px)
     key = table.reference_index.astype(np.int64) * span + table.prediction_index
     wanted = reference_index.astype(np.int64) * span + prediction_index
-    place = np.searchsorted(key, wanted)
-    known = np.append(key, -1)[place] == wanted
-    return np.where(known, np.append(table.intersection_px, 0)[place], 0)
+    index = np.searchsorted(key, wanted)
+    known = np.append(key, -1)[index] == wanted
+    return np.where(known, np.append(table.intersection_px, 0)[index], 0)

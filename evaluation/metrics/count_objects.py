@@ -225,11 +225,11 @@ class Search:
 
         Raises ``TooManyPairs`` above ``MOST_MEASURED`` pairs.
         """
-        places = np.column_stack([extents(self.shapes), self.case * float(FAR)])
+        boxes = np.column_stack([extents(self.shapes), self.case * float(FAR)])
         nearest, measured = reached.copy(), 0
         for here, there in self.sides(sources):
             targets = different_shapes(self.shapes, there, self.case)
-            tree = scipy.spatial.cKDTree(places[targets])
+            tree = scipy.spatial.cKDTree(boxes[targets])
             known, number = 0, FIRST_MEASURED
             while len(here):
                 still = []
@@ -237,15 +237,15 @@ class Search:
                     reach = np.sqrt(nearest[part]) * MARGIN
                     ranks = np.arange(known + 1, known + number + 1)
                     bound, near = tree.query(
-                        places[sources[part]], ranks, p=np.inf, distance_upper_bound=reach.max(initial=0)
+                        boxes[sources[part]], ranks, p=np.inf, distance_upper_bound=reach.max(initial=0)
                     )
-                    place, rank = np.nonzero(bound < reach[:, None])
-                    measured += len(place)
+                    row, rank = np.nonzero(bound < reach[:, None])
+                    measured += len(row)
                     if measured > MOST_MEASURED:
                         raise TooManyPairs("pairs of distant objects", measured, MOST_MEASURED, by_reference=False)
-                    pair = sources[part[place]], targets[near[place, rank]]
-                    found = hausdorff_squared(self.shapes, *pair, enough=nearest[part[place]])
-                    np.minimum.at(nearest, part[place], found)
+                    pair = sources[part[row]], targets[near[row, rank]]
+                    found = hausdorff_squared(self.shapes, *pair, enough=nearest[part[row]])
+                    np.minimum.at(nearest, part[row], found)
                     still.append(part[bound[:, -1] < np.sqrt(nearest[part]) * MARGIN])
                 here = np.concatenate(still)
                 known, number = known + number, 4 * number
@@ -289,10 +289,10 @@ def different_shapes(shapes: Shapes, objects: slice, case: Int64) -> Int64:
     alike = (looks[order[1:]] == looks[order[:-1]]).all(axis=1)
     seen: set[tuple[int, bytes]] = set()
     repeated = np.zeros(len(index), np.bool_)
-    for place in np.sort(order[np.append(alike, False) | np.append(False, alike)]).tolist():
-        runs = slice(*shapes.bound[index[place] : index[place] + 2])
+    for row in np.sort(order[np.append(alike, False) | np.append(False, alike)]).tolist():
+        runs = slice(*shapes.bound[index[row] : index[row] + 2])
         pixels = np.stack([shapes.row[runs], shapes.first[runs], shapes.last[runs]]).tobytes()
-        repeated[place] = (key := (int(case[index[place]]), pixels)) in seen
+        repeated[row] = (key := (int(case[index[row]]), pixels)) in seen
         seen.add(key)
     return index[~repeated]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class Case:
     """One image that is scored: a row of cases.csv. ``group`` is the patient (the case itself if none is given).
 
-    ``index`` is the place of the case, from 0, in arrays that hold all cases; None if there are no such arrays.
+    ``index`` is the number of the case, from 0, in arrays that hold all cases; None if there are no such arrays.
     ``offset_xy`` is the upper left corner of the image in the slide it was cut from, px.
     ``stratum`` is what groups belong to (tissue, organ, centre), "" if cases.csv names none.
     ``area_mm2`` is the area that was annotated, if it is not the image.

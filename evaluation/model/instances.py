@@ -94,7 +94,7 @@ class Instances:
         return np.lexsort((*keys_of_nature(self), rank_of_pixels(self, tied), areas, first))
 
     def position_rank(self) -> Int64:
-        """The place of each instance in ``position_order``, int64 (N,)."""
+        """The index of each instance in ``position_order``, int64 (N,)."""
         rank = np.empty(len(self), np.int64)
         rank[self.position_order()] = np.arange(len(self))
         return rank

@@ -41,7 +41,7 @@ class Scores:
     """One metric of B units.
 
     value   float64 (B,), NaN where it is undefined
-    reason  int8 (B,), 0 where it is defined, else 1 + the place of the reason in ``UNDEFINED_REASONS``
+    reason  int8 (B,), 0 where it is defined, else 1 + the index of the reason in ``UNDEFINED_REASONS``
     """
 
     value: Float64
@@ -94,7 +94,7 @@ Better = Literal["higher", "lower", "one"]
 
 @dataclass(frozen=True, slots=True)
 class MetricScores:
-    """One metric on the whole data set. ``path`` is its place in metrics.json, without the aggregation.
+    """One metric on the whole data set. ``path`` is its address in metrics.json, without the aggregation.
 
     means   by the name of the aggregation, in the order of ``AGGREGATIONS``
     better  "one": a ratio whose best value is 1

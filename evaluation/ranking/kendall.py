@@ -111,9 +111,9 @@ def count_ties(ordered: Int64) -> Int64:
     >>> count_ties(np.array([[1, 1, 1, 4], [0, 0, 2, 2]])).tolist()
     [3, 2]
     """
-    place = np.arange(ordered.shape[-1])
-    start = np.maximum.accumulate(np.where(starts_of_ties(ordered), place, 0), axis=-1)
-    return np.asarray((place - start).sum(axis=-1))
+    position = np.arange(ordered.shape[-1])
+    start = np.maximum.accumulate(np.where(starts_of_ties(ordered), position, 0), axis=-1)
+    return np.asarray((position - start).sum(axis=-1))
 
 
 def starts_of_ties(ordered: npt.NDArray[np.generic]) -> Bool:
@@ -124,11 +124,11 @@ def starts_of_ties(ordered: npt.NDArray[np.generic]) -> Bool:
 
 
 def count_inversions(codes: Int64) -> Int64:
-    """Pairs of places of which the earlier one has the larger value, in each row (…, T), int64 (…).
+    """Pairs of positions of which the earlier one has the larger value, in each row (…, T), int64 (…).
 
     codes  int64, 0 … T
 
-    Inside blocks of some ``SMALL`` places all pairs are compared. Then blocks are merged two and two, all of one size
+    Inside blocks of some ``SMALL`` positions all pairs are compared. Then blocks are merged two and two, all of a size
     and in all rows at once: where the values of a right block come to stand tells how many of the left one are larger.
 
     >>> count_inversions(np.array([[0, 1, 2], [2, 1, 0], [1, 1, 0]])).tolist()
@@ -140,9 +140,9 @@ def count_inversions(codes: Int64) -> Int64:
     padding = np.full((*rows, size * 2**merges - number), number + 1, np.int32)  # above any code, and last
     blocks = np.concatenate([codes.astype(np.int32), padding], axis=-1).reshape(*rows, 2**merges, size)
     found = np.zeros(rows, np.int64)
-    places = np.ascontiguousarray(np.moveaxis(blocks, -1, 0))
+    positions = np.ascontiguousarray(np.moveaxis(blocks, -1, 0))
     for apart in range(1, size):
-        found += np.count_nonzero(places[:-apart] > places[apart:], axis=(0, -1))
+        found += np.count_nonzero(positions[:-apart] > positions[apart:], axis=(0, -1))
     for _ in range(merges):
         marked = 2 * blocks
         marked[..., 1::2, :] += 1
