@@ -101,7 +101,7 @@ def close_pairs(
 ) -> ClosePairs:
     """All pairs with a closeness of at most ``limit`` that could match if the closest, or the most, are to be taken.
 
-    Pairs are sought among those whose coordinates ``at`` are at most ``radius_px`` apart in the Minkowski norm ``norm``.
+    Pairs are sought among those with ``at`` at most ``radius_px`` apart in the Minkowski norm ``norm``.
 
     A reference that shares predictions with k - 1 others never needs more than its k closest ones: whatever the others
     take, one of these is left for it. So the pairs that are kept are bounded by the references and their density,
