@@ -190,7 +190,7 @@ MUTANTS: Sequence[Mutant] = [
     *of("centroid_inside", "matching matching_rules", ('side="right") - 1', 'side="left") - 1')),
     *of(
         "assignment", "matching matching_rules centroid_matching",
-        ("3 * value > with_rivals", "2.1 * value > with_rivals"),
+        ("3 * value > with_rivals", "4 * value > with_rivals"),
         ("return np.asarray(value - lowest + span * (most + 1))", "return np.asarray(value - lowest + span)"),
         ("linear_sum_assignment(table, maximize=True)", "linear_sum_assignment(table, maximize=False)"),
         ("cost = np.concatenate([most - gain,", "cost = np.concatenate([gain,"),
@@ -215,14 +215,14 @@ MUTANTS: Sequence[Mutant] = [
         ("bits = int(value.max()).bit_length()", "bits = int(value.max()).bit_length() - 1")),
     # --- metrics ------------------------------------------------------------------------------------------------------
     *of(
-        "classification", "metrics metric_properties class_groups",
+        "classification", "metrics metric_properties class_groups situations",
         ("in_use = normalised.any(axis=2).sum(axis=1)", "in_use = normalised.any(axis=1).sum(axis=1)"),
         ("scores(value, spread_references > 0,", "scores(value, root > 0,"),
         ("ratio(right * total - chance, total**2 - chance,", "ratio(right * total, total**2,"),
         ("ratio((rows * f1).sum(axis=1), rows", "ratio((both * f1).sum(axis=1), rows"),
         ("both = normalised[:, k].sum(axis=1) + normalised[:, :, k].sum(axis=1)",
          "both = 2 * normalised[:, k].sum(axis=1)"),
-        ("np.array(class_ids, np.int64) - 1] = 1", "np.array(class_ids, np.int64) - 1] = 2"),
+        ("np.array(class_ids, np.int64) - 1] = 1", "np.array(class_ids[:1], np.int64) - 1] = 1"),
     ),
     *of("counting", "metrics counts metric_properties",
         ('value = 1 - cases * units.sum("count_squared_error")', 'value = 1 - units.sum("count_squared_error")'),
@@ -237,7 +237,7 @@ MUTANTS: Sequence[Mutant] = [
         ("return ratio(of.tp, of.tp + of.fn, of", "return ratio(of.tp, of.tp + of.fp, of"),
         ("2 * both.tp + 2 * wrong + spurious", "2 * both.tp + wrong + spurious"),
     ),
-    *of("measure", "metrics pipeline",
+    *of("measure", "metrics pipeline situations",
         ("2 * intersection / (union + intersection)", "2 * intersection / (union + union)"),
         ("prediction.areas_px()[right] / reference.areas_px()[left]",
          "reference.areas_px()[left] / prediction.areas_px()[right]")),
@@ -250,7 +250,7 @@ MUTANTS: Sequence[Mutant] = [
     *of("panoptic", "metrics metric_properties",
         ("return ratio(2 * total_iou, 2 * of.tp + of.fp + of.fn", "return ratio(2 * total_iou, 2 * of.tp + of.fp")),
     *of(
-        "segmentation", "metrics metric_properties surfaces",
+        "segmentation", "metrics metric_properties surfaces situations",
         ("total, number = units.sum(measure).sum(axis=2), pairs", "total, number = units.sum(measure)[:, :, 1], pairs"),
         ("lacking = np.isnan(found.value) & (found.reason == 0)", "lacking = np.isnan(found.value)"),
     ),

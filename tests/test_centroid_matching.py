@@ -323,3 +323,11 @@ def test_monkey_has_the_known_confusion_of_classes_at_16_px(rule, monkey):
         1,
     )
     assert confusion[1:, 1:].tolist() == [[460, 36], [0, 621]]
+
+
+@pytest.mark.parametrize("cutoff", ["before", "after"])
+def test_a_radius_met_exactly_matches(cutoff):
+    reference, prediction = points_of([(0, 0)]), points_of([(3, 4)])
+    for radius, pairs in ((5, [(0, 0)]), (4.999, [])):
+        matches = match_centroid_assignment(reference, prediction, radius_px=radius, class_aware=False, cutoff=cutoff)
+        assert pairs_of(matches) == pairs

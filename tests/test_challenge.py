@@ -195,6 +195,11 @@ def test_a_bad_row_is_named_by_its_line(text, line):
     assert refused_cases(text)[0].startswith(line)
 
 
+def test_cases_are_in_the_order_of_their_groups_then_names():
+    cases = read_cases("case,group,height,width\na,P2,1,1\nc,P1,1,1\nb,P1,1,1\n")
+    assert [case.name for case in Challenge.from_preset("monusac2020", name="x", cases=cases).cases] == ["b", "c", "a"]
+
+
 def test_a_case_without_group_is_a_group_of_its_own():
     assert read_cases("case,height,width\na,5,6\n") == (Case("a", "a", 5, 6),)
     assert read_cases("case, group ,height,width\na,,5,6\n") == (Case("a", "a", 5, 6),)

@@ -369,6 +369,22 @@ def test_points_are_found_and_named_but_not_outlined():
         assert (score == Score(None, "points-only")) == is_outlined, path
 
 
+def test_measures_of_a_pair_are_those_of_its_pixels():
+    reference, prediction = (
+        instances_from_labels(np.array([[1, 1, 1, 1, 0]])),
+        instances_from_labels(np.array([[0, 0, 1, 1, 1]])),
+    )
+    table = overlap_table(reference, prediction)
+    matches = match_iou_above(table, reference, prediction, threshold=0.1, class_aware=False)
+    measures = {**overlap_measures(matches), **shape_measures(reference, prediction, matches)}
+    assert {name: values.tolist() for name, values in measures.items()} == {
+        "iou": [2 / 5],
+        "dice": [4 / 7],
+        "area_ratio": [3 / 4],
+        "centroid_distance_px": [1.5],
+    }
+
+
 @pytest.mark.parametrize("side", ["reference", "prediction"])
 def test_one_side_of_points_is_enough_to_have_no_outlines(side):
     labels, point = instances_from_labels(np.full((50, 70), 1), class_id=1), points_of([1], [(24.5, 34.5)])

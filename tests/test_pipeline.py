@@ -121,6 +121,9 @@ def test_the_order_of_cases_changes_no_byte(images, random):
     assert as_json(one.metrics) == as_json(two.metrics)
     assert as_json(one.details) == as_json(two.details)
     assert one.objects == two.objects
+    assert [result.case for result in two.cases] == sorted(
+        two.challenge.cases, key=lambda case: (case.group, case.name)
+    )
 
 
 @settings(max_examples=40)
