@@ -197,7 +197,7 @@ MUTANTS: Sequence[Mutant] = [
     ),
     *of(
         "centroid_assignment", "centroid_matching",
-        ("pairs.closeness <= squared_limit(radius_px)", "pairs.closeness < squared_limit(radius_px)"),
+        ("pairs.closeness <= squared_limit(radius_px)", "pairs.closeness <= radius_px"),
         ("-np.sqrt(pairs.closeness), most_pairs", "-pairs.closeness, most_pairs"),
     ),
     *of(

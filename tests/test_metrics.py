@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from literal import instances_of, iou, pairs_of_images
 from made_counts import counts_of, score_of, units_of
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, matthews_corrcoef
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, cohen_kappa_score, f1_score, matthews_corrcoef
 
 from evaluation.aggregation import mean_of_units, penalise
 from evaluation.aggregation.units import PenalisedScores
@@ -56,6 +57,22 @@ def test_classification_equals_scikit_learn(matrix):
         assert mcc == Score(None, "one-class")
     else:
         assert mcc.value == pytest.approx(matthews_corrcoef(truth, predicted))
+
+
+def test_groups_of_classes_equal_scikit_learn_on_renamed_nuclei():
+    matrix = np.random.default_rng(3).integers(0, 9, (5, 5))
+    matrix[0, 0] = 0
+    counts = counts_of(matrix.tolist())
+    truth, predicted = np.where(counts.pair_class <= 2, 1, 2).T
+    groups = ((1, 2), (3, 4))
+    table = {
+        classification.accuracy: accuracy_score(truth, predicted),
+        classification.macro_f1: f1_score(truth, predicted, average="macro"),
+        classification.cohen_kappa: cohen_kappa_score(truth, predicted),
+        classification.matthews_correlation: matthews_corrcoef(truth, predicted),
+    }
+    for formula, expected in table.items():
+        assert score_of(partial(formula, groups=groups), counts).value == pytest.approx(expected)
 
 
 @given(matrices)
