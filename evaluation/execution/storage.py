@@ -25,6 +25,7 @@ from evaluation.findings.submission import TooManyFiles
 from evaluation.submission.names import (
     ROOT,
     Faults,
+    check_total,
     checked_names,
     is_litter,
     unsafe,
@@ -141,6 +142,7 @@ def fetch(address: str, target: Path, limits: LimitRules) -> None:
     large = [TooManyBytes(size, limit).at(quote(name)) for name in names if (size := found[name][1] or 0) > limit]
     if large:
         raise SubmissionRejected(*large)
+    check_total((found[name][1] or 0 for name in names), limits)
     for name in names:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
     sized = [name for name in names if found[name][1] is not None]

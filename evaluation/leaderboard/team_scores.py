@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from evaluation.aggregation import penalise, unite
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
-from evaluation.decoding.json import check_depth, deepest_of, read_json, read_text, resting_collector
+from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
 from evaluation.findings import quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.findings.rankings import NoRanking, NoRankingColumns, NotItsDetails, NotMetrics
@@ -287,12 +287,12 @@ def read_details(path: Path, *, where: str) -> dict[str, Any]:
 
 def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, Any]:
     data = read_text(stream, where, limits)
-    check_depth(deepest_of(data), where, limits)
     try:
         with resting_collector():
             document = orjson.loads(data)
     except orjson.JSONDecodeError:
         raise InputFault(NotItsDetails("not JSON").at(where)) from None
+    check_keys(data, where)
     if not isinstance(document, dict):
         raise InputFault(NotItsDetails("no object").at(where))
     return document
