@@ -335,6 +335,16 @@ class RankingRules(Rules):
         return self
 
 
+class PublishRules(Rules):
+    """What metrics.json holds on the platform, where it may be shown to everybody. It changes no score.
+
+    metrics   ranked: the columns and floors of [ranking], what they are made of (``PARTS``), and their intervals; the
+              rest goes to details.json. all: every score
+    """
+
+    metrics: Literal["ranked", "all"] = "all"
+
+
 class AuditRules(Rules):
     """Which other rules an audit ranks the teams by, beside those of the challenge. It changes no score.
 

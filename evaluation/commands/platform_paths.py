@@ -15,17 +15,21 @@ GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
 OWN_GROUND_TRUTH = Path(__file__).resolve().parents[2] / "ground_truth"
 
 
+def is_platform() -> bool:
+    """Whether this is the platform, where the folder of the ground truth always exists, and not a dry run."""
+    return GROUND_TRUTH.is_dir()
+
+
 def ground_truth() -> Path:
     """The uploaded ground truth if there are files in it, else the image's own.
 
     On the platform the folder always exists; where it does not, the image is only tried out, and its demo will do.
     Raises ChallengeBroken if the folder is empty and the image holds only the demo's ground truth.
     """
-    is_platform = GROUND_TRUTH.is_dir()
-    if is_platform and any(path.is_file() for path in GROUND_TRUTH.rglob("*")):
+    if is_platform() and any(path.is_file() for path in GROUND_TRUTH.rglob("*")):
         return GROUND_TRUTH
     own = existing(OWN_GROUND_TRUTH, "--challenge")
-    if is_platform:
+    if is_platform():
         from evaluation.authoring.demo import is_demo
 
         if is_demo(own):

@@ -287,10 +287,10 @@ def staged(team: Team, limits: LimitRules, below: Path | None = None) -> Iterato
 def challenge_key(folder: Path, challenge: Challenge) -> str:
     """The hash of everything but the submission that a result depends on. Raises ChallengeBroken.
 
-    [ranking] and [audit] are not in it: they are applied to the scores.
+    [ranking], [audit] and [publish] are not in it: they are applied to the scores.
     """
     digest = hashlib.sha256()
-    add_text(digest, __version__, challenge.hash, challenge.model_dump_json(exclude={"ranking", "audit"}))
+    add_text(digest, __version__, challenge.hash, challenge.model_dump_json(exclude={"ranking", "audit", "publish"}))
     try:
         for name in sorted(reference_names(challenge, folder)):
             with (folder / name).open("rb") as stream:
