@@ -129,7 +129,7 @@ def test_each_submission_tells_one_more_number():
 
 
 def test_a_ranked_result_has_few_numbers():
-    """The bound on what a submission can tell: its numbers times 20 bits (six decimals)."""
+    """The bound on what a submission can tell: its numbers times the bits of six decimals."""
     assert numbers_in(published("ranked", ONE)) == ["covered.class_recall.pooled", "covered.hausdorff_px_class_mean.pooled",
         "covered.iou_class_mean.pooled", "detection.f1.group_mean", "detection.precision.group_mean",
         "detection.recall.group_mean"]  # fmt: skip

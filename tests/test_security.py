@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,13 @@ def at_the_platform(
     if own is not None:
         patch.setattr(platform_paths, "OWN_GROUND_TRUTH", own)
     return folder / "output"
+
+
+def test_every_test_that_the_page_names_is_there():
+    tests = Path(__file__).parent
+    named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", (tests.parent / "docs/security.md").read_text())
+    assert len(named) > 20
+    assert [(file, name) for file, name in named if f"def {name}(" not in (tests / file).read_text()] == []
 
 
 # --- the ground truth -------------------------------------------------------------------------------------------------
