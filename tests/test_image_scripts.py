@@ -145,7 +145,8 @@ def test_a_build_without_registry_says_what_it_needs(there, machine):
 def test_a_build_without_registry_takes_debian_and_the_index_of_the_machine(machine):
     for name in ("podman", "debootstrap"):
         machine.install(name)
-    (machine.bin / "python3").write_text('#!/bin/bash\n[[ $* == *"config list" ]] && echo "global.cert=\'/etc/hosts\'"; exit 0\n')
+    pip = "#!/bin/bash\nif [[ $* == *'config list' ]]; then echo \"global.cert='/etc/hosts'\"; fi\n"
+    (machine.bin / "python3").write_text(pip)
     (machine.bin / "python3").chmod(0o755)
     clone = machine.folder / "clone"
     for name in ("build.sh", "setup", "evaluation/model/version.py"):
@@ -230,7 +231,8 @@ def export(
 def test_export_writes_what_is_uploaded_and_says_where(with_podman, ground_truth):
     folder, done = export(with_podman, ground_truth)
     assert (done.returncode, done.stderr) == (0, "")
-    assert sorted(path.name for path in folder.iterdir()) == ["SHA256SUMS", "ground_truth.tar.gz", TARBALL, "sbom.cdx.json"]
+    names = ["SHA256SUMS", "ground_truth.tar.gz", TARBALL, "sbom.cdx.json"]
+    assert sorted(path.name for path in folder.iterdir()) == names
     assert gzip.decompress((folder / TARBALL).read_bytes()) == (with_podman.folder / "image.tar").read_bytes()
     for name in (TARBALL, "ground_truth.tar.gz", "sbom.cdx.json"):
         line = f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}"

@@ -194,7 +194,9 @@ def has_key_twice(data):
     return any(len(set(keys)) < len(keys) for keys in objects)
 
 
-KEYS = st.sampled_from(['""', '"a"', '"ab"', '"\\u0061"', '"a very long key 1"', '"a very long key 2"', '"{"', '":"', '"\\""'])
+KEYS = st.sampled_from(
+    ['""', '"a"', '"ab"', '"\\u0061"', '"a very long key 1"', '"a very long key 2"', '"{"', '":"', '"\\""']
+)
 ANY_KEYS = st.recursive(
     st.sampled_from(["1", '"a"', '"{\\"a\\":"']),
     lambda inner: st.one_of(

@@ -149,7 +149,18 @@ def test_every_name_of_an_input_is_taken_out_of_the_public_line(tmp_path, capsys
 
 # --- tables that a spreadsheet opens ----------------------------------------------------------------------------------
 
-ODD = ['=HYPERLINK("http://x","y")', "@SUM(A1)", "+1+1", "-2+3", " =1", "＝1", "a\n=2", "\x1b[31mred", "x" * 100_000, "a;=1"]
+ODD = [
+    '=HYPERLINK("http://x","y")',
+    "@SUM(A1)",
+    "+1+1",
+    "-2+3",
+    "x" * 100_000,
+    "a\n=2",
+    "\x1b[31mred",
+    " =1",
+    "＝1",
+    "a;=1",
+]
 
 
 @pytest.mark.parametrize("text", ODD)
@@ -197,5 +208,5 @@ def test_an_address_is_no_place_to_write_to(tmp_path, monkeypatch, capsys, argum
     monkeypatch.chdir(tmp_path)
     code, last = run(capsys, *arguments, "--output", address)
     assert code == 2
-    assert last.startswith(f"Cannot run: [cannot-write] '{address}': an address of storage; expected a folder or file of")
+    assert last.startswith(f"Cannot run: [cannot-write] '{address}': an address of storage; expected a folder or file ")
     assert list(tmp_path.iterdir()) == []

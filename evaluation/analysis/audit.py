@@ -418,7 +418,8 @@ def audit_challenge(
     ordered = [found[place] for place in range(len(teams))]
     scored = [of_team for of_team in ordered if isinstance(of_team, TeamRuns)]
     unranked = [*(of_team for of_team in ordered if isinstance(of_team, Unranked)), *folder_of_teams.unranked]
-    notes = [f"{finding.where}: {finding.got}." for finding in [*folder_of_teams.findings, *gameable_ranking(challenge)]]
+    findings = [*folder_of_teams.findings, *gameable_ranking(challenge)]
+    notes = [f"{finding.where}: {finding.got}." for finding in findings]
     return audit_runs(plan, scored, unranked, notes)
 
 

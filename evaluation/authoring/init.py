@@ -24,8 +24,8 @@ from evaluation.submission.patterns import compile_pattern
 PUBLISH = """
 [publish]
 # What metrics.json holds on the platform, where everybody may read it: ranked (columns and floors of the ranking, and
-# their parts) | all (every score). details.json, for administrators, holds all; what scores tell of the reference stands
-# in docs/security.md.
+# their parts) | all (every score). details.json, for administrators, holds all. What scores tell of the reference:
+# docs/security.md.
 metrics = "ranked"
 """
 COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold

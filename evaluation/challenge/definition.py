@@ -255,8 +255,8 @@ class Challenge(Rules):
         """The paths of metrics.json that participants may read, but for the parts of each; None: all."""
         if self.publish.metrics == "all":
             return None
-        ranking = self.ranking
-        return () if ranking is None else tuple(of.path for of in (*ranking.columns, *ranking.require))
+        columns, floors = (self.ranking.columns, self.ranking.require) if self.ranking else ((), ())
+        return (*(column.path for column in columns), *(floor.path for floor in floors))
 
     @property
     def are_counts(self) -> bool:
@@ -296,9 +296,9 @@ class Challenge(Rules):
     def hash(self) -> str:
         """SHA-256 over the canonical JSON of resolved rules and cases: equal hashes, equal scoring.
 
-        Limits, rankings, audits, what is published, colours of classes and who may read the names of cases are left out; they change no
-        score. So are keys with the value that they have when they are not written, so that a new key leaves old hashes
-        as they are; such a value must never change.
+        Limits, rankings, audits, what is published, colours of classes and who may read the names of cases are left
+        out; they change no score. So are keys with the value that they have when they are not written, so that a new
+        key leaves old hashes as they are; such a value must never change.
         """
         left_out: Any = {"limits": True, "ranking": True, "audit": True, "publish": True, "submission": {"case_names"}}
         left_out["classes"] = {"__all__": {"colour"}}

@@ -192,7 +192,7 @@ class RecordText:
 
 
 def read_text(stream: BinaryIO, where: str, limits: LimitRules) -> bytearray:
-    """The text of a file, decompressed if need be, without a byte order mark. Raises InputFault: too-large, too-deep."""
+    """The text of a file, decompressed, without a byte order mark. Raises InputFault: too-large, too-deep."""
     data = bytearray()
     scan = BracketScan()
     for block in blocks_of(RecordText(stream, where, limits, nan_is_null=False).chunks()):

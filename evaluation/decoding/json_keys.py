@@ -63,7 +63,7 @@ def find_keys(text: bytes | bytearray) -> tuple[Int64, Int64, Int64]:
 
 
 def number_of(text: bytes | bytearray, start: Int64, length: Int64) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """A number for each part of a text, of its first and last eight bytes and its length: equal parts, equal numbers."""
+    """A number for each part of a text, of its first and last eight bytes and its length; of equal parts the same."""
     padded = np.frombuffer(bytes(WORD) + bytes(text) + bytes(WORD), np.uint8)
     words = np.ndarray(len(padded) - WORD + 1, np.dtype("<u8"), padded, strides=(1,))
     first = words[start + WORD] & FIRST_BYTES[np.minimum(length, WORD)]
@@ -72,4 +72,3 @@ def number_of(text: bytes | bytearray, start: Int64, length: Int64) -> np.ndarra
         first * FACTORS[0] ^ (last + length.astype(np.uint64)) * FACTORS[1]
     ) * FACTORS[2]
     return number
-

@@ -453,7 +453,7 @@ class ResultFolder:
         return quote(path.relative_to(self.path).as_posix(), 120)
 
     def find(self) -> tuple[list[ResultFile], list[Unranked]]:
-        """All results below the folder, in ascending order of their teams, and teams that have none or no usable name."""
+        """All results below the folder, in the order of their teams, and teams that have none or no usable name."""
         if not self.path.is_dir():
             raise WrongUsage(NoResults("no such folder").at(quote(self.path, 200)))
         files, rejected = [], []

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 CELL_CHARACTERS = 200
 PLAIN = re.compile(r"\w[\w ./:#-]*")
-FORMULA = re.compile(r"(^|[,;|])(\s*)(?=[=+\-@＝＋－＠])")  # noqa: RUF001 (spreadsheets take the wide signs as well)
+FORMULA = re.compile(r"(^|[,;|])(\s*)(?=[=+\-@＝＋－＠])")  # wide signs count, too
 
 
 def safe_cell(value: object, limit: int = CELL_CHARACTERS) -> object:

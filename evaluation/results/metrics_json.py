@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from itertools import chain
 from operator import getitem
 from typing import Any
 
@@ -52,13 +53,11 @@ def metrics_document(
 def published_metrics(document: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
     """What of metrics.json participants may read: the numbers at ``paths``, their parts, intervals, reasons, and ranks.
 
-    >>> document = {"challenge": {}, "software": {}, "undefined": {}, "detection": {"f1": {"pooled": 0.5, "case_mean": 1.0}}}
-    >>> published_metrics(document, ["detection.f1.pooled"])["detection"]
-    {'f1': {'pooled': 0.5}}
+    Raises pydantic's ValidationError as ``metrics_document`` does.
     """
     kept = {key: document[key] for key in ("challenge", "software", "leaderboard") if key in document}
     kept["undefined"] = {key: of for key, of in document["undefined"].items() if key == "leaderboard"}
-    for path in (each for path in paths for each in with_parts(path)):
+    for path in chain.from_iterable(map(with_parts, paths)):
         for table in ((), ("undefined",), ("confidence_intervals",), ("undefined", "confidence_intervals")):
             try:
                 put(kept, (*table, *path), reduce(getitem, (*table, *path), document))

@@ -20,10 +20,8 @@ from evaluation.submission import SubmissionFiles, collection_findings, find_cas
 from evaluation.submission.names import unsafe
 
 
-def rejection(
-    challenge: Challenge, findings: Iterable[Finding], inputs: Iterable[str] = ()
-) -> SubmissionRejected:
-    """What is raised for a submission with faults. ``inputs`` are names of images that the platform's jobs were given."""
+def rejection(challenge: Challenge, findings: Iterable[Finding], inputs: Iterable[str] = ()) -> SubmissionRejected:
+    """What is raised for a submission with faults. ``inputs``: names of images that the jobs were given."""
     names = {name for case in challenge.cases for name in (case.name, case.group)} | set(inputs)
     return SubmissionRejected(*findings).hiding(names if challenge.submission.case_names == "hidden" else ())
 

@@ -71,7 +71,7 @@ class Engine:
         return done.stdout.decode().strip()
 
     def score(self, submission: Path, ground_truth: Path | None, *arguments: str, **more: object) -> Ended:
-        """Score as the platform does: its folders, its entrypoint. ``ground_truth`` None: a dry run without its folder."""
+        """Score as the platform does: its folders, its entrypoint. ``ground_truth`` None: a dry run."""
         with tempfile.TemporaryDirectory(dir=self.scratch) as folder:
             output = Path(folder, "output")
             output.mkdir()
