@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the image: ./build.sh [arguments for 'build', such as --build-arg PYTHON_IMAGE=… or --volume …]
+# Builds the image: ./build.sh [--without-registry] [arguments for 'build', such as --build-arg PYTHON_IMAGE=…]
+#   --without-registry    on a base of Debian's packages, where no image registry can be reached (docs/development.md)
 #   IMAGE       its name (localhost/nuclei-evaluation:latest)
 #   REVISION    the commit that its label names (that of this clone)
 set -euo pipefail
@@ -9,6 +10,17 @@ root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
 source "$root/setup/container.sh"
 
 find_engine || { echo "$no_engine" >&2; exit 75; }
+
+if [[ ${1:-} == --without-registry ]]; then
+  shift
+  # shellcheck source-path=SCRIPTDIR source=setup/without_registry.sh
+  source "$root/setup/without_registry.sh"
+  if why=$(why_no_base); then echo "There is no base image: $why" >&2; exit 75; fi
+  work=$(mktemp -d)
+  trap 'rm -rf -- "$work"' EXIT
+  make_base_options "$root" "$work" || { echo "The base image could not be made." >&2; exit 1; }
+  set -- "${base_options[@]}" "$@"
+fi
 
 "$engine" build --platform linux/amd64 --tag "$image" --file "$root/Dockerfile" \
   --label org.opencontainers.image.version="$(version_of "$root")" \

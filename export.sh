@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes what is uploaded to the platform: the image, the ground truth, and the SHA-256 of both.
+# Writes what is uploaded to the platform: the image and the ground truth; and the list of the image's packages (an SBOM),
+# and the SHA-256 of all.
 #   ./export.sh [FOLDER] [GROUND_TRUTH]     FOLDER: export/    GROUND_TRUTH: ground_truth/
 #   IMAGE    the image's name (localhost/nuclei-evaluation:latest); build it first with ./build.sh
 set -euo pipefail
@@ -7,6 +8,8 @@ set -euo pipefail
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=setup/container.sh
 source "$root/setup/container.sh"
+# shellcheck source-path=SCRIPTDIR source=setup/sbom.sh
+source "$root/setup/sbom.sh"
 
 folder=${1:-$root/export}
 ground_truth=${2:-$root/ground_truth}
@@ -48,13 +51,15 @@ tar --create --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u
   --exclude=__pycache__ --exclude='.git*' --exclude='.*.sw?' --exclude='*~' \
   --directory "$ground_truth" . | gzip -n >"$work/ground_truth.tar.gz"
 
-(cd "$work" && sha256sum -- "$name.tar.gz" ground_truth.tar.gz >SHA256SUMS)
-mv -f -- "$work/$name.tar.gz" "$work/ground_truth.tar.gz" "$work/SHA256SUMS" "$folder/"
+sbom_of "$root/requirements.lock" "$(version_of "$root")" >"$work/sbom.cdx.json"
+(cd "$work" && sha256sum -- "$name.tar.gz" ground_truth.tar.gz sbom.cdx.json >SHA256SUMS)
+mv -f -- "$work/$name.tar.gz" "$work/ground_truth.tar.gz" "$work/sbom.cdx.json" "$work/SHA256SUMS" "$folder/"
 
 cat <<END
 In $folder:
   $name.tar.gz     upload as a method of the phase (Admin, Methods, Add method)
   ground_truth.tar.gz     upload as the ground truth of the phase (Admin, Ground Truths, Add ground truth)
+  sbom.cdx.json     the image's Python packages, for those who look for known faults (CycloneDX)
   SHA256SUMS
 END
 cat -- "$folder/SHA256SUMS"

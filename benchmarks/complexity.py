@@ -238,6 +238,28 @@ def as_aperio_xml(picture: Picture) -> str:
     return f"<Annotations>{annotations}</Annotations>"
 
 
+def as_asap_xml(picture: Picture) -> str:
+    """The format knows no holes."""
+    annotations = [
+        f'<Annotation Name="{number}" Type="Polygon" PartOfGroup="{class_name(nucleus)}"><Coordinates>'
+        + "".join(f'<Coordinate Order="{order}" X="{x}" Y="{y}"/>' for order, (x, y) in enumerate(nucleus.outer))
+        + "</Coordinates></Annotation>"
+        for number, nucleus in enumerate(picture.nuclei)
+    ]
+    return f"<ASAP_Annotations><Annotations>{''.join(annotations)}</Annotations></ASAP_Annotations>"
+
+
+def as_nucls_csv(picture: Picture) -> str:
+    """The format knows no holes."""
+    rows = ["main_classification,type,xmin,ymin,xmax,ymax,coords_x,coords_y"]
+    for nucleus in picture.nuclei:
+        x, y = (np.array(nucleus.outer).T).tolist()
+        corners = f"{min(x)},{min(y)},{max(x)},{max(y)}"
+        lists = (",".join(map(str, values)) for values in (x, y))
+        rows.append(f'{class_name(nucleus)},polyline,{corners},"{next(lists)}","{next(lists)}"')
+    return "\n".join([*rows, ""])
+
+
 def as_rle_csv(picture: Picture) -> str:
     instances = instances_of(picture)
     order = np.argsort(instances.run_instance, kind="stable")
@@ -265,6 +287,8 @@ FORMATS: dict[str, Format] = {
     "polygons_json": Format(as_polygons_json, "{case}.json", {"units": "px", **OUTLINE_RULES}),
     "aperio_xml": Format(as_aperio_xml, "{case}.xml", OUTLINE_RULES),
     "coco_json": Format(as_coco_json, "{case}.json", OUTLINE_RULES),
+    "asap_xml": Format(as_asap_xml, "{case}.xml", {"shape": "outline", **OUTLINE_RULES}),
+    "nucls_csv": Format(as_nucls_csv, "{case}.csv", {"class_column": "main_classification", **OUTLINE_RULES}),
     "rle_csv": Format(as_rle_csv, "codes.csv", {"pixel_order": "row", "first_pixel": 0}),
 }
 

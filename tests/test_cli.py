@@ -153,18 +153,19 @@ def test_a_missing_case_counts_as_the_challenge_says(made, tmp_path, submission)
 
 def test_without_arguments_the_paths_of_the_platform_are_used(made, tmp_path, monkeypatch):
     (tmp_path / "output").mkdir()
-    (tmp_path / "empty").mkdir()
     (tmp_path / "input").symlink_to(made.submissions["finder"])
     monkeypatch.setattr(platform_paths, "INPUT", tmp_path / "input")
     monkeypatch.setattr(platform_paths, "OUTPUT", tmp_path / "output")
-    monkeypatch.setattr(platform_paths, "GROUND_TRUTH", tmp_path / "empty")
-    assert cli.run(["score"]) == 0  # an empty upload: the image's own ground truth, which is the demo's
+    monkeypatch.setattr(platform_paths, "GROUND_TRUTH", tmp_path / "nowhere")
+    assert cli.run(["score"]) == 0  # a dry run: the image's own ground truth, which is the demo's
     own = (tmp_path / "output" / "metrics.json").read_bytes()
     monkeypatch.setattr(platform_paths, "GROUND_TRUTH", made.challenge)
     assert cli.run(["score"]) == 0
     shipped = json.loads(own)
     assert shipped.pop("leaderboard")["submissions"] == 4  # the image's ground truth holds the demo's results
-    assert json.loads((tmp_path / "output" / "metrics.json").read_bytes()) == shipped
+    public = json.loads((tmp_path / "output" / "metrics.json").read_bytes())  # what ranks; see test_disclosure.py
+    assert public["detection"]["f1"] == {"group_mean": shipped["detection"]["f1"]["group_mean"]}
+    assert json.loads((tmp_path / "output" / "details.json").read_bytes())["metrics"] == shipped
 
 
 # --- what goes wrong ------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Seconds and bytes are measured by ``benchmarks/complexity.py`` on the same shape
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from every_format import write_challenge as write_every_format
 
 from benchmarks.complexity import (
     FORMATS,
@@ -28,6 +30,7 @@ from benchmarks.complexity import (
 from evaluation import SubmissionRejected, check_submission, score_submission
 from evaluation.challenge import MATCHING_RULES
 from evaluation.challenge.matching_rules import Sides
+from evaluation.decoding.json_keys import repeated_key
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.matching import match_iou_assignment, overlap_table
 from evaluation.metrics.count_objects import count_objects
@@ -42,7 +45,7 @@ COUNTED = (
     "unique", "where", "zeros",
 )  # fmt: skip
 NUMBER = {"comb": 150, "image_size": 150, "nested": 200, "stripes": 300}  # of nuclei or parts, where 400 take long
-WITHOUT_HOLES = ("polygons_json", "coco_json")
+WITHOUT_HOLES = ("polygons_json", "coco_json", "asap_xml", "nucls_csv")
 
 
 class Counter:
@@ -177,6 +180,54 @@ def test_reading_a_format(kind: str, shape: str, tmp_path: Path) -> None:
 
     job(10)()  # what is imported at first use shall not be counted
     assert growth(job, NUMBER.get(shape, 400)) < MOST_TIMES
+
+
+@pytest.mark.parametrize("kind", ["points_csv", "points_json", "midog_json", "geojson points"])
+@pytest.mark.parametrize("step", [0, 1], ids=["stacked", "side by side"])
+def test_reading_points(kind: str, step: int, tmp_path: Path) -> None:
+    def job(n: int) -> Callable[[], object]:
+        challenge, submission = write_every_format(kind, tmp_path / str(n))
+        file = submission / f"c1.{'geojson' if kind == 'geojson points' else kind.partition('_')[2]}"
+        spots = [(3 + step * place % 20, 3 + step * place // 20 % 15) for place in range(n)]
+        file.write_text(POINTS[kind](spots))
+        return lambda: check_submission(challenge, submission, workers=1)
+
+    job(10)()
+    assert growth(job, 2000) < MOST_TIMES
+
+
+POINTS: dict[str, Callable[[list[tuple[int, int]]], str]] = {
+    "points_csv": lambda spots: "\n".join(["x,y,class", *(f"{x},{y},Epithelial" for x, y in spots), ""]),
+    "points_json": lambda spots: json.dumps({
+        "type": "Multiple points", "points": [{"name": "Epithelial", "point": [x, y, 0.5]} for x, y in spots]
+    }),
+    "midog_json": lambda spots: json.dumps({
+        "images": [{"id": 1, "file_name": "c1", "height": 20, "width": 30}],
+        "categories": [{"id": 1, "name": "Epithelial"}],
+        "annotations": [
+            {"id": number, "image_id": 1, "category_id": 1, "bbox": [x - 25, y - 25, x + 25, y + 25]}
+            for number, (x, y) in enumerate(spots)
+        ],
+    }),
+    "geojson points": lambda spots: json.dumps({"type": "FeatureCollection", "features": [
+        {"type": "Feature", "geometry": {"type": "Point", "coordinates": [x, y]},
+         "properties": {"classification": {"name": "Epithelial"}}} for x, y in spots
+    ]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", ["of one object", "of nested objects", "that begin and end alike", "with escapes"])
+def test_looking_for_keys_that_stand_twice(keys: str) -> None:
+    def job(n: int) -> Callable[[], object]:
+        text = {
+            "of one object": "{" + ",".join(f'"{place}":1' for place in range(n)) + "}",
+            "of nested objects": '{"a":[' * n + "]}" * n,
+            "that begin and end alike": "{" + ",".join(f'"aaaaaaaa{place:06}zzzzzzzz":1' for place in range(n)) + "}",
+            "with escapes": "{" + ",".join(f'"\\u0041{place}":1' for place in range(n)) + "}",
+        }[keys]
+        return lambda: repeated_key(text.encode())
+
+    assert growth(job, 2000) < MOST_TIMES
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -17,6 +18,7 @@ import pytest
 from container.prove import EXPECTED
 from container.submissions import CHOSEN
 from hostile.corpus import CORPUS
+from packaging.requirements import Requirement
 
 from evaluation.model.version import __version__
 
@@ -129,6 +131,59 @@ def test_build_takes_what_is_there(there, used, machine):
     assert build.endswith(f" --build-arg PYTHON_IMAGE=another:base {ROOT}")
 
 
+@pytest.mark.parametrize("there", [(), ("podman",), ("docker", "debootstrap")])
+def test_a_build_without_registry_says_what_it_needs(there, machine):
+    for name in (*there, *(["docker"] if not there else [])):
+        machine.install(name)
+    done = machine.run(ROOT / "build.sh", "--without-registry")
+    assert (done.returncode, done.stdout) == (75, "")
+    assert done.stderr.startswith("There is no base image: ")
+    assert "apt-get install podman buildah runc debootstrap" in done.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="debootstrap needs root")
+def test_a_build_without_registry_takes_debian_and_the_index_of_the_machine(machine):
+    for name in ("podman", "debootstrap"):
+        machine.install(name)
+    pip = "#!/bin/bash\nif [[ $* == *'config list' ]]; then echo \"global.cert='/etc/hosts'\"; fi\n"
+    (machine.bin / "python3").write_text(pip)
+    (machine.bin / "python3").chmod(0o755)
+    clone = machine.folder / "clone"
+    for name in ("build.sh", "setup", "evaluation/model/version.py"):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, clone / name)
+    done = machine.run(clone / "build.sh", "--without-registry", "--no-cache")
+    assert (done.returncode, done.stderr) == (0, "")
+    (build,) = [call for call in machine.calls if " build " in call]
+    assert " --build-arg PYTHON_IMAGE=localhost/nuclei-evaluation-base:bookworm --isolation chroot --volume /" in build
+    assert build.endswith(f"/pip.conf:/etc/pip.conf:ro --volume /etc/hosts:/etc/hosts:ro --no-cache {clone}")
+
+
+# --- .ci/audit --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "code", "told"),
+    [
+        ({"dependencies": [{"name": "a", "version": "1", "vulns": []}]}, 0, "1 packages, 0 known faults."),
+        (
+            {"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}]},
+            1,
+            "a 1: CVE-1; repaired in 2",
+        ),
+        (None, 0, "Packages were NOT checked for known faults: no list of faults could be reached."),
+    ],
+)
+def test_known_faults_of_packages_fail_and_an_index_that_is_not_reached_does_not(tmp_path, found, code, told):
+    stub = tmp_path / "pip-audit"
+    write = "" if found is None else f"cat >\"${{@: -1}}\" <<'END'\n{json.dumps(found)}\nEND\n"
+    stub.write_text(f"#!/bin/bash\n[[ $* == *--disable-pip* ]] || exit 9\n{write}exit 1\n")
+    stub.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run([ROOT / ".ci/audit"], env={"PATH": path}, capture_output=True, text=True, check=False)
+    assert (done.returncode, told in done.stdout.splitlines()) == (code, True), done
+
+
 def test_a_failing_build_fails(with_podman):
     done = with_podman.run(ROOT / "build.sh", BUILD_CODE="125")
     assert done.returncode == 125
@@ -176,15 +231,40 @@ def export(
 def test_export_writes_what_is_uploaded_and_says_where(with_podman, ground_truth):
     folder, done = export(with_podman, ground_truth)
     assert (done.returncode, done.stderr) == (0, "")
-    assert sorted(path.name for path in folder.iterdir()) == ["SHA256SUMS", "ground_truth.tar.gz", TARBALL]
+    names = ["SHA256SUMS", "ground_truth.tar.gz", TARBALL, "sbom.cdx.json"]
+    assert sorted(path.name for path in folder.iterdir()) == names
     assert gzip.decompress((folder / TARBALL).read_bytes()) == (with_podman.folder / "image.tar").read_bytes()
-    for name in (TARBALL, "ground_truth.tar.gz"):
+    for name in (TARBALL, "ground_truth.tar.gz", "sbom.cdx.json"):
         line = f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}"
         assert line in (folder / "SHA256SUMS").read_text().splitlines()
         assert line in done.stdout.splitlines()
     assert f"{TARBALL}     upload as a method of the phase" in done.stdout
     assert "ground_truth.tar.gz     upload as the ground truth of the phase" in done.stdout
     assert any("save --format docker-archive" in call for call in with_podman.calls)
+
+
+def test_export_lists_the_packages_of_the_lock(with_podman, ground_truth):
+    """The oracle reads the lock as pip does."""
+    folder, _ = export(with_podman, ground_truth)
+    found = json.loads((folder / "sbom.cdx.json").read_text())
+    assert (found["bomFormat"], found["specVersion"]) == ("CycloneDX", "1.5")
+    assert found["metadata"]["component"] == {
+        "type": "container", "name": "nuclei-evaluation", "version": __version__
+    }  # fmt: skip
+    lines = (ROOT / "requirements.lock").read_text().replace("\\\n", " ").splitlines()
+    locked = {}
+    for line in (line for line in lines if line and not line.lstrip().startswith("#")):
+        requirement = Requirement(line.partition(" --hash")[0])
+        (version,) = requirement.specifier
+        locked[requirement.name, version.version] = sorted(re.findall(r"--hash=sha256:(\w+)", line))
+    listed = {
+        (of["name"], of["version"]): sorted(each["content"] for each in of["hashes"]) for of in found["components"]
+    }
+    assert listed == locked
+    assert len(listed) > 10
+    assert all(of["purl"] == f"pkg:pypi/{of['name']}@{of['version']}" for of in found["components"])
+    again, _ = export(with_podman, ground_truth, "again")
+    assert (again / "sbom.cdx.json").read_bytes() == (folder / "sbom.cdx.json").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -423,6 +423,21 @@ def test_the_output_may_lie_among_the_submissions(copied: Path) -> None:
         assert [team["name"] for team in document_of(folder / "out")["teams"]] == ["finder", "namer", "zipped"]
 
 
+@pytest.mark.parametrize("name", ["a'b", " alpha", "=cmd", "x" * 201, "na\x1b[31mmer", "line\nbreak"])
+def test_a_team_with_an_odd_name_is_left_out_and_the_others_are_ranked(made, tmp_path, capsys, name) -> None:
+    shutil.copytree(made.submissions["finder"], tmp_path / "submissions" / "finder")
+    shutil.copytree(made.submissions["finder"], tmp_path / "submissions" / name)
+    assert leaderboard(made.challenge, tmp_path / "submissions", tmp_path / "out") == 0
+    document = document_of(tmp_path / "out")
+    assert [team["name"] for team in document["teams"]] == ["finder"]
+    (left_out,) = document["not_ranked"]
+    assert left_out["code"] == "invalid-team"
+    assert left_out["name"].isprintable()
+    assert "expected a name of letters" in left_out["reason"]
+    assert "[invalid-team]" in (tmp_path / "out" / "leaderboard.csv").read_text()
+    assert "\x1b" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("names", "code"),
     [

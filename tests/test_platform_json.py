@@ -71,7 +71,6 @@ def test_what_is_not_json_is_told(data):
         (b'\xef\xbb\xbf{"a": 1}', {"a": 1}),
         (gzip.compress(b"[1]", mtime=0) + gzip.compress(b" ", mtime=0), [1]),
         (gzip.compress(b"\xef\xbb\xbf[1]", mtime=0), [1]),
-        (b'{"a": 1, "a": 2}', {"a": 2}),
         (b"123456789012345678901234567890", 123456789012345678901234567890.0),
         (b"1e-999", 0.0),
         (b'"\\u0000\\ud83d\\ude00"', "\0\N{GRINNING FACE}"),
@@ -92,13 +91,13 @@ def test_the_examples_of_json_in_the_catalogue_are_what_is_printed():
 def test_depth_is_bounded_before_anything_is_parsed(opening):
     closing = opening.replace('"a":', "")[::-1].translate(str.maketrans("[{", "]}"))
     depth = len([character for character in json.dumps(None) + opening if character in "[{"]) - opening.count('"[')
-    assert "nested 600,000 deep" in line_of(parse, opening * (600_000 // depth) + closing)
+    assert "nested more than 32 deep" in line_of(parse, opening * (600_000 // depth) + closing)
 
 
 def test_depth_counts_brackets_outside_of_strings_only():
     fine = json.dumps([["[[[", '"[[\\', {"{{{": "]]"}]])
     assert parse(fine, json_depth=3) == json.loads(fine)
-    assert "nested 3 deep; expected at most 2 " in line_of(parse, fine, json_depth=2)
+    assert "nested more than 2 deep; expected at most 2 " in line_of(parse, fine, json_depth=2)
 
 
 def test_a_bomb_and_a_cut_off_file_in_gzip_are_told():
@@ -174,7 +173,12 @@ def test_a_file_is_refused_in_pieces_exactly_if_it_is_refused_as_a_whole(value, 
     try:
         whole = orjson.loads(data)
     except orjson.JSONDecodeError:
-        assert line_of(records_of, data, piece_bytes=piece_bytes, json_depth=500).startswith("[not-json]")
+        told = line_of(records_of, data, piece_bytes=piece_bytes, json_depth=500)
+        assert told.startswith(("[not-json]", "[duplicate-key]"))
+        return
+    if has_key_twice(data):
+        told = line_of(records_of, data, piece_bytes=piece_bytes, json_depth=500)
+        assert told.startswith("[duplicate-key]")
         return
     root, records = records_of(data, piece_bytes=piece_bytes, json_depth=500)
     if isinstance(whole, dict) and isinstance(whole.get("nuclei"), list):
@@ -183,9 +187,80 @@ def test_a_file_is_refused_in_pieces_exactly_if_it_is_refused_as_a_whole(value, 
         assert records == (whole if isinstance(whole, list) else None)
 
 
-def test_a_second_list_of_records_counts_or_is_refused():
+def has_key_twice(data):
+    """Whether an object of a text of JSON has a key twice, told by the standard library."""
+    objects = []
+    json.loads(data, object_pairs_hook=lambda pairs: objects.append([key for key, _ in pairs]))
+    return any(len(set(keys)) < len(keys) for keys in objects)
+
+
+KEYS = st.sampled_from(
+    ['""', '"a"', '"ab"', '"\\u0061"', '"a very long key 1"', '"a very long key 2"', '"{"', '":"', '"\\""']
+)
+ANY_KEYS = st.recursive(
+    st.sampled_from(["1", '"a"', '"{\\"a\\":"']),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4).map(lambda items: f"[{','.join(items)}]"),
+        st.lists(st.tuples(KEYS, inner), max_size=5).map(lambda of: "{" + " ,".join(f"{k} : {v}" for k, v in of) + "}"),
+    ),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=500)
+@example('[{"a":{"a":1}},{"a":1,"b":{"b":2},"a":3}]')
+@example('[{"0123456-------0123456":1,"0123456=======0123456":1}]')
+@given(ANY_KEYS)
+def test_a_key_that_an_object_has_twice_is_found_as_the_standard_library_finds_it(text):
+    if has_key_twice(text):
+        assert line_of(parse, text, json_depth=500).startswith("[duplicate-key]")
+    else:
+        assert parse(text, json_depth=500) == json.loads(text)
+
+
+@pytest.mark.parametrize("format", ["geojson", "polygons_json", "points_json"])
+def test_a_key_twice_is_named_wherever_the_nucleus_stands_in_a_long_file(format):
+    nucleus = {
+        "geojson": '{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[1,1],[9,1],[9,8],[1,1]]]},%s'
+        '"properties":{"classification":{"name":"epi"}}}',
+        "polygons_json": '{"path_points":[[1,1,0.5],[9,1,0.5],[9,8,0.5]],%s"name":"epi"}',
+        "points_json": '{"point":[1,1,0.5],%s"name":"epi"}',
+    }[format]
+    around = {
+        "geojson": '{"type":"FeatureCollection","features":[%s]}',
+        "polygons_json": '{"type":"Multiple polygons","polygons":[%s]}',
+        "points_json": '{"type":"Multiple points","points":[%s]}',
+    }[format]
+    nuclei = [nucleus % ""] * 30_000
+    assert len(read_json_file((around % ",".join(nuclei)).encode(), format).parts[0].class_id) == 30_000
+    nuclei[100] = nucleus % '"x":1,"x":1,'
+    (fault,) = faults_of((around % ",".join(nuclei)).encode(), format)
+    assert (fault.code, fault.got) == ("duplicate-key", "an object with the key 'x' twice")
+
+
+def test_nothing_is_read_behind_what_is_too_deep():
+    class Endless(io.BytesIO):
+        """Claims a gigabyte of brackets and counts what is taken."""
+
+        taken = 0
+
+        def seek(self, offset, whence=0):
+            return 10**9 if whence == 2 else 0
+
+        def read(self, size=-1):
+            self.taken += size
+            return b"[" * size
+
+    for read in (read_json, lambda stream, **options: read_records(stream, key="nuclei", **options)):
+        stream = Endless()
+        with pytest.raises(InputFault, match="too-deep"):
+            read(stream, where="'a.json'", limits=LimitRules())
+        assert stream.taken < 5_000_000
+
+
+def test_a_second_list_of_records_is_refused():
     data = b'{"nuclei": [[1], [2]], "nuclei": [[3], [4]]}'
-    assert records_of(data)[1] == [[3], [4]]
+    assert "the key 'nuclei' twice" in line_of(records_of, data)
     assert "the key 'nuclei' twice" in line_of(records_of, data, piece_bytes=1)
     assert "the key 'nuclei' twice" in line_of(records_of, b'{"nuclei": [[1], [2]], "nuclei": 7}', piece_bytes=1)
 

@@ -206,6 +206,7 @@ def test_more_and_larger_files_than_allowed_are_refused(address: str) -> None:
     for limits, code in (
         (LimitRules(files_per_submission=3), "too-many-files"),
         (LimitRules(bytes_per_file=100), "too-large"),
+        (LimitRules(bytes_per_submission=100), "too-large"),
     ):
         with (
             pytest.raises(SubmissionRejected, match=rf"\[{code}\]"),

@@ -386,7 +386,8 @@ def audit_challenge(
     """
     challenge, rules = load_ranked(challenge_folder)
     plan = plan_audit(challenge, rules)
-    teams, findings = find_teams(submissions, output=output)
+    folder_of_teams = find_teams(submissions, output=output)
+    teams = folder_of_teams.teams
     key = challenge_key(challenge_folder, challenge)
     done = dict.fromkeys((team.name for team in teams), 0)
     counting = threading.Lock()  # teams are in threads of their own; progress never goes back
@@ -416,8 +417,9 @@ def audit_challenge(
             told(name, "not ranked" if isinstance(of_team, Unranked) else "kept" if is_kept else "scored")
     ordered = [found[place] for place in range(len(teams))]
     scored = [of_team for of_team in ordered if isinstance(of_team, TeamRuns)]
-    unranked = [of_team for of_team in ordered if isinstance(of_team, Unranked)]
-    notes = [f"{finding.where}: {finding.got}." for finding in [*findings, *gameable_ranking(challenge)]]
+    unranked = [*(of_team for of_team in ordered if isinstance(of_team, Unranked)), *folder_of_teams.unranked]
+    findings = [*folder_of_teams.findings, *gameable_ranking(challenge)]
+    notes = [f"{finding.where}: {finding.got}." for finding in findings]
     return audit_runs(plan, scored, unranked, notes)
 
 

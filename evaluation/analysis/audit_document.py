@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from evaluation.leaderboard.document import UnrankedRow, number
 from evaluation.model import Float64, Int64
+from evaluation.results.csv_cells import csv_table
 from evaluation.results.metrics_json import as_json
 
 ORDERS_UP_TO = 100  # of which Kendall's tau between all is written
@@ -272,16 +271,14 @@ def audit_document(audit: Audit) -> dict[str, Any]:
 
 def audit_csv(audit: Audit) -> str:
     """The content of audit.csv: a row for each variant and team."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    rows = []
     names = [dimension.name for dimension in audit.dimensions]
-    writer.writerow(["variant", *names, "published", "team", "position", "combined"])
     for place in range(audit.variants):
         head = [place + 1, *audit.setting(place).values(), "yes" if place == audit.published else ""]
         for team, name in enumerate(audit.teams):
             places = (audit.position[place, team], audit.combined[place, team])
-            writer.writerow([*head, name, *(number(float(value)) for value in places)])
-    return text.getvalue()
+            rows.append([*head, name, *(number(float(value)) for value in places)])
+    return csv_table(["variant", *names, "published", "team", "position", "combined"], rows)
 
 
 def plural(count: int, noun: str) -> str:

@@ -329,7 +329,7 @@ def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None =
     if challenge.are_counts:
         got, expected = "numbers of nuclei", "nuclei that tricks can be played on"
         raise ChallengeBroken(Finding("contradictory-rules", "challenge.toml: reference.format", got, expected))
-    teams, _ = find_teams(submissions, output=output)
+    teams = find_teams(submissions, output=output).teams
     field, left_out = read_field(folder, challenge, {team.name: Path(team.path) for team in teams})
     points = challenge.reference.are_points or challenge.submission.are_points
     counted = challenge if points else with_families(challenge, ("detection", "covered"))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from evaluation.challenge.matching_rules import MatchingRule
+from evaluation.results.csv_cells import csv_table
 from evaluation.results.metrics_json import as_json, rounded
 
 PERTURBATIONS: Mapping[str, str] = {  # in words that follow "nuclei"; the last ones are compared on the coarser pixels
@@ -225,12 +224,10 @@ def spread_document(spread: Spread) -> dict[str, float | None]:
 
 def sensitivity_csv(found: Sensitivity) -> str:
     """The content of sensitivity.csv: a row for each stratum and perturbation."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    table = []
     ends = [f"{measure}_{end}" for measure in MEASURES for end in ("low", "median", "high")]
     rules = [rule.name for rule in found.rules]
     head = ["class", "size_from_px", "size_below_px", "nuclei", "perturbation", "compared", "vanished"]
-    writer.writerow([*head, *ends, *(f"lost_{rule}" for rule in rules)])
     for of in found.strata:
         size = of.size_px or (None, None)
         for effect in of.effects:
@@ -238,5 +235,5 @@ def sensitivity_csv(found: Sensitivity) -> str:
             values = [rounded(value) for spread in spreads for value in (spread.low, spread.median, spread.high)]
             lost = [rounded(effect.lost.get(rule)) for rule in rules]
             line = [of.class_name, *size, of.nuclei, effect.perturbation, effect.compared, effect.vanished]
-            writer.writerow([*line, *values, *lost])
-    return text.getvalue()
+            table.append([*line, *values, *lost])
+    return csv_table([*head, *ends, *(f"lost_{rule}" for rule in rules)], table)

@@ -133,6 +133,15 @@ def cases_csv() -> str:
     return "\n".join(["case,group,height,width,spacing_um", *rows, ""])
 
 
+def is_demo(challenge_folder: Path) -> bool:
+    """Whether a folder holds the made challenge: its rules and its list of cases, to the letter."""
+    made = {"challenge.toml": CHALLENGE_TOML, "cases.csv": cases_csv()}
+    return all(
+        (challenge_folder / name).is_file() and (challenge_folder / name).read_bytes() == text.encode()
+        for name, text in made.items()
+    )
+
+
 def centre_inside(nuclei: Outlines, regions: Outlines, shape_yx: tuple[int, int]) -> Bool:
     """Whether the centre of each nucleus lies in a region, bool (N,)."""
     labels, _ = label_map(regions, shape_yx)

@@ -21,6 +21,13 @@ from evaluation.model import STRATUM_MEAN
 from evaluation.results.files import write_atomically
 from evaluation.submission.patterns import compile_pattern
 
+PUBLISH = """
+[publish]
+# What metrics.json holds on the platform, where everybody may read it: ranked (columns and floors of the ranking, and
+# their parts) | all (every score). details.json, for administrators, holds all. What scores tell of the reference:
+# docs/security.md.
+metrics = "ranked"
+"""
 COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
     "spacing_um": "the size of a pixel in um",
     "index": "the place of the case, from 0, in arrays that hold all cases",
@@ -101,7 +108,8 @@ def initialise_challenge(folder: Path, *, preset: str, name: str | None = None) 
         f"# Made by 'evaluation init --preset {preset}'. Every rule that can change a score is in this file; change "
         f'it to suit.\nformat_version = 1\nname = {toml_string(name or folder.resolve().name)}\nversion = "1"\n\n'
     )
-    write_atomically(folder / CHALLENGE_FILE, heading + text)
+    publish = "" if "[publish]" in text else PUBLISH
+    write_atomically(folder / CHALLENGE_FILE, heading + text + publish)
     write_atomically(folder / CASES_FILE, cases_csv(cases, columns))
     open_columns = tuple(column for column in columns if column != "index" or not cases)
     return StartedChallenge(

@@ -27,6 +27,7 @@ from evaluation.challenge.rules import (
     ConfidenceRules,
     LimitRules,
     MetricRules,
+    PublishRules,
     RankingRules,
 )
 from evaluation.findings import Finding, listed, quote
@@ -69,6 +70,7 @@ class Challenge(Rules):
     aggregation: AggregationRules
     confidence: ConfidenceRules | None = None
     ranking: RankingRules | None = None
+    publish: PublishRules = PublishRules()
     audit: AuditRules = AuditRules()
     limits: LimitRules = LimitRules()
     cases: tuple[Case, ...] = ()
@@ -98,6 +100,8 @@ class Challenge(Rules):
         self.check_sides()
         self.check_counts()
         self.check_metrics()
+        if self.published_paths == ():
+            raise contradiction("publish.metrics", "'ranked' without a column in [ranking]", "'all', or a ranking")
         return self
 
     def check_sides(self) -> None:
@@ -247,6 +251,14 @@ class Challenge(Rules):
         )
 
     @property
+    def published_paths(self) -> tuple[str, ...] | None:
+        """The paths of metrics.json that participants may read, but for the parts of each; None: all."""
+        if self.publish.metrics == "all":
+            return None
+        columns, floors = (self.ranking.columns, self.ranking.require) if self.ranking else ((), ())
+        return (*(column.path for column in columns), *(floor.path for floor in floors))
+
+    @property
     def are_counts(self) -> bool:
         """Whether nuclei are counted and never paired, since of one side only their numbers are known."""
         return self.reference.are_counts or self.submission.are_counts
@@ -284,11 +296,11 @@ class Challenge(Rules):
     def hash(self) -> str:
         """SHA-256 over the canonical JSON of resolved rules and cases: equal hashes, equal scoring.
 
-        Limits, rankings, audits, colours of classes and who may read the names of cases are left out; they change no
-        score. So are keys with the value that they have when they are not written, so that a new key leaves old hashes
-        as they are; such a value must never change.
+        Limits, rankings, audits, what is published, colours of classes and who may read the names of cases are left
+        out; they change no score. So are keys with the value that they have when they are not written, so that a new
+        key leaves old hashes as they are; such a value must never change.
         """
-        left_out: Any = {"limits": True, "ranking": True, "audit": True, "submission": {"case_names"}}
+        left_out: Any = {"limits": True, "ranking": True, "audit": True, "publish": True, "submission": {"case_names"}}
         left_out["classes"] = {"__all__": {"colour"}}
         rules = self.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
         document = json.dumps(rules, sort_keys=True, separators=(",", ":"), allow_nan=False)

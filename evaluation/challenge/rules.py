@@ -335,6 +335,16 @@ class RankingRules(Rules):
         return self
 
 
+class PublishRules(Rules):
+    """What metrics.json holds on the platform, where it may be shown to everybody. It changes no score.
+
+    metrics   ranked: the columns and floors of [ranking], what they are made of (``PARTS``), and their intervals; the
+              rest goes to details.json. all: every score
+    """
+
+    metrics: Literal["ranked", "all"] = "all"
+
+
 class AuditRules(Rules):
     """Which other rules an audit ranks the teams by, beside those of the challenge. It changes no score.
 
@@ -374,6 +384,7 @@ class LimitRules(Rules):
 
     bytes_per_file: Annotated[int, Field(ge=1)] = 2_000_000_000
     files_per_submission: Annotated[int, Field(ge=1)] = 100_000
+    bytes_per_submission: Annotated[int, Field(ge=1)] = 50_000_000_000
     archive_ratio: Annotated[int, Field(ge=1)] = 1100  # deflate reaches 1,032 on zeros
     pixels_per_image: Annotated[int, Field(ge=1, le=10**12)] = 4_000_000_000
     instances_per_case: Annotated[int, Field(ge=1, le=8_000_000)] = 2_000_000

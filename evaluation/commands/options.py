@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from evaluation.findings import quote
-from evaluation.findings.command_line import CannotWrite, FileForFolder, NoChallenge, NoPath
+from evaluation.findings.command_line import AddressOfOutput, CannotWrite, FileForFolder, NoChallenge, NoPath
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
 
@@ -22,11 +22,20 @@ class AddressType(click.Path):
         return value if isinstance(value, str) and "://" in value else Path(value)
 
 
+class LocalType(click.Path):
+    """A path of this machine. Raises WrongUsage for an address, of which it would make a folder such as ``s3:``."""
+
+    def convert(self, value: str | os.PathLike[str], *_: object) -> Path:
+        if isinstance(value, str) and "://" in value:
+            raise WrongUsage(AddressOfOutput().at(quote(value, 120)))
+        return Path(value)
+
+
 PathOrAddress = AddressType()
 BoardReport = click.option("--report", is_flag=True, help="Write leaderboard.html as well, to be opened in a browser.")
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that works on the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
-FolderPath = click.Path(path_type=Path)
+FolderPath = LocalType()
 
 
 def has_earlier_results(challenge: Path) -> bool:
@@ -62,7 +71,7 @@ def local(
     from evaluation.challenge import Challenge, LimitRules
     from evaluation.execution.storage import FETCHED, fetched
 
-    own = LimitRules(bytes_per_file=sys.maxsize, files_per_submission=sys.maxsize)
+    own = LimitRules(**dict.fromkeys(("bytes_per_file", "files_per_submission", "bytes_per_submission"), sys.maxsize))
     limits = own if challenge is None else Challenge.load(challenge).limits
     below = output / FETCHED if cluster and output else None
     return click.get_current_context().with_resource(fetched(path, limits, below=below))

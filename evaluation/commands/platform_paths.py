@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluation.commands.options import existing
+from evaluation.findings import quote
+from evaluation.findings.command_line import NoGroundTruth
+from evaluation.findings.errors import ChallengeBroken
 
 INPUT = Path("/input")
 OUTPUT = Path("/output")
@@ -12,8 +15,23 @@ GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
 OWN_GROUND_TRUTH = Path(__file__).resolve().parents[2] / "ground_truth"
 
 
+def is_platform() -> bool:
+    """Whether this is the platform, where the folder of the ground truth always exists, and not a dry run."""
+    return GROUND_TRUTH.is_dir()
+
+
 def ground_truth() -> Path:
-    """The uploaded ground truth if there are files in it (the folder always exists), else the image's own."""
-    if GROUND_TRUTH.is_dir() and any(path.is_file() for path in GROUND_TRUTH.rglob("*")):
+    """The uploaded ground truth if there are files in it, else the image's own.
+
+    On the platform the folder always exists; where it does not, the image is only tried out, and its demo will do.
+    Raises ChallengeBroken if the folder is empty and the image holds only the demo's ground truth.
+    """
+    if is_platform() and any(path.is_file() for path in GROUND_TRUTH.rglob("*")):
         return GROUND_TRUTH
-    return existing(OWN_GROUND_TRUTH, "--challenge")
+    own = existing(OWN_GROUND_TRUTH, "--challenge")
+    if is_platform():
+        from evaluation.authoring.demo import is_demo
+
+        if is_demo(own):
+            raise ChallengeBroken(NoGroundTruth().at(quote(GROUND_TRUTH)))
+    return own

@@ -45,7 +45,7 @@ def score(
     """Score a submission: writes metrics.json, details.json and objects.csv; with --report a page to look at.
 
     Without arguments the platform's paths are used: /input, /output, and the ground truth that was uploaded, else
-    the one of the image.
+    the one of the image. There metrics.json holds what [publish] of challenge.toml says; elsewhere all.
     """
     from evaluation.execution.cluster import connect
     from evaluation.scoring.from_files import score_submission
@@ -54,6 +54,7 @@ def score(
         raise WrongUsage(NotGivenBeside("--report", "--images", "both").at("--report"))
     if report:
         check_report()
+    is_public = challenge is None and platform_paths.is_platform()
     challenge = challenge_folder(challenge, cluster, output) if challenge else platform_paths.ground_truth()
     submission = submission or existing(platform_paths.INPUT, "--submission")
     submission = local(submission, cluster, output, challenge=challenge)
@@ -71,7 +72,7 @@ def score(
 
         result = rank_result(challenge, result)
     with writing_to(output):
-        result.write(output)
+        result.write(output, public=is_public)
     if report:
         from evaluation.report.results_folder import Sources, report_result
 

@@ -1,7 +1,7 @@
 """JSON from strangers: its size and depth are known before it is parsed, and it is strict.
 
-The parser is orjson: NaN, Infinity, numbers beyond float64 and half surrogates are refused as the standard says; of a
-key that occurs twice in an object the last one counts (a second list of records is refused, if the first one is long).
+The parser is orjson: NaN, Infinity, numbers beyond float64 and half surrogates are refused as the standard says, and so
+is a key that an object has twice.
 orjson takes up to forty times the memory of the text, does not survive when there is none left, and the garbage
 collector would look at all objects again and again. So what is parsed at once is bounded, and the collector rests
 meanwhile. A file with a long list of records is gone through twice: first brackets are counted, to find out how deep
@@ -24,8 +24,10 @@ import orjson
 
 from evaluation.challenge import LimitRules
 from evaluation.decoding.chunks import plain_chunks
-from evaluation.findings import Finding, quote
+from evaluation.decoding.json_keys import repeated_key
+from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
+from evaluation.findings.json_files import DuplicateKey, NestedTooDeep
 from evaluation.model import Int64
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -55,14 +57,13 @@ class Records:
 def read_json(stream: BinaryIO, *, where: str, limits: LimitRules) -> Any:
     """The value of a JSON file in UTF-8, compressed with gzip or not.
 
-    Raises InputFault: too-large (also for any file above 32 MiB), too-deep, not-json.
+    Raises InputFault: too-large (also for any file above 32 MiB), too-deep, not-json, duplicate-key.
 
     >>> import io
     >>> read_json(io.BytesIO(b'{"a": [1, 2.5]}'), where="'a.json'", limits=LimitRules())
     {'a': [1, 2.5]}
     """
     data = read_text(stream, where, limits)
-    check_depth(deepest_of(data), where, limits)
     return parse(data, where, lambda place: line_and_column(data, place))
 
 
@@ -90,13 +91,11 @@ def read_records(stream: BinaryIO, *, key: str, where: str, limits: LimitRules, 
     ({'kind': 'b', 'nuclei': []}, [1, 2])
     """
     text = RecordText(stream, where, limits, nan_is_null=nan_is_null)
-    cuts = find_cuts(text.chunks(), key)
-    check_depth(cuts.deepest, where, limits)
+    cuts = find_cuts(text.chunks(), key, where, limits)
     root = text.parse_around(cuts) if cuts.ends else text.parse(cuts.behind, 0, size=cuts.size)
     found = root.get(key) if isinstance(root, dict) else root
     if cuts.ends and not (isinstance(found, list) and found[:1] == [0]):
-        fix = "Write one list of all nuclei."
-        raise InputFault(Finding("not-json", where, f"the key {quote(key)} twice", "every key once", fix))
+        raise InputFault(DuplicateKey(key).at(where))
     if not isinstance(found, list):
         return Records(root, None)
     last = found[1:] if cuts.ends else found[:]
@@ -193,10 +192,12 @@ class RecordText:
 
 
 def read_text(stream: BinaryIO, where: str, limits: LimitRules) -> bytearray:
-    """The bytes of a file, decompressed if need be, without a byte order mark. Raises InputFault: too-large."""
+    """The text of a file, decompressed, without a byte order mark. Raises InputFault: too-large, too-deep."""
     data = bytearray()
-    for chunk in RecordText(stream, where, limits, nan_is_null=False).chunks():
-        data += chunk
+    scan = BracketScan()
+    for block in blocks_of(RecordText(stream, where, limits, nan_is_null=False).chunks()):
+        check_depth(scan.find(block)[1], where, limits)
+        data += block
     return data
 
 
@@ -232,12 +233,6 @@ class BracketScan:
         return place, depth
 
 
-def deepest_of(data: bytes | bytearray) -> int:
-    """How deep arrays and objects are nested in a text."""
-    scan = BracketScan()
-    return max(int(scan.find(block)[1].max(initial=0)) for block in blocks_of([data]))
-
-
 def blocks_of(chunks: Iterable[bytes | bytearray]) -> Iterator[bytes]:
     """The same bytes, a bounded number at a time."""
     for chunk in chunks:
@@ -253,7 +248,6 @@ class Cuts:
     ends       the ends of records that lie a piece apart; none if the file has one piece, or no such list
     behind     what comes behind the last of them; the whole file if there is none. No more than ``PART_BYTES``
     behind_size, size   bytes of that, and of the file
-    deepest    how deep arrays and objects are nested
     """
 
     head: bytearray
@@ -261,23 +255,22 @@ class Cuts:
     behind: bytearray
     behind_size: int
     size: int
-    deepest: int
 
 
-def find_cuts(chunks: Iterator[bytes], key: str) -> Cuts:
-    """Where the list of records begins, and where it may be cut.
+def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules) -> Cuts:
+    """Where the list of records begins, and where it may be cut. Raises InputFault ("too-deep") as soon as it is known.
 
     In a file that is not JSON the cuts may lie anywhere; its parts are not JSON either.
     """
     scan = BracketScan()
-    cuts = Cuts(bytearray(), [], bytearray(), 0, 0, 0)
+    cuts = Cuts(bytearray(), [], bytearray(), 0, 0)
     begin, item_depth, is_open = 0, 0, True
     for block in blocks_of(chunks):
         cuts.size += len(block)
         cuts.behind_size += len(block)
         cuts.behind += block[: max(0, PART_BYTES + 1 - len(cuts.behind))]
         place, depth = scan.find(block)
-        cuts.deepest = max(cuts.deepest, int(depth.max(initial=0)))
+        check_depth(depth, where, limits)
         if is_open and not item_depth and len(place):
             begin, item_depth = find_list(cuts.behind, place, depth, key.encode())
         if not (is_open and item_depth):
@@ -315,19 +308,27 @@ def find_list(text: bytearray, place: Int64, depth: Int64, key: bytes) -> tuple[
 
 
 def parse(text: bytes | bytearray, where: str, locate: Callable[[int], tuple[int, int]]) -> Any:
-    """The value of a text of JSON. Raises InputFault: not-json, too-large.
+    """The value of a text of JSON. Raises InputFault: not-json, too-large, duplicate-key.
 
     locate   gives line and column in the file of a place in the text, for messages
     """
     check_part(len(text), where)
     try:
         with resting_collector():
-            return orjson.loads(text)
+            found = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         line, column = locate(error.pos)
         got = f"{error.msg} (line {line:,}, column {column:,})" if text.strip() else "an empty file"
         fix = "Write it with a JSON library; NaN and Infinity are not JSON."
         raise InputFault(Finding("not-json", where, got, "well-formed JSON in UTF-8", fix)) from None
+    check_keys(text, where)
+    return found
+
+
+def check_keys(text: bytes | bytearray, where: str) -> None:
+    """Refuse an object that has a key twice, in the text of a value or of a few items of a list."""
+    if (key := repeated_key(text)) is not None:
+        raise InputFault(DuplicateKey(key).at(where))
 
 
 def check_part(size: int, where: str) -> None:
@@ -355,8 +356,7 @@ def resting_collector() -> Iterator[None]:
             gc.enable()
 
 
-def check_depth(depth: int, where: str, limits: LimitRules) -> None:
-    if depth > limits.json_depth:
-        expected = f"at most {limits.json_depth} (limits.json_depth in challenge.toml)"
-        got = f"arrays and objects nested {depth:,} deep"
-        raise InputFault(Finding("too-deep", where, got, expected, "Write the plain structure of the format."))
+def check_depth(depth: Int64, where: str, limits: LimitRules) -> None:
+    """Refuse a text with brackets at these depths, if one is too deep."""
+    if depth.max(initial=0) > limits.json_depth:
+        raise InputFault(NestedTooDeep(limits.json_depth).at(where))

@@ -25,6 +25,7 @@ from evaluation.findings.submission import TooManyFiles
 from evaluation.submission.names import (
     ROOT,
     Faults,
+    check_total,
     checked_names,
     is_litter,
     unsafe,
@@ -141,13 +142,16 @@ def fetch(address: str, target: Path, limits: LimitRules) -> None:
     large = [TooManyBytes(size, limit).at(quote(name)) for name in names if (size := found[name][1] or 0) > limit]
     if large:
         raise SubmissionRejected(*large)
+    total = sum(found[name][1] or 0 for name in names)
+    check_total([total], limits)
     for name in names:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
     sized = [name for name in names if found[name][1] is not None]
     system.get([found[name][0] for name in sized], [str(target / name) for name in sized])  # many at once
     for name in names:
         if found[name][1] is None:
-            copy_file(system, found[name][0], target / name, limits)
+            total += copy_file(system, found[name][0], target / name, limits)
+            check_total([total], limits)
 
 
 def files_below(
@@ -202,8 +206,8 @@ def name_below(system: Any, path: str, root: str) -> str:
     return unquote(name) if "http" in system.protocol else name
 
 
-def copy_file(system: Any, path: str, target: Path, limits: LimitRules) -> None:
-    """Copy one file, and stop where it is larger than files may be. Raises SubmissionRejected."""
+def copy_file(system: Any, path: str, target: Path, limits: LimitRules) -> int:
+    """Copy one file, and stop where it is larger than files may be; its bytes. Raises SubmissionRejected."""
     copied = 0
     with system.open(path, "rb") as source, target.open("wb") as stream:
         while piece := source.read(PIECE_BYTES):
@@ -211,3 +215,4 @@ def copy_file(system: Any, path: str, target: Path, limits: LimitRules) -> None:
             if copied > limits.bytes_per_file:
                 raise SubmissionRejected(TooManyBytes(copied, limits.bytes_per_file).at(quote(target.name)))
             stream.write(piece)
+    return copied

@@ -113,6 +113,15 @@ class TooManyBytes(TooLarge):
     limit: int
 
 
+class TooManyBytesInAll(TooLarge):
+    got = "{size:,} bytes in all files, unpacked"
+    expected = "at most {limit:,} (limits.bytes_per_submission in challenge.toml)"
+    fix = "Leave out everything but the predictions."
+
+    size: int
+    limit: int
+
+
 class TooManyNuclei(TooLarge):
     got = "{nuclei:,} nuclei"
     expected = "at most {limit:,}"

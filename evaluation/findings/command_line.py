@@ -22,6 +22,12 @@ class NoChallenge(Kind):
     expected = "the folder of a challenge"
 
 
+class NoGroundTruth(NoChallenge):
+    got = "no file in it, and the image holds only the ground truth of its demo"
+    expected = "the ground truth of the phase"
+    fix = "Upload ground_truth.tar.gz as the ground truth of the phase, or build the image with it in ground_truth/."
+
+
 class FileExists(Kind):
     """A command would overwrite what is there.
 
@@ -67,6 +73,14 @@ class CannotWrite(Kind):
     fix = "Check its permissions and the space that is left, or name another folder."
 
     why: str
+
+
+class AddressOfOutput(CannotWrite):
+    got = "an address of storage"
+    expected = "a folder or file of this machine"
+    fix = "Name one, and copy it to or from the storage by itself."
+
+    why: str = ""
 
 
 class MissingOption(Kind):

@@ -28,11 +28,38 @@ class TooDeep(Kind):
 
     Write the plain structure of the format. Organisers can raise limits.json_depth in challenge.toml.
 
-    [too-deep] 'nuclei.json': arrays and objects nested 40 deep; expected at most 32 (limits.json_depth in
+    [too-deep] 'nuclei.json': arrays and objects nested more than 32 deep; expected at most 32 (limits.json_depth in
     challenge.toml). Write the plain structure of the format.
     """
 
     code = "too-deep"
+
+
+class NestedTooDeep(TooDeep):
+    got = "arrays and objects nested more than {limit} deep"
+    expected = "at most {limit} (limits.json_depth in challenge.toml)"
+    fix = "Write the plain structure of the format."
+
+    limit: int
+
+
+class DuplicateKey(Kind):
+    """An object of a JSON file has a key twice.
+
+    Readers of JSON keep one of the two and do not tell which, so that two tools can see different nuclei in one file.
+
+    Write every key once. A list of nuclei that comes in parts is one list under one key.
+
+    [duplicate-key] 'nuclei.json': an object with the key 'polygons' twice; expected every key once. Leave one of them
+    out, or join what they hold.
+    """
+
+    code = "duplicate-key"
+    got = "an object with the key {key:quoted} twice"
+    expected = "every key once"
+    fix = "Leave one of them out, or join what they hold."
+
+    key: str
 
 
 class InvalidAnnotation(Kind):
@@ -103,6 +130,7 @@ class SomeFilesWithoutProbabilities(MissingProbability):
 KINDS = (
     NotJson,
     TooDeep,
+    DuplicateKey,
     InvalidAnnotation,
     EmptyPolygon,
     InvalidProbability,

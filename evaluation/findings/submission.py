@@ -335,6 +335,20 @@ class EntriesOfNoCase(UnknownCase):
     got = "not a case of this challenge"
 
 
+class UnknownInput(Kind):
+    code = UnknownCase.code
+    got = "the input of a job, {name:quoted}, is not a case of this challenge"
+    expected = "one of the {count:,} cases in cases.csv"
+    fix = "Add the image to cases.csv, or take it out of the images of the phase."
+
+    name: str
+    known: Sequence[str]
+
+    @property
+    def count(self) -> int:
+        return len(self.known)
+
+
 class UnknownCaseInScores(UnknownCase):
     fix = "{suggestion}"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.findings.finding import SUMMARY_LIMIT
 from evaluation.model import Float64
+from evaluation.results.csv_cells import csv_table
 from evaluation.results.metrics_json import as_json, rounded
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
@@ -305,20 +305,18 @@ def number(value: float | None) -> float | int | None:
 
 def leaderboard_csv(board: Board) -> str:
     """The content of leaderboard.csv: a row for each team, those that are not ranked last, with their reasons."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    rows: list[list[object]] = []
     of_columns = [name for column in board.columns for name in (column.path, f"{column.path}.rank")]
     ends = ("rank_low", "rank_high", "probability_of_first", "not_ranked", "reason")
-    writer.writerow(["position", "team", "combined", *of_columns, *ends])
     for row in board.teams:
         pairs = [number(n) for pair in zip(row.values, row.ranks, strict=True) for n in pair]
         trust = [number(row.low), number(row.high), number(row.first)]
-        writer.writerow([number(row.position), row.name, number(row.combined), *pairs, *trust, "", ""])
+        rows.append([number(row.position), row.name, number(row.combined), *pairs, *trust, "", ""])
     for unranked in board.unranked:
         values = unranked.values or (None,) * len(board.columns)
         pairs = [n for value in values for n in (number(value), None)]
-        writer.writerow(["", unranked.name, "", *pairs, "", "", "", unranked.code, unranked.reason])
-    return text.getvalue()
+        rows.append(["", unranked.name, "", *pairs, "", "", "", unranked.code, unranked.reason])
+    return csv_table(["position", "team", "combined", *of_columns, *ends], rows, limit=SUMMARY_LIMIT)
 
 
 # --- words ---------------------------------------------------------------------------------------------------------

@@ -48,18 +48,19 @@ def phase_settings(challenge: Challenge) -> dict[str, Any]:
                 {"title": title, "path": column.path, "order": ORDERS[column.direction]} for column, title in extra
             ],
         },
-        "explanation": explain_settings(rules, scoring),
+        "explanation": explain_settings(rules, scoring, ranked_only=challenge.publish.metrics == "ranked"),
     }
 
 
-def explain_settings(rules: RankingRules, scoring: str) -> list[str]:
+def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -> list[str]:
     """What the settings mean, and where the platform's order may differ from that of [ranking]."""
     lines = [
         "The score is the first column of [ranking], the others are extra results columns; each path is that of a "
         "number in metrics.json, and 'desc' means that higher is better.",
         f"Scoring method '{scoring}': {SCORING_WORDS[scoring]}.",
         "A submission in which one of these is no number is not ranked by the platform at all.",
-        'To show a number that does not rank, add a column with "exclude_from_ranking": true.',
+        'To show a number that does not rank, add a column with "exclude_from_ranking": true'
+        + (' and write metrics = "all" under [publish]: now metrics.json holds what ranks.' if ranked_only else "."),
     ]
     if rules.require:
         lines.append(

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from evaluation.aggregation import penalise, unite
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
-from evaluation.decoding.json import check_depth, deepest_of, read_json, read_text, resting_collector
+from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
 from evaluation.findings import quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.findings.rankings import NoRanking, NoRankingColumns, NotItsDetails, NotMetrics
@@ -135,9 +135,10 @@ def team_of_documents(
 
     Raises InputFault ("not-metrics") if details.json is not of this result.
     """
-    overall = np.array([number_at(metrics, column.path) for column in columns])
+    scores = all_metrics(metrics, details)
+    overall = np.array([number_at(scores, column.path) for column in columns])
     version = metrics["software"]["version"]
-    floors = floor_values(metrics, challenge.ranking.require if challenge.ranking else ())
+    floors = floor_values(scores, challenge.ranking.require if challenge.ranking else ())
     if details is None:
         return TeamScores(name, overall, None, version, floors)
     try:
@@ -147,6 +148,12 @@ def team_of_documents(
     except (KeyError, TypeError, ValueError, IndexError):
         raise InputFault(NotItsDetails("not all scores of all cases and groups").at(where)) from None
     return TeamScores(name, overall, by_unit, version, floors)
+
+
+def all_metrics(metrics: Mapping[str, Any], details: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """All scores of a result: those of its details.json if its metrics.json was published with less."""
+    unpublished = details.get("metrics") if details else None
+    return unpublished if isinstance(unpublished, Mapping) else metrics
 
 
 def floor_values(metrics: Mapping[str, Any], require: Sequence[Floor]) -> Float64:
@@ -287,12 +294,12 @@ def read_details(path: Path, *, where: str) -> dict[str, Any]:
 
 def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, Any]:
     data = read_text(stream, where, limits)
-    check_depth(deepest_of(data), where, limits)
     try:
         with resting_collector():
             document = orjson.loads(data)
     except orjson.JSONDecodeError:
         raise InputFault(NotItsDetails("not JSON").at(where)) from None
+    check_keys(data, where)
     if not isinstance(document, dict):
         raise InputFault(NotItsDetails("no object").at(where))
     return document

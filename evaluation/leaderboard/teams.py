@@ -88,12 +88,21 @@ class ScoredTeams:
 # --- which teams there are --------------------------------------------------------------------------------------------
 
 
-def find_teams(folder: Path | str, *, output: Path | None = None) -> tuple[list[Team], list[Finding]]:
-    """The teams of a folder in ascending order of their names, and findings about files that are no submission.
+@dataclass(frozen=True, slots=True)
+class FoundTeams:
+    """The teams of a folder in ascending order of their names, those with unusable names, and files of no team."""
+
+    teams: list[Team]
+    unranked: list[Unranked]
+    findings: list[Finding]
+
+
+def find_teams(folder: Path | str, *, output: Path | None = None) -> FoundTeams:
+    """The teams of a folder.
 
     Every sub-folder is a team, and every ZIP and CSV file; its name is that of the folder, or of the file without its
-    suffix. Hidden files, litter and ``output`` do not count. Raises WrongUsage: no-submission, no-teams, invalid-team,
-    duplicate-team.
+    suffix. Hidden files, litter and ``output`` do not count; a team whose name cannot be used is left out. Raises
+    WrongUsage: no-submission, no-teams, duplicate-team; invalid-team if no name can be used.
     """
     teams, unused, sources = [], [], []
     for name, path, is_folder in entries_of(folder, output):
@@ -106,10 +115,11 @@ def find_teams(folder: Path | str, *, output: Path | None = None) -> tuple[list[
             unused.append(name)
             continue
         sources.append((teams[-1].name, name))
-    check_names(sources)
     if not teams:
         raise WrongUsage(NoTeams().at(quote(folder, 120)))
-    return sorted(teams, key=lambda team: team.name), [NotASubmission().at(quote(name)) for name in unused]
+    unranked = check_names(sources)
+    named = sorted((team for team in teams if is_team_name(team.name)), key=lambda team: team.name)
+    return FoundTeams(named, unranked, [NotASubmission().at(quote(name)) for name in unused])
 
 
 def entries_of(folder: Path | str, output: Path | None) -> list[tuple[str, Path | str, bool]]:
@@ -128,25 +138,31 @@ def entries_of(folder: Path | str, output: Path | None) -> list[tuple[str, Path 
     return [entry for entry in found if not entry[0].startswith(".") and not is_litter(entry[0])]
 
 
-def check_names(teams: Iterable[tuple[str, str]]) -> None:
-    """Refuse names of teams that cannot be part of a path or a message, and the same name twice.
+def is_team_name(name: str) -> bool:
+    """Whether the name of a team can be part of a path and of a message."""
+    return is_safe_name(name) and name == name.strip()
+
+
+def check_names(teams: Iterable[tuple[str, str]]) -> list[Unranked]:
+    """The teams whose names cannot be part of a path or a message, which are left out; the same name twice is refused.
 
     teams  the name of each, and the file or folder that it comes from
 
-    Raises WrongUsage: invalid-team, duplicate-team. Names that differ in upper and lower case only are the same: some
-    file systems take them for one.
+    Raises WrongUsage: duplicate-team, and invalid-team if no name can be used. Names that differ in upper and lower
+    case only are the same: some file systems take them for one.
     """
     teams = list(teams)
     faults = []
-    for name, source in teams:
-        if not is_safe_name(name) or name != name.strip():
-            faults.append(InvalidTeam(name).at(quote(source)))
+    odd = [(name, InvalidTeam(name).at(quote(source))) for name, source in teams if not is_team_name(name)]
+    if len(odd) == len(teams):
+        faults += [finding for _, finding in odd]
     for name, times in Counter(name.casefold() for name, _ in teams).items():
         if times > 1:
             sources = [source for other, source in teams if other.casefold() == name]
             faults.append(DuplicateTeam(sources).at(f"team {quote(name)}"))
     if faults:
         raise WrongUsage(*faults)
+    return [Unranked(quote(name)[1:-1], finding.code, str(finding)) for name, finding in odd]
 
 
 # --- scoring them -----------------------------------------------------------------------------------------------------
@@ -173,7 +189,8 @@ def score_teams(
     A team never stops the others: what is wrong with its submission comes back with its name. Raises WrongUsage,
     ChallengeBroken and WorkersLost.
     """
-    teams, findings = find_teams(submissions, output=output)
+    folder_of_teams = find_teams(submissions, output=output)
+    teams = folder_of_teams.teams
     of_challenge = challenge_key(challenge_folder, challenge)
 
     below = output / FETCHED if executor else None
@@ -210,7 +227,7 @@ def score_teams(
     ordered = [found[place] for place in range(len(teams))]
     scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
     unranked = tuple(of_team for of_team in ordered if isinstance(of_team, Unranked))
-    return ScoredTeams(scores, unranked, tuple(findings))
+    return ScoredTeams(scores, (*unranked, *folder_of_teams.unranked), tuple(folder_of_teams.findings))
 
 
 def read_team(folder: Path, name: str, challenge: Challenge, columns: list[PlannedColumn]) -> TeamScores:
@@ -270,10 +287,10 @@ def staged(team: Team, limits: LimitRules, below: Path | None = None) -> Iterato
 def challenge_key(folder: Path, challenge: Challenge) -> str:
     """The hash of everything but the submission that a result depends on. Raises ChallengeBroken.
 
-    [ranking] and [audit] are not in it: they are applied to the scores.
+    [ranking], [audit] and [publish] are not in it: they are applied to the scores.
     """
     digest = hashlib.sha256()
-    add_text(digest, __version__, challenge.hash, challenge.model_dump_json(exclude={"ranking", "audit"}))
+    add_text(digest, __version__, challenge.hash, challenge.model_dump_json(exclude={"ranking", "audit", "publish"}))
     try:
         for name in sorted(reference_names(challenge, folder)):
             with (folder / name).open("rb") as stream:
@@ -436,7 +453,7 @@ class ResultFolder:
         return quote(path.relative_to(self.path).as_posix(), 120)
 
     def find(self) -> tuple[list[ResultFile], list[Unranked]]:
-        """All results below the folder, in ascending order of their teams, and teams whose submission was rejected."""
+        """All results below the folder, in the order of their teams, and teams that have none or no usable name."""
         if not self.path.is_dir():
             raise WrongUsage(NoResults("no such folder").at(quote(self.path, 200)))
         files, rejected = [], []
@@ -451,10 +468,10 @@ class ResultFolder:
                 files.append(ResultFile(path.parent.resolve().name, path, details if details.is_file() else None))
             else:
                 files.append(ResultFile(path.stem, path, None))
-        check_names([(file.name, file.metrics.relative_to(self.path).as_posix()) for file in files])
         if not files and not rejected:
             raise WrongUsage(NoTeamsInResults().at(quote(self.path, 120)))
-        return sorted(files, key=lambda file: file.name), rejected
+        rejected += check_names([(file.name, file.metrics.relative_to(self.path).as_posix()) for file in files])
+        return sorted((file for file in files if is_team_name(file.name)), key=lambda file: file.name), rejected
 
 
 def different_challenges(hashes: dict[str, list[str]], challenge: Challenge) -> list[Finding]:

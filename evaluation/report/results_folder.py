@@ -26,7 +26,7 @@ from evaluation.findings.rankings import (
     NotOurForm,
 )
 from evaluation.leaderboard.document import Board, leaderboard_document
-from evaluation.leaderboard.team_scores import read_details, read_metrics
+from evaluation.leaderboard.team_scores import all_metrics, read_details, read_metrics
 from evaluation.report.audit import audit_page
 from evaluation.report.html import page_html
 from evaluation.report.illustrated import Illustration
@@ -186,7 +186,7 @@ def read_result(folder: Path) -> ResultDocuments:
     details = read_details(folder / "details.json", where="'details.json'")
     if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
         raise InputFault(NotMetrics("of another challenge than the metrics.json beside it").at("'details.json'"))
-    return ResultDocuments(metrics, details)
+    return ResultDocuments(all_metrics(metrics, details), details)
 
 
 def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from itertools import chain
+from operator import getitem
 from typing import Any
 
 import orjson
@@ -13,6 +16,7 @@ from evaluation.model import Interval, MetricScores
 from evaluation.results.schema import MetricsFile
 
 DECIMALS = 6
+PARTS = {"f1": ("precision", "recall"), "pq": ("sq", "rq")}  # harmonic mean, product
 
 
 def metrics_document(
@@ -46,6 +50,35 @@ def metrics_document(
     document["undefined"] = undefined
     MetricsFile.model_validate(document)
     return document
+
+
+def published_metrics(document: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
+    """What of metrics.json participants may read: the numbers at ``paths``, their parts, intervals, reasons, and ranks.
+
+    Raises pydantic's ValidationError as ``metrics_document`` does.
+    """
+    kept = {key: document[key] for key in ("challenge", "software", "leaderboard") if key in document}
+    kept["undefined"] = {key: of for key, of in document["undefined"].items() if key == "leaderboard"}
+    for path in chain.from_iterable(map(with_parts, paths)):
+        for table in ((), ("undefined",), ("confidence_intervals",), ("undefined", "confidence_intervals")):
+            try:
+                put(kept, (*table, *path), reduce(getitem, (*table, *path), document))
+            except KeyError:  # no interval, nothing undefined, or no such part
+                continue
+    MetricsFile.model_validate(kept)
+    return kept
+
+
+def with_parts(path: str) -> list[tuple[str, ...]]:
+    """A path of metrics.json, and those of the numbers that it is made of, if they have names of their own.
+
+    >>> with_parts("detection.f1.pooled")[1:]
+    [('detection', 'precision', 'pooled'), ('detection', 'recall', 'pooled')]
+    """
+    *family, name, aggregation = path.split(".")
+    whole, mark, threshold = name.partition("_")
+    names = [name, *(f"{part}{mark}{threshold}" for part in PARTS.get(whole, ()))]
+    return [(*family, each, aggregation) for each in names]
 
 
 def identity(challenge: Challenge) -> dict[str, str]:

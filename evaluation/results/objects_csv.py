@@ -1,6 +1,7 @@
 """objects.csv: one row per matched, missed and spurious nucleus, under every matching rule.
 
 Cells without a value are empty: points have no area, and what has no pixels has no IoU, Dice and Hausdorff distance.
+Ids come from files of strangers; see ``safe_cell``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.model import CaseResult, MatchCounts, ObjectList
+from evaluation.results.csv_cells import safe_cell
 from evaluation.results.metrics_json import rounded
 
 COLUMNS = (
@@ -55,7 +57,7 @@ def object_columns(
 ) -> Iterator[list[Column]]:
     """The columns of a case under a rule, for some rows at a time; a value that all rows have may be endless."""
     matches, counts = result.matches[rule], result.counts[rule]
-    start = [repeat(result.case.name), repeat(result.case.group), repeat(rule)]
+    start = [repeat(safe_cell(text)) for text in (result.case.name, result.case.group, rule)]
     none = [repeat(None)]
     missed, spurious = (
         np.setdiff1d(np.arange(len(side.area_px)), matched)
@@ -93,4 +95,4 @@ def side_columns(
     """Id, class and area in px of the chosen instances of a side; points have no area."""
     are_points = not counts.outlines and not side.area_px.any()
     area = repeat(None) if are_points else side.area_px[index].tolist()
-    return [side.source_id[index].tolist(), names[side.class_id[index]].tolist(), area]
+    return [map(safe_cell, side.source_id[index].tolist()), names[side.class_id[index]].tolist(), area]

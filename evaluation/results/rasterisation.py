@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from evaluation.findings.annotations import LabelMapTooLarge
 from evaluation.findings.errors import WrongUsage
 from evaluation.model import Case, Instances, Int64, RasterisationReport
 from evaluation.model.intervals import expand
+from evaluation.results.csv_cells import csv_table
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import as_json, identity
 
@@ -52,11 +52,8 @@ def write_rasterisation(
                 )
             )
         ]
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["case", "group", "label", "source_id", "class", "area_px"])
-    writer.writerows(rows)
-    write_atomically(folder / "instances.csv", table.getvalue())
+    header = ["case", "group", "label", "source_id", "class", "area_px"]
+    write_atomically(folder / "instances.csv", csv_table(header, rows))
     document = {"challenge": identity(challenge), "cases": {case.name: asdict(report) for case, _, report in cases}}
     write_atomically(folder / "rasterisation.json", as_json(document))
 

@@ -27,7 +27,7 @@ from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import (
     read_shared_reference,
 )
-from evaluation.scoring.receive import ReceivedSubmission, receive_submission, rejection
+from evaluation.scoring.receive import ReceivedSubmission, check_links, receive_submission, rejection
 from evaluation.scoring.score import Result, summarise
 
 Finished = TypeVar("Finished")
@@ -109,6 +109,7 @@ def count_submission(
     challenge = Challenge.load(folder) if challenge is None else challenge
     check_columns(challenge)
     received = receive_submission(challenge, Path(submission))
+    check_links(challenge, received.files, folder)
     planned = plan_cases(challenge, folder, received, workers, progress)
     tasks = [(challenge, folder, received.files, part, perturbation) for part in planned.parts]
     outcomes = [outcome for part in run_tasks(score_cases, tasks, planned.plan, progress) for outcome in part]
@@ -131,7 +132,7 @@ def plan_cases(
 ) -> PlannedCases:
     """What belongs to each case, and how the cases are worked on. Raises SubmissionRejected, ChallengeBroken."""
     if received.has_errors:
-        raise rejection(challenge, all_findings(challenge, received, workers, progress))
+        raise rejection(challenge, all_findings(challenge, received, workers, progress), received.inputs)
     try:
         shared = read_shared_reference(challenge, folder)
     except InputFault as fault:
@@ -154,9 +155,9 @@ def raise_faults(challenge: Challenge, received: ReceivedSubmission, outcomes: S
         raise ChallengeBroken(*reference_faults)
     prediction_faults = [f for outcome in outcomes for f in outcome.prediction_faults]
     if prediction_faults:
-        raise rejection(challenge, [*prediction_faults, *received.findings])
+        raise rejection(challenge, [*prediction_faults, *received.findings], received.inputs)
     if lost := everything_outside([outcome.placed for outcome in outcomes]):
-        raise rejection(challenge, [*lost, *received.findings])
+        raise rejection(challenge, [*lost, *received.findings], received.inputs)
 
 
 # --- from arrays ----------------------------------------------------------------------------------------------------

@@ -17,11 +17,12 @@ from evaluation.scoring.read import (
     submission_side,
 )
 from evaluation.submission import SubmissionFiles, collection_findings, find_case_files, open_submission
+from evaluation.submission.names import unsafe
 
 
-def rejection(challenge: Challenge, findings: Iterable[Finding]) -> SubmissionRejected:
-    """What is raised for a submission with faults."""
-    names = {name for case in challenge.cases for name in (case.name, case.group)}
+def rejection(challenge: Challenge, findings: Iterable[Finding], inputs: Iterable[str] = ()) -> SubmissionRejected:
+    """What is raised for a submission with faults. ``inputs``: names of images that the jobs were given."""
+    names = {name for case in challenge.cases for name in (case.name, case.group)} | set(inputs)
     return SubmissionRejected(*findings).hiding(names if challenge.submission.case_names == "hidden" else ())
 
 
@@ -32,10 +33,30 @@ class ReceivedSubmission:
     files: SubmissionFiles
     contents: Mapping[str, CaseContent]
     findings: tuple[Finding, ...]
+    inputs: frozenset[str] = frozenset()
 
     @property
     def has_errors(self) -> bool:
         return any(finding.severity == "error" for finding in self.findings)
+
+
+def check_links(challenge: Challenge, files: SubmissionFiles, folder: Path) -> None:
+    """Refuse a file that is one of the challenge under another name (a hard link), which would score its own reference.
+
+    Raises SubmissionRejected ("unsafe-path").
+    """
+    linked = {identity: name for name in files.names if (identity := files.linked_identity(name))}
+    if not linked:
+        return
+    inside = files.path.resolve()
+    own = {
+        (status.st_dev, status.st_ino)
+        for path in folder.rglob("*")
+        if not path.resolve().is_relative_to(inside)
+        for status in [path.stat()]
+    }
+    if found := sorted(name for identity, name in linked.items() if identity in own):
+        raise rejection(challenge, [unsafe(name, "a file of the challenge under another name") for name in found])
 
 
 def receive_submission(challenge: Challenge, path: Path) -> ReceivedSubmission:
@@ -46,7 +67,7 @@ def receive_submission(challenge: Challenge, path: Path) -> ReceivedSubmission:
         raise rejection(challenge, error.findings) from None
     layout = find_case_files(files, challenge, partial(read_json, limits=challenge.limits))
     if not layout.shared_files:
-        return ReceivedSubmission(files, layout.files, layout.findings)
+        return ReceivedSubmission(files, layout.files, layout.findings, layout.inputs)
     shared = read_shared(submission_side(challenge, files), challenge.cases, layout.shared_files)
     unmatched = collection_findings(challenge, shared.mentioned, shared.unknown)
     findings = (*layout.findings, *shared.faults, *shared.warnings, *([] if shared.faults else unmatched))

@@ -30,7 +30,7 @@ from evaluation.model import (
 from evaluation.model.version import __version__
 from evaluation.results.details_json import details_document
 from evaluation.results.files import write_atomically
-from evaluation.results.metrics_json import as_json, metrics_document
+from evaluation.results.metrics_json import as_json, metrics_document, published_metrics
 from evaluation.results.objects_csv import objects_csv
 
 KINDS: Mapping[AggregationUnit, str] = {"pooled": "pooled", "group": "groups", "case": "cases"}
@@ -78,17 +78,20 @@ class Result:
             node = node[key]
         return None if node is None else float(node)
 
-    def texts(self) -> dict[str, str]:
-        """The contents of the files by their names, in the order in which they are written."""
-        return {
-            "details.json": as_json(self.details),
-            "objects.csv": self.objects,
-            "metrics.json": as_json(self.metrics),
-        }
+    def texts(self, *, public: bool = False) -> dict[str, str]:
+        """The contents of the files by their names, in the order in which they are written.
 
-    def write(self, folder: Path | str) -> None:
-        """Write details.json, objects.csv and, last, metrics.json: where it is, all are."""
-        write_texts(Path(folder), self.texts())
+        public   metrics.json may be shown to everybody: it holds what [publish] says, and details.json all of it
+        """
+        details, metrics = self.details, self.metrics
+        paths = self.challenge.published_paths if public else None
+        if paths is not None:
+            details, metrics = {**details, "metrics": metrics}, published_metrics(metrics, paths)
+        return {"details.json": as_json(details), "objects.csv": self.objects, "metrics.json": as_json(metrics)}
+
+    def write(self, folder: Path | str, *, public: bool = False) -> None:
+        """Write details.json, objects.csv and, last, metrics.json: where it is, all are. ``public`` as in ``texts``."""
+        write_texts(Path(folder), self.texts(public=public))
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> None:

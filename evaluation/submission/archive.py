@@ -34,6 +34,7 @@ from evaluation.submission.files import SubmissionFiles
 from evaluation.submission.names import (
     ROOT,
     Faults,
+    check_total,
     checked_names,
     is_litter,
     unreadable,
@@ -100,6 +101,7 @@ class ZipFiles(SubmissionFiles):
             members[member.name] = member
         self.names = checked_names(members, faults, limits)
         self.members = members
+        check_total((member.size for member in members.values()), limits)
 
     def size(self, name: str) -> int:
         return self.members[name].size

@@ -10,6 +10,7 @@ import os
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +24,7 @@ from evaluation.findings.submission import TooManyFiles
 from evaluation.submission.names import (
     ROOT,
     Faults,
+    check_total,
     checked_names,
     is_litter,
     unreadable,
@@ -40,6 +42,10 @@ class SubmissionFiles(ABC):
     @abstractmethod
     def size(self, name: str) -> int:
         """Bytes of a file, uncompressed, as the file system or the ZIP claims."""
+
+    def linked_identity(self, name: str) -> tuple[int, int] | None:
+        """Device and inode of a file that has more names than this one; None for all others."""
+        return None
 
     @abstractmethod
     def open(self, name: str) -> BinaryIO:
@@ -65,9 +71,22 @@ class FolderFiles(SubmissionFiles):
         self.limits = limits
         faults = Faults()
         self.names = checked_names(walk(self.root, faults, limits), faults, limits)
+        check_total(map(self.listed_size, self.names), limits)
 
     def size(self, name: str) -> int:
         return self.locate(name).stat().st_size
+
+    def linked_identity(self, name: str) -> tuple[int, int] | None:
+        with suppress(OSError):
+            status = (self.root / name).stat()
+            return (status.st_dev, status.st_ino) if status.st_nlink > 1 else None
+        return None
+
+    def listed_size(self, name: str) -> int:
+        """The size of a file; 0 if it is gone, which opening it will tell."""
+        with suppress(OSError):
+            return (self.root / name).stat().st_size
+        return 0
 
     def open(self, name: str) -> BinaryIO:
         try:

@@ -37,9 +37,11 @@ class Layout:
     missing       cases of cases.csv without any file; which cases a shared file lacks is known when it has been read
     findings      what is wrong, errors and warnings, sorted
     shared_files  files that hold all cases, in the order of their classes
+    inputs        names of the images and files that the platform's jobs were given
     """
 
     files: dict[str, tuple[CaseFile, ...]]
     missing: frozenset[str]
     findings: tuple[Finding, ...]
     shared_files: tuple[SharedFile, ...] = ()
+    inputs: frozenset[str] = frozenset()

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from evaluation.challenge import Challenge
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.findings.submission import (
     DuplicateCase,
     FailedJob,
@@ -27,6 +27,7 @@ from evaluation.findings.submission import (
     SeveralInputs,
     SeveralOutputs,
     UnknownCase,
+    UnknownInput,
     UnsupportedOutput,
 )
 from evaluation.model import Case
@@ -54,7 +55,10 @@ def jobs_folder(names: Sequence[str]) -> str | None:
 
 
 def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge, read_json: ReadJson) -> Layout:
-    """The files of each case as predictions.json, in ``folder``, tells."""
+    """The files of each case as predictions.json, in ``folder``, tells.
+
+    Raises ChallengeBroken if names are hidden and a job has an image that is no case: the phase and cases.csv differ.
+    """
     where = quote(folder + JOBS_FILE, 120)
     all_cases = frozenset(case.name for case in challenge.cases)
     try:
@@ -66,8 +70,11 @@ def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge, read
         return Layout({}, all_cases, fault.findings)
     reader = JobReader(challenge, files.names, folder, where)
     reader.read(jobs)
+    if reader.unknown and challenge.submission.case_names == "hidden":
+        raise ChallengeBroken(*(UnknownInput(name, list(reader.cases)).at(where) for name in sorted(reader.unknown)))
     found = {name: reader.files[name] for name in sorted(reader.files)}
-    return Layout(found, all_cases - set(found), tuple(sorted(reader.findings())))
+    findings = tuple(sorted(reader.findings()))
+    return Layout(found, all_cases - set(found), findings, inputs=frozenset(reader.inputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,7 @@ class JobReader:
         self.classes = classes_by_slug(challenge)
         self.jobs: dict[str, list[Job]] = {}
         self.unknown: dict[str, list[str]] = {}
+        self.inputs: set[str] = set()
         self.files: dict[str, tuple[CaseFile, ...]] = {}
         self.faults: list[Finding] = []
 
@@ -122,6 +130,7 @@ class JobReader:
         if (why := what_is_unsafe(pk)) or "/" in pk:
             raise InputFault(ForgedPath("the pk", why or "a path").at(where))
         name = self.input_name(job, where)
+        self.inputs.add(name)
         case = self.cases.get(composed(name))
         if case is None:
             self.unknown.setdefault(name, []).append(where)

@@ -18,7 +18,7 @@ def find_case_files(files: SubmissionFiles, challenge: Challenge, read_json: Rea
 
     read_json   reads the list of jobs: ``read_json(stream, where="…")``, within the limits of the challenge
 
-    Faults are findings of the layout; nothing is raised.
+    Faults are findings of the layout. Raises ChallengeBroken for a list of jobs of other cases whose names are hidden.
     """
     rules = challenge.submission
     folder = jobs_folder(files.names) if rules.socket is not None else None

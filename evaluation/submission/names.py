@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from evaluation.challenge import LimitRules
 from evaluation.findings import EXAMPLES_SHOWN, Finding, quote
-from evaluation.findings.annotations import DamagedInSubmission
+from evaluation.findings.annotations import DamagedInSubmission, TooManyBytesInAll
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.findings.submission import EmptySubmission, TooManyFiles, UnsafePath
 
@@ -60,6 +60,12 @@ def checked_names(names: Iterable[str], faults: Faults, limits: LimitRules) -> t
     if not safe:
         raise SubmissionRejected(EmptySubmission().at(ROOT))
     return tuple(sorted(safe))
+
+
+def check_total(sizes: Iterable[int], limits: LimitRules) -> None:
+    """Refuse files whose sizes add up to more than a submission may have. Raises SubmissionRejected."""
+    if (total := sum(sizes)) > limits.bytes_per_submission:
+        raise SubmissionRejected(TooManyBytesInAll(total, limits.bytes_per_submission).at(ROOT))
 
 
 class Faults:

@@ -17,10 +17,11 @@ from evaluation.submission.names import why_unreadable
 def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
     """The files of a folder, or of a ZIP, which is read where it lies. Litter of operating systems is left out.
 
-    limits   ``files_per_submission``, ``bytes_per_file`` and ``archive_ratio`` bound what is listed and opened
+    limits   ``files_per_submission``, ``bytes_per_submission``, ``bytes_per_file`` and ``archive_ratio`` bound what is
+             listed and opened
 
     Raises WrongUsage if there is nothing to read at the path, SubmissionRejected with all that is wrong if there are no
-    files, too many, or some that are not safe to read.
+    files, too many, too large ones, or some that are not safe to read.
     """
     why = "neither a folder nor a file"
     try:

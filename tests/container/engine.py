@@ -71,15 +71,14 @@ class Engine:
         return done.stdout.decode().strip()
 
     def score(self, submission: Path, ground_truth: Path | None, *arguments: str, **more: object) -> Ended:
-        """Score as the platform does: its folders, its entrypoint. ``ground_truth`` None: the folder is empty."""
+        """Score as the platform does: its folders, its entrypoint. ``ground_truth`` None: a dry run."""
         with tempfile.TemporaryDirectory(dir=self.scratch) as folder:
-            empty, output = Path(folder, "empty"), Path(folder, "output")
-            for path in (empty, output):
-                path.mkdir()
+            output = Path(folder, "output")
+            output.mkdir()
             output.chmod(0o777)
             ended = self.run(
                 arguments,
-                mounts={SUBMISSION: submission, GROUND_TRUTH: ground_truth or empty},
+                mounts={SUBMISSION: submission} | ({GROUND_TRUTH: ground_truth} if ground_truth else {}),
                 output=output,
                 links={"input": SUBMISSION},
                 **more,  # type: ignore[arg-type]

@@ -166,19 +166,24 @@ class Proof:
     # --- what is scored -----------------------------------------------------------------------------------------------
 
     def example(self) -> None:
-        """The demo's submissions, with the ground truth of the image and with an uploaded one; the time to start."""
+        """The demo's submissions, with the ground truth of the image and with uploaded ones; the time to start."""
         demo = write_demo(self.scratch / "demo")
         frozen = shutil.copytree(ROOT / "tests" / "golden" / "frozen", self.scratch / "frozen")
         seconds = []
         for name, submission, ground_truth in (
             *((f"the demo's {team} with its own ground truth", path, None) for team, path in demo.submissions.items()),
             ("the frozen finder with an uploaded ground truth", frozen / "submissions/finder", frozen / "challenge"),
+            ("what is published of the demo's finder", demo.submissions["finder"], ROOT / "ground_truth"),
         ):
             ended = self.engine.score(submission, ground_truth)
             seconds.append(ended.seconds)
             used = ground_truth or ROOT / "ground_truth"
-            here = rank_result(used, score_submission(used, submission))
-            self.check(name, self.faults_of_scored(ended, as_json(here.metrics).encode()), f"{ended.seconds:.1f} s")
+            here = rank_result(used, score_submission(used, submission)).texts(public=ground_truth is not None)
+            faults = [
+                *self.faults_of_scored(ended, here["metrics.json"].encode()),
+                *([] if ended.files.get("details.json") == here["details.json"].encode() else ["other details.json"]),
+            ]
+            self.check(name, faults, f"{ended.seconds:.1f} s, {len(here['metrics.json'])} bytes")
         slow = [] if min(seconds) < START_SECONDS else [f"{min(seconds):.1f} s; expected less than {START_SECONDS} s"]
         self.check("start, first case and end", slow, f"{min(seconds):.1f} s, for eight small cases")
 
@@ -249,6 +254,10 @@ class Proof:
             (broken.path / path.name).write_bytes((broken.ground_truth / "reference" / "c2.json").read_bytes())
         ended = self.engine.score(broken.path, broken.ground_truth, seconds=SECONDS)
         name = "a broken reference"
+        self.check(name, self.faults_of_refused(name, ended, 3, ""), f"{ended.seconds:.1f} s")
+        (place / "empty").mkdir()
+        ended = self.engine.score(broken.path, place / "empty", seconds=SECONDS)
+        name = "an empty ground truth"
         self.check(name, self.faults_of_refused(name, ended, 3, ""), f"{ended.seconds:.1f} s")
 
     def workers(self) -> None:

@@ -2,7 +2,7 @@
 # Builds the image and runs it as the platform does; see prove.py for what is checked.
 # Exit code 0 passed, 1 failed, 75 there is no engine or no base image, so nothing was tested. The last line says which.
 #   tests/container/test_image.sh --renew    writes the expected last lines anew; other arguments go to prove.py, too
-#   TEST_PYTHON_IMAGE    the base image; without it a stand-in of Debian's packages is made (make_base.sh)
+#   TEST_PYTHON_IMAGE    the base image; without it: ./build.sh --without-registry
 set -euo pipefail
 
 here=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
@@ -20,31 +20,19 @@ find_engine || not_tested "neither podman nor docker answers (REQUIRE_CONTAINER=
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 
-# How the host reaches its package index, as a configuration of pip.
-index_of_host() {
-  echo "[global]"
-  "$python" -m pip config list |
-    sed -nE "s/^(:env:|install|global)\.(index-url|extra-index-url|trusted-host|proxy|cert|timeout|retries)='(.*)'$/\2 = \3/p" |
-    awk '!seen[$1]++'
-}
-
 base=${TEST_PYTHON_IMAGE:-}
-options=()
+options=(--build-arg "PYTHON_IMAGE=$base")
 if [[ -z $base ]]; then
-  if [[ $engine != podman || $(id -u) != 0 ]] || ! command -v debootstrap >/dev/null; then
-    not_tested "no base image; set TEST_PYTHON_IMAGE, or run as root with podman and debootstrap (REQUIRE_CONTAINER=1 makes this a failure)."
-  fi
-  base=$("$here/make_base.sh" | tail -n 1) || failed "the stand-in for the base image could not be made."
-  # Works without user namespaces and overlay mounts. What is mounted leaves nothing in the image.
-  index_of_host >"$work/pip.conf"
-  options+=(--isolation chroot --volume "$work/pip.conf:/etc/pip.conf:ro")
-  certificates=$(sed -n 's/^cert = //p' "$work/pip.conf")
-  if [[ -f $certificates ]]; then options+=(--volume "$certificates:$certificates:ro"); fi
+  # shellcheck source-path=SCRIPTDIR source=../../setup/without_registry.sh
+  source "$root/setup/without_registry.sh"
+  if why=$(why_no_base); then not_tested "no base image; set TEST_PYTHON_IMAGE, or $why (REQUIRE_CONTAINER=1 makes this a failure)."; fi
+  base="Debian's packages"
+  options=(--without-registry)
 fi
 
 before=$("$engine" image inspect --format '{{.Id}}' "$IMAGE" 2>/dev/null) || before=
 # The first build fills the cache; the second takes all from it, but not the label of the other commit.
-build() { "$root/build.sh" --build-arg PYTHON_IMAGE="$base" ${options[@]+"${options[@]}"} >"$work/build.log" 2>&1; }
+build() { "$root/build.sh" "${options[@]}" >"$work/build.log" 2>&1; }
 { REVISION=of-another-commit build && build; } ||
   { tail -n 30 "$work/build.log"; failed "it could not be built from '$base'."; }
 tail -n 1 "$work/build.log"

@@ -36,6 +36,11 @@ def forty_brackets(bench: Bench) -> str:
     return converted(bench, "polygons_json", "[" * 40 + "]" * 40)
 
 
+@example_of("duplicate-key")
+def two_lists(bench: Bench) -> str:
+    return converted(bench, "polygons_json", '{"type": "Multiple polygons", "polygons": [], "polygons": []}')
+
+
 @example_of("invalid-annotation")
 def ring_without_its_list(bench: Bench) -> str:
     geometry = {"type": "Polygon", "coordinates": [[1, 2], [5, 2], [1, 6]]}

@@ -1,0 +1,230 @@
+"""What published scores tell of a hidden reference: attacks on metrics.json, as participants read it.
+
+The numbers that are found are compared with the reference itself. docs/security.md says the same in words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluation import ChallengeBroken, instances_from_labels, score_instances
+from evaluation.authoring.demo import DemoPaths, write_demo
+from evaluation.challenge import Challenge, preset_names
+from evaluation.challenge.documents import read_rules
+from evaluation.commands import main as cli
+from evaluation.commands import platform_paths
+from evaluation.model import Instances
+
+SIZE = 120
+CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
+GROUPS = ("P1", "P2", "P3")
+NUCLEI = np.array([[7, 31, 3, 0], [11, 5, 0, 0], [40, 2, 9, 0]])  # by group and class; there is no macrophage
+OTHERS = np.array([[90, 4, 8, 0], [1, 1, 0, 0], [6, 55, 2, 0]])
+ONE = np.array([[0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])  # a sure lymphocyte of P1
+NONE = np.zeros_like(NUCLEI)
+
+
+def nuclei(counts: list[int], reference: list[int]) -> Instances:
+    """Squares of 4 px, so many of each class; the first of a class lies on the first of that class in the reference."""
+    labels = np.zeros((SIZE, SIZE), np.int32)
+    first = np.cumsum([0, *reference])
+    places = [first[of_class] + number for of_class, count in enumerate(counts) for number in range(count)]
+    for label, place in enumerate(places, start=1):
+        row, column = divmod(int(place), SIZE // 6)
+        labels[6 * row : 6 * row + 4, 6 * column : 6 * column + 4] = label
+    return instances_from_labels(labels, np.repeat(np.arange(1, 5), counts))
+
+
+def published(publish: str, submitted: Any, reference: Any = NUCLEI) -> dict[str, Any]:
+    """metrics.json as participants read it."""
+    challenge = Challenge.from_preset(
+        "recommended",
+        name="hidden",
+        metrics={"families": ("detection", "classification", "panoptic", "covered", "counting")},
+        publish={"metrics": publish},
+    )
+    cases = {
+        group: (nuclei(of_reference.tolist(), of_reference.tolist()), nuclei(of.tolist(), of_reference.tolist()))
+        for group, of_reference, of in zip(GROUPS, reference, submitted, strict=True)
+    }
+    found: dict[str, Any] = json.loads(score_instances(challenge, cases).texts(public=True)["metrics.json"])
+    return found
+
+
+# --- attacks: metrics.json in, numbers of nuclei out ------------------------------------------------------------------
+
+
+def counts_by_class(metrics: dict[str, Any]) -> list[int]:
+    """Of an all-zero submission: the mean error of a count of zero is the mean count."""
+    found = metrics["counting"]["per_class"]
+    return [round(found[name]["mean_absolute_error"]["pooled"] * len(GROUPS)) for name in CLASSES]
+
+
+def all_nuclei(metrics: dict[str, Any]) -> int:
+    """Of one sure nucleus: one divided by the recall."""
+    return round(1 / metrics["detection"]["recall"]["pooled"])
+
+
+def absent_classes(metrics: dict[str, Any]) -> list[str]:
+    """Of any submission: a class without nuclei on both sides has no score."""
+    reasons = metrics["undefined"]["detection"]["per_class"]
+    return [name for name in CLASSES if "pooled" in reasons.get(name, {}).get("f1", {})]
+
+
+def nuclei_of_group(metrics: dict[str, Any]) -> int:
+    """Of one sure nucleus: F1 is 2 / (1 + n) in its group and 0 in the others."""
+    return round(2 / (metrics["detection"]["f1"]["group_mean"] * len(GROUPS)) - 1)
+
+
+def nuclei_of_class(metrics: dict[str, Any], classes_present: int) -> int:
+    """Of one sure nucleus: a class recall of (1 + (n - 1) / C) / n in its class and of 1 / C in the others."""
+    value, guess = metrics["covered"]["class_recall"]["pooled"], 1 / len(CLASSES)
+    return round((1 - guess) / classes_present / (value - guess))
+
+
+# --- what they find ---------------------------------------------------------------------------------------------------
+
+
+def test_all_scores_of_two_submissions_tell_how_many_nuclei_there_are():
+    assert counts_by_class(published("all", NONE)) == NUCLEI.sum(axis=0).tolist()
+    assert absent_classes(published("all", NONE)) == ["Macrophage"]
+    assert all_nuclei(published("all", ONE)) == NUCLEI.sum()
+
+
+@pytest.mark.parametrize("attack", [counts_by_class, absent_classes, all_nuclei])
+def test_what_these_attacks_read_is_not_among_the_ranked_scores(attack: Callable[[dict[str, Any]], Any]):
+    for submitted in (NONE, ONE):
+        with pytest.raises(KeyError):
+            attack(published("ranked", submitted))
+
+
+def test_ranked_scores_of_an_empty_submission_tell_nothing():
+    """The same bytes for any number of nuclei."""
+    assert published("ranked", NONE) == published("ranked", NONE, OTHERS)
+    assert published("all", NONE) != published("all", NONE, OTHERS)
+
+
+def test_ranked_scores_of_one_sure_nucleus_still_tell_the_number_in_its_patient_and_of_its_class():
+    """What docs/security.md owns up to: a score that says anything tells something."""
+    for reference in (NUCLEI, OTHERS):
+        metrics = published("ranked", ONE, reference)
+        assert nuclei_of_group(metrics) == reference[0].sum()
+        assert nuclei_of_class(metrics, classes_present=3) == reference[:, 1].sum()
+
+
+def test_each_submission_tells_one_more_number():
+    """k submissions of one sure nucleus each, in k patients: the numbers of nuclei of k patients."""
+    found = []
+    for group in range(len(GROUPS)):
+        one = NONE.copy()
+        one[group, 0] = 1
+        found.append(nuclei_of_group(published("ranked", one)))
+    assert found == NUCLEI.sum(axis=1).tolist()
+
+
+def test_a_ranked_result_has_few_numbers():
+    """The bound on what a submission can tell: its numbers times the bits of six decimals."""
+    assert numbers_in(published("ranked", ONE)) == [
+        "covered.class_recall.pooled",
+        "covered.hausdorff_px_class_mean.pooled",
+        "covered.iou_class_mean.pooled",
+        "detection.f1.group_mean",
+        "detection.precision.group_mean",
+        "detection.recall.group_mean",
+    ]
+    assert len(numbers_in(published("all", ONE))) > 200
+
+
+def numbers_in(node: Any, path: str = "") -> list[str]:
+    """The paths of all numbers, and of the reasons of those that are undefined, in order."""
+    if not isinstance(node, dict):
+        return [path]
+    inner = {key: of for key, of in node.items() if path or key not in ("challenge", "software")}
+    return [each for key, of in sorted(inner.items()) for each in numbers_in(of, f"{path}.{key}" if path else key)]
+
+
+# --- the platform and the laptop --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
+    return write_demo(tmp_path_factory.mktemp("demo"))
+
+
+def scored(folder: Path, made: DemoPaths, patch: pytest.MonkeyPatch, *, on_platform: bool) -> Path:
+    """The output of a dry run of the image, or of the platform with the ground truth of the demo."""
+    (folder / "output").mkdir()
+    patch.setattr(platform_paths, "INPUT", made.submissions["finder"])
+    patch.setattr(platform_paths, "OUTPUT", folder / "output")
+    patch.setattr(platform_paths, "GROUND_TRUTH", made.challenge if on_platform else folder / "nowhere")
+    assert cli.run(["score"]) == 0
+    return folder / "output"
+
+
+def test_on_the_platform_details_hold_what_metrics_do_not(made, tmp_path, monkeypatch):
+    assert cli.run(["score", "--challenge", str(made.challenge), "--submission", str(made.submissions["finder"]),
+                    "--output", str(tmp_path / "laptop")]) == 0  # fmt: skip
+    everything = json.loads((tmp_path / "laptop/metrics.json").read_bytes())
+    output = scored(tmp_path, made, monkeypatch, on_platform=True)
+    public = json.loads((output / "metrics.json").read_bytes())
+    details = json.loads((output / "details.json").read_bytes())
+    assert details.pop("metrics") == everything
+    assert details == json.loads((tmp_path / "laptop/details.json").read_bytes())
+    assert len(numbers_in(public)) < 10 < 100 < len(numbers_in(everything))
+    for path in numbers_in(public):
+        assert value_at(public, path) == value_at(everything, path)
+
+
+def test_a_dry_run_of_the_image_hides_nothing(made, tmp_path, monkeypatch):
+    output = scored(tmp_path, made, monkeypatch, on_platform=False)
+    assert len(numbers_in(json.loads((output / "metrics.json").read_bytes()))) > 100
+    assert "metrics" not in json.loads((output / "details.json").read_bytes())
+
+
+def value_at(node: Any, path: str) -> Any:
+    for key in path.split("."):
+        node = node[key]
+    return node
+
+
+def test_results_of_the_platform_are_ranked_and_shown_as_those_of_a_laptop(made, tmp_path, monkeypatch):
+    output = scored(tmp_path, made, monkeypatch, on_platform=True)
+    for kept in ("both", "metrics"):
+        results = tmp_path / kept / "finder"
+        results.mkdir(parents=True)
+        for name in ("metrics.json", "details.json")[: 1 + (kept == "both")]:
+            (results / name).write_bytes((output / name).read_bytes())
+        assert cli.run(["rank", "--challenge", str(made.challenge), "--results", str(tmp_path / kept),
+                        "--output", str(tmp_path / kept / "board")]) == 0  # fmt: skip
+        board = json.loads((tmp_path / kept / "board/leaderboard.json").read_bytes())
+        assert [team["name"] for team in board["teams"]] == ["finder"]
+        assert None not in [column["value"] for column in board["teams"][0]["columns"]]
+        assert cli.run(["report", "--results", str(results), "--output", str(tmp_path / f"{kept}.html")]) == 0
+    assert cli.run(["report", "--results", str(output), "--public", "--output", str(tmp_path / "public.html")]) == 0
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_what_init_writes_publishes_what_ranks(preset, tmp_path):
+    assert cli.run(["init", "--preset", preset, str(tmp_path / "new")]) == 0
+    started = Challenge.build(read_rules(tmp_path / "new/challenge.toml"))
+    assert started.published_paths is not None
+    assert len(started.published_paths) >= 1
+    assert started.hash == Challenge.from_preset(preset, name="new").hash
+
+
+def test_without_the_key_everything_is_published_and_no_hash_changes():
+    keys: list[dict[str, Any]] = [{}, {"publish": {"metrics": "all"}}, {"publish": {"metrics": "ranked"}}]
+    challenges = [Challenge.from_preset("monusac2020", name="a", **publish) for publish in keys]
+    assert len({challenge.hash for challenge in challenges}) == 1
+    assert [challenge.published_paths is None for challenge in challenges] == [True, True, False]
+
+
+def test_nothing_to_rank_is_nothing_to_publish():
+    with pytest.raises(ChallengeBroken, match=r"publish\.metrics.*'ranked' without a column"):
+        Challenge.from_preset("recommended", name="a", ranking={"columns": (), "require": ()})
