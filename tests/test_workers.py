@@ -14,18 +14,15 @@ from every_format import toml
 from killer import kill_in_a_crowd, kill_worker
 
 from evaluation import Case, Challenge
+from evaluation.execution.limits import UNLIMITED, MemoryLeft, left_in_groups, memory_left
 from evaluation.execution.workers import (
     BYTES_AT_ONCE,
     CASE_BYTES,
     CASES_AT_ONCE,
     MAIN_BYTES,
-    UNLIMITED,
     WORKER_BYTES,
-    MemoryLeft,
     Plan,
     batches,
-    left_in_groups,
-    memory_left,
     plan_workers,
     run_tasks,
 )
@@ -134,7 +131,7 @@ def test_limits_of_the_process_count_less_what_it_has(kind):
     script = (
         "import resource\n"
         f"resource.setrlimit({kind}, (3 * 10**9, 3 * 10**9))\n"
-        "from evaluation.execution.workers import memory_left\n"
+        "from evaluation.execution.limits import memory_left\n"
         "left = memory_left().each\n"
         "taken = bytearray(left - 50 * 10**6)\n"
         "print(left)\n"

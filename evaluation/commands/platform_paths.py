@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluation.commands.options import existing
+from evaluation.commands.options import OUTPUT, existing
 
 INPUT = Path("/input")
-OUTPUT = Path("/output")
 GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
 OWN_GROUND_TRUTH = Path(__file__).resolve().parents[2] / "ground_truth"
 
