@@ -220,6 +220,8 @@ def is_faster_shared(seconds: float, tasks: int, workers: int) -> bool:
 def of_workers(function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan) -> Iterator[Outcome]:
     """Outcomes in order, from worker processes, which are gone when this ends, however it ends."""
     workers = min(plan.workers, len(tasks))
+    if memory_left().each < CASE_BYTES:  # no room for a case, nor for the threads of a pool, which would never end
+        raise out_of_memory("the main process", plan)
     try:
         if can_fork():
             yield from outcomes_of_forks(function, tasks, workers)
@@ -240,8 +242,6 @@ def worker_processes(workers: int, plan: Plan) -> Iterator[Executor]:
     from joblib.externals.loky import ProcessPoolExecutor, process_executor
 
     process_executor.kill_process_tree = kill_worker
-    if memory_left().each < CASE_BYTES:  # no room for the threads of a pool, which would never end
-        raise out_of_memory("the main process", plan)
     start_trackers()
     threads = str(max(1, usable_processors() // workers))
     pool = ProcessPoolExecutor(
