@@ -2,7 +2,7 @@
 
     python held.py PHASE MARK score …
 
-PHASE   one of ``PHASES``
+PHASE   one of ``PHASES``, or ``imports``
 MARK    a file that gets the id of the process that is held; where it is removed the process goes on
 
 Nothing of the program knows of it: the function is replaced before the command runs, and workers are copies.
@@ -15,6 +15,7 @@ import sys
 import time
 from contextlib import suppress
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,26 @@ PHASES = {
 }
 
 
+class HeldImport(MetaPathFinder):
+    """Holds the import of the commands, before any of them can run."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "evaluation.commands.main":
+            wait(self.mark)
+
+
+def wait(mark: Path) -> None:
+    """Tell who waits, and wait until the mark is removed; only once."""
+    with suppress(FileExistsError):
+        mark.with_suffix(".once").touch(exist_ok=False)
+        mark.write_text(f"{os.getpid()}\n")
+        while mark.exists():
+            time.sleep(0.02)
+
+
 def hold(phase: str, mark: Path) -> None:
     module_name, name = PHASES[phase]
     module = import_module(module_name)
@@ -38,11 +59,7 @@ def hold(phase: str, mark: Path) -> None:
 
     def held(*arguments: Any, **options: Any) -> Any:
         if phase != "writing" or arguments[0].name.startswith(".metrics.json"):  # the others lie there already
-            with suppress(FileExistsError):  # only once
-                mark.with_suffix(".once").touch(exist_ok=False)
-                mark.write_text(f"{os.getpid()}\n")
-                while mark.exists():
-                    time.sleep(0.02)
+            wait(mark)
         return function(*arguments, **options)
 
     setattr(module, name, held)
@@ -50,7 +67,11 @@ def hold(phase: str, mark: Path) -> None:
 
 
 def program() -> int:
-    hold(sys.argv[1], Path(sys.argv[2]))
+    phase, mark = sys.argv[1], Path(sys.argv[2])
+    if phase == "imports":
+        sys.meta_path.insert(0, HeldImport(mark))
+    else:
+        hold(phase, mark)
     from evaluation.commands.main import run
 
     return run(sys.argv[3:])

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from pathlib import Path
 HELD = Path(__file__).with_name("held.py")
 SECONDS = 60.0
 SIGNALS = ("TERM", "INT", "KILL")
-IN_MAIN = ("unpacking", "summary", "writing")
+IN_MAIN = ("imports", "unpacking", "summary", "writing")
 IN_WORKER = ("start", "decoding", "scoring")
 
 
@@ -128,8 +129,15 @@ def session(leader: int) -> Iterator[str]:
 
 def main() -> None:
     challenge, submission, scratch = map(Path, sys.argv[1:])
-    for run in RUNS:
-        print(json.dumps({"name": run.name, **asdict(ended(run, challenge, submission, scratch))}), flush=True)
+
+    def of(run: Run) -> End:
+        place = scratch / run.name.replace(" ", "_")
+        place.mkdir()
+        return ended(run, challenge, submission, place)
+
+    with ThreadPoolExecutor(2) as executor:
+        for run, end in zip(RUNS, executor.map(of, RUNS), strict=True):
+            print(json.dumps({"name": run.name, **asdict(end)}), flush=True)
 
 
 if __name__ == "__main__":

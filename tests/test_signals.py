@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from signals import RUNS, End, Run, ended
+from signals import RUNS, End, Run, ended, left_of, session
 
 from evaluation.authoring.demo import DemoPaths, write_demo
 
+ROOT = Path(__file__).resolve().parents[1]
 WRITTEN = ["details.json", "metrics.json", "objects.csv"]
 NOTHING = "Interrupted; no results were written."
 
@@ -47,3 +54,31 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_a_signal_in_any_phase_ends_everything_with_a_true_line(run: Run, demo: DemoPaths, tmp_path: Path) -> None:
     assert faults_of_end(run, ended(run, demo.challenge, demo.submissions["finder"], tmp_path)) == []
+
+
+@pytest.mark.parametrize("name", ["TERM", "KILL"])
+@pytest.mark.parametrize("moment", ["workers start", "a result is there"])
+def test_a_leaderboard_that_is_stopped_says_what_it_keeps(
+    name: str, moment: str, demo: DemoPaths, tmp_path: Path
+) -> None:
+    """Its workers are processes that import everything, and are not yet there for a second."""
+    options = ["--challenge", demo.challenge, "--submissions", demo.challenge.parent / "submissions", "--output", tmp_path / "out"]
+    command = [sys.executable, "-m", "evaluation", "leaderboard", *map(str, options), "--workers", "2"]
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True) as call:
+        assert call.stderr is not None
+        try:
+            if moment == "workers start":
+                while call.poll() is None and len(list(session(call.pid))) < 3:  # the watcher, the program, a worker
+                    time.sleep(0.005)
+            else:
+                call.stderr.readline()
+            os.kill(call.pid, getattr(signal, f"SIG{name}"))
+            lines = call.stderr.read().splitlines()
+            assert call.wait(60) == {"TERM": 143, "KILL": -9}[name]
+            assert left_of(call.pid) == []
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(call.pid, signal.SIGKILL)
+    kept = len(list(tmp_path.glob("out/results/*/metrics.json")))
+    if name == "TERM":
+        assert lines[-1] == (f"Interrupted; results that were complete before are kept: {kept}." if kept else NOTHING)

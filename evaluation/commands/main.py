@@ -11,12 +11,11 @@ from importlib import import_module
 
 import click
 
-from evaluation.commands.watch import INTERNAL, Stopped, limit_words
+from evaluation.commands.watch import INTERNAL, Stopped, end_early, limit_words
 from evaluation.execution.limits import memory_limit, process_limit
 from evaluation.findings import render_findings, render_summary
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, ResultsNotWritten, SubmissionRejected, WorkerDied
 from evaluation.model.version import __version__
-from evaluation.results.files import written
 
 COMMANDS = (
     "score",
@@ -64,8 +63,7 @@ def run(arguments: list[str]) -> int:
     try:
         return run_to_the_end(arguments)
     except Stopped as stopped:
-        print(words_of_interrupted(), file=sys.stderr)
-        return stopped.exit_code
+        return end_early(stopped)
 
 
 def run_to_the_end(arguments: list[str]) -> int:
@@ -110,14 +108,6 @@ def no_process() -> str:
     limit = process_limit()
     words = "" if limit is None else f" (limit: {limit})"
     return f"No more processes or threads can be started{words}; this is not about the submission."
-
-
-def words_of_interrupted() -> str:
-    """The last line of a command that was stopped: what is there is whole."""
-    results, files = sum(name == "metrics.json" for name in written), len(written)
-    if results:
-        return f"Interrupted; results that were complete before are kept: {results}."
-    return f"Interrupted; files that were complete before are kept: {files}." if files else "Interrupted; no results were written."
 
 
 def explain_failure(error: EvaluationError) -> None:

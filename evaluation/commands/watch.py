@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from evaluation.execution.limits import memory_limit
 from evaluation.execution.processes import end_with_parent
+from evaluation.results.files import written
 
 INTERNAL = 70
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -41,9 +42,13 @@ def run_watched(program: Callable[[], int]) -> int:
     if child == 0:
         end_with_parent(watcher)
     handle(signals, stop)
+    # OpenBLAS interrupts a process that may start no threads; several workers are faster than its threads.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return program()
+    except Stopped as stopped:  # while it was imported
+        return end_early(stopped)
     finally:
         handle(signals, signal.SIG_IGN)  # the last line is written
 
@@ -64,6 +69,15 @@ def stop(number: int, _: object) -> None:
     """End the program once: nothing disturbs what it does at its end."""
     handle(STOPPING, signal.SIG_IGN)
     raise Stopped(number)
+
+
+def end_early(stopped: Stopped) -> int:
+    """Say what is there, and there whole, in a last line. Returns the exit code."""
+    results, files = sum(name == "metrics.json" for name in written), len(written)
+    kept = f"results that were complete before are kept: {results}" if results else ""
+    kept = kept or (f"files that were complete before are kept: {files}" if files else "no results were written")
+    print(f"Interrupted; {kept}.", file=sys.stderr, flush=True)
+    return stopped.exit_code
 
 
 def exit_code_of(child: int) -> int:

@@ -99,6 +99,7 @@ class Engine:
         output: Path | None = None,
         links: Mapping[str, str] | None = None,
         memory: int = MEMORY,
+        data: int | None = None,
         pids: int = 256,
         options: Sequence[str] = TMP,
         then: Callable[[str], None] | None = None,
@@ -110,12 +111,13 @@ class Engine:
         output      the folder that is writable, as /output
         links       symbolic links in the root of the container
         memory      bytes, of memory and swap together
+        data        bytes of each process; None: as many
         pids        processes and threads
         options     more of them for the engine; without others there is a /tmp
         then        called with the name of the container when it has started
         """
-        options = [*LIMITS, *options, f"--memory={memory}", f"--memory-swap={memory}", f"--ulimit=data={memory}:{memory}"]
-        options += [f"--pids-limit={pids}"]
+        options = [*LIMITS, *options, f"--memory={memory}", f"--memory-swap={memory}"]
+        options += [f"--pids-limit={pids}", f"--ulimit=data={data or memory}:{data or memory}"]
         if self.command[0] == "podman":
             options += ["--read-only-tmpfs=false"]  # nothing else is writable, as with docker
         for place, path in (mounts or {}).items():

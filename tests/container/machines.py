@@ -9,16 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from container.engine import GROUND_TRUTH, SUBMISSION, TMP, Ended, Engine
+from container.engine import GROUND_TRUTH, MEMORY, SUBMISSION, TMP, Ended, Engine
 from evaluation import score_submission
 from evaluation.authoring.demo import DemoPaths
 from evaluation.results.metrics_json import as_json
 
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 SHELL = "/opt/venv/bin/python -m evaluation score; code=$?; ls -A /output; exit $code"
-MB, GB = 10**6, 1 << 30
 MEMORIES = (64 << 20, 256 << 20, 1 << 30, 7 << 30)
-PIDS = (4, 16, 256)
+PIDS = (1, 4, 16, 256)
 FUTURE = 4_000_000_000  # seconds since 1970
 
 
@@ -50,7 +49,7 @@ def rows_of(engine: Engine, demo: DemoPaths, scratch: Path) -> Iterator[Row]:
     ended = engine.score(submission, challenge, options=())
     yield row("no `/tmp`", ended)
     for memory in MEMORIES:
-        ended = engine.score(submission, challenge, memory=memory)
+        ended = engine.score(submission, challenge, memory=memory, data=MEMORY)
         yield row(f"{memory >> 20:,} MiB of memory", ended)
     for pids in PIDS:
         yield row(f"{pids} processes and threads at most", engine.score(submission, challenge, pids=pids))
