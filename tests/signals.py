@@ -30,7 +30,7 @@ IN_WORKER = ("start", "decoding", "scoring")
 class Run:
     """A signal that is sent to one process while the program is held in a phase.
 
-    to  ``watcher``, the process that was started; ``main``, its child, which does the work; or the ``worker`` that is held
+    to  ``watcher``, the process that was started; ``main``, its child, which does the work; the ``worker`` that is held
     """
 
     signal: str

@@ -62,7 +62,8 @@ def test_a_leaderboard_that_is_stopped_says_what_it_keeps(
     name: str, moment: str, demo: DemoPaths, tmp_path: Path
 ) -> None:
     """Its workers are processes that import everything, and are not yet there for a second."""
-    options = ["--challenge", demo.challenge, "--submissions", demo.challenge.parent / "submissions", "--output", tmp_path / "out"]
+    teams = demo.challenge.parent / "submissions"
+    options = ["--challenge", demo.challenge, "--submissions", teams, "--output", tmp_path / "out"]
     command = [sys.executable, "-m", "evaluation", "leaderboard", *map(str, options), "--workers", "2"]
     with subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True) as call:
         assert call.stderr is not None

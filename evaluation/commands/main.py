@@ -14,7 +14,13 @@ import click
 from evaluation.commands.watch import INTERNAL, Stopped, end_early, limit_words
 from evaluation.execution.limits import memory_limit, process_limit
 from evaluation.findings import render_findings, render_summary
-from evaluation.findings.errors import ChallengeBroken, EvaluationError, ResultsNotWritten, SubmissionRejected, WorkerDied
+from evaluation.findings.errors import (
+    ChallengeBroken,
+    EvaluationError,
+    ResultsNotWritten,
+    SubmissionRejected,
+    WorkerDied,
+)
 from evaluation.model.version import __version__
 
 COMMANDS = (
@@ -117,7 +123,7 @@ def explain_failure(error: EvaluationError) -> None:
         last = "The challenge itself has a fault; this is not about the submission. Organisers: see the lines above."
     elif isinstance(error, WorkerDied):
         words = limit_words(memory_limit())
-        last = f"The evaluation ran out of memory{words}, or was stopped from outside; nothing was scored."
+        last = f"The evaluation ran out of memory, or was stopped from outside; nothing was scored{words}."
     elif isinstance(error, ResultsNotWritten):
         last = f"The results could not be written ({error.why}); this is not about the submission."
     else:

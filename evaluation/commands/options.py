@@ -15,7 +15,6 @@ from evaluation.findings import quote
 from evaluation.findings.command_line import CannotWrite, FileForFolder, NoChallenge, NoPath
 from evaluation.findings.errors import ChallengeBroken, ResultsNotWritten, SubmissionRejected, WrongUsage
 
-
 OUTPUT = Path("/output")  # of the platform
 OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
@@ -47,7 +46,7 @@ def output_folder(path: Path) -> Path:
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
-    """Tell what cannot be written as a fault of the command line, or of the machine: a full disk, the platform's folder."""
+    """Tell what cannot be written as a fault of the command line; a full disk and the platform's folder are not."""
     try:
         yield
     except OSError as error:

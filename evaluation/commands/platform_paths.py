@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluation.commands.options import OUTPUT, existing
+from evaluation.commands.options import OUTPUT as OUTPUT
+from evaluation.commands.options import existing
 
 INPUT = Path("/input")
 GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")

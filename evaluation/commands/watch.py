@@ -94,4 +94,4 @@ def exit_code_of(child: int) -> int:
 
 def limit_words(memory: int | None) -> str:
     """The limit of the memory, for a line; nothing if there is none."""
-    return "" if memory is None else f" (limit: {memory / 1e6:,.0f} MB)"
+    return "" if memory is None else f" (the limit is {memory / 1e6:,.0f} MB)"

@@ -137,6 +137,6 @@ def work(function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], pip
         index = pipe.recv()
         try:
             pipe.send((index, function(*tasks[index]), None))
-        except Exception as error:  # of the task, or of sending what it gave
+        except Exception as error:  # noqa: BLE001, of the task, or of sending what it gave: raised again by the main process
             error.add_note(traceback.format_exc())
             pipe.send((index, None, error))

@@ -173,9 +173,7 @@ def run_tasks(
             plan = replace(plan, workers=1, is_in_process=False)  # alone, and not at the cost of the main process
 
 
-def outcomes_of(
-    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
-) -> Iterator[Outcome]:
+def outcomes_of(function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan) -> Iterator[Outcome]:
     """Outcomes in order, from a worker pool, the main process or workers of their own."""
     if plan.worker_pool is not None:
         yield from plan.worker_pool.outcomes(function, tasks, plan)

@@ -69,7 +69,9 @@ def disks(engine: Engine, submission: Path, challenge: Path) -> Iterator[Row]:
     mounts = {SUBMISSION: submission, GROUND_TRUTH: challenge}
     for fault, size in full.items():
         options = (*TMP, "--tmpfs", f"/output:rw,mode=1777,size={size}k")
-        ended = engine.run(["-c", SHELL], entrypoint="/bin/sh", mounts=mounts, links={"input": SUBMISSION}, options=options)
+        ended = engine.run(
+            ["-c", SHELL], entrypoint="/bin/sh", mounts=mounts, links={"input": SUBMISSION}, options=options
+        )
         yield Row(fault, ended.code, ended.last, tuple(ended.out.split()))
     ended = engine.run(["-c", SHELL], entrypoint="/bin/sh", mounts=mounts, links={"input": SUBMISSION},
                        options=(*TMP, "--tmpfs", "/output:ro,mode=1777"))  # fmt: skip
