@@ -52,7 +52,10 @@ def rows_of(engine: Engine, demo: DemoPaths, scratch: Path) -> Iterator[Row]:
         ended = engine.score(submission, challenge, memory=memory, data=MEMORY)
         yield row(f"{memory >> 20:,} MiB of memory", ended)
     for pids in PIDS:
-        yield row(f"no more than {pids} {'process' if pids == 1 else 'processes and threads'}", engine.score(submission, challenge, pids=pids))
+        yield row(
+            f"no more than {pids} {'process' if pids == 1 else 'processes and threads'}",
+            engine.score(submission, challenge, pids=pids),
+        )
     for fault, folder in ground_truths(challenge, scratch):
         yield row(fault, engine.score(submission, folder))
     later = shutil.copytree(submission, scratch / "later")
