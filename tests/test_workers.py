@@ -14,18 +14,17 @@ from every_format import toml
 from killer import kill_in_a_crowd, kill_worker
 
 from evaluation import Case, Challenge
+from evaluation.execution.forks import can_fork
+from evaluation.execution.limits import UNLIMITED, MemoryLeft, left_in_groups, memory_left
 from evaluation.execution.workers import (
     BYTES_AT_ONCE,
     CASE_BYTES,
     CASES_AT_ONCE,
     MAIN_BYTES,
-    UNLIMITED,
+    SURELY_LONG_BYTES,
     WORKER_BYTES,
-    MemoryLeft,
     Plan,
     batches,
-    left_in_groups,
-    memory_left,
     plan_workers,
     run_tasks,
 )
@@ -134,7 +133,7 @@ def test_limits_of_the_process_count_less_what_it_has(kind):
     script = (
         "import resource\n"
         f"resource.setrlimit({kind}, (3 * 10**9, 3 * 10**9))\n"
-        "from evaluation.execution.workers import memory_left\n"
+        "from evaluation.execution.limits import memory_left\n"
         "left = memory_left().each\n"
         "taken = bytearray(left - 50 * 10**6)\n"
         "print(left)\n"
@@ -223,11 +222,16 @@ def test_small_cases_are_counted_by_what_a_worker_takes_at_a_time():
     assert plan_workers(None, CASES, [40 * MB] * 20, memory, processors=8).workers == 2
 
 
-def test_a_small_set_and_a_single_case_are_scored_by_the_main_process():
+def test_the_main_process_begins_with_a_small_set_and_has_a_single_case_for_itself():
     small = [Case("c1", "P", 100, 100), Case("c2", "P", 100, 100)]
-    for cases in (small, CASES[:1], [Case("slide", "P", 100_000, 100_000)]):
-        plan = plan_workers(None, cases, [GB] * len(cases), MemoryLeft(), processors=8)
-        assert (plan.workers, plan.is_in_process) == (1, True)
+    for cases, workers in ((small, 2), (CASES[:1], 1), ([Case("slide", "P", 100_000, 100_000)], 1)):
+        plan = plan_workers(None, cases, [CASE_BYTES] * len(cases), MemoryLeft(), processors=2)
+        assert (plan.workers, plan.is_in_process) == (workers, True)
+
+
+def test_what_surely_takes_long_is_shared_at_once():
+    plan = plan_workers(None, CASES[:2], [CASE_BYTES + SURELY_LONG_BYTES // 2] * 2, MemoryLeft(), processors=2)
+    assert (plan.workers, plan.is_in_process) == (2, not can_fork())
 
 
 def test_the_number_that_was_asked_for_is_taken_and_kept():
@@ -334,6 +338,66 @@ def test_other_errors_of_a_worker_are_raised_as_they_are():
         list(run_tasks(divmod, [(1, 1), (1, 0)], ALONE, None))
 
 
+# --- copies of this process -------------------------------------------------------------------------------------------
+
+
+def test_a_set_that_takes_long_is_shared_after_its_first_task_and_a_short_one_is_not():
+    for seconds, workers in ((0.3, "2"), (0.001, "0")):
+        script = (
+            "import os, time\n"
+            "from evaluation.execution.workers import Plan, run_tasks\n"
+            f"def task(number):\n    time.sleep({seconds})\n    return os.getpid()\n"
+            "plan = Plan(2, is_in_process=True, may_shrink=True)\n"
+            "pids = list(run_tasks(task, [(n,) for n in range(9)], plan, None))\n"
+            "print(pids[0] == os.getpid(), len(set(pids[1:]) - {os.getpid()}))\n"
+        )
+        done = run([sys.executable, "-c", script])
+        assert (done.stdout.split(), done.stderr) == (["True", workers], "")
+
+
+def test_outcomes_and_errors_of_copies_come_back():
+    script = (
+        "from evaluation.execution.forks import outcomes_of_forks\n"
+        "print(list(outcomes_of_forks(divmod, [(n, 3) for n in range(5)], 2)))\n"
+        "for bad in (lambda: 1 / 0, lambda: (lambda: None)):\n"
+        "    try:\n"
+        "        list(outcomes_of_forks(bad, [()], 1))\n"
+        "    except Exception as error:\n"
+        "        print(type(error).__name__, 'work' in error.__notes__[0])\n"
+    )
+    done = run([sys.executable, "-c", script])
+    assert done.stdout.splitlines()[0] == str([divmod(n, 3) for n in range(5)])
+    assert done.stdout.splitlines()[1:] in (
+        ["ZeroDivisionError True", "AttributeError True"],
+        ["ZeroDivisionError True", "PicklingError True"],
+    )
+
+
+def test_without_a_process_for_a_worker_the_main_process_works():
+    script = (
+        "import os\n"
+        "from evaluation.execution import workers\n"
+        "def fork():\n    raise BlockingIOError(11, 'Resource temporarily unavailable')\n"
+        "os.fork = fork\n"
+        "plan = workers.Plan(2, is_in_process=False, may_shrink=False)\n"
+        "print(set(workers.run_tasks(os.getpid, [(), ()], plan, None)) == {os.getpid()})\n"
+    )
+    done = run([sys.executable, "-c", script])
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_workers_are_gone_when_the_call_that_waits_for_them_is_left():
+    script = (
+        "import os, time\n"
+        "from evaluation.execution.forks import outcomes_of_forks\n"
+        "found = outcomes_of_forks(lambda number: (number, os.getpid()), [(n,) for n in range(4)], 2)\n"
+        "print(next(found)[1])\n"
+        "found.close()\n"
+    )
+    done = run([sys.executable, "-c", script])
+    assert not Path(f"/proc/{int(done.stdout)}").exists()
+
+
 # --- the whole program under limits -----------------------------------------------------------------------------------
 
 
@@ -394,11 +458,11 @@ def test_a_set_whose_two_workers_do_not_fit_is_scored_by_one(large_images, tmp_p
         "from evaluation.scoring import from_files\n"
         "workers.memory_left = lambda: workers.MemoryLeft(700 * 10**6)\n"
         "workers.usable_processors = lambda: 8\n"
-        "in_pool = workers.in_pool\n"
-        "def told(function, tasks, count, plan):\n"
-        "    print(count)\n"
-        "    return in_pool(function, tasks, count, plan)\n"
-        "workers.in_pool = told\n"
+        "of_workers = workers.of_workers\n"
+        "def told(function, tasks, plan):\n"
+        "    print(plan.workers)\n"
+        "    return of_workers(function, tasks, plan)\n"
+        "workers.of_workers = told\n"
         "sys.exit(cli.run(sys.argv[1:]))\n"
     )
     challenge, submission = large_images

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import sys
 import traceback
 from importlib import import_module
-from typing import NoReturn
 
 import click
 
+from evaluation.commands.watch import INTERNAL, Stopped, end_early, limit_words
+from evaluation.execution.limits import memory_limit, process_limit
 from evaluation.findings import render_findings, render_summary
-from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WorkerDied
+from evaluation.findings.errors import (
+    ChallengeBroken,
+    EvaluationError,
+    ResultsNotWritten,
+    SubmissionRejected,
+    WorkerDied,
+)
 from evaluation.model.version import __version__
 
 COMMANDS = (
@@ -52,13 +61,18 @@ def cli() -> None:
     """Score instance segmentation and classification of cell nuclei: detection, classification, segmentation apart."""
 
 
-def main() -> NoReturn:
-    """Run a command and leave with its exit code; the last line on stderr is what a participant may read."""
-    sys.exit(run(sys.argv[1:]))
-
-
 def run(arguments: list[str]) -> int:
-    """The exit code of a command: 0 done, 1 submission rejected, 2 wrong usage, 3 challenge broken, 70 our fault."""
+    """The exit code of a command: 0 done, 1 submission rejected, 2 wrong usage, 3 challenge broken, 70 our fault.
+
+    One that was stopped by a signal ends with 128 + its number.
+    """
+    try:
+        return run_to_the_end(arguments)
+    except Stopped as stopped:
+        return end_early(stopped)
+
+
+def run_to_the_end(arguments: list[str]) -> int:
     try:
         cli.main(arguments, prog_name="evaluation", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -70,25 +84,36 @@ def run(arguments: list[str]) -> int:
         explain_failure(error)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        print("Interrupted; nothing was written.", file=sys.stderr)
-        return 130
+        raise Stopped(signal.SIGINT) from None
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"Cannot run: {error.strerror or 'a file or folder could not be used'}.", file=sys.stderr)
+        why = error.strerror or "a file or folder could not be used"
+        print(no_process() if error.errno == errno.EAGAIN else f"Cannot run: {why}.", file=sys.stderr)
         traceback.print_exc(file=sys.stdout)
-        return 70
+        return INTERNAL
     except MemoryError:
-        print("The evaluation ran out of memory; this is not about your submission's scores.", file=sys.stderr)
-        return 70
-    except Exception:
+        words = limit_words(memory_limit())
+        print(f"The evaluation ran out of memory{words}; this is not about the submission.", file=sys.stderr)
+        return INTERNAL
+    except Exception as error:
         traceback.print_exc()
+        is_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
         print(
-            "The evaluation failed by a fault of its own; the organisers find the details in the log.", file=sys.stderr
+            no_process()
+            if is_thread
+            else "The evaluation failed by a fault of its own; the organisers find the details in the log.",
+            file=sys.stderr,
         )
-        return 70
+        return INTERNAL
     return 0
+
+
+def no_process() -> str:
+    limit = process_limit()
+    words = "" if limit is None else f" (limit: {limit})"
+    return f"No more processes or threads can be started{words}; this is not about the submission."
 
 
 def explain_failure(error: EvaluationError) -> None:
@@ -97,7 +122,10 @@ def explain_failure(error: EvaluationError) -> None:
     if isinstance(error, ChallengeBroken):
         last = "The challenge itself has a fault; this is not about the submission. Organisers: see the lines above."
     elif isinstance(error, WorkerDied):
-        last = "The evaluation ran out of memory, or was stopped from outside; nothing was scored."
+        words = limit_words(memory_limit())
+        last = f"The evaluation ran out of memory, or was stopped from outside; nothing was scored{words}."
+    elif isinstance(error, ResultsNotWritten):
+        last = f"The results could not be written ({error.why}); this is not about the submission."
     else:
         from evaluation.submission.redact import redact_findings  # imports what commands that succeed may not need
 

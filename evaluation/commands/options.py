@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,10 @@ import click
 
 from evaluation.findings import quote
 from evaluation.findings.command_line import AddressOfOutput, CannotWrite, FileForFolder, NoChallenge, NoPath
-from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
+from evaluation.findings.errors import ChallengeBroken, ResultsNotWritten, SubmissionRejected, WrongUsage
+
+OUTPUT = Path("/output")  # of the platform
+OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
 class AddressType(click.Path):
@@ -51,12 +55,17 @@ def output_folder(path: Path) -> Path:
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
-    """Tell what cannot be written as a fault of the command line."""
+    """Tell what cannot be written as a fault of the command line; a full disk and the platform's folder are not."""
     try:
         yield
     except OSError as error:
+        if error.errno == errno.EAGAIN:  # no process can be started
+            raise
         why = (error.strerror or "not writable").lower()
-        raise WrongUsage(CannotWrite(why).at(quote(folder, 120))) from None
+        fault = CannotWrite(why).at(quote(folder, 120))
+        if error.errno in OF_THE_MACHINE or folder == OUTPUT:
+            raise ResultsNotWritten(why, fault) from None
+        raise WrongUsage(fault) from None
 
 
 def local(

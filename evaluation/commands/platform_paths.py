@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evaluation.commands.options import OUTPUT as OUTPUT
 from evaluation.commands.options import existing
 from evaluation.findings import quote
 from evaluation.findings.command_line import NoGroundTruth
 from evaluation.findings.errors import ChallengeBroken
 
 INPUT = Path("/input")
-OUTPUT = Path("/output")
 GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
 OWN_GROUND_TRUTH = Path(__file__).resolve().parents[2] / "ground_truth"
 

@@ -26,18 +26,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from evaluation.execution.limits import UNLIMITED, memory_left
 from evaluation.execution.workers import (
     CASES_AT_ONCE,
     MAIN_BYTES,
-    UNLIMITED,
     WORKER_BYTES,
     Plan,
     WorkerPool,
     Workers,
     bytes_at_once,
-    memory_left,
     out_of_memory,
-    pixels_of,
     plan_workers,
     usable_processors,
     worker_processes,
@@ -52,9 +50,8 @@ from evaluation.submission import SubmissionFiles
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
-SHARED_POOL_FROM_PX = (
-    5_000_000  # fewer are scored sooner than processes have started: a second call that finds little new
-)
+POOL_FROM_PX = 20_000_000  # of all submissions together: fewer are scored one after the other
+SHARED_POOL_FROM_PX = 5_000_000  # fewer are scored sooner than processes have started: a second call finds little new
 TASKS_FOR_EACH = 4  # that are under way or waiting for each task that is worked on
 IN_FLIGHT_UP_TO = 256  # submissions
 RETRIES = 2  # of a task whose worker was lost
@@ -158,6 +155,10 @@ class LocalPool(SharedWorkers):
             self.end(NotTogether())
 
 
+def pixels_of(cases: Sequence[Case]) -> int:
+    return sum(case.height * case.width for case in cases)
+
+
 def local_pool(cases: Sequence[Case], needs: Sequence[int], submissions: int, workers: int | None) -> LocalPool | None:
     """The processes that work on several submissions; None if one process alone is as good, or all there is room for.
 
@@ -168,6 +169,8 @@ def local_pool(cases: Sequence[Case], needs: Sequence[int], submissions: int, wo
         return None
     if workers is not None:
         return LocalPool(workers, submissions, bytes_each=UNLIMITED, pool_from_px=0)
+    if pixels_of(cases) * submissions < POOL_FROM_PX:
+        return None
     times = min(submissions, 1000)  # so many cases are more than any number of processors
     memory = memory_left()
     width = plan_workers(None, [*cases] * times, [*needs] * times, memory).workers

@@ -16,9 +16,7 @@ That is one submission by itself. Workers that many submissions share are a ``Wo
 from __future__ import annotations
 
 import os
-import resource
 import signal
-import sys
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -26,10 +24,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from evaluation.execution.forks import NoWorker, WorkerLost, can_fork, outcomes_of_forks
+from evaluation.execution.limits import UNLIMITED, MemoryLeft, memory_left
+from evaluation.execution.processes import be_killed_first
 from evaluation.findings import Finding, execution
 from evaluation.findings.errors import WorkerDied
 from evaluation.model import Case
@@ -43,98 +43,10 @@ WORKER_BYTES = 100_000_000
 MAIN_BYTES = 256_000_000  # kept for the main process, which collects the results
 CASES_AT_ONCE = 8  # that a worker takes at a time
 BYTES_AT_ONCE = 256_000_000  # that the cases which a worker takes at a time may need together, if they are several
-POOL_FROM_PX = 20_000_000  # fewer pixels are scored sooner than worker processes have started
-PARENT_SECONDS = 2  # after which a worker notices that the main process is gone
-UNLIMITED = sys.maxsize
-
-
-# --- what a case needs ------------------------------------------------------------------------------------------------
-
-
-# --- what there is ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryLeft:
-    """Bytes that all processes ``together`` can still take, and ``each`` of them; ``UNLIMITED`` if unknown."""
-
-    together: int = UNLIMITED
-    each: int = UNLIMITED
-
-
-def memory_left(root: Path = Path("/")) -> MemoryLeft:
-    """What the machine, the control groups (version 1 and 2) and the limits of this process leave.
-
-    root   where proc and sys lie
-    """
-    own = sizes_in(root / "proc/self/status")
-    each = [
-        limit - 1024 * own.get(used, 0)
-        for limit, used in (
-            (resource.getrlimit(resource.RLIMIT_DATA)[0], "VmData:"),
-            (resource.getrlimit(resource.RLIMIT_AS)[0], "VmSize:"),
-        )
-        if limit != resource.RLIM_INFINITY
-    ]
-    machine = sizes_in(root / "proc/meminfo").get("MemAvailable:")
-    together = [*left_in_groups(root), *([] if machine is None else [1024 * machine])]
-    return MemoryLeft(max(min(together, default=UNLIMITED), 0), max(min(each, default=UNLIMITED), 0))
-
-
-@dataclass(frozen=True, slots=True)
-class GroupFiles:
-    """Where a version of control groups is mounted, and what its files are called."""
-
-    mounts: tuple[str, ...]
-    limit: str
-    used: str
-    cached: tuple[str, str]
-
-
-GROUPS_1 = GroupFiles(
-    ("sys/fs/cgroup/memory",),
-    "memory.limit_in_bytes",
-    "memory.usage_in_bytes",
-    ("total_active_file", "total_inactive_file"),
-)
-GROUPS_2 = GroupFiles(
-    ("sys/fs/cgroup", "sys/fs/cgroup/unified"), "memory.max", "memory.current", ("active_file", "inactive_file")
-)
-
-
-def left_in_groups(root: Path) -> list[int]:
-    """What each control group of this process that limits memory leaves: the limit, less what is used and not cache."""
-    left = []
-    for line in text_of(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        kind = GROUPS_1 if controllers else GROUPS_2
-        parts = [part for part in path.split("/") if part]
-        if ".." in parts:  # a group outside of what this process can see
-            parts = []
-        for mount in kind.mounts:
-            for depth in range(len(parts) + 1):  # a parent's limit holds as well
-                folder = root.joinpath(mount, *parts[:depth])
-                limit, used = (text_of(folder / name).strip() for name in (kind.limit, kind.used))
-                if limit.isdecimal() and used.isdecimal():
-                    cached = sizes_in(folder / "memory.stat")
-                    left.append(int(limit) - int(used) + sum(cached.get(name, 0) for name in kind.cached))
-    return left
-
-
-def text_of(path: Path) -> str:
-    """What is in a small file; nothing if it is not there."""
-    try:
-        return path.read_text("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-def sizes_in(path: Path) -> dict[str, int]:
-    """The lines ``name number …`` of a file."""
-    words = (line.split() for line in text_of(path).splitlines())
-    return {word[0]: int(word[1]) for word in words if len(word) > 1 and word[1].isdecimal()}
+FORK_SECONDS = 0.1  # that copies of this process take to start, and cost while they run
+START_SECONDS = 2.5  # that processes which are no copies take on a machine with two processors: each imports everything
+SURELY_LONG_BYTES = 500_000_000  # of what cases need beyond ``CASE_BYTES``: more than a second's work in any format
+PARENT_SECONDS = 0.5  # after which a worker that is no copy notices that the main process is gone
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------------
@@ -145,7 +57,7 @@ class Plan:
     """How tasks are worked on.
 
     workers         processes
-    is_in_process   whether the main process does the work itself
+    is_in_process   whether the main process works: alone, or until it is known that more workers are faster
     may_shrink      whether one worker alone goes on if one of several is lost
     case_bytes      what the largest case needs, by our estimate
     left_bytes      what all processes can still take together
@@ -194,17 +106,14 @@ def plan_workers(
         return asked.plan(cases, needs)
     memory = memory_left() if memory is None else memory
     largest = max(needs, default=0)
-    pixels = pixels_of(cases)
     workers = asked or 1
-    if asked is None and len(cases) > 1 and pixels >= POOL_FROM_PX:
+    if asked is None and len(cases) > 1:
         fitting = (memory.together - MAIN_BYTES) // (WORKER_BYTES + bytes_at_once(needs))
         workers = max(1, min(processors or usable_processors(), fitting))
     fits_easily = 2 * largest <= min(memory.together, memory.each)
-    return Plan(workers, workers == 1 and fits_easily, asked is None, largest, memory.together)
-
-
-def pixels_of(cases: Sequence[Case]) -> int:
-    return sum(case.height * case.width for case in cases)
+    is_long = can_fork() and sum(needs) - CASE_BYTES * len(needs) >= SURELY_LONG_BYTES
+    is_in_process = fits_easily and (workers == 1 or (asked is None and not is_long))
+    return Plan(workers, is_in_process, asked is None, largest, memory.together)
 
 
 def bytes_at_once(needs: Sequence[int]) -> int:
@@ -250,49 +159,76 @@ def run_tasks(
 
     Raises WorkerDied if a worker is lost, or if memory runs out where it is not a file's fault.
     """
-    workers = max(1, min(plan.workers, len(tasks)))
     done = 0
     while done < len(tasks):
         try:
-            for outcome in outcomes_of(function, tasks[done:], workers, plan):
+            for outcome in outcomes_of(function, tasks[done:], plan):
                 done += 1
                 if progress is not None:
                     progress(done, len(tasks))
                 yield outcome
         except WorkerDied:
-            if workers == 1 or not plan.may_shrink:
+            if plan.workers == 1 or not plan.may_shrink:
                 raise
-            workers = 1
+            plan = replace(plan, workers=1, is_in_process=False)  # alone, and not at the cost of the main process
 
 
-def outcomes_of(
-    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int, plan: Plan
-) -> Iterator[Outcome]:
-    """Outcomes in order, from a worker pool, the main process or a pool."""
+def outcomes_of(function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan) -> Iterator[Outcome]:
+    """Outcomes in order, from a worker pool, the main process or workers of their own."""
     if plan.worker_pool is not None:
         yield from plan.worker_pool.outcomes(function, tasks, plan)
         return
-    if workers > 1 or not plan.is_in_process:
-        yield from in_pool(function, tasks, workers, plan)
-        return
+    done = 0
+    if plan.is_in_process:
+        for outcome, seconds in of_main(function, tasks, plan):
+            done += 1
+            yield outcome
+            if is_faster_shared(seconds, len(tasks) - done, plan.workers):
+                break
+    if done < len(tasks):
+        try:
+            yield from of_workers(function, tasks[done:], plan)
+        except NoWorker:  # by the limit of processes; nothing was done yet
+            yield from (outcome for outcome, _ in of_main(function, tasks[done:], plan))
+
+
+def of_main(
+    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
+) -> Iterator[tuple[Outcome, float]]:
+    """Outcomes in order, from the main process, each with the seconds that it took."""
     for task in tasks:
+        began = time.perf_counter()
         try:
             outcome = function(*task)
         except MemoryError as error:
             raise out_of_memory("the main process", plan) from error
-        yield outcome
+        yield outcome, time.perf_counter() - began
 
 
-def in_pool(
-    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], workers: int, plan: Plan
-) -> Iterator[Outcome]:
+def is_faster_shared(seconds: float, tasks: int, workers: int) -> bool:
+    """Whether workers save more time than it takes to start them, if each task takes so many seconds.
+
+    >>> is_faster_shared(1.0, tasks=20, workers=2), is_faster_shared(1.0, tasks=1, workers=2)
+    (True, False)
+    """
+    rounds = -(-tasks // workers)
+    return seconds * (tasks - rounds) > 2 * (FORK_SECONDS if can_fork() else START_SECONDS)
+
+
+def of_workers(function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan) -> Iterator[Outcome]:
     """Outcomes in order, from worker processes, which are gone when this ends, however it ends."""
+    workers = min(plan.workers, len(tasks))
+    if memory_left().each < CASE_BYTES:  # no room for a case, nor for the threads of a pool, which would never end
+        raise out_of_memory("the main process", plan)
     try:
+        if can_fork():
+            yield from outcomes_of_forks(function, tasks, workers)
+            return
         with worker_processes(workers, plan) as pool:
             waiting = deque(pool.submit(function, *task) for task in tasks)
             while waiting:
                 yield waiting.popleft().result()
-    except BrokenExecutor as error:
+    except (BrokenExecutor, WorkerLost) as error:
         raise WorkerDied(lost_worker(workers, plan)) from error
     except MemoryError as error:
         raise out_of_memory(f"one of {workers} workers" if workers > 1 else "the only worker", plan) from error
@@ -304,13 +240,12 @@ def worker_processes(workers: int, plan: Plan) -> Iterator[Executor]:
     from joblib.externals.loky import ProcessPoolExecutor, process_executor
 
     process_executor.kill_process_tree = kill_worker
-    if memory_left().each < CASE_BYTES:  # no room for the threads of a pool, which would never end
-        raise out_of_memory("the main process", plan)
     start_trackers()
     threads = str(max(1, usable_processors() // workers))
     pool = ProcessPoolExecutor(
         workers,
         initializer=begin_worker,
+        initargs=(os.getpid(),),
         env={"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
     )
     finished = False
@@ -352,18 +287,17 @@ def start_trackers() -> None:
         os.close(nowhere)
 
 
-def begin_worker() -> None:
-    """Let the kernel end this process where memory runs out, not the main process, which reports it.
+def begin_worker(parent: int) -> None:
+    """Let the kernel end this process where memory runs out, and soon after its parent, which may be gone already.
 
-    And end this process soon after the main one was killed.
+    Its parent cannot be told by the kernel here: a thread of it started this process, and threads end earlier.
     """
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")
+    be_killed_first()
     with suppress(RuntimeError):  # no memory for a thread
-        threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+        threading.Thread(target=watch, args=(parent,), daemon=True).start()
 
 
-def end_with(parent: int) -> None:
+def watch(parent: int) -> None:
     """End this process soon after its parent."""
     while os.getppid() == parent:
         time.sleep(PARENT_SECONDS)

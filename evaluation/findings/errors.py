@@ -69,6 +69,14 @@ class ChallengeBroken(EvaluationError):
     exit_code = 3
 
 
+class ResultsNotWritten(EvaluationError):
+    """The results have no place: the disk is full, or the platform's folder cannot be written to. ``why``: in words."""
+
+    def __init__(self, why: str, *findings: Finding) -> None:
+        super().__init__(*findings)
+        self.why = why
+
+
 class WorkerDied(EvaluationError):
     """A worker process ended without an answer (killed, out of memory). No result is written."""
 

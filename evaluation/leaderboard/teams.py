@@ -38,12 +38,12 @@ from evaluation.findings.rankings import DuplicateTeam, InvalidTeam, NoTeams, No
 from evaluation.findings.submission import NoFolderOfTeams, NoResults, NotASubmission
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, read_details, read_metrics, team_of_documents
 from evaluation.model.version import __version__
-from evaluation.results.files import write_atomically
+from evaluation.results.files import write_atomically, write_together
 from evaluation.results.metrics_json import as_json
 from evaluation.scoring.from_files import score_then
 from evaluation.scoring.memory import memory_needs, names_of
 from evaluation.scoring.read import reference_files
-from evaluation.scoring.score import Result, write_texts
+from evaluation.scoring.score import Result
 from evaluation.submission import open_submission
 from evaluation.submission.names import is_litter
 from evaluation.submission.redact import redact_findings
@@ -254,7 +254,7 @@ def score_team(
         folder.mkdir(parents=True, exist_ok=True)
         write_key(folder, {"key": key if lasts else "", "code": unranked.code, "reason": unranked.reason})
         return unranked
-    write_texts(folder, texts)
+    write_together(folder, texts)
     write_key(folder, {"key": key, "files": {name: file_hash(folder / name) for name in RESULT_FILES}})
     return None
 

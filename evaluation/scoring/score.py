@@ -29,7 +29,7 @@ from evaluation.model import (
 )
 from evaluation.model.version import __version__
 from evaluation.results.details_json import details_document
-from evaluation.results.files import write_atomically
+from evaluation.results.files import write_together
 from evaluation.results.metrics_json import as_json, metrics_document, published_metrics
 from evaluation.results.objects_csv import objects_csv
 
@@ -91,14 +91,7 @@ class Result:
 
     def write(self, folder: Path | str, *, public: bool = False) -> None:
         """Write details.json, objects.csv and, last, metrics.json: where it is, all are. ``public`` as in ``texts``."""
-        write_texts(Path(folder), self.texts(public=public))
-
-
-def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write files into a folder in order, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        write_atomically(folder / name, text)
+        write_together(Path(folder), self.texts(public=public))
 
 
 def summarise(challenge: Challenge, cases: Iterable[CaseResult], findings: Sequence[Finding] = ()) -> Result:

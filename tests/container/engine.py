@@ -13,7 +13,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,11 +23,14 @@ MEMORY = 7 << 30
 SECONDS = 120.0
 LIMITS = (
     "--network", "none",
-    "--read-only", "--tmpfs", "/tmp:rw,mode=1777",
+    "--read-only",
     "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--security-opt", "label=disable",
-    "--pids-limit", "256", "--cpus", "2", "--shm-size", str(MEMORY // 2),
+    "--cpus", "2", "--shm-size", str(MEMORY // 2),
     "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024",
 )  # fmt: skip
+
+
+TMP = ("--tmpfs", "/tmp:rw,mode=1777")
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,10 @@ class Engine:
         output: Path | None = None,
         links: Mapping[str, str] | None = None,
         memory: int = MEMORY,
+        data: int | None = None,
+        pids: int = 256,
+        options: Sequence[str] = TMP,
+        then: Callable[[str], None] | None = None,
         seconds: float = SECONDS,
     ) -> Ended:
         """Run the image until it ends.
@@ -103,8 +110,13 @@ class Engine:
         output      the folder that is writable, as /output
         links       symbolic links in the root of the container
         memory      bytes, of memory and swap together
+        data        bytes of each process; None: as many
+        pids        processes and threads
+        options     more of them for the engine; without others there is a /tmp
+        then        called with the name of the container when it has started
         """
-        options = [*LIMITS, f"--memory={memory}", f"--memory-swap={memory}", f"--ulimit=data={memory}:{memory}"]
+        options = [*LIMITS, *options, f"--memory={memory}", f"--memory-swap={memory}"]
+        options += [f"--pids-limit={pids}", f"--ulimit=data={data or memory}:{data or memory}"]
         if self.command[0] == "podman":
             options += ["--read-only-tmpfs=false"]  # nothing else is writable, as with docker
         for place, path in (mounts or {}).items():
@@ -122,6 +134,8 @@ class Engine:
                 with subprocess.Popen([*self.command, "start", "--attach", name], stdout=out, stderr=err) as running:
                     code: int | None
                     try:
+                        if then is not None:
+                            then(name)
                         code = running.wait(seconds)
                     except subprocess.TimeoutExpired:
                         self.call("kill", name)

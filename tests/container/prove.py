@@ -15,15 +15,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import real_challenges as real
+from signals import RUNS, End
 from test_leaks import planted_in
+from test_signals import faults_of_end
 
-from container import submissions
+from container import machines, submissions
 from container.engine import GROUND_TRUTH, MEMORY, SUBMISSION, Ended, Engine
 from container.made_set import write_set
 from container.submissions import Given
@@ -37,10 +40,11 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 EXPECTED = HERE / "expected.json"
+FAULTS = ROOT / "docs" / "faults.md"
 OUTPUTS = {"metrics.json", "details.json", "objects.csv"}
 START_SECONDS = 3.0
 LITTLE_MEMORY = 400 << 20
-SECONDS = 30.0  # for one that fails; the platform gives an hour
+SECONDS = 90.0  # for one that fails; the platform gives an hour
 OURS = ("/proof/", "/tmp/", "/opt/evaluation", "/opt/venv", "Traceback")
 PYTHON = "/opt/venv/bin/python"
 
@@ -100,6 +104,9 @@ class Proof:
         self.entrypoint()
         self.organisers()
         self.workers()
+        self.signals()
+        self.first_process()
+        self.faults_of_machines()
         self.corpus()
         self.formats()
         self.real_input()
@@ -276,6 +283,61 @@ class Proof:
         ended = self.engine.score(lost.path, lost.ground_truth, memory=LITTLE_MEMORY)
         faults = self.faults_of_scored(ended, here)
         self.check("memory for fewer workers", faults, f"{LITTLE_MEMORY // 10**6} MB, {ended.seconds:.1f} s")
+
+    def signals(self) -> None:
+        """The signals of tests/signals.py, in the image."""
+        demo = write_demo(self.scratch / "signals")
+        ended = self.engine.run(
+            ["/tests/signals.py", "/given/challenge", "/given/submission", "/tmp"], entrypoint=PYTHON,
+            mounts={"/given/challenge": demo.challenge, "/given/submission": demo.submissions["finder"],
+                    "/tests": HERE.parent}, seconds=600,
+        )  # fmt: skip
+        ends = {line["name"]: End(line["code"], line["last"], line["files"], line["left"])
+                for line in map(json.loads, ended.out.splitlines())}  # fmt: skip
+        faults = [f"ended with {ended.code}: {ended.err[-500:]}"] if ended.code else []
+        for run in RUNS:
+            found = faults_of_end(run, ends[run.name]) if run.name in ends else ["not run"]
+            faults += [f"{run.name}: {fault}" for fault in found]
+        self.check("signals", faults, f"{len(ends)} of them, {ended.seconds:.0f} s")
+
+    def first_process(self) -> None:
+        """Signals to the container: its first process has no other handlers than its own."""
+        demo = write_demo(self.scratch / "first")
+        for name, code in (("TERM", 143), ("INT", 130)):
+            output = self.folder(f"first-{name}")
+            output.chmod(0o777)
+
+            def send(container: str, output: Path = output, name: str = name) -> None:
+                until = time.monotonic() + SECONDS
+                while not (output / "mark").exists() and time.monotonic() < until:
+                    time.sleep(0.05)
+                self.engine.call("kill", "--signal", name, container)
+
+            ended = self.engine.run(
+                ["/tests/held.py", "summary", "/output/mark", "score"], entrypoint=PYTHON, output=output,
+                mounts={"/tests": HERE.parent, SUBMISSION: demo.submissions["finder"], GROUND_TRUTH: demo.challenge},
+                links={"input": SUBMISSION}, then=send, seconds=SECONDS,
+            )  # fmt: skip
+            left = sorted({path.name for path in output.iterdir()} - {"mark", "mark.once"})
+            wrong = (ended.code, ended.last, left) != (code, "Interrupted; no results were written.", [])
+            self.check(f"{name} to the container", [f"{ended.code}, {ended.last!r}, {left}"] if wrong else [])
+
+    def faults_of_machines(self) -> None:
+        """Every row of docs/faults.md."""
+        demo = write_demo(self.scratch / "faults")
+        rows = list(machines.rows_of(self.engine, demo, self.scratch))
+        text = FAULTS.read_text()
+        before, _, rest = text.partition(machines.BEGIN)
+        told, _, after = rest.partition(machines.END)
+        if self.expected.renew:
+            FAULTS.write_text(f"{before}{machines.BEGIN}\n\n{machines.table(rows)}\n\n{machines.END}{after}")
+        there = told.strip().splitlines()
+        wrong = [f"not in docs/faults.md: {row}" for row in rows if not self.expected.renew and str(row) not in there]
+        wrong += [f"a part of the results: {row}" for row in rows if 0 < len(row.files) < len(OUTPUTS)]
+        wrong += [f"no exit code of ours: {row}" for row in rows if row.code not in (0, 1, 2, 3, 70)]
+        wrong += [f"a line without a fault, or none: {row}" for row in rows if (row.code == 0) == bool(row.last)]
+        wrong += [f"a path: {row}" for row in rows for path in (*OURS, "/output") if path in row.last]
+        self.check("faults of machines", wrong, f"{len(rows)} of them")
 
     def corpus(self, *, everything: bool = False) -> None:
         """Hostile submissions, one process of the program each, in one container; no byte of the reference is told."""

@@ -64,14 +64,24 @@ def run(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def kill_a_worker(process: subprocess.Popen[bytes]) -> bool:
-    """Kill the first worker that is seen, as the kernel does where memory runs out; false: there was none."""
+    """Kill the first worker that is seen, as the kernel does where memory runs out; false: there was none.
+
+    A worker is a child of the main process, which is the child of the one that watches it.
+    """
     while process.poll() is None:
-        for path in Path("/proc").iterdir():
-            if path.name.isdigit() and b"popen_loky" in (path / "cmdline").read_bytes():
-                os.kill(int(path.name), signal.SIGKILL)
+        for main in children_of(process.pid):
+            for worker in children_of(main):
+                os.kill(worker, signal.SIGKILL)
                 return True
-        time.sleep(0.02)
+        time.sleep(0.002)
     return False
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:  # gone
+        return []
 
 
 def others() -> list[int]:

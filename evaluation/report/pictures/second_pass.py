@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from evaluation.analysis.error_costs import CorrectedCase
 from evaluation.challenge import Challenge
-from evaluation.execution.workers import POOL_FROM_PX, Progress, pixels_of, plan_workers, run_tasks
+from evaluation.execution.workers import Progress, run_tasks
 from evaluation.report.illustrated import CasePicture, Illustration, NucleusPicture
 from evaluation.report.pictures.case_work import WORST, CaseWork, Judgement
 from evaluation.report.pictures.images import find_images
@@ -77,10 +77,7 @@ def illustrate_cases(
     wanted = [name for name in dict.fromkeys(worst_cases) if name in inputs]
     names = sorted({*wanted, *(case for case, _ in worst)})
     tasks = [(inputs[name], [mistake for case, mistake in worst if case == name], name in wanted) for name in names]
-    plan, drawn = planned.plan, [inputs[name].case for name in names]
-    if pixels_of(drawn) < POOL_FROM_PX:
-        plan = plan_workers(1, drawn, [plan.case_bytes])
-    sheets = dict(zip(names, run_tasks(case_work.draw, tasks, plan, progress), strict=True))
+    sheets = dict(zip(names, run_tasks(case_work.draw, tasks, planned.plan, progress), strict=True))
     findings_of_cases = [*(one.findings for one in judged), *(sheet.findings for sheet in sheets.values())]
     illustration = Illustration(
         nuclei=anchored([sheets[case].nuclei[mistake] for case, mistake in worst], "nucleus"),

@@ -1,0 +1,97 @@
+"""The program as a child of a small process, which says a last line where the program cannot: killed for its memory.
+
+Imports little, so that signals are handled from the first moment on, and the small process stays small.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable
+
+from evaluation.execution.limits import memory_limit
+from evaluation.execution.processes import end_with_parent
+from evaluation.results.files import written
+
+INTERNAL = 70
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(BaseException):
+    """A signal has come: the program shall end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
+
+
+def run_watched(program: Callable[[], int]) -> int:
+    """The exit code of a program, in which signals raise ``Stopped``; 70 for one that was killed.
+
+    Elsewhere than on Linux, and where no second process is allowed, nobody watches the program.
+    """
+    signals = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]  # as nohup asks for
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    watcher = os.getpid()
+    child = fork() if sys.platform == "linux" else None
+    if child:
+        handle(signals, lambda number, _: os.kill(child, number))
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return exit_code_of(child)
+    if child == 0:
+        end_with_parent(watcher)
+    handle(signals, stop)
+    # OpenBLAS interrupts a process that may start no threads; several workers are faster than its threads.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return program()
+    except Stopped as stopped:  # while it was imported
+        return end_early(stopped)
+    finally:
+        handle(signals, signal.SIG_IGN)  # the last line is written
+
+
+def fork() -> int | None:
+    try:
+        return os.fork()
+    except OSError:
+        return None
+
+
+def handle(signals: Iterable[int], handler: object) -> None:
+    for number in signals:
+        signal.signal(number, handler)  # type: ignore[arg-type]
+
+
+def stop(number: int, _: object) -> None:
+    """End the program once: nothing disturbs what it does at its end."""
+    handle(STOPPING, signal.SIG_IGN)
+    raise Stopped(number)
+
+
+def end_early(stopped: Stopped) -> int:
+    """Say what is there, and there whole, in a last line. Returns the exit code."""
+    results, files = sum(name == "metrics.json" for name in written), len(written)
+    kept = f"results that were complete before are kept: {results}" if results else ""
+    kept = kept or (f"files that were complete before are kept: {files}" if files else "no results were written")
+    print(f"Interrupted; {kept}.", file=sys.stderr, flush=True)
+    return stopped.exit_code
+
+
+def exit_code_of(child: int) -> int:
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code >= 0:
+        return code
+    if code == -signal.SIGKILL:
+        what = f"was killed, as a rule because the memory did not suffice{limit_words(memory_limit())}"
+    else:
+        what = f"was ended by {signal.Signals(-code).name}"
+    print(f"The evaluation {what}; this is not about the submission.", file=sys.stderr, flush=True)
+    return INTERNAL
+
+
+def limit_words(memory: int | None) -> str:
+    """The limit of the memory, for a line; nothing if there is none."""
+    return "" if memory is None else f" (the limit is {memory / 1e6:,.0f} MB)"

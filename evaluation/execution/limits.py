@@ -1,0 +1,112 @@
+"""What the limits leave: memory and processes of the machine, the control groups (versions 1 and 2) and this process.
+
+Imports nothing but what Python brings: whoever reports that memory was too small has little of it.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+UNLIMITED = sys.maxsize
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLeft:
+    """Bytes that all processes ``together`` can still take, and ``each`` of them; ``UNLIMITED`` if unknown."""
+
+    together: int = UNLIMITED
+    each: int = UNLIMITED
+
+
+def memory_left(root: Path = Path("/")) -> MemoryLeft:
+    """What the machine, the control groups (version 1 and 2) and the limits of this process leave.
+
+    root   where proc and sys lie
+    """
+    own = sizes_in(root / "proc/self/status")
+    each = [
+        limit - 1024 * own.get(used, 0)
+        for limit, used in (
+            (resource.getrlimit(resource.RLIMIT_DATA)[0], "VmData:"),
+            (resource.getrlimit(resource.RLIMIT_AS)[0], "VmSize:"),
+        )
+        if limit != resource.RLIM_INFINITY
+    ]
+    machine = sizes_in(root / "proc/meminfo").get("MemAvailable:")
+    together = [*left_in_groups(root), *([] if machine is None else [1024 * machine])]
+    return MemoryLeft(max(min(together, default=UNLIMITED), 0), max(min(each, default=UNLIMITED), 0))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFiles:
+    """Where a version of control groups is mounted, and what its files are called."""
+
+    mounts: tuple[str, ...]
+    limit: str
+    used: str
+    cached: tuple[str, str]
+
+
+GROUPS_1 = GroupFiles(
+    ("sys/fs/cgroup/memory",),
+    "memory.limit_in_bytes",
+    "memory.usage_in_bytes",
+    ("total_active_file", "total_inactive_file"),
+)
+GROUPS_2 = GroupFiles(
+    ("sys/fs/cgroup", "sys/fs/cgroup/unified"), "memory.max", "memory.current", ("active_file", "inactive_file")
+)
+
+
+def left_in_groups(root: Path) -> list[int]:
+    """What each control group of this process that limits memory leaves: the limit, less what is used and not cache."""
+    left = []
+    for line in text_of(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        kind = GROUPS_1 if controllers else GROUPS_2
+        parts = [part for part in path.split("/") if part]
+        if ".." in parts:  # a group outside of what this process can see
+            parts = []
+        for mount in kind.mounts:
+            for depth in range(len(parts) + 1):  # a parent's limit holds as well
+                folder = root.joinpath(mount, *parts[:depth])
+                limit, used = (text_of(folder / name).strip() for name in (kind.limit, kind.used))
+                if limit.isdecimal() and used.isdecimal():
+                    cached = sizes_in(folder / "memory.stat")
+                    left.append(int(limit) - int(used) + sum(cached.get(name, 0) for name in kind.cached))
+    return left
+
+
+def text_of(path: Path) -> str:
+    """What is in a small file; nothing if it is not there."""
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def sizes_in(path: Path) -> dict[str, int]:
+    """The lines ``name number …`` of a file."""
+    words = (line.split() for line in text_of(path).splitlines())
+    return {word[0]: int(word[1]) for word in words if len(word) > 1 and word[1].isdecimal()}
+
+
+def memory_limit(root: Path = Path("/")) -> int | None:
+    """The bytes that the control groups of this process allow; None: as many as the machine has."""
+    return smallest_limit(root, ("sys/fs/cgroup/memory/memory.limit_in_bytes", "sys/fs/cgroup/memory.max"))
+
+
+def process_limit(root: Path = Path("/")) -> int | None:
+    """The processes and threads that the control groups of this process allow together; None: no limit is known."""
+    return smallest_limit(root, ("sys/fs/cgroup/pids/pids.max", "sys/fs/cgroup/pids.max"))
+
+
+def smallest_limit(root: Path, names: tuple[str, ...]) -> int | None:
+    """Limits as a container sees them, at the mounts."""
+    limits = [int(text) for name in names if (text := text_of(root / name).strip()).isdecimal()]
+    return min((limit for limit in limits if limit < 1 << 60), default=None)  # version 1 has a huge number for none
