@@ -25,6 +25,7 @@ from evaluation.findings.challenge import InvalidValue, UnknownRule
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.findings.rankings import BrokenResult, MissingUnits, OtherLeaderboard, SeveralVersions
 from evaluation.findings.submission import TooManyEarlierResults
+from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei
 from evaluation.leaderboard.document import (
     PAIRS_UP_TO,
     VALUES_UP_TO,
@@ -116,7 +117,9 @@ def score_and_rank(
         told=told,
         executor=executor,
     )
-    return board_of_challenge(challenge, rules, found.scores, found.unranked, found.findings)
+    board = board_of_challenge(challenge, rules, found.scores, found.unranked, found.findings)
+    objects = {team.name: output / "results" / team.name / "objects.csv" for team in board.teams}
+    return with_common_nuclei(board, challenge, rules, objects)
 
 
 def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any]) -> Board:
@@ -124,7 +127,17 @@ def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping
     challenge, rules = load_ranked(challenge_folder)
     rules = changed_rules(rules, settings)
     scores, unranked, findings = results.read(challenge, plan_columns(challenge, rules.columns))
-    return board_of_challenge(challenge, rules, scores, unranked, findings)
+    board = board_of_challenge(challenge, rules, scores, unranked, findings)
+    return with_common_nuclei(board, challenge, rules, results.objects())
+
+
+def with_common_nuclei(
+    board: Board, challenge: Challenge, rules: RankingRules, objects: Mapping[str, Path | None]
+) -> Board:
+    """The board with its second table: ranked teams in pairs, by their files objects.csv."""
+    order = [team.name for team in board.teams]
+    found = common_nuclei(challenge, rules, {name: objects[name] for name in order})
+    return replace(board, common_nuclei=common_entry(found, order)) if found else board
 
 
 def rank_scores(found: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> Board:

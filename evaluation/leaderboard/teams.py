@@ -431,6 +431,13 @@ class ResultFolder:
             raise WrongUsage(*faults)
         return scores, rejected, []
 
+    def objects(self) -> dict[str, Path | None]:
+        """The objects.csv beside the metrics.json of each team, None where there can be none."""
+        return {
+            file.name: file.metrics.with_name("objects.csv") if file.metrics.name == "metrics.json" else None
+            for file in self.find()[0]
+        }
+
     def where(self, path: Path) -> str:
         """A file in messages."""
         return quote(path.relative_to(self.path).as_posix(), 120)
