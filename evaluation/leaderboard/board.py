@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
@@ -41,6 +41,7 @@ from evaluation.leaderboard.document import (
     number,
 )
 from evaluation.leaderboard.gameable import gameable_ranking
+from evaluation.leaderboard.ranked_result import with_ranks, without_place
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import (
     TeamScores,
@@ -69,7 +70,6 @@ from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_
 from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values, rank_each
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import put
-from evaluation.results.schema import MetricsFile
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.score import Result
 
@@ -576,44 +576,23 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
 # --- one result among earlier ones ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class RankedResult(Result):
-    """A result with its place among earlier ones.
+def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Result:
+    """The result with its place among those in ``leaderboard/`` of the challenge; unchanged if nothing is ranked.
 
-    ranks      the table ``leaderboard`` of metrics.json
-    not_ranked   why numbers in it are None, a tree like it
-    """
-
-    ranks: Mapping[str, Any] = field(default_factory=dict)
-    not_ranked: Mapping[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def metrics(self) -> dict[str, Any]:
-        """metrics.json as nested tables, with the table ``leaderboard``."""
-        scores = Result(**{item.name: getattr(self, item.name) for item in fields(Result)}).metrics
-        document = {**scores, "leaderboard": dict(self.ranks)}
-        if self.not_ranked:
-            document["undefined"] = {**scores["undefined"], "leaderboard": dict(self.not_ranked)}
-        MetricsFile.model_validate(document)
-        return document
-
-
-def rank_result(challenge_folder: Path, result: Result) -> Result:
-    """The result with its place among those in ``leaderboard/`` of the challenge; unchanged if there are none.
+    team  that the submission is of: its stored result, the file of that name, is no rival. "": unknown
 
     Ranked are results with the same hash of the challenge; a warning names the others, and files that are no result.
-
     ``position`` is that by the method of [ranking], ``sum_of_ranks`` the weighted sum of the ranks in its columns,
     ``submissions`` how many results are ranked, this one included. Names of teams go nowhere.
     """
     rules = result.challenge.ranking
-    files = earlier_files(challenge_folder)
-    if rules is None or not rules.columns or not files:
+    if rules is None or not rules.columns:
         return result
+    files = [path for path in earlier_files(challenge_folder) if path.stem != team]
     earlier, findings = read_earlier(files, result.challenge.hash)
     told = replace(result, findings=(*result.findings, *findings)) if findings else result
     if not earlier:
-        return told
+        return without_place(told)
     results = {THIS: result.metrics, **earlier}
     scores = [
         TeamScores(
@@ -623,10 +602,7 @@ def rank_result(challenge_folder: Path, result: Result) -> Result:
         )
         for name, metrics in results.items()
     ]
-    ranks, not_ranked = ranks_of_first(score_table(scores, rules, ()), rules)
-    return RankedResult(
-        **{item.name: getattr(told, item.name) for item in fields(Result)}, ranks=ranks, not_ranked=not_ranked
-    )
+    return with_ranks(told, *ranks_of_first(score_table(scores, rules, ()), rules))
 
 
 def ranks_of_first(table: ScoreTable, rules: RankingRules) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evaluation.findings import render_findings
+from evaluation.leaderboard.ranked_result import NO_STORED_RESULTS
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.documents import embed_document, identify_document
 from evaluation.report.illustrated import Illustration
@@ -98,6 +99,8 @@ def verdict_section(result: ResultDocuments, costs: Document | None) -> Section:
     tiles = [skill_tile(result, skill, path) for skill, path in chosen.items() if path]
     tiles = tiles or [skill_tile(result, metric_title(path), path) for path in result.paths[:4]]
     board = result.metrics.get("leaderboard")
+    if result.metrics["undefined"].get("leaderboard", {}).get("position") == NO_STORED_RESULTS:
+        board = None
     if board:
         path, among = "leaderboard.position", f"of {board['submissions']} ranked, this one included"
         if board["position"] is None:
