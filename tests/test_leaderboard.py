@@ -603,6 +603,7 @@ METHODS = (
     "aggregate_then_rank",
     "rank_then_aggregate",
     "test_then_rank",
+    "ranked_pairs",
 )
 EDGES = {
     "one team": [[[0.5, 0.6, 0.7]]],

@@ -326,7 +326,12 @@ def leaderboard_csv(board: Board) -> str:
 
 # --- words ---------------------------------------------------------------------------------------------------------
 
-COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank"}
+COMBINED = {
+    "sum_of_ranks": "sum",
+    "median_of_ranks": "median",
+    "absolute": "rank",
+    "ranked_pairs": "teams before",
+}
 
 
 NO_TEST = {
