@@ -256,7 +256,10 @@ def test_the_columns_of_segmentation_say_what_is_compared(made: DemoPaths, board
     path = made.challenge / "challenge.toml"
     text = path.read_text()
     try:
-        for column, expected in [("segmentation.dice_class_mean.group_mean", "dice"), ("panoptic.pq.group_mean", "iou")]:
+        for column, expected in [
+            ("segmentation.dice_class_mean.group_mean", "dice"),
+            ("panoptic.pq.group_mean", "iou"),
+        ]:
             rules = text.partition("[[ranking.columns]]")[0]
             path.write_text(f'{rules}[[ranking.columns]]\npath = "{column}"\ndirection = "descending"\n')
             code, document = rank(tmp_path, "--challenge", made.challenge, "--results", board)

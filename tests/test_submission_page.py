@@ -420,7 +420,7 @@ def test_names_of_strangers_are_texts_of_the_page(result):
 
 
 def test_the_curve_of_quality_against_coverage_is_drawn_from_details(result: Result) -> None:
-    """Of four nuclei one is found with IoU 1, one with 9/16, two are missed: 1, 25/32, 25/48, 25/64 of the best 1 to 4."""
+    """Of four nuclei one is found with IoU 1, one with 9/16, two are missed: 1, 25/32, 25/48, 25/64."""
     families = ("detection", "classification", "segmentation", "covered")
     coverage = {"families": families, "coverage": 0.5, "distance_cap_px": 10.0, "measures": ("iou", "hausdorff_px")}
     challenge = Challenge.from_preset("monusac2020", name="squares", metrics=coverage)
@@ -430,7 +430,9 @@ def test_the_curve_of_quality_against_coverage_is_drawn_from_details(result: Res
     figures = {figure.anchor: figure for figure in submission_page(metrics, details=details).figures()}
     (trace,) = figures["coverage-scores"].traces
     values = dict(zip(trace["x"], trace["y"], strict=True))
-    assert [values[share] for share in (0.25, 0.5, 0.75, 1.0)] == pytest.approx([1, 25 / 32, 25 / 48, 25 / 64], abs=1e-6)
+    assert [values[share] for share in (0.25, 0.5, 0.75, 1.0)] == pytest.approx(
+        [1, 25 / 32, 25 / 48, 25 / 64], abs=1e-6
+    )
     (trace,) = figures["coverage-px"].traces
     curve = details["coverage_curves"]["rules"][next(iter(details["coverage_curves"]["rules"]))]
     assert list(trace["y"]) == curve["hausdorff_px_class_mean"]

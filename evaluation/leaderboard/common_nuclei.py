@@ -13,7 +13,7 @@ import numpy as np
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
 from evaluation.decoding.csv import Table, numbers_of, read_table
-from evaluation.findings import quote, render_summary
+from evaluation.findings import render_summary
 from evaluation.findings.errors import InputFault
 from evaluation.findings.rankings import NotMetrics
 from evaluation.leaderboard.document import PAIRS_UP_TO, number
@@ -46,9 +46,7 @@ class CommonNuclei:
     pairs: CommonPairs
 
 
-def common_nuclei(
-    challenge: Challenge, rules: RankingRules, objects: Mapping[str, Path | None]
-) -> CommonNuclei | None:
+def common_nuclei(challenge: Challenge, rules: RankingRules, objects: Mapping[str, Path | None]) -> CommonNuclei | None:
     """Compare teams in pairs; None where nothing is measured on matched pairs, or for more than ``PAIRS_UP_TO`` teams.
 
     objects  the objects.csv of each team; None: there is none

@@ -50,7 +50,12 @@ from evaluation.submission.redact import redact_findings
 
 KEY_FILE = "key.json"
 RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
-OTHER_FILES = ("details.json", "leaderboard.json", "rasterisation.json", "tricks.json")  # that commands write beside results
+OTHER_FILES = (
+    "details.json",
+    "leaderboard.json",
+    "rasterisation.json",
+    "tricks.json",
+)  # that commands write beside results
 SUFFIXES = (".zip", ".csv")
 HASH_BYTES = 1 << 20
 KEY_FILE_BYTES = 1 << 20

@@ -126,8 +126,8 @@ def rank_teams(
     Every rank, also that of the result, follows the tie rule. What was added up is equal up to ``ROUNDING``.
 
     missing      what happens to a team without a value in a column. "worst": it ranks after all others there. In
-                 rank_then_aggregate and ranked_pairs this holds in each unit. "unranked": it is not ranked at all, and takes no rank
-                 from others; in these two one unit without a value is enough. Under both, nobody is ranked
+                 rank_then_aggregate and ranked_pairs this holds in each unit. "unranked": it is not ranked at all, and
+                 takes no rank from others; in these two one unit without a value is enough. Under both, nobody is ranked
                  if no team has a value in any column; and what no team has (a unit in rank_then_aggregate) is left out.
                  aggregate_then_rank leaves units without a value out, as the means of metrics.json do
     aggregate    over units, for aggregate_then_rank and rank_then_aggregate
@@ -214,8 +214,9 @@ class UnitValues:
 def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing: Missing) -> UnitValues:
     """The values of units that a method aggregates: those of the table, or the ranks in each unit.
 
-    Ranks are those of rank_then_aggregate and ranked_pairs: NaN where no team has a value; and everywhere for a team that lacks a value
-    where another has one, if such teams are not ranked. Raises ``ValueError`` if the table has no units.
+    Ranks are those of rank_then_aggregate and ranked_pairs: NaN where no team has a value; and everywhere for a team
+    that lacks a value where another has one, if such teams are not ranked. Raises ``ValueError`` if the table has no
+    units.
 
     >>> table = ScoreTable(("A", "B"), ("pq",), np.array([True]), np.ones(1), np.array([[0.6], [0.5]]),
     ...                    ("P1", "P2", "P3"), np.array([[[0.5, 0.7, np.nan]], [[0.6, np.nan, np.nan]]]))

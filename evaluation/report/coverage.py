@@ -35,18 +35,19 @@ def coverage_section(result: ResultDocuments) -> Section | None:
             for index, name in enumerate(names)
         ]
         title = f"distance, {unit}" if unit else "score"
+        words = "A missed nucleus counts the worst value: where a curve bends, the nuclei that were found end."
         blocks.append(
             plot(
                 f"coverage-{unit or 'scores'}",
                 f"{title.capitalize()} over the best share of the reference nuclei",
-                f"A missed nucleus counts the worst value: where a curve bends, the nuclei that were found end. {ends}.",
+                f"{words} {ends}.",
                 series,
                 x=Axis("share of the reference nuclei", (0, 1)),
                 y=Axis(title, None if unit else (0, 1)),
             )
         )
     lead = (
-        "Of all reference nuclei, pooled, the best share counts, from a twentieth to all of them. A curve that stays flat to "
-        "the end belongs to outlines that are alike; one that drops early to few nuclei that were found."
+        "Of all reference nuclei, pooled, the best share counts, from a twentieth to all of them. A curve that stays flat "
+        "to the end belongs to outlines that are alike; one that drops early to few nuclei that were found."
     )
     return Section("coverage", "Quality against coverage", tuple(blocks), lead) if blocks else None

@@ -73,8 +73,8 @@ def paying_section(document: Document) -> Section:
             )
         )
     lead = (
-        "Tricks were played on the nuclei of every team, one team at a time, and all teams were ranked again. A trick pays "
-        "if the team stands higher although its pooled F1 or its pooled class score fell by more than 0.005."
+        "Tricks were played on the nuclei of every team, one team at a time, and all teams were ranked again. A trick "
+        "pays if the team stands higher although its pooled F1 or its pooled class score fell by more than 0.005."
     )
     return Section("pays", "What pays, and who would climb", tuple(blocks), lead)
 
@@ -122,7 +122,9 @@ def entry_section(document: Document) -> Section:
     lead = "No sum of ranks stops a second entry from turning the order of others: rank one entry for each team."
     title = "Whose presence decides the first place"
     if not moving:
-        none = "No team's absence, and no second entry of a team, gives the first place to another team; no two are alike."
+        none = (
+            "No team's absence, and no second entry of a team, gives the first place to another team; no two are alike."
+        )
         return Section("entries", title, (Text((none,), "good"),), lead)
     table = table_of(
         "entry-table",
