@@ -1,8 +1,8 @@
 """Ranked pairs (Tideman 1987): duels of teams, decided by ballots, the clearest duels first.
 
 Every patient and column is a ballot that puts the teams in order. A sum of ranks counts how many teams stand between
-two others, so that an entry, or the second entry of a team, can turn the order of teams that it has nothing to do with. A
-duel asks two teams only.
+two others, so that an entry, or the second entry of a team, can turn the order of teams that it has nothing to do with.
+A duel asks two teams only.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def coverage_section(result: ResultDocuments) -> Section | None:
             )
         )
     lead = (
-        "Of all reference nuclei, pooled, the best share counts, from a twentieth to all of them. A curve that stays flat "
-        "to the end belongs to outlines that are alike; one that drops early to few nuclei that were found."
+        "Of all reference nuclei, pooled, the best share counts, from a twentieth to all of them. A curve that stays "
+        "flat to the end belongs to outlines that are alike; one that drops early to few nuclei that were found."
     )
     return Section("coverage", "Quality against coverage", tuple(blocks), lead) if blocks else None
