@@ -558,8 +558,8 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
         "test_then_rank": f"In {columns} teams are ranked by how many others they are significantly better than; the "
         f"{by_weight}mean of these ranks decides.",
         "ranked_pairs": f"Teams meet in pairs: each {each} in {columns} is a ballot{weighting}, and the pairs are "
-        "locked from the clearest to the closest, but for those that contradict what is locked. How many teams stand before "
-        "a team decides.",
+        "locked from the clearest to the closest, but for those that contradict what is locked. How many teams stand "
+        "before a team decides.",
     }[rules.method]
     ties = {"min": '"1, 2, 2, 4"', "average": '"1, 2.5, 2.5, 4"', "dense": '"1, 2, 2, 3"'}[rules.ties]
     missing = {

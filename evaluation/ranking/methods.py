@@ -128,8 +128,8 @@ def rank_teams(
     missing      what happens to a team without a value in a column. "worst": it ranks after all others there. In
                  rank_then_aggregate and ranked_pairs this holds in each unit. "unranked": it is not ranked at all, and
                  takes no rank from others; in these two one unit without a value is enough. Under both, nobody is
-                 ranked if no team has a value in any column; and what no team has (a unit in rank_then_aggregate) is left out.
-                 aggregate_then_rank leaves units without a value out, as the means of metrics.json do
+                 ranked if no team has a value in any column; and what no team has (a unit in rank_then_aggregate) is
+                 left out. aggregate_then_rank leaves units without a value out, as the means of metrics.json do
     aggregate    over units, for aggregate_then_rank and rank_then_aggregate
     test_matrix  int8 (K, T, T), 1 where the team of the row is significantly better than that of the column; for
                  test_then_rank

@@ -11,7 +11,9 @@ from evaluation.report.result import ResultDocuments
 def coverage_section(result: ResultDocuments) -> Section | None:
     """A plot for the scores and one for each unit of the distances; None where details.json has no curves."""
     curves = result.details.get("coverage_curves") if result.details is not None else None
-    found = curves["rules"].get(result.rule, {}) if curves else {}
+    if curves is None:
+        return None
+    found = curves["rules"].get(result.rule, {})
     known = {name: values for name, values in found.items() if None not in values}
     chosen = {name: of for name, of in known.items() if name.endswith("_class_mean")} or known
     blocks: list[Block] = []

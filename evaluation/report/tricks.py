@@ -164,5 +164,5 @@ def play_section(document: Document) -> Section:
         rest=REST,
     )
     left_out = tuple(f"{write_name(name)} is left out: {why}" for name, why in document["left_out"].items())
-    blocks = (table, *([Text(left_out, "warning")] if left_out else []))
-    return Section("all-plays", "All plays", blocks, folded=True)
+    told = (Text(left_out, "warning"),) if left_out else ()
+    return Section("all-plays", "All plays", (table, *told), folded=True)
