@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import eye_array, kron
 
 from evaluation.metrics.literature import GEIFMAN, REINKE
 from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variant
@@ -47,6 +46,8 @@ def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float 
     nuclei count, whatever class was predicted. So it does not look at large nuclei most. Undefined "no-reference"
     without reference nuclei ("no-instances" if there is no prediction either).
     """
+    from scipy.sparse import eye_array, kron  # only where something is scored: 'explain' starts without it
+
     confusion, pairs, cases = units.sum("confusion"), units.table.pairs, len(units.table)
     wanted = share_of(confusion[:, 1:].sum(axis=2).T, coverage)
     of_class = pairs.case + cases * (pairs.class_id[:, 0].astype(np.int64) - 1)  # every case once for each class
