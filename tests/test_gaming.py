@@ -7,6 +7,7 @@ import json
 import shutil
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,9 @@ from evaluation.analysis.gaming import (
 from evaluation.analysis.tricks import TRICKS, TrickCase
 from evaluation.challenge import preset_names
 from evaluation.model import Instances
+from evaluation.report.html import page_html
+from evaluation.report.page import Page, Table, Text, Tiles
+from evaluation.report.tricks import tricks_page
 from evaluation.scoring.score import summarise
 
 SMALL = Plan("a small one", 4, 2, (2, 9), (5, 4, 1, 1), 1.2, 120, 1)
@@ -218,6 +222,69 @@ def test_audit_with_tricks_says_what_pays_and_which_entries_are_the_same(bench: 
     assert document["first"] == ["alpha", "beta"]
     assert len(document["plays"]) == 2 * len(TRICKS)
     assert bench.run("audit", *where, "--tricks") == printed
+    bench.run("audit", *where, "--tricks", "--report")
+    assert "nearly the same as" in Path("out/tricks.html").read_text()
+
+
+def said_on(page: Page) -> str:
+    texts = [block for of in page.sections for block in of.blocks if isinstance(block, Text)]
+    return " ".join(line for text in texts for line in text.paragraphs)
+
+
+def test_the_page_of_tricks_says_what_pays_who_climbs_and_what_closes_it(bench: Bench) -> None:
+    tricks = [
+        {"name": "keep", "words": "keep few", "kind": "participant"},
+        {"name": "best", "words": "keep the best", "kind": "reference"},
+        {"name": "cut", "words": "cut low confidence", "kind": "calibration"},
+    ]
+
+    def play(trick: str, team: str, before: float, after: float | None, pays: bool) -> dict[str, Any]:
+        changes = {"f1_change": -0.25, "class_score_change": 0.125}
+        return {"trick": trick, "team": team, "before": before, "after": after, "pays": pays, **changes}
+
+    document = {
+        "challenge": {"name": "n", "version": "1", "hash": "0" * 64},
+        "software": {"version": "1"},
+        "first": ["a"],
+        "tricks": tricks,
+        "plays": [
+            play("keep", "b", 3, 1, True),
+            play("keep", "c", 2, 1, True),
+            play("best", "b", 3, 2, True),
+            play("cut", "c", 2, 1, True),
+            play("keep", "a", 1, None, False),
+        ],
+        "changes": [{"words": "a floor", "pays": 2, "places": 0}, {"words": "other columns", "pays": 0, "places": 1}],
+        "entries": [
+            {"team": "b", "first_without_it": ["c"], "nearly_the_same_as": "", "first_if_it_is_there_twice": []},
+            {"team": "a", "first_without_it": [], "nearly_the_same_as": "", "first_if_it_is_there_twice": []},
+        ],
+        "left_out": {"<d>": "rejected"},
+    }
+    page = tricks_page(document)
+    (tiles,) = [block for block in page.sections[0].blocks if isinstance(block, Tiles)]
+    assert [tile.value for tile in tiles.tiles] == [3, 2, 2]  # calibration is honest
+    tables = {block.anchor: block for of in page.sections for block in of.blocks if isinstance(block, Table)}
+    assert [row[:3] for row in tables["paying"].rows] == [
+        ("keep few", "anybody", "b and c"),
+        ("keep the best", "only with the reference", "b"),
+    ]
+    assert tables["paying"].rows[0][3].text == "b, 3 to 1"
+    assert [row[0] for row in tables["changes"].rows] == ["a floor", "other columns"]
+    assert tables["entry-table"].rows == (("b", "c", "", ""),)
+    assert len(tables["plays"].rows) == 4
+    said = said_on(page)
+    assert "The smallest change that closes all of it: other columns." in said
+    assert "&lt;d&gt; is left out: rejected" in page_html(page)
+    for entry in document["plays"]:
+        entry["pays"] = entry["trick"] == "cut"
+    document["entries"] = []
+    said = said_on(tricks_page(document))
+    assert "No trick pays" in said
+    assert "closes" not in said
+    Path("results").mkdir()
+    Path("results/tricks.json").write_text(json.dumps(document))
+    assert "No trick pays" in bench.run("report", "--results", "results")
 
 
 def test_nuclei_on_the_same_pixels_are_alike_whatever_their_order_and_class() -> None:

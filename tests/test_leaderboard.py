@@ -28,6 +28,7 @@ from evaluation.leaderboard import teams
 from evaluation.leaderboard.board import board_of_challenge, build_board, load_ranked, rank_result
 from evaluation.leaderboard.document import Board, leaderboard_document, leaderboard_json
 from evaluation.leaderboard.phase import column_titles, phase_settings
+from evaluation.leaderboard.ranked_result import without_place
 from evaluation.leaderboard.team_scores import TeamScores, plan_columns, team_of_documents, values_of_groups
 from evaluation.leaderboard.teams import score_teams
 from evaluation.metrics import metrics_of
@@ -617,6 +618,7 @@ METHODS = (
     "aggregate_then_rank",
     "rank_then_aggregate",
     "test_then_rank",
+    "ranked_pairs",
 )
 EDGES = {
     "one team": [[[0.5, 0.6, 0.7]]],
@@ -791,8 +793,8 @@ def with_earlier(made: DemoPaths, results: dict[str, dict[str, Any]], tmp_path: 
     return challenge
 
 
-def score(challenge: Path, submission: Path, output: Path) -> int:
-    arguments = ["--challenge", challenge, "--submission", submission, "--output", output, "--workers", 1]
+def score(challenge: Path, submission: Path, output: Path, *more: object) -> int:
+    arguments = ["--challenge", challenge, "--submission", submission, "--output", output, "--workers", 1, *more]
     return cli.run(["score", *map(str, arguments)])
 
 
@@ -814,20 +816,44 @@ def test_score_writes_the_place_among_earlier_results(made, with_earlier, result
     }
 
 
+def test_a_stored_result_of_the_same_team_is_no_rival(made, with_earlier, results, tmp_path) -> None:
+    finder = made.submissions["finder"]
+    for team, others in [("secret_team", 2), ("unknown to all", 3), ("", 3)]:
+        assert score(with_earlier, finder, tmp_path / f"out {team}", *(["--team", team] if team else [])) == 0
+        board = json.loads((tmp_path / f"out {team}/metrics.json").read_text())["leaderboard"]
+        assert board["submissions"] == others
+    (with_earlier / "leaderboard/baseline.json").unlink()
+    assert score(with_earlier, finder, tmp_path / "alone", "--team", "secret_team") == 0
+    assert_no_stored_results(json.loads((tmp_path / "alone/metrics.json").read_text()))
+
+
 def test_names_of_other_teams_are_in_no_output(made, with_earlier, tmp_path) -> None:
     assert score(with_earlier, made.submissions["outliner"], tmp_path / "out") == 0
     for path in (tmp_path / "out").iterdir():
         assert "secret_team" not in path.read_text(), path.name
 
 
-def test_without_earlier_results_the_block_is_absent(made, tmp_path) -> None:
+def assert_no_stored_results(metrics: dict[str, Any]) -> None:
+    """All ranks are null, each with the reason at the same path."""
+    assert metrics["leaderboard"].pop("submissions") == 1
+    paths = ["position", "sum_of_ranks", *(f"rank.{path}" for path, _ in COLUMNS)]
+    for path in paths:
+        assert number_at(metrics["leaderboard"], path) is None
+        assert number_at(metrics["undefined"]["leaderboard"], path) == "no-stored-results"
+
+
+def test_without_earlier_results_the_reason_stands_under_undefined(made, results, tmp_path) -> None:
     for name in ("none", "empty"):
         challenge = Path(shutil.copytree(made.challenge, tmp_path / name))
         if name == "empty":
             (challenge / "leaderboard").mkdir()
             (challenge / "leaderboard/README.md").write_text("nothing yet")
         assert score(challenge, made.submissions["finder"], tmp_path / f"out_{name}") == 0
-        assert "leaderboard" not in json.loads((tmp_path / f"out_{name}/metrics.json").read_text())
+        written = json.loads((tmp_path / f"out_{name}/metrics.json").read_text())
+        MetricsFile.model_validate(written)
+        assert_no_stored_results(written)
+        del written["leaderboard"], written["undefined"]["leaderboard"]
+        assert written == results["finder"], "nothing else changes"
 
 
 def test_without_a_ranking_the_block_is_absent(with_earlier, made) -> None:
@@ -836,6 +862,7 @@ def test_without_a_ranking_the_block_is_absent(with_earlier, made) -> None:
     from dataclasses import replace
 
     assert "leaderboard" not in rank_result(with_earlier, replace(result, challenge=unranked)).metrics
+    assert "leaderboard" not in without_place(replace(result, challenge=unranked)).metrics
 
 
 def test_results_of_other_challenges_are_left_out_with_a_warning(with_earlier, made, results, tmp_path) -> None:
@@ -848,7 +875,7 @@ def test_results_of_other_challenges_are_left_out_with_a_warning(with_earlier, m
     assert [line for line in findings if line.startswith("[other-leaderboard] 'leaderboard/baseline.json'")]
     (with_earlier / "leaderboard/secret_team.json").unlink()
     assert score(with_earlier, made.submissions["outliner"], tmp_path / "alone") == 0
-    assert "leaderboard" not in json.loads((tmp_path / "alone/metrics.json").read_text())
+    assert_no_stored_results(json.loads((tmp_path / "alone/metrics.json").read_text()))
 
 
 @pytest.mark.parametrize(
@@ -902,10 +929,15 @@ def test_the_first_run_of_the_image_writes_ranks(tmp_path) -> None:
             json.loads(path.read_text())
             for path in (tmp_path / team / "metrics.json", shipped / f"leaderboard/{team}.json")
         )
+        assert found.pop("leaderboard")["position"] is None  # the demo's challenge itself keeps no results
+        del found["undefined"]["leaderboard"]
         assert {**kept, "software": found["software"]} == found
     assert score(shipped, demo.submissions["namer"], tmp_path / "out") == 0
     ranks = json.loads((tmp_path / "out/metrics.json").read_text())["leaderboard"]
     assert (ranks["submissions"], ranks["position"]) == (4, 2)  # its own earlier result is a rival: the team is unknown
+    assert score(shipped, demo.submissions["namer"], tmp_path / "known", "--team", "namer") == 0
+    ranks = json.loads((tmp_path / "known/metrics.json").read_text())["leaderboard"]
+    assert (ranks["submissions"], ranks["position"]) == (3, 3)
 
 
 def test_an_undefined_column_takes_the_place_where_the_challenge_says_so(with_earlier, made, tmp_path) -> None:

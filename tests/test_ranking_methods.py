@@ -659,6 +659,7 @@ def test_what_a_method_needs_is_asked_for():
         "aggregate_then_rank",
         "rank_then_aggregate",
         "test_then_rank",
+        "ranked_pairs",
     ]
 
 
@@ -827,7 +828,7 @@ def test_one_column_of_values_is_independent_of_irrelevant_alternatives(table, m
 
 @given(table=tables(), options=rules)
 def test_all_units_once_are_ranked_as_the_table_is(table, options):
-    if options["method"] == "test_then_rank":
+    if options["method"] in ("test_then_rank", "ranked_pairs"):  # every sample is ranked as a table
         options["method"] = "mean_of_ranks"
     aggregate = options.pop("aggregate")
     if not needs_units(options["method"]):

@@ -45,6 +45,7 @@ METHODS = (
     "aggregate_then_rank",
     "rank_then_aggregate",
     "test_then_rank",
+    "ranked_pairs",
 )
 
 

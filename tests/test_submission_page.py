@@ -186,7 +186,9 @@ def test_undefined_values_are_told_in_words(page):
 
 
 def test_every_reason_has_words():
-    assert {*get_args(UndefinedReason), *get_args(NoInterval), "needs-details", "no-value"} == set(REASONS)
+    assert {*get_args(UndefinedReason), *get_args(NoInterval), "needs-details", "no-value", "no-stored-results"} == set(
+        REASONS
+    )
 
 
 def test_units_that_were_left_out_of_a_mean_are_counted(page):
@@ -415,3 +417,25 @@ def test_names_of_strangers_are_texts_of_the_page(result):
     page = submission_page(metrics, details=json.loads(text))
     assert page.subtitle == HOSTILE
     assert HOSTILE in {plain(row[0]) for row in table(page, "cases").rows}
+
+
+def test_the_curve_of_quality_against_coverage_is_drawn_from_details(result: Result) -> None:
+    """Of four nuclei one is found with IoU 1, one with 9/16, two are missed: 1, 25/32, 25/48, 25/64."""
+    families = ("detection", "classification", "segmentation", "covered")
+    coverage = {"families": families, "coverage": 0.5, "distance_cap_px": 10.0, "measures": ("iou", "hausdorff_px")}
+    challenge = Challenge.from_preset("monusac2020", name="squares", metrics=coverage)
+    places = [(2, 2, 4, 1), (2, 20, 4, 1), (20, 2, 4, 1), (20, 30, 4, 1)]
+    found = squares((2, 2, 4, 1), (2, 20, 3, 1))
+    metrics, details = documents(score_instances(challenge, {"P1_a": (squares(*places), found)}))
+    figures = {figure.anchor: figure for figure in submission_page(metrics, details=details).figures()}
+    (trace,) = figures["coverage-scores"].traces
+    values = dict(zip(trace["x"], trace["y"], strict=True))
+    assert [values[share] for share in (0.25, 0.5, 0.75, 1.0)] == pytest.approx(
+        [1, 25 / 32, 25 / 48, 25 / 64], abs=1e-6
+    )
+    (trace,) = figures["coverage-px"].traces
+    curve = details["coverage_curves"]["rules"][next(iter(details["coverage_curves"]["rules"]))]
+    assert list(trace["y"]) == curve["hausdorff_px_class_mean"]
+    assert "coverage-scores" not in [figure.anchor for figure in submission_page(metrics).figures()]
+    plain, more = documents(result)
+    assert "coverage-scores" not in [figure.anchor for figure in submission_page(plain, details=more).figures()]

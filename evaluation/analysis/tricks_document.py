@@ -66,7 +66,11 @@ class TricksFound:
 
 def tricks_json(found: TricksFound) -> str:
     """The content of tricks.json: strict JSON, sorted keys, six decimals; the same bytes for the same submissions."""
-    document: dict[str, Any] = {
+    return as_json(tricks_document(found))
+
+
+def tricks_document(found: TricksFound) -> dict[str, Any]:
+    return {
         "challenge": dict(found.identity),
         "software": {"version": __version__},
         "first": list(found.first),
@@ -95,7 +99,6 @@ def tricks_json(found: TricksFound) -> str:
         ],
         "left_out": dict(found.left_out or {}),
     }
-    return as_json(document)
 
 
 def tricks_lines(found: TricksFound) -> list[str]:

@@ -27,7 +27,7 @@ from evaluation.commands.screen import check_report, progress_bar, show_sections
 )
 @click.option("--output", type=FolderPath, required=True, help="Folder for the audit, and scores that are kept.")
 @click.option("--tricks", is_flag=True, help="Play tricks on the submissions, and say what pays.")
-@click.option("--report", is_flag=True, help="Write audit.html as well, to be opened in a browser.")
+@click.option("--report", is_flag=True, help="Write audit.html (tricks.html) as well, to be opened in a browser.")
 @Cluster
 @Workers
 def audit(
@@ -50,7 +50,9 @@ def audit(
     would climb, which change of the ranking closes it, and whose presence decides the first place.
     """
     if tricks:
-        play_tricks(challenge_folder(challenge, cluster, output), submissions, output_folder(output))
+        if report:
+            check_report()
+        play_tricks(challenge_folder(challenge, cluster, output), submissions, output_folder(output), report=report)
         return
     from evaluation.analysis.audit import audit_challenge, write_audit
     from evaluation.analysis.audit_document import audit_document
@@ -80,16 +82,21 @@ def audit(
     click.echo(f"Written to {output}: audit.json, audit.csv{', audit.html' if report else ''}")
 
 
-def play_tricks(challenge: Path, submissions: Path | str, output: Path) -> None:
+def play_tricks(challenge: Path, submissions: Path | str, output: Path, *, report: bool) -> None:
     """``audit --tricks``."""
     from evaluation.analysis.gaming import audit_tricks
-    from evaluation.analysis.tricks_document import tricks_json, tricks_lines
+    from evaluation.analysis.tricks_document import tricks_document, tricks_json, tricks_lines
     from evaluation.results.files import write_atomically
 
     found = audit_tricks(challenge, submissions, output=output)
     with writing_to(output):
         output.mkdir(parents=True, exist_ok=True)
         write_atomically(output / "tricks.json", tricks_json(found))
+        if report:
+            from evaluation.report.results_folder import write_page
+            from evaluation.report.tricks import tricks_page
+
+            write_page(tricks_page(tricks_document(found)), output / "tricks.html")
     for line in tricks_lines(found):
         click.echo(line)
-    click.echo(f"Written to {output}: tricks.json")
+    click.echo(f"Written to {output}: tricks.json{', tricks.html' if report else ''}")

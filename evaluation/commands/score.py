@@ -30,6 +30,7 @@ from evaluation.findings.errors import WrongUsage
 @click.option("--submission", type=PathOrAddress, help="Folder or ZIP of the submission. [default: /input]")
 @click.option("--output", type=FolderPath, help="Folder for metrics.json and details. [default: /output]")
 @click.option("--report", is_flag=True, help="Write report.html as well, a page to look at; it shows the reference.")
+@click.option("--team", help="Whose submission it is: its own stored result is no rival. [default: unknown]")
 @click.option("--images", type=FolderPath, help="Folder with the images, for --report. [default: images/]")
 @Cluster
 @Workers
@@ -38,6 +39,7 @@ def score(
     submission: Path | str | None,
     output: Path | None,
     report: bool,
+    team: str | None,
     images: Path | None,
     workers: int | None,
     cluster: str | None,
@@ -70,7 +72,11 @@ def score(
     if has_earlier_results(challenge):
         from evaluation.leaderboard.board import rank_result
 
-        result = rank_result(challenge, result)
+        result = rank_result(challenge, result, team=team or "")
+    else:
+        from evaluation.leaderboard.ranked_result import without_place
+
+        result = without_place(result)
     with writing_to(output):
         result.write(output, public=is_public)
     if report:

@@ -65,7 +65,7 @@ def show_board(board: Board, output: Path, *, report: bool) -> None:
         page = leaderboard_page(document, results=read_results(output, document))
         if report:
             write_page(page, output / "leaderboard.html")
-    show_sections(page, "places", "teams")
+    show_sections(page, "places", "teams", "common")
     for line in [board.words, *board.findings]:
         click.echo(line)
     click.echo(f"Written to {output}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")

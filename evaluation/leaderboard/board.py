@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
@@ -25,6 +25,7 @@ from evaluation.findings.challenge import InvalidValue, UnknownRule
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.findings.rankings import BrokenResult, MissingUnits, OtherLeaderboard, SeveralVersions
 from evaluation.findings.submission import TooManyEarlierResults
+from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei
 from evaluation.leaderboard.document import (
     PAIRS_UP_TO,
     VALUES_UP_TO,
@@ -40,6 +41,7 @@ from evaluation.leaderboard.document import (
     number,
 )
 from evaluation.leaderboard.gameable import gameable_ranking
+from evaluation.leaderboard.ranked_result import with_ranks, without_place
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import (
     TeamScores,
@@ -68,7 +70,6 @@ from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_
 from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values, rank_each
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import put
-from evaluation.results.schema import MetricsFile
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.score import Result
 
@@ -116,7 +117,9 @@ def score_and_rank(
         told=told,
         executor=executor,
     )
-    return board_of_challenge(challenge, rules, found.scores, found.unranked, found.findings)
+    board = board_of_challenge(challenge, rules, found.scores, found.unranked, found.findings)
+    objects = {team.name: output / "results" / team.name / "objects.csv" for team in board.teams}
+    return with_common_nuclei(board, challenge, rules, objects)
 
 
 def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any]) -> Board:
@@ -124,7 +127,17 @@ def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping
     challenge, rules = load_ranked(challenge_folder)
     rules = changed_rules(rules, settings)
     scores, unranked, findings = results.read(challenge, plan_columns(challenge, rules.columns))
-    return board_of_challenge(challenge, rules, scores, unranked, findings)
+    board = board_of_challenge(challenge, rules, scores, unranked, findings)
+    return with_common_nuclei(board, challenge, rules, results.objects())
+
+
+def with_common_nuclei(
+    board: Board, challenge: Challenge, rules: RankingRules, objects: Mapping[str, Path | None]
+) -> Board:
+    """The board with its second table: ranked teams in pairs, by their files objects.csv."""
+    order = [team.name for team in board.teams]
+    found = common_nuclei(challenge, rules, {name: objects[name] for name in order})
+    return replace(board, common_nuclei=common_entry(found, order)) if found else board
 
 
 def rank_scores(found: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> Board:
@@ -411,7 +424,7 @@ def rank_nothing(weights: np.ndarray[Any, Any]) -> Float64:
 def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
     """The function that ranks samples of the units of a table by the method of the rules."""
     assert table.by_unit is not None
-    if rules.method == "test_then_rank":
+    if rules.method in ("test_then_rank", "ranked_pairs"):
         return rank_each(
             table.by_unit,
             lambda drawn: apply_method(replace(table, by_unit=drawn, units=("",) * drawn.shape[-1]), rules).position,
@@ -532,6 +545,7 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
     each = unit_name.removesuffix("s")
     weighted = any(column.weight != 1 for column in rules.columns)
     by_weight = "weighted " if weighted else ""
+    weighting = " with the weight of its column" if weighted else ""
     first = {
         "sum_of_ranks": f"Teams are ranked in {columns}; the {by_weight}sum of their ranks decides.",
         "mean_of_ranks": f"Teams are ranked in {columns}; the {by_weight}mean of their ranks decides.",
@@ -543,6 +557,9 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
         f"these ranks; the {by_weight}mean of the ranks decides.",
         "test_then_rank": f"In {columns} teams are ranked by how many others they are significantly better than; the "
         f"{by_weight}mean of these ranks decides.",
+        "ranked_pairs": f"Teams meet in pairs: each {each} in {columns} is a ballot{weighting}, and the pairs are "
+        "locked from the clearest to the closest, but for those that contradict what is locked. How many teams stand "
+        "before a team decides.",
     }[rules.method]
     ties = {"min": '"1, 2, 2, 4"', "average": '"1, 2.5, 2.5, 4"', "dense": '"1, 2, 2, 3"'}[rules.ties]
     missing = {
@@ -563,44 +580,23 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
 # --- one result among earlier ones ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class RankedResult(Result):
-    """A result with its place among earlier ones.
+def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Result:
+    """The result with its place among those in ``leaderboard/`` of the challenge; unchanged if nothing is ranked.
 
-    ranks      the table ``leaderboard`` of metrics.json
-    not_ranked   why numbers in it are None, a tree like it
-    """
-
-    ranks: Mapping[str, Any] = field(default_factory=dict)
-    not_ranked: Mapping[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def metrics(self) -> dict[str, Any]:
-        """metrics.json as nested tables, with the table ``leaderboard``."""
-        scores = Result(**{item.name: getattr(self, item.name) for item in fields(Result)}).metrics
-        document = {**scores, "leaderboard": dict(self.ranks)}
-        if self.not_ranked:
-            document["undefined"] = {**scores["undefined"], "leaderboard": dict(self.not_ranked)}
-        MetricsFile.model_validate(document)
-        return document
-
-
-def rank_result(challenge_folder: Path, result: Result) -> Result:
-    """The result with its place among those in ``leaderboard/`` of the challenge; unchanged if there are none.
+    team  that the submission is of: its stored result, the file of that name, is no rival. "": unknown
 
     Ranked are results with the same hash of the challenge; a warning names the others, and files that are no result.
-
     ``position`` is that by the method of [ranking], ``sum_of_ranks`` the weighted sum of the ranks in its columns,
     ``submissions`` how many results are ranked, this one included. Names of teams go nowhere.
     """
     rules = result.challenge.ranking
-    files = earlier_files(challenge_folder)
-    if rules is None or not rules.columns or not files:
+    if rules is None or not rules.columns:
         return result
+    files = [path for path in earlier_files(challenge_folder) if path.stem != team]
     earlier, findings = read_earlier(files, result.challenge.hash)
     told = replace(result, findings=(*result.findings, *findings)) if findings else result
     if not earlier:
-        return told
+        return without_place(told)
     results = {THIS: result.metrics, **earlier}
     scores = [
         TeamScores(
@@ -610,10 +606,7 @@ def rank_result(challenge_folder: Path, result: Result) -> Result:
         )
         for name, metrics in results.items()
     ]
-    ranks, not_ranked = ranks_of_first(score_table(scores, rules, ()), rules)
-    return RankedResult(
-        **{item.name: getattr(told, item.name) for item in fields(Result)}, ranks=ranks, not_ranked=not_ranked
-    )
+    return with_ranks(told, *ranks_of_first(score_table(scores, rules, ()), rules))
 
 
 def ranks_of_first(table: ScoreTable, rules: RankingRules) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -146,6 +146,7 @@ class Board:
     units       what was drawn and compared: how many, and what they are called
     unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
     methods     the places under all methods that the values allow; empty for many teams
+    common_nuclei  the table of that name of leaderboard.json (``common_entry``); None: nuclei are not known
     """
 
     title: str
@@ -163,6 +164,7 @@ class Board:
     findings: tuple[str, ...] = field(default=())
     unit_names: tuple[str, ...] = ()
     methods: tuple[MethodPlaces, ...] = ()
+    common_nuclei: Mapping[str, Any] | None = None
 
 
 # --- leaderboard.json -------------------------------------------------------------------------------------------------
@@ -193,6 +195,7 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
             {"method": of.method, "places": [number(n) for n in of.places], "kendall_tau": [number(n) for n in of.tau]}
             for of in board.methods
         ],
+        "common_nuclei": board.common_nuclei,
         "stability": stability_entry(board.stability),
         "findings": list(board.findings),
     }
@@ -321,7 +324,12 @@ def leaderboard_csv(board: Board) -> str:
 
 # --- words ---------------------------------------------------------------------------------------------------------
 
-COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank"}
+COMBINED = {
+    "sum_of_ranks": "sum",
+    "median_of_ranks": "median",
+    "absolute": "rank",
+    "ranked_pairs": "teams before",
+}
 
 
 NO_TEST = {

@@ -50,7 +50,12 @@ from evaluation.submission.redact import redact_findings
 
 KEY_FILE = "key.json"
 RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
-OTHER_FILES = ("details.json", "leaderboard.json", "rasterisation.json")  # that commands write beside results
+OTHER_FILES = (
+    "details.json",
+    "leaderboard.json",
+    "rasterisation.json",
+    "tricks.json",
+)  # that commands write beside results
 SUFFIXES = (".zip", ".csv")
 HASH_BYTES = 1 << 20
 KEY_FILE_BYTES = 1 << 20
@@ -447,6 +452,13 @@ class ResultFolder:
         if faults:
             raise WrongUsage(*faults)
         return scores, rejected, []
+
+    def objects(self) -> dict[str, Path | None]:
+        """The objects.csv beside the metrics.json of each team, None where there can be none."""
+        return {
+            file.name: file.metrics.with_name("objects.csv") if file.metrics.name == "metrics.json" else None
+            for file in self.find()[0]
+        }
 
     def where(self, path: Path) -> str:
         """A file in messages."""

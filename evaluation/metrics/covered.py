@@ -33,7 +33,10 @@ def best_mean(units: Units, measure: Measure, coverage: float, cap: float | None
 
     Of two nuclei one has IoU 3/4 and one is missed: 3/4 at coverage 0.5, 3/8 at coverage 1.
     """
-    return best_mean_of(units, measure, coverage, cap, class_id=0)
+    confusion = units.sum("confusion")
+    wanted = share_of(confusion[:, 1:].sum(axis=(1, 2)), coverage)
+    total = best_sums(quality_of_pairs(units, measure, cap), units.table.pairs.case, units.weights, wanted)
+    return mean_quality(units, total, wanted, measure, cap, why_no_reference(confusion))
 
 
 def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float | None = None) -> Scores:
@@ -43,9 +46,17 @@ def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float 
     nuclei count, whatever class was predicted. So it does not look at large nuclei most. Undefined "no-reference"
     without reference nuclei ("no-instances" if there is no prediction either).
     """
-    confusion = units.sum("confusion")
-    classes = range(1, confusion.shape[1])
-    parts = [best_mean_of(units, measure, coverage, cap, class_id=class_id) for class_id in classes]
+    from scipy.sparse import eye_array, kron  # only where something is scored: 'explain' starts without it
+
+    confusion, pairs, cases = units.sum("confusion"), units.table.pairs, len(units.table)
+    wanted = share_of(confusion[:, 1:].sum(axis=2).T, coverage)
+    of_class = pairs.case + cases * (pairs.class_id[:, 0].astype(np.int64) - 1)  # every case once for each class
+    weights = kron(eye_array(len(wanted), dtype=np.int64), units.weights, format="csr")
+    totals = best_sums(quality_of_pairs(units, measure, cap), of_class, weights, wanted.ravel())
+    parts = [
+        mean_quality(units, total, number, measure, cap, why_no_reference(confusion, class_id))
+        for class_id, (total, number) in enumerate(zip(np.split(totals, len(wanted)), wanted, strict=True), start=1)
+    ]
     return mean_of_parts(parts, confusion)
 
 
@@ -105,19 +116,6 @@ def coverage_curve(
 # --- the best share ---------------------------------------------------------------------------------------------------
 
 
-def best_mean_of(units: Units, measure: Measure, coverage: float, cap: float | None, *, class_id: int) -> Scores:
-    """``best_mean`` over the reference nuclei of a class, or of all (0)."""
-    confusion, pairs = units.sum("confusion"), units.table.pairs
-    references = confusion[:, class_id].sum(axis=1) if class_id else confusion[:, 1:].sum(axis=(1, 2))
-    quality, case = quality_of_pairs(units, measure, cap), pairs.case
-    if class_id:
-        chosen = pairs.class_id[:, 0] == class_id
-        quality, case = quality[chosen], case[chosen]
-    wanted = share_of(references, coverage)
-    total = best_sums(quality, case, units.weights, wanted)
-    return mean_quality(units, total, wanted, measure, cap, why_no_reference(confusion, class_id))
-
-
 def share_of(references: Int64, coverage: float) -> Int64:
     """``ceil(coverage references)``, exactly; int64 as the references.
 
@@ -135,6 +133,8 @@ def best_sums(quality: Int64, case: Int64, weights: Any, wanted: Int64) -> Float
     weights        sparse int64 (B, U), how often each case, with its pairs, is in each unit
     wanted         int64 (B,)
 
+    Raises ``ValueError`` for more than 2^21 cases.
+
     Two cases with qualities 5 and 3, and 4; both once, and the first twice:
 
     >>> from scipy.sparse import csr_array
@@ -145,9 +145,12 @@ def best_sums(quality: Int64, case: Int64, weights: Any, wanted: Int64) -> Float
     units = len(wanted)
     if len(quality) == 0:
         return np.zeros(units)
-    line = np.sort(case * (ONE + 1) + (ONE - quality))  # case by case, in each the best first
-    levels = np.sort(ONE - quality)
-    running = np.concatenate([[0], np.cumsum(ONE - line % (ONE + 1))])
+    if weights.shape[1] > 2**21:
+        raise ValueError(f"{weights.shape[1]:,} cases are too many for whole numbers of 64 bits")
+    line = np.sort(case * (ONE + 1) + (ONE - quality), kind="stable")  # case by case, in each the best first
+    poorness = line % (ONE + 1)
+    levels = np.sort(poorness, kind="stable")  # runs are sorted already: half the time of another sort
+    running = np.concatenate([[0], np.cumsum(ONE - poorness)])
     unit, times = np.repeat(np.arange(units), np.diff(weights.indptr)), weights.data
     base = weights.indices.astype(np.int64) * (ONE + 1)
     begin = np.searchsorted(line, base)

@@ -26,6 +26,7 @@ RankingMethod = Literal[
     "aggregate_then_rank",
     "rank_then_aggregate",
     "test_then_rank",
+    "ranked_pairs",
 ]
 Aggregate = Literal["mean", "median"]
 Ties = Literal["min", "average", "dense"]

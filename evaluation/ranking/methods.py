@@ -13,7 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.model import Aggregate, Bool, Float64, Int64, Missing, RankingMethod, ScoreTable, Ties
+from evaluation.ranking.ranked_pairs import lock_pairs, majority_margins
 from evaluation.ranking.ranks import ROUNDING, rank_values, weighted_median
+
+BY_RANKS_IN_UNITS = ("rank_then_aggregate", "ranked_pairs")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,8 +27,9 @@ class Ranking:
     values          float64 (T, K), what each column was ranked by: the number of the data set, the aggregate over
                     units, the aggregated rank in units, or the share of tests won. NaN where there is none
     rank_by_column  float64 (T, K); NaN for teams that are not ranked
-    combined        float64 (T,), the sum, mean or median of the ranks in the columns (absolute: the rank in the first);
-                    lower is better, whatever the method; NaN for teams that are not ranked
+    combined        float64 (T,), the sum, mean or median of the ranks in the columns (absolute: the rank in the first;
+                    ranked_pairs: how many teams stand before it); lower is better, whatever the method; NaN for teams
+                    that are not ranked
     position        float64 (T,), the ranks of ``combined``; NaN for teams that are not ranked
     why             the reason for each team that is not ranked
     left_out        int64 (T, K), in how many units a team has no value although another team has one
@@ -47,7 +51,7 @@ class Ranking:
 
 def needs_units(method: RankingMethod) -> bool:
     """Whether a method wants the values of units (groups), not only those of the data set."""
-    return method in ("aggregate_then_rank", "rank_then_aggregate", "test_then_rank")
+    return method in ("aggregate_then_rank", "rank_then_aggregate", "test_then_rank", "ranked_pairs")
 
 
 def rank_behind(table: ScoreTable, rank: Callable[[ScoreTable], Ranking]) -> Ranking:
@@ -115,14 +119,17 @@ def rank_teams(
                           then the mean of ranks (both: Maier-Hein et al., Nature Communications 2018)
     test_then_rank        the share of the other teams that a team is significantly better than is ranked in each
                           column, then the mean of ranks (Wiesenfarth et al., Scientific Reports 2021)
+    ranked_pairs          the number of teams that stand before a team by ``lock_pairs`` is ranked: every unit in every
+                          column is a ballot, with the weight of the column. Ranks in columns are those of
+                          rank_then_aggregate, and only shown
 
     Every rank, also that of the result, follows the tie rule. What was added up is equal up to ``ROUNDING``.
 
     missing      what happens to a team without a value in a column. "worst": it ranks after all others there. In
-                 rank_then_aggregate this holds in each unit. "unranked": it is not ranked at all, and takes no rank
-                 from others; in rank_then_aggregate one unit without a value is enough. Under both, nobody is ranked
-                 if no team has a value in any column; and what no team has (a unit in rank_then_aggregate) is left out.
-                 aggregate_then_rank leaves units without a value out, as the means of metrics.json do
+                 rank_then_aggregate and ranked_pairs this holds in each unit. "unranked": it is not ranked at all, and
+                 takes no rank from others; in these two one unit without a value is enough. Under both, nobody is
+                 ranked if no team has a value in any column; and what no team has (a unit in rank_then_aggregate) is
+                 left out. aggregate_then_rank leaves units without a value out, as the means of metrics.json do
     aggregate    over units, for aggregate_then_rank and rank_then_aggregate
     test_matrix  int8 (K, T, T), 1 where the team of the row is significantly better than that of the column; for
                  test_then_rank
@@ -138,6 +145,7 @@ def rank_teams(
     if not table.columns:
         raise ValueError("a table without a column cannot be ranked")
     higher_is_better, tolerance = table.higher_is_better, 0.0
+    ahead: Float64 | None = None
     if method == "test_then_rank":
         if test_matrix is None:
             raise ValueError("test_then_rank needs the matrix of significant differences")
@@ -147,13 +155,17 @@ def rank_teams(
         units = unit_values(table, method=method, ties=ties, missing=missing)
         values, higher_is_better = aggregate_units(units.by_unit, aggregate), units.higher_is_better
         tolerance = ROUNDING
+        if method == "ranked_pairs":
+            ahead = lock_pairs(majority_margins(units.by_unit, table.weights)).sum(axis=0).astype(np.float64)
     else:
         values = table.overall
     ranks = rank_columns(values, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance)
     combined = combine_ranks(ranks, method=method, weights=table.weights)
+    if ahead is not None:
+        combined = np.where(np.isnan(combined), np.nan, ahead)
     position = rank_values(combined, higher_is_better=False, ties=ties, tolerance=ROUNDING)
     gaps = find_gaps(table)
-    by_gap = method == "rank_then_aggregate" and missing == "unranked"
+    by_gap = method in BY_RANKS_IN_UNITS and missing == "unranked"
     return Ranking(
         teams=table.teams,
         columns=table.columns,
@@ -202,8 +214,9 @@ class UnitValues:
 def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing: Missing) -> UnitValues:
     """The values of units that a method aggregates: those of the table, or the ranks in each unit.
 
-    Ranks are those of rank_then_aggregate: NaN where no team has a value; and everywhere for a team that lacks a value
-    where another has one, if such teams are not ranked. Raises ``ValueError`` if the table has no units.
+    Ranks are those of rank_then_aggregate and ranked_pairs: NaN where no team has a value; and everywhere for a team
+    that lacks a value where another has one, if such teams are not ranked. Raises ``ValueError`` if the table has no
+    units.
 
     >>> table = ScoreTable(("A", "B"), ("pq",), np.array([True]), np.ones(1), np.array([[0.6], [0.5]]),
     ...                    ("P1", "P2", "P3"), np.array([[[0.5, 0.7, np.nan]], [[0.6, np.nan, np.nan]]]))
@@ -212,7 +225,7 @@ def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing
     """
     if table.by_unit is None:
         raise ValueError("the values of units are not known")
-    if method != "rank_then_aggregate":
+    if method not in BY_RANKS_IN_UNITS:
         return UnitValues(table.by_unit, table.higher_is_better)
     values = np.where(table.higher_is_better[:, None], -table.by_unit, table.by_unit)
     if missing == "unranked":

@@ -293,7 +293,7 @@ def sample_means(by_unit: Float64, weights: Int64) -> Float64:
     """Mean of each column over the units of each sample, NaN left out, float64 (S, T, K); NaN where nothing is left.
 
     by_unit  float64 (T, K, G)
-    weights  how often each sample has each unit, int64 (S, G)
+    weights  how often each sample has each unit, int64 (S, G); may be sparse
 
     Added up in the order of the units for each team alone (a BLAS product does not promise that): teams with the same
     values have the same mean to the last bit.
@@ -308,7 +308,7 @@ def sample_means(by_unit: Float64, weights: Int64) -> Float64:
     total = drawn @ np.where(defined, values, 0.0)
     number = drawn.sum(axis=1)[:, None] if defined.all() else drawn @ defined.astype(np.int64)
     means = np.where(number > 0, total / np.maximum(number, 1), np.nan)
-    return means.reshape(len(weights), teams, columns)
+    return means.reshape(weights.shape[0], teams, columns)
 
 
 def sample_medians(by_unit: Float64, weights: Int64) -> Float64:

@@ -19,6 +19,7 @@ from evaluation.leaderboard.document import (
 )
 from evaluation.leaderboard.titles import metric_title, short_titles
 from evaluation.report.audit import LINES_UP_TO, TEAMS_UP_TO, answer_text, labels_of, rule_sections, unranked_table
+from evaluation.report.common_nuclei import common_section
 from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
 from evaluation.report.documents import embed_document, identify_document
 from evaluation.report.listing import show_rest, table_of, with_key
@@ -49,6 +50,7 @@ def leaderboard_page(
         sections.append(Section("teams", "Detection, classification and segmentation", (table,)))
     if document["teams"]:
         sections += [
+            *common_section(document),
             difference_section(document),
             value_section(document),
             unit_section(document),

@@ -38,6 +38,7 @@ from evaluation.report.result import ResultDocuments
 from evaluation.report.sensitivity import sensitivity_page
 from evaluation.report.side_by_side import read_results
 from evaluation.report.submission import submission_page
+from evaluation.report.tricks import tricks_page
 from evaluation.report.units import worst_cases
 from evaluation.results.files import write_atomically
 
@@ -49,6 +50,7 @@ OTHER_DOCUMENTS: Mapping[str, Callable[[Mapping[str, Any]], Page]] = {
     "leaderboard.json": leaderboard_page,
     "audit.json": audit_page,
     "sensitivity.json": sensitivity_page,
+    "tricks.json": tricks_page,
 }
 
 

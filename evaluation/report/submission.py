@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evaluation.findings import render_findings
+from evaluation.leaderboard.ranked_result import NO_STORED_RESULTS
 from evaluation.leaderboard.titles import metric_title
+from evaluation.report.coverage import coverage_section
 from evaluation.report.documents import embed_document, identify_document
 from evaluation.report.illustrated import Illustration
 from evaluation.report.listing import show_rest, table_of, with_key
@@ -77,7 +79,7 @@ def submission_page(
         sections += [unit_section(result), case_section(result, overlays)]
     if nuclei is not None:
         sections.append(size_section(nuclei))
-    sections += [threshold_section(result, nuclei), alternatives_section(result)]
+    sections += [threshold_section(result, nuclei), coverage_section(result), alternatives_section(result)]
     sections += [scores_section(result), undefined_section(result)]
     if details is not None:
         sections += [findings_section(result, illustration), rules_section(result)]
@@ -98,6 +100,8 @@ def verdict_section(result: ResultDocuments, costs: Document | None) -> Section:
     tiles = [skill_tile(result, skill, path) for skill, path in chosen.items() if path]
     tiles = tiles or [skill_tile(result, metric_title(path), path) for path in result.paths[:4]]
     board = result.metrics.get("leaderboard")
+    if result.metrics["undefined"].get("leaderboard", {}).get("position") == NO_STORED_RESULTS:
+        board = None
     if board:
         path, among = "leaderboard.position", f"of {board['submissions']} ranked, this one included"
         if board["position"] is None:

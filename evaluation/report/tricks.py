@@ -1,0 +1,168 @@
+"""The page of tricks.json: what pays, who would climb, what closes it, and whose presence decides the first place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.leaderboard.document import shown
+from evaluation.report.documents import embed_document, identify_document
+from evaluation.report.listing import table_of
+from evaluation.report.page import Block, Cell, Column, Page, Section, Text, Tile, Tiles
+from evaluation.report.team_labels import name_some, write_name
+
+Document = Mapping[str, Any]
+REST = "plays of tricks.json"
+
+
+def tricks_page(document: Document, *, title: str = "") -> Page:
+    """The page of the content of a tricks.json."""
+    identity = document["challenge"] or {}
+    data, too_large = embed_document("tricks", document)
+    sections = [paying_section(document), closing_section(document), entry_section(document), play_section(document)]
+    facts = identify_document(document)
+    return Page(
+        title=title or (f"{identity['name']}: tricks" if identity else "Tricks"),
+        subtitle="Can a team climb by handing in something worse?",
+        facts=(*facts, ("not embedded", too_large)) if too_large else facts,
+        sections=tuple(section for section in sections if section is not None),
+        data=data,
+    )
+
+
+def paying_section(document: Document) -> Section:
+    """What pays, trick by trick, and for whom."""
+    tricks = {trick["name"]: trick for trick in document["tricks"]}
+    honest, paying = tricks_played(document)
+    of_trick = Counter(play["trick"] for play in paying)
+    open_to_all = sum(tricks[play["trick"]]["kind"] == "participant" for play in paying)
+    tiles = Tiles(
+        (
+            Tile("plays that pay", len(paying), f"of {len(honest):,}: a trick, played by a team"),
+            Tile("of these open to all", open_to_all, "the others choose by the reference, which no participant has"),
+            Tile("teams that would climb", len({play["team"] for play in paying}), "by some trick"),
+        )
+    )
+    verdict = Text(("No trick pays: nobody climbs by handing in something worse.",), "good")
+    if paying:
+        (name, times) = of_trick.most_common(1)[0]
+        words = f"{tricks[name]['words'].capitalize()}: that pays for {times:,} teams, more than any other trick."
+        verdict = Text((words,), "bad" if open_to_all else "warning")
+    blocks: list[Block] = [verdict, tiles]
+
+    def teams_of(name: str) -> str:
+        return name_some([play["team"] for play in paying if play["trick"] == name])
+
+    def best_of(name: str) -> Document:
+        return min((play for play in paying if play["trick"] == name), key=lambda play: play["after"] - play["before"])
+
+    if paying:
+        blocks.append(
+            table_of(
+                "paying",
+                "Tricks that pay",
+                [name for name, _ in of_trick.most_common()],
+                Column("trick", of=lambda name: tricks[name]["words"]),
+                Column("who could", of=lambda name: WHO[tricks[name]["kind"]]),
+                Column("pays for", of=teams_of),
+                Column("largest climb", of=lambda name: climb_of(best_of(name))),
+                Column("its F1", 3, "change of the pooled F1", lambda name: best_of(name)["f1_change"]),
+                Column("its class score", 3, "change, pooled", lambda name: best_of(name)["class_score_change"]),
+                rest="tricks of tricks.json",
+            )
+        )
+    lead = (
+        "Tricks were played on the nuclei of every team, one team at a time, and all teams were ranked again. A trick "
+        "pays if the team stands higher although its pooled F1 or its pooled class score fell by more than 0.005."
+    )
+    return Section("pays", "What pays, and who would climb", tuple(blocks), lead)
+
+
+def tricks_played(document: Document) -> tuple[list[Document], list[Document]]:
+    """All plays but those of honest calibration, and those of them that pay."""
+    calibration = {trick["name"] for trick in document["tricks"] if trick["kind"] == "calibration"}
+    honest = [play for play in document["plays"] if play["trick"] not in calibration]
+    return honest, [play for play in honest if play["pays"]]
+
+
+WHO = {"participant": "anybody", "reference": "only with the reference", "calibration": "anybody; honest"}
+
+
+def climb_of(play: Document) -> Cell:
+    climb = play["before"] - play["after"]
+    return Cell(climb, f"{write_name(play['team'])}, {shown(play['before'])} to {shown(play['after'])}")
+
+
+def closing_section(document: Document) -> Section | None:
+    """What still pays under other rankings."""
+    if not document["changes"] or not tricks_played(document)[1]:
+        return None
+    closing = next((of for of in document["changes"] if of["pays"] == 0), None)
+    words = f"The smallest change that closes all of it: {closing['words']}." if closing else "None of them closes it."
+    table = table_of(
+        "changes",
+        "Other rankings of the same submissions",
+        document["changes"],
+        Column("change of the ranking", of="words"),
+        Column("plays that still pay", 0, of="pays"),
+        Column("teams that stand elsewhere", 0, "without any trick", "places"),
+        sortable=False,
+    )
+    return Section("closes", "What closes it", (Text((words,), "good" if closing else "warning"), table))
+
+
+def entry_section(document: Document) -> Section:
+    """Whose presence decides the first place, and which entries are nearly the same."""
+    moving = [
+        of
+        for of in document["entries"]
+        if of["first_without_it"] or of["nearly_the_same_as"] or of["first_if_it_is_there_twice"]
+    ]
+    lead = "No sum of ranks stops a second entry from turning the order of others: rank one entry for each team."
+    title = "Whose presence decides the first place"
+    if not moving:
+        none = (
+            "No team's absence, and no second entry of a team, gives the first place to another team; no two are alike."
+        )
+        return Section("entries", title, (Text((none,), "good"),), lead)
+    table = table_of(
+        "entry-table",
+        "Entries that matter to others",
+        moving,
+        Column("team", of=lambda of: write_name(of["team"])),
+        Column("first without it", of=lambda of: names_or_nothing(of["first_without_it"])),
+        Column("first if it is there twice", of=lambda of: names_or_nothing(of["first_if_it_is_there_twice"])),
+        Column("nearly the same as", of=lambda of: write_name(of["nearly_the_same_as"])),
+        rest="entries of tricks.json",
+    )
+    return Section("entries", title, (table,), lead)
+
+
+def names_or_nothing(names: Sequence[str]) -> str:
+    return name_some(names) if names else ""
+
+
+def play_section(document: Document) -> Section:
+    """Every play, those first that climb most."""
+    words = {trick["name"]: trick["words"] for trick in document["tricks"]}
+    kinds = {trick["name"]: trick["kind"] for trick in document["tricks"]}
+    moved = [play for play in document["plays"] if None not in (play["before"], play["after"])]
+    plays = sorted(moved, key=lambda play: (play["after"] - play["before"], play["trick"], play["team"]))
+    table = table_of(
+        "plays",
+        "Every play, the largest climbs first",
+        plays,
+        Column("trick", of=lambda play: words[play["trick"]]),
+        Column("who could", of=lambda play: WHO[kinds[play["trick"]]]),
+        Column("team", of=lambda play: write_name(play["team"])),
+        Column("place before", 1, of="before"),
+        Column("place after", 1, of="after"),
+        Column("F1", 3, of="f1_change"),
+        Column("class score", 3, of="class_score_change"),
+        Column("pays", of=lambda play: "yes" if play["pays"] else ""),
+        rest=REST,
+    )
+    left_out = tuple(f"{write_name(name)} is left out: {why}" for name, why in document["left_out"].items())
+    told = (Text(left_out, "warning"),) if left_out else ()
+    return Section("all-plays", "All plays", (table, *told), folded=True)
