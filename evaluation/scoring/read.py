@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import filled
+from evaluation.decoding.guard import prepare
 from evaluation.findings import Finding, quote
 from evaluation.findings.annotations import TooManyNuclei, UnreadableFile
 from evaluation.findings.challenge import NoReference, NoReferenceEntry
@@ -21,6 +22,7 @@ from evaluation.findings.errors import InputFault
 from evaluation.findings.json_files import SomeFilesWithoutProbabilities
 from evaluation.findings.submission import InstanceWithoutClass, OutsideImage, TwiceForClass
 from evaluation.formats import Request, read_annotations, read_collection
+from evaluation.formats.guarded import read_annotations_guarded, read_collection_guarded
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.parts import convert_parts, join_instances
 from evaluation.instances.prepare import PreparedReference, prepare_reference
@@ -40,15 +42,23 @@ from evaluation.model import (
 )
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 
+LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
+MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd")  # read by scipy.io, HDF5 and SimpleITK
+
 
 @dataclass(frozen=True)
 class Side:
-    """How the files of the reference, or of a submission, are opened and read."""
+    """How the files of the reference, or of a submission, are opened and read.
+
+    owner   whose files they are: a process that decodes files of one owner sees none of another; "": they are decoded
+            here, as those of a reference are in formats whose libraries damaged files cannot crash
+    """
 
     rules: FormatRules
     classes: ClassTable
     limits: LimitRules
     open: Callable[[str], BinaryIO]
+    owner: str
 
     def request(self, where: str, name: str, class_id: int) -> Request:
         return Request(
@@ -57,17 +67,26 @@ class Side:
 
 
 def submission_side(challenge: Challenge, files: SubmissionFiles) -> Side:
-    return Side(challenge.submission, challenge.class_table(challenge.submission), challenge.limits, files.open)
+    classes = challenge.class_table(challenge.submission)
+    return Side(challenge.submission, classes, challenge.limits, files.open, owner=str(files.path))
 
 
 def reference_side(challenge: Challenge, folder: Path) -> Side:
+    rules = (challenge.reference, challenge.submission)
+    modules = {f"evaluation.formats.{side.format}" for side in rules}
+    modules |= {LIBRARIES[suffix] for side in rules if (suffix := PurePosixPath(side.files).suffix) in LIBRARIES}
+    prepare(*sorted(modules))  # before any of the reference is read
+
     def open_reference(name: str) -> BinaryIO:
         try:
             return (folder / name).open("rb")
         except OSError as error:
             raise InputFault(UnreadableFile((error.strerror or "not readable").lower()).at(quote(name))) from None
 
-    return Side(challenge.reference, challenge.class_table(challenge.reference), challenge.limits, open_reference)
+    classes = challenge.class_table(challenge.reference)
+    names = (challenge.reference.files, challenge.reference.value("class_map") or "")
+    owner = "reference" if any(name.endswith(MAY_CRASH) for name in names) else ""
+    return Side(challenge.reference, classes, challenge.limits, open_reference, owner=owner)
 
 
 # --- files of one case ------------------------------------------------------------------------------------------------
@@ -98,7 +117,9 @@ def read_case_file(side: Side, case: Case, file: CaseFile) -> Annotations:
             key: (opened.enter_context(side.open(name)), where_of(case, name)) for key, name in file.companions.items()
         }
         request = side.request(where_of(case, file.name), file.name, file.class_id)
-        return read_annotations(stream, request, case, companions)
+        if not side.owner:
+            return read_annotations(stream, request, case, companions)
+        return read_annotations_guarded(stream, request, case, companions, owner=side.owner)
 
 
 def where_of(case: Case, name: str) -> str:
@@ -132,7 +153,11 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) 
         where = quote(file.name, 120)
         try:
             with side.open(file.name) as stream:
-                collection = read_collection(stream, side.request(where, file.name, file.class_id), keys)
+                request = side.request(where, file.name, file.class_id)
+                if side.owner:
+                    collection = read_collection_guarded(stream, request, keys, owner=side.owner)
+                else:
+                    collection = read_collection(stream, request, keys)
                 found.unknown.update(collection.unknown)
                 found.warnings += collection.findings
                 for name in collection.cases:
