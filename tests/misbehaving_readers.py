@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import socket
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -105,3 +106,10 @@ def attempts(streams: Sequence[BinaryIO], path: str, address: tuple[str, int]) -
         "run": tried(lambda: os.execv("/bin/true", ["true"])),
         "open many": tried(lambda: [os.dup(0) for _ in range(100)]),
     }
+
+
+def write_a_file(streams: Sequence[BinaryIO]) -> Iterator[Any]:
+    """A file that stays behind, as one of a decoder that died."""
+    with tempfile.NamedTemporaryFile(delete=False) as file:
+        file.write(b"left")
+    yield file.name

@@ -23,7 +23,7 @@ from test_tiff import segment_tags
 
 from evaluation.decoding.guard import of_thread
 from evaluation.findings.errors import InputFault
-from evaluation.formats.guarded import read_annotations_guarded
+from evaluation.formats.guarded import begin_annotations
 
 DAMAGES = 1000
 CHEQUERED = (np.arange(400 * 300).reshape(400, 300) // 7 * 2654435761 % 97).astype(np.int32)
@@ -111,7 +111,7 @@ def test_damaged_files_are_refused_or_give_the_right_pixels(kind: str, tmp_path:
     asked = request(suffix, format="nary_mat" if suffix == ".mat" else "label_image")
 
     def read(data: bytes) -> Any:
-        found = read_annotations_guarded(io.BytesIO(data), asked, case_of(CHEQUERED.shape), owner="tests")
+        found = begin_annotations(io.BytesIO(data), asked, case_of(CHEQUERED.shape), owner="tests")()
         return picture(image_of(found).labels)
 
     np.testing.assert_array_equal(read(content), CHEQUERED)

@@ -286,3 +286,29 @@ def crash_on_c2(streams, request, case, wheres):
         os.kill(os.getpid(), signal.SIGSEGV)
     companions = dict(zip(wheres, zip(streams[1:], wheres.values(), strict=True), strict=True))
     yield read_annotations(streams[0], request, case, companions)
+
+
+NIFTI_IN_ANOTHER_PROCESS = """
+import os, sys, tempfile
+tempfile.tempdir = sys.argv[1]
+import misbehaving_readers
+from pathlib import Path
+from evaluation.decoding.guard import Bounds, decode
+(path,) = decode("misbehaving_readers:write_a_file", [], (), where="", owner="a", bounds=Bounds(1 << 28, 5), writes=True)
+assert Path(sys.argv[1]).exists() and path.startswith(sys.argv[1]), path
+if sys.argv[2] == "killed":
+    os.kill(os.getpid(), 9)
+if sys.argv[2] == "without cleaning up":
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("end", ["", "without cleaning up", "killed"])
+def test_no_file_is_left_behind(end, tmp_path):
+    run = [sys.executable, "-c", NIFTI_IN_ANOTHER_PROCESS, str(tmp_path), end]
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    subprocess.run(run, env=os.environ | {"PYTHONPATH": path}, check=not end, timeout=60)
+    deadline = time.monotonic() + 10
+    while list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert list(tmp_path.iterdir()) == []

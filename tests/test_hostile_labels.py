@@ -41,7 +41,7 @@ from evaluation.findings import Finding
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats import read_annotations
-from evaluation.formats.guarded import read_annotations_guarded
+from evaluation.formats.guarded import begin_annotations
 from evaluation.formats.label_image import read_label_image
 
 LIMIT = 50_000_000
@@ -53,7 +53,7 @@ def read(stream: Any, suffix: str, shape_yx: tuple[int, int] = SHAPE, limit: int
     stream = io.BytesIO(stream) if isinstance(stream, bytes) else stream
     asked = request(suffix, format="nary_mat" if suffix == ".mat" else "label_image", limit=limit)
     if suffix == ".mat":  # scipy.io and HDF5 may crash
-        return picture(image_of(read_annotations_guarded(stream, asked, case_of(shape_yx), owner="tests")).labels)
+        return picture(image_of(begin_annotations(stream, asked, case_of(shape_yx), owner="tests")()).labels)
     return picture(image_of(read_annotations(stream, asked, case_of(shape_yx))).labels)
 
 

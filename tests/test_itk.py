@@ -16,7 +16,7 @@ from test_label_formats import LABELS, SHAPE, image_of, request
 
 from evaluation.decoding.guard import of_thread
 from evaluation.findings.errors import InputFault
-from evaluation.formats.guarded import read_annotations_guarded
+from evaluation.formats.guarded import begin_annotations
 from evaluation.model import Case
 
 SUFFIXES = (".nii", ".nii.gz", ".nrrd")
@@ -32,7 +32,7 @@ def written(folder: Path, suffix: str, array: Any = LABELS, spacing_mm: float = 
 def read(content: bytes, suffix: str, spacing_um: float | None = None, limit: int = 10_000_000) -> Any:
     case = Case("a", "a", *SHAPE, spacing_um)
     asked = request(suffix, format="label_image", limit=limit)
-    return picture(image_of(read_annotations_guarded(io.BytesIO(content), asked, case, owner="tests")).labels)
+    return picture(image_of(begin_annotations(io.BytesIO(content), asked, case, owner="tests")()).labels)
 
 
 def refusal(content: bytes, suffix: str, spacing_um: float | None = None, limit: int = 10_000_000) -> str:

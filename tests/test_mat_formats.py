@@ -23,7 +23,7 @@ from evaluation.challenge import LimitRules, format_rules
 from evaluation.decoding.mat_file import MatFile
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
-from evaluation.formats.guarded import read_annotations_guarded
+from evaluation.formats.guarded import begin_annotations
 from evaluation.formats.hovernet_mat import read_hovernet_mat
 from evaluation.formats.mat_labels import read_mat_labels
 from evaluation.formats.nary_mat import read_nary_mat
@@ -92,7 +92,7 @@ def read(stream: io.BytesIO, shape_yx: tuple[int, int] = SHAPE, limit: int = LIM
 def read_guarded(stream: io.BytesIO, kind: str, shape_yx: tuple[int, int] = SHAPE, limit: int = LIMIT) -> Annotations:
     """In a child process: scipy.io and HDF5 do not survive every file."""
     asked = request(kind, TWO_CLASSES, limit=limit)
-    return read_annotations_guarded(stream, asked, Case("a", "a", *shape_yx), owner="tests")
+    return begin_annotations(stream, asked, Case("a", "a", *shape_yx), owner="tests")()
 
 
 def refusals(function: Callable[[], Any]) -> list[str]:

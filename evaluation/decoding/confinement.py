@@ -43,13 +43,11 @@ class RightsBeneath(ctypes.Structure):
     _fields_ = (("rights", ctypes.c_uint64), ("folder", ctypes.c_int32))
 
 
-def confine(kept: int, scratch: Path) -> None:
-    """Take away all that can be taken away from this process, which has one thread and was just forked.
+def detach(kept: int) -> None:
+    """Let go of what was inherited from the parent: files and signals. This process was just forked, with one thread.
 
-    kept      the only descriptor that stays open, besides the standard streams, which lead nowhere
-    scratch   where files can be written, for libraries that read nothing else; what they are called is not to be seen
+    kept   the only descriptor that stays open, besides the standard streams, which lead nowhere
     """
-    tempfile.tempdir = str(scratch)
     faulthandler.disable()  # it would write to a descriptor that is closed here
     gc.freeze()
     for number in (signal.SIGTERM, signal.SIGALRM, signal.SIGPROF, signal.SIGVTALRM):
@@ -62,8 +60,16 @@ def confine(kept: int, scratch: Path) -> None:
     os.closerange(kept + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def confine(scratch: Path | None) -> None:
+    """Take away all that can be taken away from this process.
+
+    scratch   where files can be written, for libraries that read nothing else; None: nowhere
+    """
+    tempfile.tempdir = str(scratch)
     for kind, most in (
-        (resource.RLIMIT_FSIZE, MOST_WRITTEN),
+        (resource.RLIMIT_FSIZE, MOST_WRITTEN if scratch else 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
     ):
@@ -73,7 +79,7 @@ def confine(kept: int, scratch: Path) -> None:
     restrict_files(libc, scratch)
 
 
-def restrict_files(libc: ctypes.CDLL, scratch: Path) -> bool:
+def restrict_files(libc: ctypes.CDLL, scratch: Path | None) -> bool:
     """Landlock: nothing can be read but Python's modules and shared libraries. False where the kernel has none."""
     call = libc.syscall
     version = call(LANDLOCK_CREATE, None, ctypes.c_size_t(0), GET_VERSION)
@@ -85,7 +91,7 @@ def restrict_files(libc: ctypes.CDLL, scratch: Path) -> bool:
     ruleset = call(LANDLOCK_CREATE, ctypes.byref(rights), ctypes.c_size_t(size), 0)
     if ruleset < 0:
         return False
-    for path in (*readable_paths(), scratch):
+    for path in (*readable_paths(), *filter(None, [scratch])):
         with suppress(OSError):
             folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
             allowed = EXECUTE | READ_FILE | (READ_FOLDER if path.is_dir() else 0)

@@ -1,8 +1,9 @@
 """Untrusted files are decoded in a child process that can do nothing else.
 
-A process forks a launcher before it reads anything that is secret; the launcher is confined (``confinement``) and forks
-a decoder for each submission. A decoder serves many files, one after the other: it gets descriptors or bytes, never
-paths, and answers with plain values (``plain_values``). Its address space and processor time are bounded for each file.
+A process forks a launcher before it reads anything that is secret; the launcher forks a decoder for each submission,
+which is confined (``confinement``). A decoder serves many files, one after the other: it gets descriptors or bytes,
+never paths, and answers with plain values (``plain_values``). Its address space and processor time are bounded for each
+file. It decodes a file while the parent does something else, until the parent asks for the result.
 
     a fault of the file           InputFault, as if the reader had been called here
     too much memory, or time      InputFault (too-large)
@@ -44,7 +45,9 @@ from evaluation.findings.errors import InputFault
 
 IS_AVAILABLE = sys.platform == "linux"
 SIZES = struct.Struct("<QI")  # of a message: its bytes, and how many buffers or descriptors come with it
-ORDER = struct.Struct("<q")
+ORDER = struct.Struct("<qI")  # what, and the bytes of the names of modules that follow
+STATUS = struct.Struct("<q")
+START, START_WITH_SCRATCH = 0, -1  # as an order; else the process that is to be ended
 MOST_FILES = 8  # of one request
 MOST_IDLE = 2  # decoders of a thread
 LIBRARY_BYTES = 1 << 30  # of address space, for modules that are imported late
@@ -154,35 +157,43 @@ def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
 # --- the child processes ----------------------------------------------------------------------------------------------
 
 
-def launch(connection: socket.socket, scratch: Path) -> None:
-    """The launcher: forks decoders, and says how they ended, until the parent is gone."""
-    from evaluation.decoding.confinement import address_space, confine, end_with_parent
+def launch(connection: socket.socket) -> None:
+    """The launcher: forks decoders, and says how they ended, until the parent is gone. It sees no file."""
+    from evaluation.decoding.confinement import address_space, confine, detach, end_with_parent
 
     room = address_space() + LIBRARY_BYTES
-    confine(connection.fileno(), scratch)
+    detach(connection.fileno())
     children: set[int] = set()
+    scratch: list[Path] = []
     while True:
         order, numbers, _, _ = socket.recv_fds(connection, ORDER.size, 1)
         if not order:
-            while children:
-                os.kill(child := children.pop(), signal.SIGKILL)
-                os.waitpid(child, 0)
-            return
-        (process,) = ORDER.unpack(order)
+            break
+        process, size = ORDER.unpack(order)
         if not numbers:
             children.remove(process)
             os.kill(process, signal.SIGKILL)
-            connection.sendall(ORDER.pack(os.waitpid(process, 0)[1]))
+            connection.sendall(STATUS.pack(os.waitpid(process, 0)[1]))
             continue
-        process = os.fork()
-        if not process:
+        for module in receive_exactly(connection, size).decode().split():
+            import_module(module)
+        if process == START_WITH_SCRATCH:
+            scratch.append(Path(tempfile.mkdtemp(prefix="evaluation-")))
+        child = os.fork()
+        if not child:
             end_with_parent()
             connection.close()
+            confine(scratch[-1] if process == START_WITH_SCRATCH else None)
             serve(socket.socket(fileno=numbers[0]), room)
             return
-        children.add(process)
+        children.add(child)
         os.close(numbers[0])
-        connection.sendall(ORDER.pack(process))
+        connection.sendall(STATUS.pack(child))
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    for folder in scratch:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def serve(connection: socket.socket, room: int) -> None:
@@ -238,15 +249,15 @@ class Launcher:
 
     def __init__(self) -> None:
         self.process = os.getpid()
+        self.modules: set[str] = set()
         self.lock = threading.Lock()
-        self.scratch = Path(tempfile.mkdtemp(prefix="evaluation-"))
         self.connection, other = socket.socketpair()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # forked with threads: it uses none of their locks
             child = os.fork()
         if not child:
             try:
-                launch(other, self.scratch)
+                launch(other)
             finally:  # whatever happens, it never goes on with the work of the parent
                 os._exit(0)
         other.close()
@@ -258,19 +269,19 @@ class Launcher:
             self.connection.close()
             with suppress(ChildProcessError):
                 os.waitpid(child, 0)
-            shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def start(self, owner: str) -> Decoder:
+    def start(self, *, writes: bool) -> Decoder:
         connection, other = socket.socketpair()
         with other:
-            return Decoder(self, owner, connection, self.order(0, [other.fileno()]))
+            return Decoder(self, connection, self.order(START_WITH_SCRATCH if writes else START, other.fileno()))
 
-    def order(self, process: int, descriptors: Sequence[int] = ()) -> int:
+    def order(self, process: int, *descriptors: int) -> int:
         """With a descriptor: start a decoder; without: end it, and get its status."""
         try:
             with self.lock:
-                socket.send_fds(self.connection, [ORDER.pack(process)], descriptors)
-                (answer,) = ORDER.unpack(receive_exactly(self.connection, ORDER.size))
+                modules = " ".join(sorted(self.modules)).encode() if descriptors else b""
+                socket.send_fds(self.connection, [ORDER.pack(process, len(modules)) + modules], descriptors)
+                (answer,) = STATUS.unpack(receive_exactly(self.connection, STATUS.size))
         except (EOFError, ConnectionError):
             launchers.clear()
             raise MemoryError("the launcher was killed") from None
@@ -279,14 +290,9 @@ class Launcher:
 
 @dataclass
 class Decoder:
-    """A child process that decodes.
-
-    owner    whose files it has seen
-    is_used  whether it has seen any
-    """
+    """A child process that decodes. ``is_used``: it has seen a file."""
 
     launcher: Launcher
-    owner: str
     connection: socket.socket
     process: int
     is_used: bool = False
@@ -296,13 +302,17 @@ class Decoder:
         self.connection.close()
 
     def ask(self, request: bytes, descriptors: Sequence[int], bounds: Bounds) -> Iterator[Any]:
-        """The results of a request. Raises InputFault, OutOfBounds, TimeoutError, Died, DecoderFault."""
+        """None as soon as a request is sent, then its results.
+
+        Raises InputFault, OutOfBounds, TimeoutError, Died, DecoderFault.
+        """
         self.is_used = True
         left = float(WAITED * bounds.seconds)
         try:
             packed = SIZES.pack(len(request), len(descriptors)) + request
             sent = socket.send_fds(self.connection, [packed], descriptors)
             self.connection.sendall(packed[sent:])
+            yield None
             while True:
                 self.connection.settimeout(max(left, 0.001))
                 began = time.monotonic()
@@ -328,18 +338,18 @@ class Decoder:
 
 
 class OfThread(threading.local):
-    """The decoders of a thread that are not at work, by their owners: of the reference, and of a submission."""
+    """The decoders of a thread that are not at work, by their owners, and whether they write copies of files."""
 
     def __init__(self) -> None:
-        self.idle: dict[str, Decoder] = {}
+        self.idle: dict[tuple[str, bool], Decoder] = {}
 
-    def take(self, owner: str) -> Decoder:
+    def take(self, owner: str, *, writes: bool) -> Decoder:
         """A decoder of an owner; that which was not used for longest makes room for a new one."""
-        if owner in self.idle:
-            return self.idle.pop(owner)
+        if (owner, writes) in self.idle:
+            return self.idle.pop((owner, writes))
         if len(self.idle) >= MOST_IDLE:
             self.idle.pop(next(iter(self.idle))).stop()
-        return launchers[0].start(owner)
+        return launchers[0].start(writes=writes)
 
     def stop_all(self) -> None:
         for decoder in self.idle.values():
@@ -355,7 +365,7 @@ of_thread = OfThread()
 def prepare(*modules: str) -> None:
     """Fork the launcher if there is none: what is read from now on is not in the memory of any decoder.
 
-    modules   that decoders shall not import again
+    modules   that decoders need: imported once, here if the launcher is not yet there, else by it
     """
     with launchers_lock:
         if IS_AVAILABLE and not (launchers and launchers[0].process == os.getpid()):
@@ -363,30 +373,60 @@ def prepare(*modules: str) -> None:
                 import_module(module)
             launchers[:] = [Launcher()]
             of_thread.idle.clear()
+        for launcher in launchers:
+            launcher.modules.update(modules)
 
 
 def decode(
-    function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ...], *, where: str, owner: str, bounds: Bounds
+    function: str,
+    streams: Sequence[BinaryIO],
+    arguments: tuple[Any, ...],
+    *,
+    where: str,
+    owner: str,
+    bounds: Bounds,
+    writes: bool = False,
 ) -> Iterator[Any]:
-    """What ``function(streams, *arguments)`` yields, called in a decoder.
+    """What ``function(streams, *arguments)`` yields, called in a decoder; it begins at once, and streams stay open.
 
     function   ``module:function``, which yields plain values
     where      the file, for messages
     owner      a decoder that has seen the files of one owner sees none of another
+    writes     it makes copies of files, for libraries that read nothing else
 
-    Raises InputFault, MemoryError, DecoderFault; see above.
+    Results raise InputFault, MemoryError, DecoderFault; see above.
     """
     if not IS_AVAILABLE:
-        yield from find(function)(streams, *arguments)
-        return
+        return find(function)(streams, *arguments)
     prepare()
     contents = [content_of(stream) for stream in streams]
     request = pickle.dumps((function, arguments, contents, bounds), pickle.HIGHEST_PROTOCOL)
+    results = results_of(request, streams, contents, where, owner, bounds, writes)
+    next(results)
+    return results
+
+
+def results_of(
+    request: bytes,
+    streams: Sequence[BinaryIO],
+    contents: Sequence[bytes | None],
+    where: str,
+    owner: str,
+    bounds: Bounds,
+    writes: bool,
+) -> Iterator[Any]:
+    """None when the request is sent, then its results."""
+    is_sent = False
     while True:
-        decoder = of_thread.take(owner)
+        decoder = of_thread.take(owner, writes=writes)
         was_used, given, is_sound = decoder.is_used, 0, False
         try:
-            for result in decoder.ask(request, rewound(streams, contents), bounds):
+            results = decoder.ask(request, rewound(streams, contents), bounds)
+            next(results)
+            if not is_sent:
+                is_sent = True
+                yield None
+            for result in results:
                 given += 1
                 yield result
             is_sound = True
@@ -407,8 +447,8 @@ def decode(
             if given or not was_used:  # else what came before may have broken it: once more, in a new one
                 raise InputFault(broke_off(where, death.signal_number)) from None
         finally:
-            if is_sound and owner not in of_thread.idle:
-                of_thread.idle[owner] = decoder
+            if is_sound and (owner, writes) not in of_thread.idle:
+                of_thread.idle[owner, writes] = decoder
             else:
                 decoder.stop()
 

@@ -21,6 +21,7 @@ RECORDS = {
     record.__name__: record
     for record in (Annotations, Counts, Finding, Instances, LabelImage, LabelRuns, Outlines, Points)
 }
+PARTS = {name: tuple(part.name for part in fields(record)) for name, record in RECORDS.items()}
 NUMBERS = "biuf"
 
 
@@ -44,7 +45,7 @@ def to_plain(value: Any, buffers: list[npt.NDArray[Any]]) -> Any:
     name = type(value).__name__
     if RECORDS.get(name) is not type(value):
         raise TypeError(f"a {name} among the answers of a reader")
-    return [name, [to_plain(getattr(value, part.name), buffers) for part in fields(value)]]
+    return [name, [to_plain(getattr(value, part), buffers) for part in PARTS[name]]]
 
 
 def from_plain(value: Any, buffers: Sequence[npt.NDArray[np.uint8]]) -> Any:

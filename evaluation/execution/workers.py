@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from evaluation.decoding.guard import prepare
 from evaluation.findings import Finding, execution
 from evaluation.findings.errors import WorkerDied
 from evaluation.model import Case
@@ -355,8 +356,9 @@ def start_trackers() -> None:
 def begin_worker() -> None:
     """Let the kernel end this process where memory runs out, not the main process, which reports it.
 
-    And end this process soon after the main one was killed.
+    And end this process soon after the main one was killed. What decodes is forked before any of the reference is here.
     """
+    prepare()
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
     with suppress(RuntimeError):  # no memory for a thread

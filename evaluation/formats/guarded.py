@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from evaluation.decoding.guard import Bounds, bounds_of, decode
@@ -11,19 +11,34 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats import NO_COMPANIONS, Companions, Request, read_annotations, read_collection
 from evaluation.model import Annotations, Case, Collection
 
+BY_NAME = (".nii", ".nii.gz", ".nrrd")  # SimpleITK reads files of a name only
 
-def read_annotations_guarded(
+
+def begin_annotations(
     stream: BinaryIO, request: Request, case: Case, companions: Companions = NO_COMPANIONS, *, owner: str
-) -> Annotations:
-    """As ``read_annotations``; ``owner`` is the submission. Raises InputFault, also if decoding takes too much."""
+) -> Callable[[], Annotations]:
+    """``read_annotations``, begun in another process; what is returned waits for it. The streams stay open until then.
+
+    owner   the submission: a process that has seen the files of one sees none of another
+
+    Raises InputFault, also if decoding takes too much.
+    """
     streams = [stream, *(opened for opened, _ in companions.values())]
     wheres = {key: where for key, (_, where) in companions.items()}
-    bounds = bounds_for(streams, request, [case])
-    arguments = (request, case, wheres)
-    found: Annotations
-    (found,) = decode(
-        f"{__name__}:yield_annotations", streams, arguments, where=request.where, owner=owner, bounds=bounds
+    answers = decode(
+        f"{__name__}:yield_annotations",
+        streams,
+        (request, case, wheres),
+        where=request.where,
+        owner=owner,
+        bounds=bounds_for(streams, request, [case]),
+        writes=request.name.lower().endswith(BY_NAME),
     )
+
+    def found() -> Annotations:
+        (annotations,) = answers
+        return annotations  # type: ignore[no-any-return]
+
     return found
 
 

@@ -22,7 +22,7 @@ from evaluation.findings.errors import InputFault
 from evaluation.findings.json_files import SomeFilesWithoutProbabilities
 from evaluation.findings.submission import InstanceWithoutClass, OutsideImage, TwiceForClass
 from evaluation.formats import Request, read_annotations, read_collection
-from evaluation.formats.guarded import read_annotations_guarded, read_collection_guarded
+from evaluation.formats.guarded import begin_annotations, read_collection_guarded
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.parts import convert_parts, join_instances
 from evaluation.instances.prepare import PreparedReference, prepare_reference
@@ -66,16 +66,21 @@ class Side:
         )
 
 
+def prepare_decoders(challenge: Challenge) -> None:
+    """What decodes is forked before any of the reference is read, with the modules that it needs."""
+    rules = (challenge.reference, challenge.submission)
+    modules = {f"evaluation.formats.{side.format}" for side in rules}
+    prepare(*modules, *{LIBRARIES[end] for side in rules if (end := PurePosixPath(side.files).suffix) in LIBRARIES})
+
+
 def submission_side(challenge: Challenge, files: SubmissionFiles) -> Side:
+    prepare_decoders(challenge)
     classes = challenge.class_table(challenge.submission)
     return Side(challenge.submission, classes, challenge.limits, files.open, owner=str(files.path))
 
 
 def reference_side(challenge: Challenge, folder: Path) -> Side:
-    rules = (challenge.reference, challenge.submission)
-    modules = {f"evaluation.formats.{side.format}" for side in rules}
-    modules |= {LIBRARIES[suffix] for side in rules if (suffix := PurePosixPath(side.files).suffix) in LIBRARIES}
-    prepare(*sorted(modules))  # before any of the reference is read
+    prepare_decoders(challenge)
 
     def open_reference(name: str) -> BinaryIO:
         try:
@@ -92,13 +97,16 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
 # --- files of one case ------------------------------------------------------------------------------------------------
 
 
-def read_case(side: Side, case: Case, files: Sequence[CaseFile]) -> Annotations:
-    """What all files of a case say. Raises InputFault with all faults of all files."""
+def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: BegunFile | None = None) -> Annotations:
+    """What all files of a case say. Raises InputFault with all faults of all files.
+
+    begun   the first of them, if it is being decoded already
+    """
     found: list[Annotations] = []
     faults: list[Finding] = []
-    for file in files:
+    for index, file in enumerate(files):
         try:
-            found.append(read_case_file(side, case, file))
+            found.append((begun if begun and not index else BegunFile(side, case, file)).finish())
         except InputFault as fault:
             faults += fault.findings
     if faults:
@@ -109,17 +117,34 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile]) -> Annotations:
     )
 
 
-def read_case_file(side: Side, case: Case, file: CaseFile) -> Annotations:
-    """What one file of a case, with the files that go with it, says."""
-    with ExitStack() as opened:
-        stream = opened.enter_context(side.open(file.name))
+class BegunFile:
+    """A file of a case, with the files that go with it, whose decoding has begun."""
+
+    def __init__(self, side: Side, case: Case, file: CaseFile) -> None:
+        self.opened = ExitStack()
+        self.fault: InputFault | None = None
+        try:
+            self.found = self.begin(side, case, file)
+        except InputFault as fault:
+            self.fault = fault
+
+    def begin(self, side: Side, case: Case, file: CaseFile) -> Callable[[], Annotations]:
+        stream = self.opened.enter_context(side.open(file.name))
         companions = {
-            key: (opened.enter_context(side.open(name)), where_of(case, name)) for key, name in file.companions.items()
+            key: (self.opened.enter_context(side.open(name)), where_of(case, name))
+            for key, name in file.companions.items()
         }
         request = side.request(where_of(case, file.name), file.name, file.class_id)
-        if not side.owner:
-            return read_annotations(stream, request, case, companions)
-        return read_annotations_guarded(stream, request, case, companions, owner=side.owner)
+        if side.owner:
+            return begin_annotations(stream, request, case, companions, owner=side.owner)
+        return partial(read_annotations, stream, request, case, companions)
+
+    def finish(self) -> Annotations:
+        """What it says. Raises InputFault."""
+        with self.opened:
+            if self.fault:
+                raise self.fault
+            return self.found()
 
 
 def where_of(case: Case, name: str) -> str:
@@ -200,15 +225,30 @@ class ReadPrediction:
     class_counts: Int64 | None = None
 
 
+def begin_prediction(
+    challenge: Challenge, files: SubmissionFiles, case: Case, content: Annotations | Sequence[CaseFile] | None
+) -> BegunFile | None:
+    """Begin to decode the first file of a case."""
+    if not content or isinstance(content, Annotations):
+        return None
+    return BegunFile(submission_side(challenge, files), case, content[0])
+
+
 def read_prediction(
-    challenge: Challenge, files: SubmissionFiles, case: Case, content: Annotations | Sequence[CaseFile]
+    challenge: Challenge,
+    files: SubmissionFiles,
+    case: Case,
+    content: Annotations | Sequence[CaseFile],
+    begun: BegunFile | None = None,
 ) -> ReadPrediction:
     """The predicted instances of a case, from its files or from what shared files say of it.
+
+    begun   the first of its files, if it is being decoded already
 
     Raises InputFault with all faults.
     """
     side = submission_side(challenge, files)
-    content_read = content if isinstance(content, Annotations) else read_case(side, case, content)
+    content_read = content if isinstance(content, Annotations) else read_case(side, case, content, begun)
     files.close()
     if (counts := counts_of(content_read.parts)) is not None:
         return ReadPrediction(join_instances([], case.shape_yx), content_read.findings, int(counts.sum()), 0, counts)
