@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evaluation.findings import render_findings
 from evaluation.leaderboard.titles import metric_title
+from evaluation.model import MatchCounts
 from evaluation.report.documents import embed_document, identify_document
 from evaluation.report.illustrated import Illustration
 from evaluation.report.listing import show_rest, table_of, with_key
@@ -21,6 +22,7 @@ from evaluation.report.result import (
     node_at,
     reason_in_words,
 )
+from evaluation.report.roc import roc_section
 from evaluation.report.rules_in_words import rules_in_words
 from evaluation.report.units import case_section, main_score, unit_section
 
@@ -47,6 +49,7 @@ def submission_page(
     nuclei: NucleusTable | None = None,
     illustration: Illustration | None = None,
     error_costs: Document | None = None,
+    counts: Sequence[MatchCounts] = (),
     title: str = "",
 ) -> Page:
     """The report of one result.
@@ -56,6 +59,7 @@ def submission_page(
     nuclei        of objects.csv
     illustration  pictures of its nuclei and cases
     error_costs   what each kind of error costs (``error_costs.costs_document``)
+    counts        of its cases under the first matching rule, for curves of the class probabilities
 
     KeyError, TypeError, ValueError and IndexError mean that a document is not of the form that ``score`` writes.
     """
@@ -75,6 +79,7 @@ def submission_page(
             sections.append(confusion_section(result))
         overlays = {picture.case: picture.picture.anchor for picture in (illustration.cases if illustration else ())}
         sections += [unit_section(result), case_section(result, overlays)]
+        sections.append(roc_section(list(details["classes"])[1:], counts))
     if nuclei is not None:
         sections.append(size_section(nuclei))
     sections += [threshold_section(result, nuclei), alternatives_section(result)]
