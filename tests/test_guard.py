@@ -294,7 +294,8 @@ tempfile.tempdir = sys.argv[1]
 import misbehaving_readers
 from pathlib import Path
 from evaluation.decoding.guard import Bounds, decode
-(path,) = decode("misbehaving_readers:write_a_file", [], (), where="", owner="a", bounds=Bounds(1 << 28, 5), writes=True)
+bounds = Bounds(1 << 28, 5)
+(path,) = decode("misbehaving_readers:write_a_file", [], (), where="", owner="a", bounds=bounds, writes=True)
 assert Path(sys.argv[1]).exists() and path.startswith(sys.argv[1]), path
 if sys.argv[2] == "killed":
     os.kill(os.getpid(), 9)

@@ -19,7 +19,7 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats.guarded import begin_annotations
 from evaluation.model import Case
 
-SUFFIXES = (".nii", ".nii.gz", ".nrrd")
+SUFFIXES = (".nii", ".nii.gz", ".nrrd", ".mha")
 
 
 def written(folder: Path, suffix: str, array: Any = LABELS, spacing_mm: float = 1.0, compressed: bool = False) -> bytes:

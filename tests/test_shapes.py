@@ -1,4 +1,4 @@
-"""Shapes of nuclei: those of scikit-image for each nucleus alone, also where nuclei overlap; in objects.csv by option."""
+"""Shapes of nuclei: those of scikit-image for each nucleus alone, also where they overlap; in objects.csv by option."""
 
 from __future__ import annotations
 

@@ -21,17 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.chunks import unbounded_chunks
-from evaluation.decoding.label_array import check_dtype, check_shape
+from evaluation.decoding.label_array import check_dtype, check_shape, check_spacing
 from evaluation.decoding.streams import CutOff, Damaged, too_large
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import WrongSpacing
 
 NRRD_MAGIC = b"NRRD000"
 NIFTI_MAGICS = (b"\x5c\x01\0\0", b"\0\0\x01\x5c", b"\x1c\x02\0\0", b"\0\0\x02\x1c", b"\x1f\x8b")  # sizes of headers
 NRRD_HEADER_BYTES = 1 << 16
-SPACING_TOLERANCE = 0.01
-UM_PER_MM = 1000.0
 
 
 def read_nifti(
@@ -181,15 +178,6 @@ def stored_bytes(copy: bytes, suffix: str, dtype: np.dtype[Any]) -> int:
     order = "<" if copy[:1] in (b"\x5c", b"\x1c") else ">"
     bits = struct.unpack_from(f"{order}h", copy, 14 if copy[:4] in NIFTI_MAGICS[2:4] else 72)[0]
     return max(int(bits) // 8, 1)
-
-
-def check_spacing(spacing_mm: tuple[float, ...], spacing_um: float | None, where: str) -> None:
-    """Refuse an image whose pixels have another size than those of the case; 1 mm is what writers put for none."""
-    found = [side * UM_PER_MM for side in spacing_mm[:2]]
-    if spacing_um is None or found == [UM_PER_MM] * 2:
-        return
-    if any(abs(side - spacing_um) > SPACING_TOLERANCE * spacing_um for side in found):
-        raise InputFault(WrongSpacing(*found, spacing_um).at(where))
 
 
 @contextmanager

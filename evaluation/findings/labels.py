@@ -122,6 +122,14 @@ class ExternalData(Kind):
     code = "external-data"
 
 
+class OtherDataFile(ExternalData):
+    got = "a header that names {name:quoted} as the file of its data"
+    expected = "the name of one file in the same folder"
+    fix = "Write header and data into one file; with SimpleITK: WriteImage(image, 'name.mha')."
+
+    name: str
+
+
 class NotFinite(Kind):
     """Labels are not a number or infinite.
 
@@ -210,7 +218,9 @@ class Components(Kind):
 
     code = "components"
     severity = "warning"
-    got = "{count:,} regions of touching pixels, each a nucleus; {other:,} if corners {corners}, {specks:,} of one pixel"
+    got = (
+        "{count:,} regions of touching pixels, each a nucleus; {other:,} if corners {corners}, {specks:,} of one pixel"
+    )
     expected = "nuclei that do not touch each other, each in one part"
     fix = "Nuclei that touch count as one, parts that lie apart as several: write labels where that matters."
 
@@ -224,7 +234,7 @@ class WrongSpacing(Kind):
     """The pixels of a label image have another size than those of the image.
 
     MetaImage, NIfTI and NRRD files say how large a pixel is; if that is not what cases.csv says, the labels were most
-    likely made at another resolution. 1 mm counts as not given.
+    likely made at another resolution. 1 mm counts as not given; a number that is right in um is taken as that.
 
     Write the labels at the resolution of the image, and its spacing in mm.
 

@@ -297,7 +297,7 @@ KINDS = {
     ".nii.gz": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
     ".nrrd": FileKind(read_nrrd, (NRRD_MAGIC,), "an NRRD file"),
 }
-WITH_SPACING = (".nii", ".nii.gz", ".nrrd")
+WITH_SPACING = (".mha", ".nii", ".nii.gz", ".nrrd")
 
 
 def read_image(

@@ -98,7 +98,8 @@ def page_of_results(
             raise InputFault(NotItsDetails(why, metrics="metrics.json").at("'details.json'"))
     with reading("objects.csv"):
         nuclei = read_nuclei(folder / "objects.csv", result)
-    illustration, costs, counts = None, None, []
+    illustration, costs = None, None
+    counts: list[MatchCounts] = []
     if sources is not None:
         illustration, costs, counts = look_again(result, sources, workers=workers, progress=progress)
     with reading("details.json"):
@@ -245,6 +246,8 @@ def look_again(
         if value != result.value(path):
             why = f"{path} is {result.value(path)}, but the submission that was given has {value}"
             raise WrongUsage(NotItsResult(why).at("'metrics.json'"))
-    return second.illustration, costs, [
-        replace(case.counts[AS_IS], pair_probability=case.probability) for case in second.corrected
-    ]
+    return (
+        second.illustration,
+        costs,
+        [replace(case.counts[AS_IS], pair_probability=case.probability) for case in second.corrected],
+    )

@@ -44,8 +44,8 @@ def roc_section(classes: Sequence[str], counts: Sequence[MatchCounts]) -> Sectio
     figure = plot(
         "roc",
         "Share of the nuclei of a class that a probability finds, against that of the others it takes for it",
-        f"Area under the curve, {LEVEL:.0%} band: {areas}. Dashed: the band of {SAMPLES} samples of the matched nuclei, "
-        "drawn one by one; nuclei of a patient are alike, so true bands are wider.",
+        f"Area under the curve, {LEVEL:.0%} band: {areas}. Dashed: the band of {SAMPLES} samples of the matched "
+        "nuclei, drawn one by one; nuclei of a patient are alike, so true bands are wider.",
         [one for found, _, _ in curves.values() for one in found],
         x=Axis("others above the probability", (0.0, 1.0)),
         y=Axis("nuclei of the class above it", (0.0, 1.02)),
@@ -54,9 +54,7 @@ def roc_section(classes: Sequence[str], counts: Sequence[MatchCounts]) -> Sectio
     return Section("roc", "Probabilities of the classes", (figure,), lead)
 
 
-def series_of(
-    name: str, colour: str, probability: Float32, positive: Bool
-) -> tuple[list[Series], float, float]:
+def series_of(name: str, colour: str, probability: Float32, positive: Bool) -> tuple[list[Series], float, float]:
     """The mean curve and both edges of its band, and the ends of the interval of the area under it."""
     from grand_challenge_metrics.roc import get_bootstrapped_roc_ci_curves  # slow to import: scikit-learn
 

@@ -41,7 +41,8 @@ def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measu
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     shapes = list(dict.fromkeys(name for result in results for name in result.reference.shapes))
-    writer.writerow((*COLUMNS, *measures, *(f"{side}_{name}" for side in ("reference", "prediction") for name in shapes)))
+    of_sides = [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
+    writer.writerow((*COLUMNS, *measures, *of_sides))
     for result in results:
         for rule in result.matches:
             for columns in object_columns(result, rule, np.array(["", *class_names], object), measures, shapes):

@@ -102,6 +102,8 @@ def read_and_match(
     try:
         reference = read_reference(challenge, folder, given.case, given.reference)
     except InputFault as fault:
+        if begun:
+            begun.drop()
         return CaseOutcome(reference_faults=fault.findings)
     prediction: ReadPrediction | None = None
     try:

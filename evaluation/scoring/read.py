@@ -14,6 +14,7 @@ import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import filled
+from evaluation.decoding.detached import attached_name, open_attached
 from evaluation.decoding.guard import prepare
 from evaluation.findings import Finding, quote
 from evaluation.findings.annotations import TooManyNuclei, UnreadableFile
@@ -43,7 +44,7 @@ from evaluation.model import (
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 
 LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
-MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd")  # read by scipy.io, HDF5 and SimpleITK
+MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd", ".nhdr")  # read by scipy.io, HDF5 and SimpleITK
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Side:
     limits: LimitRules
     open: Callable[[str], BinaryIO]
     owner: str
+    is_reference: bool = False
 
     def request(self, where: str, name: str, class_id: int) -> Request:
         return Request(
@@ -84,6 +86,8 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
 
     def open_reference(name: str) -> BinaryIO:
         try:
+            if attached_name(name) != name:
+                return open_attached(folder / name, where=quote(name), bytes_limit=challenge.limits.bytes_per_file)
             return (folder / name).open("rb")
         except OSError as error:
             raise InputFault(UnreadableFile((error.strerror or "not readable").lower()).at(quote(name))) from None
@@ -91,7 +95,7 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
     classes = challenge.class_table(challenge.reference)
     names = (challenge.reference.files, challenge.reference.value("class_map") or "")
     owner = "reference" if any(name.endswith(MAY_CRASH) for name in names) else ""
-    return Side(challenge.reference, classes, challenge.limits, open_reference, owner=owner)
+    return Side(challenge.reference, classes, challenge.limits, open_reference, owner=owner, is_reference=True)
 
 
 # --- files of one case ------------------------------------------------------------------------------------------------
@@ -134,10 +138,16 @@ class BegunFile:
             key: (self.opened.enter_context(side.open(name)), where_of(case, name))
             for key, name in file.companions.items()
         }
-        request = side.request(where_of(case, file.name), file.name, file.class_id)
+        name = attached_name(file.name) if side.is_reference else file.name
+        request = side.request(where_of(case, file.name), name, file.class_id)
         if side.owner:
             return begin_annotations(stream, request, case, companions, owner=side.owner)
         return partial(read_annotations, stream, request, case, companions)
+
+    def drop(self) -> None:
+        """Nobody wants to know what it says."""
+        self.found = partial(Annotations, ())  # the process that decodes it ends with its iterator
+        self.opened.close()
 
     def finish(self) -> Annotations:
         """What it says. Raises InputFault."""
