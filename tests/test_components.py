@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from every_format import CASES, VALUES, challenge_document, toml
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from label_pictures import picture
 from scipy import ndimage
 
-from evaluation.challenge import LimitRules, format_rules
+from evaluation.authoring.examples import example_files
+from evaluation.challenge import Challenge, LimitRules, format_rules
 from evaluation.decoding.components import label_components
 from evaluation.findings.errors import InputFault
 from evaluation.formats.label_image import read_label_image
@@ -21,6 +24,7 @@ from evaluation.formats.request import Request
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.model import Case, ClassTable
 from evaluation.model.label_runs import runs_of
+from evaluation.scoring.from_files import score_submission
 
 MASK = np.zeros((12, 17), np.uint8)
 MASK[1:4, 2:5] = 1
@@ -103,3 +107,32 @@ def test_a_mask_larger_than_the_limit_is_refused() -> None:
 def test_rules_that_contradict_components_are_refused(rules: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="components"):
         format_rules(format="label_image", files="{case}.npy", **rules)
+
+
+@pytest.mark.parametrize(
+    "side",
+    [
+        {"files": "{case}.png", "components": 4, "class_values": VALUES},
+        {"files": "{case}.tif", "components": 8, "class_values": VALUES},
+        {"files": "{case}/{class}.png", "components": 8},
+        {"files": "{case}/{class}.nii.gz"},
+        {"files": "{case}.nrrd", "class_map": "{case}_class.nii", "class_values": VALUES},
+    ],
+)
+def test_the_example_of_a_challenge_is_scored_as_perfect(side: dict[str, Any], tmp_path: Path) -> None:
+    document = challenge_document("label_image by class")
+    document["submission"] = {key: document["submission"][key] for key in ("missing_case", "missing_class_file")}
+    document["submission"] |= {"format": "label_image", **side}
+    document["reference"] |= {"files": "reference/{case}/{class}.tif"}
+    challenge = Challenge.build(document)
+    for rules, folder in ((challenge.reference, tmp_path), (challenge.submission, tmp_path / "submission")):
+        for name, content in example_files(challenge, rules, challenge.cases).items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    rows = [f"{c.name},{c.group},{c.height},{c.width},{c.spacing_um},{c.index}" for c in CASES]
+    (tmp_path / "cases.csv").write_text("\n".join(["case,group,height,width,spacing_um,index", *rows, ""]))
+    (tmp_path / "challenge.toml").write_text(toml({key: value for key, value in document.items() if key != "cases"}))
+    result = score_submission(tmp_path, tmp_path / "submission", workers=1)
+    assert result.value("detection.f1.pooled") == 1.0
+    assert result.value("classification.accuracy.pooled") == 1.0

@@ -354,6 +354,10 @@ def read_with_companions(
 def example(made: Example[LabelImageRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     labels: npt.NDArray[Any] = made.labels(cases[0], class_name)
     channel = made.rules.class_channel
+    if made.rules.components is not None:
+        is_semantic = made.rules.class_values is not None
+        labels = made.class_numbers(cases[0]) if is_semantic else np.where(labels > 0, 255, 0).astype(np.uint8)
+        return image_bytes(labels, made.rules.files)
     if channel is not None:
         planes = [labels, made.class_numbers(cases[0])]
         labels = np.stack(planes if channel else planes[::-1], axis=-1)
