@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evaluation.decoding.guard import prepare
 from evaluation.findings import Finding, execution
 from evaluation.findings.errors import WorkerDied
 from evaluation.model import Case
@@ -358,6 +357,8 @@ def begin_worker() -> None:
 
     And end this process soon after the main one was killed. What decodes is forked before any of the reference is here.
     """
+    from evaluation.decoding.guard import prepare
+
     prepare()
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")

@@ -14,8 +14,6 @@ import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import filled
-from evaluation.decoding.detached import attached_name, open_attached
-from evaluation.decoding.guard import prepare
 from evaluation.findings import Finding, quote
 from evaluation.findings.annotations import TooManyNuclei, UnreadableFile
 from evaluation.findings.challenge import NoReference, NoReferenceEntry
@@ -23,7 +21,6 @@ from evaluation.findings.errors import InputFault
 from evaluation.findings.json_files import SomeFilesWithoutProbabilities
 from evaluation.findings.submission import InstanceWithoutClass, OutsideImage, TwiceForClass
 from evaluation.formats import Request, read_annotations, read_collection
-from evaluation.formats.guarded import begin_annotations, read_collection_guarded
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.parts import convert_parts, join_instances
 from evaluation.instances.prepare import PreparedReference, prepare_reference
@@ -70,18 +67,21 @@ class Side:
 
 def prepare_decoders(challenge: Challenge) -> None:
     """What decodes is forked before any of the reference is read, with the modules that it needs."""
+    from evaluation.decoding.guard import prepare  # an empty submission is refused without it
+
     rules = (challenge.reference, challenge.submission)
     modules = {f"evaluation.formats.{side.format}" for side in rules}
     prepare(*modules, *{LIBRARIES[end] for side in rules if (end := PurePosixPath(side.files).suffix) in LIBRARIES})
 
 
 def submission_side(challenge: Challenge, files: SubmissionFiles) -> Side:
-    prepare_decoders(challenge)
     classes = challenge.class_table(challenge.submission)
     return Side(challenge.submission, classes, challenge.limits, files.open, owner=str(files.path))
 
 
 def reference_side(challenge: Challenge, folder: Path) -> Side:
+    from evaluation.decoding.detached import attached_name, open_attached
+
     prepare_decoders(challenge)
 
     def open_reference(name: str) -> BinaryIO:
@@ -133,6 +133,9 @@ class BegunFile:
             self.fault = fault
 
     def begin(self, side: Side, case: Case, file: CaseFile) -> Callable[[], Annotations]:
+        from evaluation.decoding.detached import attached_name
+        from evaluation.formats.guarded import begin_annotations
+
         stream = self.opened.enter_context(side.open(file.name))
         companions = {
             key: (self.opened.enter_context(side.open(name)), where_of(case, name))
@@ -182,6 +185,8 @@ class SharedCases:
 
 def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) -> SharedCases:
     """Read the files that hold all cases: one, or one for each class."""
+    from evaluation.formats.guarded import read_collection_guarded
+
     keys = {side.rules.key_of(case): case for case in cases}
     found = SharedCases()
     for file in files:
@@ -241,6 +246,7 @@ def begin_prediction(
     """Begin to decode the first file of a case."""
     if not content or isinstance(content, Annotations):
         return None
+    prepare_decoders(challenge)
     return BegunFile(submission_side(challenge, files), case, content[0])
 
 
