@@ -299,16 +299,18 @@ bounds = Bounds(1 << 28, 5)
 assert Path(sys.argv[1]).exists() and path.startswith(sys.argv[1]), path
 if sys.argv[2] == "killed":
     os.kill(os.getpid(), 9)
+if sys.argv[2] == "killed with its group":
+    os.killpg(0, 9)
 if sys.argv[2] == "without cleaning up":
     os._exit(0)
 """
 
 
-@pytest.mark.parametrize("end", ["", "without cleaning up", "killed"])
+@pytest.mark.parametrize("end", ["", "without cleaning up", "killed", "killed with its group"])
 def test_no_file_is_left_behind(end, tmp_path):
     run = [sys.executable, "-c", NIFTI_IN_ANOTHER_PROCESS, str(tmp_path), end]
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    subprocess.run(run, env=os.environ | {"PYTHONPATH": path}, check=not end, timeout=60)
+    subprocess.run(run, env=os.environ | {"PYTHONPATH": path}, check=not end, timeout=60, start_new_session=True)
     deadline = time.monotonic() + 10
     while list(tmp_path.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -44,12 +44,14 @@ class RightsBeneath(ctypes.Structure):
 
 
 def detach(kept: int) -> None:
-    """Let go of what was inherited from the parent: files and signals. This process was just forked, with one thread.
+    """Let go of what was inherited from the parent: files, signals and session. This process was just forked, with one
+    thread; whoever kills the parent with all of its group lets this process clean up.
 
     kept   the only descriptor that stays open, besides the standard streams, which lead nowhere
     """
     faulthandler.disable()  # it would write to a descriptor that is closed here
     gc.freeze()
+    os.setsid()
     for number in (signal.SIGTERM, signal.SIGALRM, signal.SIGPROF, signal.SIGVTALRM):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends, and this process with it

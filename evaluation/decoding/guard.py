@@ -163,37 +163,39 @@ def launch(connection: socket.socket) -> None:
 
     room = address_space() + LIBRARY_BYTES
     detach(connection.fileno())
-    children: set[int] = set()
-    scratch: list[Path] = []
+    children: dict[int, Path | None] = {}
     while True:
         order, numbers, _, _ = socket.recv_fds(connection, ORDER.size, 1)
         if not order:
             break
         process, size = ORDER.unpack(order)
         if not numbers:
-            children.remove(process)
-            os.kill(process, signal.SIGKILL)
-            connection.sendall(STATUS.pack(os.waitpid(process, 0)[1]))
+            connection.sendall(STATUS.pack(end_child(process, children.pop(process))))
             continue
         for module in receive_exactly(connection, size).decode().split():
             import_module(module)
-        if process == START_WITH_SCRATCH:
-            scratch.append(Path(tempfile.mkdtemp(prefix="evaluation-")))
+        scratch = Path(tempfile.mkdtemp(prefix="evaluation-")) if process == START_WITH_SCRATCH else None
         child = os.fork()
         if not child:
             end_with_parent()
             connection.close()
-            confine(scratch[-1] if process == START_WITH_SCRATCH else None)
+            confine(scratch)
             serve(socket.socket(fileno=numbers[0]), room)
             return
-        children.add(child)
+        children[child] = scratch
         os.close(numbers[0])
         connection.sendall(STATUS.pack(child))
-    for child in children:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    for folder in scratch:
-        shutil.rmtree(folder, ignore_errors=True)
+    for child, scratch in children.items():
+        end_child(child, scratch)
+
+
+def end_child(process: int, scratch: Path | None) -> int:
+    """End a decoder, with the folder of its files; its status."""
+    os.kill(process, signal.SIGKILL)
+    status = os.waitpid(process, 0)[1]
+    if scratch:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return status
 
 
 def serve(connection: socket.socket, room: int) -> None:
