@@ -41,6 +41,7 @@ from evaluation.findings import Finding
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats import read_annotations
+from evaluation.formats.guarded import begin_annotations
 from evaluation.formats.label_image import read_label_image
 
 LIMIT = 50_000_000
@@ -51,6 +52,8 @@ WHOLE = "expected 0 for background and 1, 2, 3, … for nuclei."
 def read(stream: Any, suffix: str, shape_yx: tuple[int, int] = SHAPE, limit: int = LIMIT) -> Any:
     stream = io.BytesIO(stream) if isinstance(stream, bytes) else stream
     asked = request(suffix, format="nary_mat" if suffix == ".mat" else "label_image", limit=limit)
+    if suffix == ".mat":  # scipy.io and HDF5 may crash
+        return picture(image_of(begin_annotations(stream, asked, case_of(shape_yx), owner="tests")()).labels)
     return picture(image_of(read_annotations(stream, asked, case_of(shape_yx))).labels)
 
 
@@ -367,8 +370,7 @@ def mat_head(name: bytes = b"n_ary_mask", shape: tuple[int, int] = SHAPE) -> byt
 @pytest.mark.usefixtures("little_memory")
 def test_mat_with_more_data_than_its_dimensions_is_refused_before_they_are_decompressed() -> None:
     bomb = compressed_mat(mat_head() + mat_element(5, bytes(1_000_000), claimed=4_000_000_000))
-    expected = "[wrong-format] 4,000,000,000 bytes of data for an array of 2,480; expected"
-    assert refusal(bomb, ".mat").startswith(expected)
+    assert refusal(bomb, ".mat").startswith("[wrong-format] a damaged header of a variable; expected")
 
 
 @pytest.mark.usefixtures("little_memory")
@@ -378,12 +380,11 @@ def test_mat_with_a_name_of_gigabytes_is_refused() -> None:
     assert refusal(bomb, ".mat").startswith("[wrong-format] a damaged header of a variable; expected")
 
 
-@pytest.mark.usefixtures("little_memory")
-def test_mat_whose_other_variable_is_a_bomb_is_read() -> None:
+def test_mat_whose_other_variable_claims_more_than_it_has_is_refused() -> None:
     data = mat_element(5, bytes(1_000_000), claimed=4_000_000_000)
     bomb = compressed_mat(mat_head(b"other", (100_000, 10_000)) + data)
     content = bomb + mat_file({"n_ary_mask": LABELS}).getvalue()[128:]
-    np.testing.assert_array_equal(read(content, ".mat"), LABELS)
+    assert refusal(content, ".mat").startswith("[wrong-format] a damaged header of a variable; expected")
 
 
 def test_mat_with_thousands_of_variables_is_refused() -> None:
@@ -400,7 +401,7 @@ def test_npy_with_a_description_of_gigabytes_is_refused() -> None:
     ("shape", "why"),
     [
         ("(0x" + "f" * 9000 + ",)", "no usable shape"),
-        ("[[0x" + "f" * 9000 + "]]", "no usable shape"),
+        ("[[0x" + "f" * 9000 + "]]", "no description of the array"),
         ("(" + "1," * 4000 + ")", "no usable shape"),
         ("(-1, 31)", "no usable shape"),
         ("(True, 31)", "no usable shape"),
@@ -577,14 +578,18 @@ def test_npy_without_numbers_is_refused(array: Any, what: str) -> None:
         ({"a": 1}, "a struct", "Save the label image alone: save(file, 'n_ary_mask', '-v7')."),
         (np.array([[LABELS]], object), "a cell array", "Save the label image alone: save(file, 'n_ary_mask', '-v7')."),
         ("text", "a text", "Save the label image alone: save(file, 'n_ary_mask', '-v7')."),
-        (LABELS * 1j, "an array of complex numbers", "Save the label image alone: save(file, 'n_ary_mask', '-v7')."),
         (scipy.sparse.csc_array(LABELS.astype(float)), "a sparse matrix", "Save full(n_ary_mask)."),
     ],
-    ids=["struct", "cell", "text", "complex", "sparse"],
+    ids=["struct", "cell", "text", "sparse"],
 )
 def test_mat_without_plain_numbers_is_refused(value: Any, what: str, fix: str) -> None:
     stream = mat_file({"n_ary_mask": value, "other": LABELS})
     assert refusal(stream, ".mat") == f"[not-numeric] 'n_ary_mask' is {what}; expected an array of whole numbers. {fix}"
+
+
+def test_mat_with_complex_numbers_is_refused() -> None:
+    line = refusal(mat_file({"n_ary_mask": LABELS * 1j, "other": LABELS}), ".mat")
+    assert line.startswith("[not-numeric] an array of complex numbers; expected an array of whole numbers.")
 
 
 def test_mat_with_an_object_is_refused() -> None:
@@ -659,7 +664,8 @@ def test_content_that_contradicts_the_suffix_is_told(suffix: str, content: bytes
 )
 def test_other_suffixes_are_refused(suffix: str, got: str, fix: str) -> None:
     assert refusal(b"\x89PNG", suffix) == (
-        f"[unsupported-format] {got}; expected one of '.npy', '.npz', '.png', '.tif', '.tiff' or '.mha'. {fix}"
+        f"[unsupported-format] {got}; expected one of '.npy', '.npz', '.png', '.tif', '.tiff', '.mha', '.nii', "
+        f"'.nii.gz' or '.nrrd'. {fix}"
     )
 
 

@@ -23,9 +23,8 @@ from test_label_formats import INTEGERS, LABELS, SHAPE, case_of, image_of, reque
 
 from evaluation.decoding import tiff
 from evaluation.decoding.image_size import read_image_size
-from evaluation.decoding.lzw import decode_lzw
 from evaluation.decoding.streams import CutOff
-from evaluation.decoding.tiff import decode_packbits
+from evaluation.decoding.tiff import LZW, PACKBITS, decompress
 from evaluation.findings.errors import InputFault
 from evaluation.formats import read_annotations
 
@@ -173,20 +172,20 @@ def test_what_lies_behind_the_last_row_of_a_strip_is_left_alone() -> None:
 
 @given(st.binary(max_size=3000) | st.binary(max_size=40).map(lambda part: part * 200))
 def test_lzw_and_packbits_give_back_what_imagecodecs_wrote(data: bytes) -> None:
-    assert decode_lzw(imagecodecs.lzw_encode(data), len(data) + 1) == data
-    assert decode_packbits(imagecodecs.packbits_encode(data), len(data) + 1) == data
+    assert decompress(imagecodecs.lzw_encode(data), LZW, len(data)) == data
+    assert decompress(imagecodecs.packbits_encode(data), PACKBITS, len(data)) == data
 
 
 @pytest.mark.parametrize("values", [1, 2, 256])
 def test_lzw_gives_back_data_that_fill_its_table_many_times(values: int) -> None:
     data = np.random.default_rng(values).integers(0, values, 200_000).astype(np.uint8).tobytes()
-    assert decode_lzw(imagecodecs.lzw_encode(data), len(data)) == data
+    assert decompress(imagecodecs.lzw_encode(data), LZW, len(data)) == data
 
 
 def test_lzw_gives_no_more_than_a_table_entry_above_the_limit() -> None:
     data = imagecodecs.lzw_encode(bytes(10_000_000))
     for limit in (1, 1000, 1_000_000):
-        assert limit <= len(decode_lzw(data, limit)) <= limit + 4096
+        assert limit <= len(decompress(data, LZW, limit)) <= limit + 4096
 
 
 def test_damaged_lzw_is_told_or_decoded_but_never_crashes() -> None:
@@ -197,7 +196,7 @@ def test_damaged_lzw_is_told_or_decoded_but_never_crashes() -> None:
         damaged = bytearray(content)
         damaged[chance.randrange(len(damaged))] = chance.randrange(256)
         try:
-            decode_lzw(bytes(damaged), LABELS.nbytes)
+            decompress(bytes(damaged), LZW, LABELS.nbytes)
         except CutOff:
             refused += 1
     assert refused > 200

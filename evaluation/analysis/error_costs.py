@@ -19,7 +19,7 @@ from evaluation.challenge.matching_rules import Sides
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.metrics import metrics_of
 from evaluation.metrics.errors import ALL, KINDS, OUTLINES, ErrorKinds, bare, corrected_counts, sort_errors
-from evaluation.model import AGGREGATIONS, AggregationUnit, Case, CaseResult, Float64, Int64, MatchCounts
+from evaluation.model import AGGREGATIONS, AggregationUnit, Case, CaseResult, Float32, Float64, Int64, MatchCounts
 from evaluation.results.metrics_json import rounded
 from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.score import penalised
@@ -52,12 +52,14 @@ class CorrectedCase:
 
     reference, prediction  nuclei of each kind, int64 (7,), in the order of ``KINDS``
     counts                 by ``AS_IS``, each of ``KINDS[1:]``, and ``ALL``
+    probability            float32 (T, C) of the pairs of ``AS_IS``, or None
     """
 
     case: Case
     reference: Int64
     prediction: Int64
     counts: Mapping[str, MatchCounts]
+    probability: Float32 | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def correct_case(case: MatchedCase, result: CaseResult, kinds: ErrorKinds, rule:
     for kind in (*KINDS[1:], ALL):
         counts[kind] = corrected_counts(as_is, case.reference.instances, case.prediction, found, kinds, kind)
     reference, prediction = (np.bincount(side, minlength=len(KINDS)) for side in (kinds.reference, kinds.prediction))
-    return CorrectedCase(case.case, reference, prediction, counts)
+    return CorrectedCase(case.case, reference, prediction, counts, as_is.pair_probability)
 
 
 def error_costs(challenge: Challenge, cases: Iterable[CorrectedCase]) -> tuple[ErrorCost, ...]:

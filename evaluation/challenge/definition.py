@@ -301,6 +301,7 @@ class Challenge(Rules):
         key leaves old hashes as they are; such a value must never change.
         """
         left_out: Any = {"limits": True, "ranking": True, "audit": True, "publish": True, "submission": {"case_names"}}
+        left_out["metrics"] = {"shapes"}
         left_out["classes"] = {"__all__": {"colour"}}
         rules = self.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
         document = json.dumps(rules, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -167,6 +167,7 @@ class MetricRules(Rules):
     coverage         share of the reference nuclei that the family covered looks at, rounded up to whole nuclei
     distance_cap_px, distance_cap_um   what a missed or spurious nucleus costs in the distances of the families covered
                      and overall, and the most that a pair can cost; each for the measures in its unit
+    shapes           objects.csv also has the eccentricity and the solidity of every nucleus; changes no score
     """
 
     families: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -182,6 +183,7 @@ class MetricRules(Rules):
     coverage: Annotated[float, Field(gt=0, le=1)] | None = None
     distance_cap_px: Annotated[float, Field(gt=0, le=1e6)] | None = None
     distance_cap_um: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    shapes: bool = False
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ import numpy.typing as npt
 from evaluation.decoding.content import pickled
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import WrongSpacing
 from evaluation.model import LabelRuns
 from evaluation.model.label_runs import count_regions
 
 Integers = npt.NDArray[np.integer[Any]]
 
 LARGEST_LABEL = 2**63 - 1
+SPACING_TOLERANCE = 0.01
+UM_PER_MM = 1000.0
 EXPECTED_LABELS = "0 for background and 1, 2, 3, … for nuclei"
 EXPECTED_SHAPE = "the height and width of the image"
 
@@ -183,6 +187,19 @@ def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int]
         expected += f", with {channels} channels"
         fix = "Write the ids of the nuclei in one channel and their classes in the other."
     raise InputFault(Finding("wrong-shape", where, got, expected, fix))
+
+
+def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: str) -> None:
+    """Refuse an image whose pixels have another size than those of the case. 1 mm is what writers put for none, and
+    some write um for mm.
+    """
+    found = [side * UM_PER_MM for side in spacing_mm[:2]]
+    if spacing_um is None or found == [UM_PER_MM] * 2:
+        return
+    for sides in (found, spacing_mm[:2]):
+        if all(abs(side - spacing_um) <= SPACING_TOLERANCE * spacing_um for side in sides):
+            return
+    raise InputFault(WrongSpacing(found[0], found[1], spacing_um).at(where))
 
 
 def rows_and_columns(height: int, width: int) -> str:

@@ -1,18 +1,21 @@
 """MetaImage files (.mha) whose data follow the header, plain or compressed with zlib.
 
-They are read here and not by SimpleITK, which fetches the data from any path that the header names.
+They are read here and not by SimpleITK, which fetches the data from any path that the header names, and gave other
+pixels at each read of damaged zlib data.
 ITK, "MetaIO documentation".
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.label_array import check_shape
+from evaluation.decoding.label_array import check_shape, check_spacing
 from evaluation.decoding.streams import CutOff, Damaged, Inflated, Plain, Source, read_array
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
@@ -35,11 +38,18 @@ DTYPES = {
 
 
 def read_mha(
-    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int = 1
+    stream: BinaryIO,
+    *,
+    where: str,
+    shape_yx: tuple[int, int],
+    bytes_limit: int,
+    channels: int = 1,
+    spacing_um: float | None = None,
 ) -> npt.NDArray[Any]:
-    """The pixels of a MetaImage, if it has the shape of the image.
+    """The pixels of a MetaImage, if it has the shape of the image, and its spacing if both are known.
 
-    Raises InputFault (external-data, unsupported-format, wrong-shape, too-large, unreadable-file), CutOff, Damaged.
+    Raises InputFault (external-data, unsupported-format, wrong-shape, wrong-spacing, too-large, unreadable-file),
+    CutOff, Damaged.
     """
     header = read_mha_header(stream)
     data_file = header["elementdatafile"]
@@ -62,6 +72,7 @@ def read_mha(
     samples = whole_number(header.get("elementnumberofchannels", "1"), "ElementNumberOfChannels")
     shape = (*reversed(sizes_xy), samples) if samples != 1 else tuple(reversed(sizes_xy))
     check_shape(shape, where=where, shape_yx=shape_yx, channels=channels)
+    check_spacing(spacing_of(header), spacing_um, where)
     if header.get("elementtype", "").upper() not in DTYPES:
         raise Damaged(f"ElementType {quote(header.get('elementtype', ''))}")
     if header.get("headersize", "0") not in ("0", ""):
@@ -94,6 +105,18 @@ def read_mha_header(stream: BinaryIO) -> dict[str, str]:
             raise Damaged(f"the line {quote(line.decode('latin-1').strip())}")
         header[key] = value.strip()
     return header
+
+
+def spacing_of(header: Mapping[str, str]) -> list[float]:
+    """The size of a pixel along x and y, mm; 1 if the header does not say it."""
+    words = header.get("elementspacing", header.get("elementsize", "1 1")).split()
+    try:
+        sides = [float(word) for word in words]
+    except ValueError:
+        sides = []
+    if len(sides) < 2 or not all(0 < side < math.inf for side in sides):
+        raise Damaged("ElementSpacing")
+    return sides
 
 
 def whole_number(text: str, key: str) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import re
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BytesIO
+from tokenize import TokenError
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -27,8 +28,17 @@ DIRECTORY_BYTES = 1 << 20
 ID_NAMES = ("labels", "label", "inst_map", "inst", "instances", "n_ary_mask", "mask", "masks", "arr_0")
 CLASS_NAMES = ("classes", "class_map", "type_map", "type", "types")
 
-# What ast.literal_eval is documented to raise; then it is not the header that numpy writes.
-LITERAL_FAULTS = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
+# What numpy raises for headers that it does not write: ValueError by itself, the others from what it calls.
+HEADER_FAULTS = (
+    ValueError,
+    TypeError,
+    SyntaxError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    OverflowError,
+    TokenError,
+)
 
 # What zipfile raises for damaged files: BadZipFile by itself, the others from what it calls.
 ZIP_FAULTS = (
@@ -72,34 +82,20 @@ def read_npy_header(source: Plain) -> NpyHeader:
     start = source.read(8)
     if not start.startswith(NPY_MAGIC):
         raise Damaged("not that of an array")
-    header_bytes = int.from_bytes(source.read(2 if start[6] == 1 else 4), "little")
+    version = 1 if start[6] == 1 else 2
+    size = source.read(2 * version)
+    header_bytes = int.from_bytes(size, "little")
     if header_bytes > HEADER_BYTES:
         raise Damaged(f"a description of {header_bytes:,} bytes")
+    read_header = np.lib.format.read_array_header_1_0 if version == 1 else np.lib.format.read_array_header_2_0
     try:
-        header = ast.literal_eval(source.read(header_bytes).decode("latin-1").strip())
-    except LITERAL_FAULTS:
+        with warnings.catch_warnings(action="ignore"):  # about headers of Python 2
+            shape, fortran, dtype = read_header(BytesIO(size + source.read(header_bytes)))
+    except HEADER_FAULTS:
         raise Damaged("no description of the array") from None
-    if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
-        raise Damaged("no description of the array")
-    shape, description = header["shape"], header["descr"]
-    sizes_fit = isinstance(shape, tuple) and all(type(size) is int and 0 <= size < MAX_SIDE for size in shape)
-    if not sizes_fit or len(shape) > MAX_AXES:
+    if len(shape) > MAX_AXES or not all(type(size) is int and 0 <= size < MAX_SIDE for size in shape):
         raise Damaged("no usable shape")
-    return NpyHeader(shape, parse_dtype(description), bool(header["fortran_order"]))
-
-
-def parse_dtype(description: object) -> np.dtype[Any]:
-    """The type of an array, from its description in a header."""
-    if isinstance(description, list | tuple):
-        return np.dtype("V1")  # records: their fields do not matter
-    if not isinstance(description, str):
-        raise Damaged("no usable type")
-    if not re.fullmatch(r"[<>=|]?[?biufcmMOSUV]\d{0,6}(\[\w{1,9}\])?", description):
-        raise Damaged(f"the type {quote(description)}")
-    try:
-        return np.dtype(description)
-    except TypeError:
-        raise Damaged(f"the type {quote(description)}") from None
+    return NpyHeader(shape, dtype, fortran)
 
 
 def read_npz(

@@ -7,7 +7,6 @@ differently; each must give all the bytes of its pixels, and can give no more. T
 
 from __future__ import annotations
 
-import lzma
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_dtype, check_shape
-from evaluation.decoding.lzw import decode_lzw
 from evaluation.decoding.png import unpack_samples
 from evaluation.decoding.streams import CutOff, Damaged, too_large
 from evaluation.decoding.tiff_header import Tag, TiffFile, TiffPage
@@ -27,12 +25,12 @@ from evaluation.findings.errors import InputFault
 from evaluation.model import Int64
 
 NONE, LZW, DEFLATE, OLD_DEFLATE, PACKBITS, LZMA, ZSTD = 1, 5, 8, 32946, 32773, 34925, 50000
+STOP_SILENTLY = (LZW, LZMA)  # where there is no room for more
 LOSSLESS = {NONE, LZW, DEFLATE, OLD_DEFLATE, PACKBITS, LZMA, ZSTD}
 NO_PREDICTOR, HORIZONTAL, FLOATING_POINT = 1, 2, 3
 SEPARATE_PLANES = 2
 KINDS = {1: "u", 2: "i", 3: "f", 4: "u", 5: "c", 6: "c"}  # by sample format
 PADDED_PIXELS = 1 << 24  # tiles may reach this far over the edges of the image
-LZMA_MEMORY = 1 << 27
 BAND_PX = 1 << 23  # of an image that is decoded in bands of rows
 
 
@@ -293,47 +291,25 @@ def read_segment(page: TiffPage, layout: Layout, offset: int, size: int, rows: i
 
 
 def decompress(data: bytes, compression: int, most: int) -> bytes:
-    """What the data decompress to; raises CutOff, or gives a little more than ``most`` bytes, if that is more."""
-    if compression == LZW:
-        return decode_lzw(data, most)
-    if compression == PACKBITS:
-        return decode_packbits(data, most)
-    if compression == LZMA:
-        try:
-            return lzma.LZMADecompressor(memlimit=LZMA_MEMORY).decompress(data, most + 1)
-        except (lzma.LZMAError, EOFError):
-            raise CutOff from None
+    """What the data decompress to, at most a byte more than ``most``. Raises CutOff."""
     import imagecodecs  # slow to import, and few need it
 
+    decode = {
+        LZW: imagecodecs.lzw_decode,
+        PACKBITS: imagecodecs.packbits_decode,
+        LZMA: imagecodecs.lzma_decode,
+        ZSTD: imagecodecs.zstd_decode,
+    }.get(compression, imagecodecs.deflate_decode)
     try:
-        if compression == ZSTD:
-            return bytes(imagecodecs.zstd_decode(data, out=most))
-        return bytes(imagecodecs.deflate_decode(data, out=most))
-    except (imagecodecs.ZstdError, imagecodecs.DeflateError):
+        return bytes(decode(data, out=most + (compression in STOP_SILENTLY)))
+    except (
+        imagecodecs.LzwError,
+        imagecodecs.PackbitsError,
+        imagecodecs.LzmaError,
+        imagecodecs.ZstdError,
+        imagecodecs.DeflateError,
+    ):
         raise CutOff from None
-
-
-def decode_packbits(data: bytes, most: int) -> bytes:
-    """Runs of a repeated byte, and of bytes as they are. TIFF Revision 6.0, section 9.
-
-    >>> decode_packbits(bytes([0xFE, 7, 0x01, 8, 9, 0x80]), 9)
-    b'\\x07\\x07\\x07\\x08\\t'
-    """
-    pieces: list[bytes] = []
-    size = position = 0
-    while position < len(data) and size <= most:
-        length = data[position]
-        if length > 128:
-            pieces.append(data[position + 1 : position + 2] * (257 - length))
-            position += 2
-        elif length < 128:
-            pieces.append(data[position + 1 : position + 2 + length])
-            position += 2 + length
-        else:
-            position += 1
-            continue
-        size += len(pieces[-1])
-    return b"".join(pieces)
 
 
 def numbers(data: bytes, layout: Layout, rows: int) -> npt.NDArray[Any]:
@@ -342,20 +318,11 @@ def numbers(data: bytes, layout: Layout, rows: int) -> npt.NDArray[Any]:
     if layout.bits < 8:
         packed = np.frombuffer(data, np.uint8).reshape(rows, layout.row_bytes)
         return unpack_samples(packed, layout.bits, width * layout.samples).reshape(rows, width, layout.samples)
-    if layout.predictor == FLOATING_POINT:
-        return undo_floating_point(data, layout, rows)
     array = np.frombuffer(data, layout.dtype).reshape(rows, width, layout.samples)
-    if layout.predictor == HORIZONTAL:
-        import imagecodecs  # four times as fast as numpy.cumsum
+    if layout.predictor == NO_PREDICTOR:
+        return array
+    import imagecodecs  # slow to import, and few need it
 
-        return np.asarray(imagecodecs.delta_decode(array.astype(layout.dtype.newbyteorder("="), copy=False), axis=1))
-    return array
-
-
-def undo_floating_point(data: bytes, layout: Layout, rows: int) -> npt.NDArray[Any]:
-    """Floats whose bytes were sorted by significance, the highest first, and stored as differences."""
-    width, samples, size = layout.segment_yx[1], layout.samples, layout.dtype.itemsize
-    differences = np.frombuffer(data, np.uint8).reshape(rows, -1, samples)
-    by_significance = np.cumsum(differences, axis=1, dtype=np.uint8).reshape(rows, size, width * samples)
-    floats = np.ascontiguousarray(by_significance.transpose(0, 2, 1)).view(f">f{size}")
-    return floats.reshape(rows, width, samples)
+    if layout.predictor == FLOATING_POINT:
+        return np.asarray(imagecodecs.floatpred_decode(array.view(layout.dtype.newbyteorder("=")), axis=1))
+    return np.asarray(imagecodecs.delta_decode(array.astype(layout.dtype.newbyteorder("="), copy=False), axis=1))

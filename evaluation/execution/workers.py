@@ -5,7 +5,7 @@ What a case needs is estimated from its size and from its files, by constants th
     side    16 bytes for each pixel + the bytes of its files     formats with a number for every pixel
             10 times the bytes of its files                      outlines, points, run-length codes
     case    32 MB + 3/2 of the larger of its two sides
-    worker  100 MB for the program + the largest case
+    worker  150 MB for the program + the largest case
 
 An estimate may be wrong. So a case that may not fit is worked on in a process of its own, whose end the main process
 can report; and where a worker is lost, one worker alone goes on. Results never depend on any of this.
@@ -39,7 +39,7 @@ Outcome = TypeVar("Outcome")
 Item = TypeVar("Item")
 
 CASE_BYTES = 32_000_000
-WORKER_BYTES = 100_000_000
+WORKER_BYTES = 150_000_000  # with its launcher and two decoders, which share most of their memory with it
 MAIN_BYTES = 256_000_000  # kept for the main process, which collects the results
 CASES_AT_ONCE = 8  # that a worker takes at a time
 BYTES_AT_ONCE = 256_000_000  # that the cases which a worker takes at a time may need together, if they are several
@@ -261,7 +261,7 @@ def worker_processes(workers: int, plan: Plan) -> Iterator[Executor]:
 
 
 def kill_worker(process: Any, use_psutil: bool = True) -> None:
-    """In the place of loky's own, which needs pgrep or psutil; small images have neither. Workers have no children."""
+    """In the place of loky's own, which needs pgrep or psutil, which small images lack. Decoders end by themselves."""
     with suppress(ProcessLookupError):
         os.kill(process.pid, signal.SIGKILL)
     process.join()
@@ -290,9 +290,13 @@ def start_trackers() -> None:
 def begin_worker(parent: int) -> None:
     """Let the kernel end this process where memory runs out, and soon after its parent, which may be gone already.
 
-    Its parent cannot be told by the kernel here: a thread of it started this process, and threads end earlier.
+    What decodes is forked before any of the reference is here. Its parent cannot be told by the kernel here: a thread
+    of it started this process, and threads end earlier.
     """
+    from evaluation.decoding.guard import prepare
+
     be_killed_first()
+    prepare()
     with suppress(RuntimeError):  # no memory for a thread
         threading.Thread(target=watch, args=(parent,), daemon=True).start()
 

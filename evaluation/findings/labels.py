@@ -27,7 +27,7 @@ class UnsupportedFormat(Kind):
     Write the labels in one of the formats that the line names.
 
     [unsupported-format] case 'case_017', 'case_017.bmp': a file with the suffix '.bmp'; expected one of '.npy', '.npz',
-    '.png', '.tif', '.tiff' or '.mha'. Write the labels as .npy, .png, .tif or .mha.
+    '.png', '.tif', '.tiff', '.mha', '.nii', '.nii.gz' or '.nrrd'. Write the labels as .npy, .png, .tif or .mha.
     """
 
     code = "unsupported-format"
@@ -122,6 +122,14 @@ class ExternalData(Kind):
     code = "external-data"
 
 
+class OtherDataFile(ExternalData):
+    got = "a header that names {name:quoted} as the file of its data"
+    expected = "the name of one file in the same folder"
+    fix = "Write header and data into one file; with SimpleITK: WriteImage(image, 'name.mha')."
+
+    name: str
+
+
 class NotFinite(Kind):
     """Labels are not a number or infinite.
 
@@ -195,6 +203,55 @@ class BinaryMask(Kind):
     severity = "warning"
 
 
+class Components(Kind):
+    """Nuclei are the connected components of a mask.
+
+    Where the challenge takes masks without numbers of nuclei (the rule components), pixels that touch are one nucleus.
+    That joins nuclei that touch each other and splits those in several parts.
+
+    Nothing, if nuclei lie apart; else write a label image, in which each nucleus has a number.
+
+    [components] case 'case_017', 'case_017.png': 3 regions of touching pixels, each a nucleus; 4 if corners did not
+    touch, 1 of one pixel; expected nuclei that do not touch each other, each in one part. Nuclei that touch count as
+    one, parts that lie apart as several: write labels where that matters.
+    """
+
+    code = "components"
+    severity = "warning"
+    got = (
+        "{count:,} regions of touching pixels, each a nucleus; {other:,} if corners {corners}, {specks:,} of one pixel"
+    )
+    expected = "nuclei that do not touch each other, each in one part"
+    fix = "Nuclei that touch count as one, parts that lie apart as several: write labels where that matters."
+
+    count: int
+    other: int
+    corners: str
+    specks: int
+
+
+class WrongSpacing(Kind):
+    """The pixels of a label image have another size than those of the image.
+
+    MetaImage, NIfTI and NRRD files say how large a pixel is; if that is not what cases.csv says, the labels were most
+    likely made at another resolution. 1 mm counts as not given; a number that is right in um is taken as that.
+
+    Write the labels at the resolution of the image, and its spacing in mm.
+
+    [wrong-spacing] case 'case_017', 'case_017.nii.gz': pixels of 0.5 x 0.5 um; expected 0.25 um, as cases.csv has it.
+    Write the labels at the resolution of the image, with its spacing in mm.
+    """
+
+    code = "wrong-spacing"
+    got = "pixels of {x:.4g} x {y:.4g} um"
+    expected = "{spacing_um:.4g} um, as cases.csv has it"
+    fix = "Write the labels at the resolution of the image, with its spacing in mm."
+
+    x: float
+    y: float
+    spacing_um: float
+
+
 class UnknownClassValue(Kind):
     """A class map has a value that is no class.
 
@@ -224,5 +281,7 @@ KINDS = (
     NegativeLabel,
     LabelTooLarge,
     BinaryMask,
+    Components,
+    WrongSpacing,
     UnknownClassValue,
 )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.decoding.chunks import too_many
+from evaluation.decoding.polygons import Ring
 from evaluation.findings import FAULTS_NAMED, Finding, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_probabilities import FOR_ALL_OR_NONE, check_size
@@ -270,9 +271,14 @@ class NucleusLists:
         limit = self.request.limits.vertices_per_file
         if self.vertices > limit:
             raise InputFault(too_many(self.request.where, "vertices", limit, "vertices_per_file"))
-        positions = list(chain.from_iterable(self.rings))
+        if self.rings and all(type(ring) is Ring for ring in self.rings):
+            numbers = np.concatenate([ring.points_xy for ring in self.rings])
+            positions: Any = numbers
+        else:
+            positions = list(chain.from_iterable(self.rings))
+            numbers = points_of(positions)
         with np.errstate(over="ignore"):
-            points = points_of(positions) * self.factors[0] / self.factors[1]
+            points = numbers * self.factors[0] / self.factors[1]
         bad = np.flatnonzero(~are_coordinates(points).all(axis=1))
         if len(bad):
             self.note_bad_coordinates(bad, size, positions)
@@ -284,7 +290,7 @@ class NucleusLists:
         self.ring_number.clear()
         self.class_probabilities.settle(self.numbers)
 
-    def note_bad_coordinates(self, bad: Int64, size: Int64, positions: list[Any]) -> None:
+    def note_bad_coordinates(self, bad: Int64, size: Int64, positions: Any) -> None:
         """The faults of vertices (indices in ``positions``) that are no pairs of usable numbers."""
         stop = np.cumsum(size)
         number = np.array(self.ring_number)
@@ -297,7 +303,8 @@ class NucleusLists:
                 place += f", ring {ring - first + 1}"
             if size[ring] > 1:
                 place += f", vertex {vertex - stop[ring] + size[ring] + 1}"
-            got = f"the position {quote(shown(positions[vertex]))}"
+            position = positions[vertex] if type(positions) is list else positions[vertex].tolist()
+            got = f"the position {quote(shown(position))}"
             expected = "numbers between -1e9 and 1e9 px as x and y of every vertex"
             self.faults.add("invalid-coordinate", place, got, expected)
 

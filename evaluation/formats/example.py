@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Generic
 
 import numpy as np
@@ -160,6 +162,13 @@ def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
         channels = f"ElementNumberOfChannels = {array.shape[2]}\n" if array.ndim == 3 else ""
         header = f"ObjectType = Image\nNDims = 2\nDimSize = {width} {height}\n{channels}ElementType = MET_USHORT\n"
         return f"{header}ElementDataFile = LOCAL\n".encode() + array.astype("<u2").tobytes()
+    if name.lower().endswith((".nii", ".nii.gz", ".nrrd")):
+        import SimpleITK
+
+        with TemporaryDirectory() as folder:  # it writes files of a name only
+            path = Path(folder, f"labels{''.join(Path(name.lower()).suffixes)}")
+            SimpleITK.WriteImage(SimpleITK.GetImageFromArray(array), str(path))
+            return path.read_bytes()
     if suffix in ("tif", "tiff"):
         import tifffile
 

@@ -23,6 +23,7 @@ import shapely
 from evaluation.challenge.formats.geojson import GeojsonRules
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
+from evaluation.decoding.polygons import Ring, decode_polygons
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import (
@@ -84,7 +85,8 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
     missing-probability.
     """
     with memory_told(request.where), resting_collector():
-        records = read_records(stream, key=FEATURES, where=request.where, limits=request.limits, nan_is_null=True)
+        options: dict[str, Any] = {"nan_is_null": True, "decode": decode_polygons}
+        records = read_records(stream, key=FEATURES, where=request.where, limits=request.limits, **options)
         features = FeatureReader(request, case)
         if records.pieces is not None:
             for piece in records.pieces:
@@ -216,7 +218,9 @@ def shapes_of(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
         if type(member) is not dict:
             raise Malformed(f"{quote(shown(member))} as a geometry", "an object with a type and coordinates")
         kind, coordinates = member.get("type"), member.get("coordinates")
-        if kind == "Polygon":
+        if type(coordinates) is Ring:
+            polygons.append([coordinates])
+        elif kind == "Polygon":
             polygons.append(list_of_lists(coordinates, kind))
         elif kind == "MultiPolygon":
             polygons += [list_of_lists(polygon, kind) for polygon in list_of_lists(coordinates, kind)] or [[]]

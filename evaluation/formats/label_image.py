@@ -7,7 +7,7 @@ no file is opened but those that are given.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, NoReturn
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge.formats.label_image import LabelImageRules
+from evaluation.decoding.components import label_components
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
     MHA_MAGICS,
@@ -26,6 +27,7 @@ from evaluation.decoding.content import (
     check_content,
     pickled,
 )
+from evaluation.decoding.itk import NIFTI_MAGICS, NRRD_MAGIC, read_nifti, read_nrrd
 from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.decoding.mha import read_mha
 from evaluation.decoding.npy import CLASS_NAMES, read_npy, read_npz
@@ -86,6 +88,13 @@ def read_label_image(
         raise InputFault(*faults)
     if class_table is not None and (skipped := [label for label, class_id in class_table.items() if class_id == 0]):
         labels = without_labels(labels, skipped)
+    warnings = find_binary_mask(labels, where=request.where)
+    if (connectivity := request.rules.components) is not None:
+        if request.rules.class_values is not None:
+            classes = classes_of_runs(labels, request)
+        labels, warnings = label_components(
+            labels, connectivity, where=request.where, bytes_limit=request.limits.bytes_per_file
+        )
     told_elsewhere = classes is not None or class_table is not None
     image = LabelImage(
         labels,
@@ -94,7 +103,13 @@ def read_label_image(
         source=request.name,
         class_of_instance=None if class_table is None else classes_of_labels(labels, class_table, request.where),
     )
-    return Annotations((image,), find_binary_mask(labels, where=request.where))
+    return Annotations((image,), warnings)
+
+
+def classes_of_runs(runs: LabelRuns, request: Request[LabelImageRules]) -> LabelRuns:
+    """The class ids that the values of a semantic mask stand for. Raises InputFault ("unknown-class-value")."""
+    values = runs.value.astype(np.int64).reshape(1, -1)
+    return replace(runs, value=classes_of_values(values, request.classes, where=request.where).reshape(-1))
 
 
 def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case) -> tuple[LabelRuns, LabelRuns | None]:
@@ -256,10 +271,10 @@ def classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: 
 def suffix_of(name: str) -> str:
     """The suffix of a file name, in lower case.
 
-    >>> suffix_of("P1/labels.TIF")
-    '.tif'
+    >>> suffix_of("P1/labels.TIF"), suffix_of("P1/labels.nii.gz")
+    ('.tif', '.nii.gz')
     """
-    return PurePosixPath(name).suffix.lower()
+    return ".nii.gz" if name.lower().endswith(".nii.gz") else PurePosixPath(name).suffix.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +293,11 @@ KINDS = {
     ".tif": FileKind(read_tiff, TIFF_MAGICS, "a TIFF file"),
     ".tiff": FileKind(read_tiff, TIFF_MAGICS, "a TIFF file"),
     ".mha": FileKind(read_mha, MHA_MAGICS, "a MetaImage file"),
+    ".nii": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
+    ".nii.gz": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
+    ".nrrd": FileKind(read_nrrd, (NRRD_MAGIC,), "an NRRD file"),
 }
+WITH_SPACING = (".mha", ".nii", ".nii.gz", ".nrrd")
 
 
 def read_image(
@@ -291,6 +310,8 @@ def read_image(
     options   what only this kind of file needs to know
     """
     kind = check_kind(stream, suffix=suffix, where=where, bytes_limit=bytes_limit)
+    if suffix in WITH_SPACING:
+        options["spacing_um"] = case.spacing_um
     with damage_told(where, kind.name):
         return kind.read(
             stream, where=where, shape_yx=case.shape_yx, bytes_limit=bytes_limit, channels=channels, **options
@@ -314,7 +335,7 @@ def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
     if suffix == ".mhd":
         fix = "Write one .mha file, which holds header and data."
     got = f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"
-    raise InputFault(Finding("unsupported-format", where, got, f"one of {listed(KINDS)}", fix))
+    raise InputFault(Finding("unsupported-format", where, got, f"one of {listed(KINDS, len(KINDS))}", fix))
 
 
 def read_with_companions(
@@ -333,6 +354,10 @@ def read_with_companions(
 def example(made: Example[LabelImageRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     labels: npt.NDArray[Any] = made.labels(cases[0], class_name)
     channel = made.rules.class_channel
+    if made.rules.components is not None:
+        is_semantic = made.rules.class_values is not None
+        labels = made.class_numbers(cases[0]) if is_semantic else np.where(labels > 0, 255, 0).astype(np.uint8)
+        return image_bytes(labels, made.rules.files)
     if channel is not None:
         planes = [labels, made.class_numbers(cases[0])]
         labels = np.stack(planes if channel else planes[::-1], axis=-1)

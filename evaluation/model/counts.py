@@ -222,11 +222,15 @@ class Units:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObjectList:
-    """The instances of one side of a case, for the object table: ids in the file, classes, areas; (N,) each."""
+    """The instances of one side of a case, for the object table: ids in the file, classes, areas; (N,) each.
+
+    shapes  by name, float64 (N,); none if they were not asked for
+    """
 
     source_id: npt.NDArray[Any]
     class_id: Int16
     area_px: Int64
+    shapes: Mapping[str, Float64] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

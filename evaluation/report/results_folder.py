@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evaluation.analysis.error_costs import costs_document, error_costs
+from evaluation.analysis.error_costs import AS_IS, costs_document, error_costs
 from evaluation.challenge import Challenge
 from evaluation.decoding.csv import numbers_of, read_table
 from evaluation.execution.workers import Progress
@@ -27,6 +27,7 @@ from evaluation.findings.rankings import (
 )
 from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.team_scores import all_metrics, read_details, read_metrics
+from evaluation.model import MatchCounts
 from evaluation.report.audit import audit_page
 from evaluation.report.html import page_html
 from evaluation.report.illustrated import Illustration
@@ -100,8 +101,9 @@ def page_of_results(
     with reading("objects.csv"):
         nuclei = read_nuclei(folder / "objects.csv", result)
     illustration, costs = None, None
+    counts: list[MatchCounts] = []
     if sources is not None:
-        illustration, costs = look_again(result, sources, workers=workers, progress=progress)
+        illustration, costs, counts = look_again(result, sources, workers=workers, progress=progress)
     with reading("details.json"):
         return submission_page(
             result.metrics,
@@ -109,6 +111,7 @@ def page_of_results(
             nuclei=nuclei,
             illustration=illustration,
             error_costs=costs,
+            counts=counts,
             title=title,
         )
 
@@ -217,8 +220,8 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
 
 def look_again(
     result: ResultDocuments, sources: Sources, *, workers: int | None, progress: Progress | None
-) -> tuple[Illustration, Mapping[str, Any] | None]:
-    """Pictures of a submission and what its errors cost, by scoring it once more.
+) -> tuple[Illustration, Mapping[str, Any] | None, list[MatchCounts]]:
+    """Pictures of a submission, what its errors cost, and what was counted in its cases, by scoring it once more.
 
     Raises WrongUsage if the result is not of this challenge, or not of this submission.
     """
@@ -239,10 +242,14 @@ def look_again(
         progress=progress,
     )
     if not second.corrected:
-        return second.illustration, None
+        return second.illustration, None, []
     costs = costs_document(error_costs(challenge, second.corrected))
     for path, value in costs["as_is"].items():
         if value != result.value(path):
             why = f"{path} is {result.value(path)}, but the submission that was given has {value}"
             raise WrongUsage(NotItsResult(why).at("'metrics.json'"))
-    return second.illustration, costs
+    return (
+        second.illustration,
+        costs,
+        [replace(case.counts[AS_IS], pair_probability=case.probability) for case in second.corrected],
+    )

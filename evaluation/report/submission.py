@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from evaluation.findings import render_findings
 from evaluation.leaderboard.ranked_result import NO_STORED_RESULTS
 from evaluation.leaderboard.titles import metric_title
+from evaluation.model import MatchCounts
 from evaluation.report.coverage import coverage_section
 from evaluation.report.documents import embed_document, identify_document
 from evaluation.report.illustrated import Illustration
@@ -23,6 +24,7 @@ from evaluation.report.result import (
     node_at,
     reason_in_words,
 )
+from evaluation.report.roc import roc_section
 from evaluation.report.rules_in_words import rules_in_words
 from evaluation.report.units import case_section, main_score, unit_section
 
@@ -49,6 +51,7 @@ def submission_page(
     nuclei: NucleusTable | None = None,
     illustration: Illustration | None = None,
     error_costs: Document | None = None,
+    counts: Sequence[MatchCounts] = (),
     title: str = "",
 ) -> Page:
     """The report of one result.
@@ -58,6 +61,7 @@ def submission_page(
     nuclei        of objects.csv
     illustration  pictures of its nuclei and cases
     error_costs   what each kind of error costs (``error_costs.costs_document``)
+    counts        of its cases under the first matching rule, for curves of the class probabilities
 
     KeyError, TypeError, ValueError and IndexError mean that a document is not of the form that ``score`` writes.
     """
@@ -77,6 +81,7 @@ def submission_page(
             sections.append(confusion_section(result))
         overlays = {picture.case: picture.picture.anchor for picture in (illustration.cases if illustration else ())}
         sections += [unit_section(result), case_section(result, overlays)]
+        sections.append(roc_section(list(details["classes"])[1:], counts))
     if nuclei is not None:
         sections.append(size_section(nuclei))
     sections += [threshold_section(result, nuclei), coverage_section(result), alternatives_section(result)]

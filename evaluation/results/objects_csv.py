@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
@@ -41,10 +42,12 @@ def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measu
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*COLUMNS, *measures))
+    shapes = list(dict.fromkeys(name for result in results for name in result.reference.shapes))
+    of_sides = [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
+    writer.writerow((*COLUMNS, *measures, *of_sides))
     for result in results:
         for rule in result.matches:
-            for columns in object_columns(result, rule, np.array(["", *class_names], object), measures):
+            for columns in object_columns(result, rule, np.array(["", *class_names], object), measures, shapes):
                 writer.writerows(zip(*columns, strict=False))
     return text.getvalue()
 
@@ -53,7 +56,7 @@ Column = Iterable[Any]
 
 
 def object_columns(
-    result: CaseResult, rule: str, names: npt.NDArray[Any], measures: Sequence[str]
+    result: CaseResult, rule: str, names: npt.NDArray[Any], measures: Sequence[str], shapes: Sequence[str]
 ) -> Iterator[list[Column]]:
     """The columns of a case under a rule, for some rows at a time; a value that all rows have may be endless."""
     matches, counts = result.matches[rule], result.counts[rule]
@@ -75,13 +78,18 @@ def object_columns(
             *side_columns(result.reference, matches.reference_index[rows], names, counts),
             *side_columns(result.prediction, matches.prediction_index[rows], names, counts),
         ]
-        yield [*start, repeat("matched"), *sides, *values]
+        reference = shape_columns(result.reference, matches.reference_index[rows], shapes)
+        prediction = shape_columns(result.prediction, matches.prediction_index[rows], shapes)
+        yield [*start, repeat("matched"), *sides, *values, *reference, *prediction]
     for rows in batches(len(missed)):
         side = side_columns(result.reference, missed[rows], names, counts)
-        yield [*start, repeat("missed"), *side, *(3 + len(measures)) * none]
+        reference = shape_columns(result.reference, missed[rows], shapes)
+        yield [*start, repeat("missed"), *side, *(3 + len(measures)) * none, *reference, *len(shapes) * none]
     for rows in batches(len(spurious)):
         side = side_columns(result.prediction, spurious[rows], names, counts)
-        yield [*start, repeat("spurious"), *3 * none, *side, *len(measures) * none]
+        prediction = shape_columns(result.prediction, spurious[rows], shapes)
+        blank = (len(measures) + len(shapes)) * none
+        yield [*start, repeat("spurious"), *3 * none, *side, *blank, *prediction]
 
 
 def batches(rows: int) -> Iterator[slice]:
@@ -96,3 +104,9 @@ def side_columns(
     are_points = not counts.outlines and not side.area_px.any()
     area = repeat(None) if are_points else side.area_px[index].tolist()
     return [map(safe_cell, side.source_id[index].tolist()), names[side.class_id[index]].tolist(), area]
+
+
+def shape_columns(side: ObjectList, index: npt.NDArray[np.integer[Any]], shapes: Sequence[str]) -> list[Column]:
+    """The shapes of the chosen instances of a side; what has no pixels has none."""
+    columns = [side.shapes[name][index].tolist() for name in shapes if name in side.shapes]
+    return [["" if math.isnan(value) else rounded(value) for value in values] for values in columns]

@@ -21,6 +21,7 @@ from evaluation.scoring.match import MatchedCase, match_case
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.read import (
     ReadPrediction,
+    begin_prediction,
     read_prediction,
     read_reference,
 )
@@ -96,15 +97,18 @@ def read_and_match(
     given: CaseInput,
     perturbation: Perturbation = "none",
 ) -> ReadCase | CaseOutcome:
-    """Read and match one case, or say what is at fault."""
+    """Read and match one case, or say what is at fault. The prediction is decoded while the reference is read."""
+    begun = begin_prediction(challenge, files, given.case, given.prediction)
     try:
         reference = read_reference(challenge, folder, given.case, given.reference)
     except InputFault as fault:
+        if begun:
+            begun.drop()
         return CaseOutcome(reference_faults=fault.findings)
     prediction: ReadPrediction | None = None
     try:
         if given.prediction is not None:
-            prediction = read_prediction(challenge, files, given.case, given.prediction)
+            prediction = read_prediction(challenge, files, given.case, given.prediction, begun)
         instances = perturb_instances(prediction.instances, perturbation) if prediction else None
         counts = prediction.class_counts if prediction else None
         matched = match_case(challenge, given.case, reference, instances, counts)

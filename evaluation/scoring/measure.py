@@ -23,6 +23,7 @@ from evaluation.instances.boundary import (
     join_runs,
     runs_by_instance,
 )
+from evaluation.instances.shapes import measure_shapes
 from evaluation.matching import match_confidence_first_iou_many, match_iou_above_many, match_iou_assignment
 from evaluation.metrics.count_objects import count_objects
 from evaluation.metrics.count_overlaps import count_overlaps
@@ -104,8 +105,8 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
             CaseResult(
                 case=case.case,
                 missing=case.submitted is None,
-                reference=object_list(reference, case.table.reference_area_px),
-                prediction=object_list(prediction, case.table.prediction_area_px),
+                reference=object_list(challenge, reference, case.table.reference_area_px),
+                prediction=object_list(challenge, prediction, case.table.prediction_area_px),
                 ignored_predictions=(case.submitted or 0) - len(prediction),
                 matches=case.matches,
                 counts=counts,
@@ -143,8 +144,9 @@ def nothing_paired(case: MatchedCase, classes: int) -> MatchCounts:
     )
 
 
-def object_list(instances: Instances, areas_px: Int64) -> ObjectList:
-    return ObjectList(instances.source_id, instances.class_id, areas_px)
+def object_list(challenge: Challenge, instances: Instances, areas_px: Int64) -> ObjectList:
+    shapes = measure_shapes(instances) if challenge.metrics.shapes else {}
+    return ObjectList(instances.source_id, instances.class_id, areas_px, shapes)
 
 
 # --- outlines ---------------------------------------------------------------------------------------------------------

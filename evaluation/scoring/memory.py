@@ -60,7 +60,8 @@ def side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
     (2000000, 16200000)
     """
     if rules.dense:
-        if rules.files.endswith((".tif", ".tiff")) and rules.value("class_channel") is None:  # decoded in bands
+        needs_plane = rules.value("class_channel") is not None or rules.value("components") is not None
+        if rules.files.endswith((".tif", ".tiff")) and not needs_plane:  # decoded in bands
             rows = min(case.height, ROWS_AT_ONCE)
             return BYTES_PER_PIXEL * rows * case.width + BYTES_PER_TEXT_BYTE * file_bytes
         return BYTES_PER_PIXEL * case.height * case.width + file_bytes

@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import filled
+from evaluation.execution.forks import can_fork
+from evaluation.execution.workers import usable_processors
 from evaluation.findings import Finding, quote
 from evaluation.findings.annotations import TooManyNuclei, UnreadableFile
 from evaluation.findings.challenge import NoReference, NoReferenceEntry
@@ -40,15 +42,24 @@ from evaluation.model import (
 )
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 
+LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
+MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd", ".nhdr")  # read by scipy.io, HDF5 and SimpleITK
+
 
 @dataclass(frozen=True)
 class Side:
-    """How the files of the reference, or of a submission, are opened and read."""
+    """How the files of the reference, or of a submission, are opened and read.
+
+    owner   whose files they are: a process that decodes files of one owner sees none of another; "": they are decoded
+            here, as those of a reference are in formats whose libraries damaged files cannot crash
+    """
 
     rules: FormatRules
     classes: ClassTable
     limits: LimitRules
     open: Callable[[str], BinaryIO]
+    owner: str
+    is_reference: bool = False
 
     def request(self, where: str, name: str, class_id: int) -> Request:
         return Request(
@@ -56,30 +67,53 @@ class Side:
         )
 
 
+def prepare_decoders(challenge: Challenge) -> None:
+    """What decodes is forked before any of the reference is read, with the modules that it needs."""
+    from evaluation.decoding.guard import prepare  # an empty submission is refused without it
+
+    rules = (challenge.reference, challenge.submission)
+    modules = {f"evaluation.formats.{side.format}" for side in rules}
+    modules |= {LIBRARIES[end] for side in rules if (end := PurePosixPath(side.files).suffix) in LIBRARIES}
+    prepare(*modules, copies=min(usable_processors(), len(challenge.cases)) if can_fork() else 0)
+
+
 def submission_side(challenge: Challenge, files: SubmissionFiles) -> Side:
-    return Side(challenge.submission, challenge.class_table(challenge.submission), challenge.limits, files.open)
+    classes = challenge.class_table(challenge.submission)
+    return Side(challenge.submission, classes, challenge.limits, files.open, owner=str(files.path))
 
 
 def reference_side(challenge: Challenge, folder: Path) -> Side:
+    from evaluation.decoding.detached import attached_name, open_attached
+
+    prepare_decoders(challenge)
+
     def open_reference(name: str) -> BinaryIO:
         try:
+            if attached_name(name) != name:
+                return open_attached(folder / name, where=quote(name), bytes_limit=challenge.limits.bytes_per_file)
             return (folder / name).open("rb")
         except OSError as error:
             raise InputFault(UnreadableFile((error.strerror or "not readable").lower()).at(quote(name))) from None
 
-    return Side(challenge.reference, challenge.class_table(challenge.reference), challenge.limits, open_reference)
+    classes = challenge.class_table(challenge.reference)
+    names = (challenge.reference.files, challenge.reference.value("class_map") or "")
+    owner = "reference" if any(name.endswith(MAY_CRASH) for name in names) else ""
+    return Side(challenge.reference, classes, challenge.limits, open_reference, owner=owner, is_reference=True)
 
 
 # --- files of one case ------------------------------------------------------------------------------------------------
 
 
-def read_case(side: Side, case: Case, files: Sequence[CaseFile]) -> Annotations:
-    """What all files of a case say. Raises InputFault with all faults of all files."""
+def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: BegunFile | None = None) -> Annotations:
+    """What all files of a case say. Raises InputFault with all faults of all files.
+
+    begun   the first of them, if it is being decoded already
+    """
     found: list[Annotations] = []
     faults: list[Finding] = []
-    for file in files:
+    for index, file in enumerate(files):
         try:
-            found.append(read_case_file(side, case, file))
+            found.append((begun if begun and not index else BegunFile(side, case, file)).finish())
         except InputFault as fault:
             faults += fault.findings
     if faults:
@@ -90,15 +124,43 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile]) -> Annotations:
     )
 
 
-def read_case_file(side: Side, case: Case, file: CaseFile) -> Annotations:
-    """What one file of a case, with the files that go with it, says."""
-    with ExitStack() as opened:
-        stream = opened.enter_context(side.open(file.name))
+class BegunFile:
+    """A file of a case, with the files that go with it, whose decoding has begun."""
+
+    def __init__(self, side: Side, case: Case, file: CaseFile) -> None:
+        self.opened = ExitStack()
+        self.fault: InputFault | None = None
+        try:
+            self.found = self.begin(side, case, file)
+        except InputFault as fault:
+            self.fault = fault
+
+    def begin(self, side: Side, case: Case, file: CaseFile) -> Callable[[], Annotations]:
+        from evaluation.decoding.detached import attached_name
+        from evaluation.formats.guarded import begin_annotations
+
+        stream = self.opened.enter_context(side.open(file.name))
         companions = {
-            key: (opened.enter_context(side.open(name)), where_of(case, name)) for key, name in file.companions.items()
+            key: (self.opened.enter_context(side.open(name)), where_of(case, name))
+            for key, name in file.companions.items()
         }
-        request = side.request(where_of(case, file.name), file.name, file.class_id)
-        return read_annotations(stream, request, case, companions)
+        name = attached_name(file.name) if side.is_reference else file.name
+        request = side.request(where_of(case, file.name), name, file.class_id)
+        if side.owner:
+            return begin_annotations(stream, request, case, companions, owner=side.owner)
+        return partial(read_annotations, stream, request, case, companions)
+
+    def drop(self) -> None:
+        """Nobody wants to know what it says."""
+        self.found = partial(Annotations, ())  # the process that decodes it ends with its iterator
+        self.opened.close()
+
+    def finish(self) -> Annotations:
+        """What it says. Raises InputFault."""
+        with self.opened:
+            if self.fault:
+                raise self.fault
+            return self.found()
 
 
 def where_of(case: Case, name: str) -> str:
@@ -126,13 +188,19 @@ class SharedCases:
 
 def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) -> SharedCases:
     """Read the files that hold all cases: one, or one for each class."""
+    from evaluation.formats.guarded import read_collection_guarded
+
     keys = {side.rules.key_of(case): case for case in cases}
     found = SharedCases()
     for file in files:
         where = quote(file.name, 120)
         try:
             with side.open(file.name) as stream:
-                collection = read_collection(stream, side.request(where, file.name, file.class_id), keys)
+                request = side.request(where, file.name, file.class_id)
+                if side.owner:
+                    collection = read_collection_guarded(stream, request, keys, owner=side.owner)
+                else:
+                    collection = read_collection(stream, request, keys)
                 found.unknown.update(collection.unknown)
                 found.warnings += collection.findings
                 for name in collection.cases:
@@ -175,15 +243,31 @@ class ReadPrediction:
     class_counts: Int64 | None = None
 
 
+def begin_prediction(
+    challenge: Challenge, files: SubmissionFiles, case: Case, content: Annotations | Sequence[CaseFile] | None
+) -> BegunFile | None:
+    """Begin to decode the first file of a case."""
+    if not content or isinstance(content, Annotations):
+        return None
+    prepare_decoders(challenge)
+    return BegunFile(submission_side(challenge, files), case, content[0])
+
+
 def read_prediction(
-    challenge: Challenge, files: SubmissionFiles, case: Case, content: Annotations | Sequence[CaseFile]
+    challenge: Challenge,
+    files: SubmissionFiles,
+    case: Case,
+    content: Annotations | Sequence[CaseFile],
+    begun: BegunFile | None = None,
 ) -> ReadPrediction:
     """The predicted instances of a case, from its files or from what shared files say of it.
+
+    begun   the first of its files, if it is being decoded already
 
     Raises InputFault with all faults.
     """
     side = submission_side(challenge, files)
-    content_read = content if isinstance(content, Annotations) else read_case(side, case, content)
+    content_read = content if isinstance(content, Annotations) else read_case(side, case, content, begun)
     files.close()
     if (counts := counts_of(content_read.parts)) is not None:
         return ReadPrediction(join_instances([], case.shape_yx), content_read.findings, int(counts.sum()), 0, counts)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import SimpleITK
 import tifffile
 from scipy.io import savemat
 
@@ -43,6 +44,24 @@ def renamed_png(bench: Bench) -> str:
 @example_of("unsupported-format")
 def bitmap(bench: Bench) -> str:
     return label_image(bench, ".bmp", b"BM")
+
+
+@example_of("components")
+def mask_with_corners(bench: Bench) -> str:
+    case, mask = Case("case_017", "P1", *SHAPE, 0.25, 0), np.zeros(SHAPE, np.uint8)
+    mask[2:5, 3:6] = mask[5:8, 6:9] = mask[12:15, 20:22] = mask[18, 1] = 255
+    rules = {"files": "{case}.png", "components": 8}
+    bench.make("label_image by class", cases=(case,), classes=[{"name": "nucleus"}], submission=rules)
+    bench.write("submission/case_017.png", image_bytes(mask, ".png"))
+    return bench.validate()
+
+
+@example_of("wrong-spacing")
+def other_resolution(bench: Bench) -> str:
+    image = SimpleITK.GetImageFromArray(LABELS)
+    image.SetSpacing([0.0005, 0.0005])
+    SimpleITK.WriteImage(image, "a.nii.gz")
+    return label_image(bench, ".nii.gz", Path("a.nii.gz").read_bytes())
 
 
 @example_of("pickle")

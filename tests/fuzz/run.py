@@ -39,6 +39,7 @@ class MemoryFiles(SubmissionFiles):
 
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files = files
+        self.path = Path("memory")
         self.names = tuple(sorted(files))
 
     def size(self, name: str) -> int:

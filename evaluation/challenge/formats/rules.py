@@ -233,7 +233,7 @@ class ClassFiles(NumberedClasses):
                 f"given although {'files holds {class}' if len(ways) < 2 else ways[1] + ' is'}",
                 "one way to tell the class of a nucleus",
             )
-        if self.zero_is_background and self.class_values is None:
+        if ways and self.zero_is_background and self.class_values is None:
             raise contradiction("class_values", f"missing although {ways[0]} is given", "both")
         if self.class_values is not None and not ways:
             raise contradiction("class_values", "given without class_map, class_table or class_channel", "both")

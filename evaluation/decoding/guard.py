@@ -1,0 +1,499 @@
+"""Untrusted files are decoded in a child process that can do nothing else.
+
+A process forks a launcher before it reads anything that is secret; the launcher forks a decoder for each submission,
+which is confined (``confinement``). A decoder serves many files, one after the other: it gets descriptors or bytes,
+never paths, and answers with plain values (``plain_values``). Its address space and processor time are bounded for each
+file. It decodes a file while the parent does something else, until the parent asks for the result.
+
+    a fault of the file           InputFault, as if the reader had been called here
+    too much memory, or time      InputFault (too-large)
+    the decoder dies (a signal)   InputFault (unreadable-file), if a new decoder dies as well: it was this file
+    killed from outside           MemoryError: the machine is short of memory, which is no fault of the file
+
+Where processes cannot be forked like this (not Linux), readers are called in this process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import shutil
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.decoding.plain_values import from_plain, to_plain
+from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
+
+IS_AVAILABLE = sys.platform == "linux"
+SIZES = struct.Struct("<QI")  # of a message: its bytes, and how many buffers or descriptors come with it
+ORDER = struct.Struct("<qI")  # what, and the bytes of the names of modules that follow
+STATUS = struct.Struct("<q")
+START, START_WITH_SCRATCH = 0, -1  # as an order; else the process that is to be ended
+MOST_FILES = 8  # of one request
+MOST_IDLE = 2  # decoders of a thread
+LIBRARY_BYTES = 1 << 30  # of address space, for modules that are imported late
+MEMORY_BYTES = 2 << 30  # for each file …
+BYTES_PER_BYTE, BYTES_PER_PIXEL = 240, 32  # … and what its size and that of its image allow, …
+TIMES_LIMIT = 4  # … but no more than so often limits.bytes_per_file
+SECONDS, BYTES_PER_SECOND, PIXELS_PER_SECOND = 30, 1_000_000, 10_000_000
+WAITED = 4  # times the processor time: others may use the processors, too
+
+Reader = Callable[..., Iterator[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What decoding a file may take: bytes of memory beyond the program, and seconds of processor time."""
+
+    memory_bytes: int
+    seconds: int
+
+
+def bounds_of(file_bytes: int, pixels: int, bytes_limit: int) -> Bounds:
+    """Bounds that grow with the file and with its image.
+
+    >>> bounds_of(10**6, 10**6, 2 * 10**9).seconds
+    31
+    """
+    wanted = BYTES_PER_BYTE * file_bytes + BYTES_PER_PIXEL * pixels
+    seconds = SECONDS + file_bytes // BYTES_PER_SECOND + pixels // PIXELS_PER_SECOND
+    return Bounds(MEMORY_BYTES + min(wanted, TIMES_LIMIT * bytes_limit), seconds)
+
+
+class Died(Exception):
+    """A decoder ended without an answer, by this signal."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.signal_number = signal_number
+
+
+class OutOfBounds(Exception):
+    """A file needs more memory than it may take."""
+
+
+class DecoderFault(Exception):
+    """A reader raised what it must not raise; the text is its traceback."""
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def receive_exactly(connection: socket.socket, size: int) -> bytearray:
+    """So many bytes. Raises EOFError if the other side is gone."""
+    data = bytearray(size)
+    fill(connection, memoryview(data))
+    return data
+
+
+def fill(connection: socket.socket, view: memoryview) -> None:
+    while len(view):
+        received = connection.recv_into(view)
+        if not received:
+            raise EOFError
+        view = view[received:]
+
+
+def send_answer(connection: socket.socket, answer: Any) -> None:
+    import msgspec
+
+    buffers: list[npt.NDArray[Any]] = []
+    plain = to_plain(answer, buffers)
+    message = msgspec.msgpack.encode([plain, [buffer.nbytes for buffer in buffers]])
+    connection.sendall(SIZES.pack(len(message), len(buffers)) + message)
+    for buffer in buffers:
+        if buffer.nbytes:
+            connection.sendall(buffer.reshape(-1).view(np.uint8).data)
+
+
+def receive_answer(connection: socket.socket, most_bytes: int) -> Any:
+    """An answer of a decoder, which is not trusted. Raises EOFError, TimeoutError, ValueError."""
+    import msgspec
+
+    size, count = SIZES.unpack(receive_exactly(connection, SIZES.size))
+    if size > most_bytes:
+        raise ValueError(f"an answer of {size:,} bytes")
+    message = receive_exactly(connection, size)
+    try:
+        plain, sizes = msgspec.msgpack.decode(message, type=tuple[Any, list[int]])
+        if len(sizes) != count or min(sizes, default=0) < 0 or sum(sizes) > most_bytes:
+            raise ValueError(f"{sum(sizes):,} bytes in an answer")
+        buffers = [np.empty(size, np.uint8) for size in sizes]
+        for buffer in buffers:
+            fill(connection, buffer.data)
+        return from_plain(plain, buffers)
+    except (msgspec.MsgspecError, TypeError, LookupError, OverflowError) as error:
+        raise ValueError("an answer that no reader gives") from error
+
+
+def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
+    """A request and its descriptors; the other side is trusted."""
+    head, numbers, _, _ = socket.recv_fds(connection, SIZES.size, MOST_FILES)
+    if not head:
+        raise EOFError
+    size, _ = SIZES.unpack(head + bytes(receive_exactly(connection, SIZES.size - len(head))))
+    return bytes(receive_exactly(connection, size)), numbers
+
+
+# --- the child processes ----------------------------------------------------------------------------------------------
+
+
+def launch(connection: socket.socket) -> None:
+    """The launcher: forks decoders, and says how they ended, until the parent is gone. It sees no file."""
+    from evaluation.decoding.confinement import address_space, confine, detach, end_with_parent
+
+    room = address_space() + LIBRARY_BYTES
+    detach(connection.fileno())
+    children: dict[int, Path | None] = {}
+    while True:
+        order, numbers, _, _ = socket.recv_fds(connection, ORDER.size, 1)
+        if not order:
+            break
+        process, size = ORDER.unpack(order)
+        if not numbers:
+            connection.sendall(STATUS.pack(end_child(process, children.pop(process))))
+            continue
+        for module in receive_exactly(connection, size).decode().split():
+            import_module(module)
+        scratch = Path(tempfile.mkdtemp(prefix="evaluation-")) if process == START_WITH_SCRATCH else None
+        child = os.fork()
+        if not child:
+            end_with_parent()
+            connection.close()
+            confine(scratch)
+            serve(socket.socket(fileno=numbers[0]), room)
+            return
+        children[child] = scratch
+        os.close(numbers[0])
+        connection.sendall(STATUS.pack(child))
+    for child, scratch in children.items():
+        end_child(child, scratch)
+
+
+def end_child(process: int, scratch: Path | None) -> int:
+    """End a decoder, with the folder of its files; its status."""
+    os.kill(process, signal.SIGKILL)
+    status = os.waitpid(process, 0)[1]
+    if scratch:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return status
+
+
+def serve(connection: socket.socket, room: int) -> None:
+    """A decoder: answers requests until the parent is gone."""
+    from evaluation.decoding.confinement import limit_next
+
+    while True:
+        packed, numbers = receive_request(connection)
+        function, arguments, contents, bounds = pickle.loads(packed)
+        limit_next(room + bounds.memory_bytes, bounds.seconds)
+        left = iter(numbers)
+        streams = [os.fdopen(next(left), "rb") if content is None else BytesIO(content) for content in contents]
+        for answer in answers(function, streams, arguments):
+            try:
+                send_answer(connection, answer)
+            except MemoryError:
+                send_answer(connection, ("memory", ()))
+                break
+            except TypeError:  # no plain value
+                send_answer(connection, ("error", (traceback.format_exc(),)))
+                break
+        for stream in streams:
+            stream.close()
+
+
+def answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+    """What a reader yields, and how it ended."""
+    try:
+        for result in find(function)(streams, *arguments):
+            yield "result", result
+    except InputFault as fault:
+        yield "fault", fault.findings
+    except MemoryError:
+        yield "memory", ()
+    except Exception:  # noqa: BLE001 (what it is, is said where it can be seen)
+        yield "error", (traceback.format_exc(),)
+    else:
+        yield "end", None
+
+
+def find(name: str) -> Reader:
+    """The function that is called ``module:function``."""
+    module, _, function = name.partition(":")
+    found: Reader = getattr(import_module(module), function)
+    return found
+
+
+# --- the parent -------------------------------------------------------------------------------------------------------
+
+
+class Launcher:
+    """The launcher of this process, and what is asked of it."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.modules: set[str] = set()
+        self.lock = threading.Lock()
+        self.connection, other = socket.socketpair()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # forked with threads: it uses none of their locks
+            child = os.fork()
+        if not child:
+            try:
+                launch(other)
+            finally:  # whatever happens, it never goes on with the work of the parent
+                os._exit(0)
+        other.close()
+        atexit.register(self.close, child)
+
+    def close(self, child: int) -> None:
+        """End the launcher with its decoders, so that no process of ours is left behind this one."""
+        if self.process == os.getpid():
+            self.connection.close()
+            with suppress(ChildProcessError):
+                os.waitpid(child, 0)
+
+    def start(self, *, writes: bool) -> Decoder:
+        connection, other = socket.socketpair()
+        with other:
+            return Decoder(self, connection, self.order(START_WITH_SCRATCH if writes else START, other.fileno()))
+
+    def order(self, process: int, *descriptors: int) -> int:
+        """With a descriptor: start a decoder; without: end it, and get its status."""
+        try:
+            with self.lock:
+                modules = " ".join(sorted(self.modules)).encode() if descriptors else b""
+                socket.send_fds(self.connection, [ORDER.pack(process, len(modules)) + modules], descriptors)
+                (answer,) = STATUS.unpack(receive_exactly(self.connection, STATUS.size))
+        except (EOFError, ConnectionError):
+            launchers.clear()
+            raise MemoryError("the launcher was killed") from None
+        return int(answer)
+
+
+@dataclass
+class Decoder:
+    """A child process that decodes. ``is_used``: it has seen a file."""
+
+    launcher: Launcher
+    connection: socket.socket
+    process: int
+    is_used: bool = False
+    status: int | None = field(default=None, init=False)
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+    def ask(self, request: bytes, descriptors: Sequence[int], bounds: Bounds) -> Iterator[Any]:
+        """None as soon as a request is sent, then its results.
+
+        Raises InputFault, OutOfBounds, TimeoutError, Died, DecoderFault.
+        """
+        self.is_used = True
+        left = float(WAITED * bounds.seconds)
+        try:
+            packed = SIZES.pack(len(request), len(descriptors)) + request
+            sent = socket.send_fds(self.connection, [packed], descriptors)
+            self.connection.sendall(packed[sent:])
+            yield None
+            while True:
+                self.connection.settimeout(max(left, 0.001))
+                began = time.monotonic()
+                kind, content = receive_answer(self.connection, bounds.memory_bytes)
+                left -= time.monotonic() - began
+                if kind == "end":
+                    return
+                if kind != "result":
+                    raise {"fault": InputFault, "memory": OutOfBounds}.get(kind, DecoderFault)(*content)
+                yield content
+        except (EOFError, ConnectionError):
+            raise Died(self.stop()) from None
+        except ValueError:
+            self.stop()
+            raise Died(0) from None
+
+    def stop(self) -> int:
+        """End it; the signal by which it ended before, or now."""
+        if self.status is None:
+            self.connection.close()
+            self.status = self.launcher.order(self.process)
+        return os.WTERMSIG(self.status)
+
+
+class OfThread(threading.local):
+    """The decoders of a thread that are not at work, by their owners, and whether they write copies of files."""
+
+    def __init__(self) -> None:
+        self.idle: dict[tuple[str, bool], Decoder] = {}
+
+    def take(self, owner: str, *, writes: bool) -> Decoder:
+        """A decoder of an owner; that which was not used for longest makes room for a new one."""
+        if (owner, writes) in self.idle:
+            return self.idle.pop((owner, writes))
+        if len(self.idle) >= MOST_IDLE:
+            self.idle.pop(next(iter(self.idle))).stop()
+        return launchers[0].start(writes=writes)
+
+    def stop_all(self) -> None:
+        for decoder in self.idle.values():
+            decoder.stop()
+        self.idle.clear()
+
+
+launchers: list[Launcher] = []
+of_copies: list[Launcher] = []  # for workers that are copies of this process
+launchers_lock = threading.Lock()
+of_thread = OfThread()
+
+
+def prepare(*modules: str, copies: int = 0) -> None:
+    """Fork the launcher if there is none: what is read from now on is not in the memory of any decoder.
+
+    modules   that decoders need: imported once, here if the launcher is not yet there, else by it
+    copies    so many workers may be forked from this process later, when it has read the reference: see ``adopt``
+    """
+    with launchers_lock:
+        if IS_AVAILABLE and not (launchers and launchers[0].process == os.getpid()):
+            for module in modules:
+                import_module(module)
+            launchers[:] = [Launcher()]
+            of_copies[:] = [Launcher() for _ in range(copies)]
+            of_thread.idle.clear()
+        for launcher in launchers:
+            launcher.modules.update(modules)
+
+
+def adopt(index: int) -> None:
+    """In a worker that is a copy: use the launcher that was forked for it before the reference was read."""
+    of_thread.idle.clear()
+    launchers[:] = of_copies[index : index + 1]
+    for launcher in launchers:
+        launcher.process = os.getpid()
+
+
+def decode(
+    function: str,
+    streams: Sequence[BinaryIO],
+    arguments: tuple[Any, ...],
+    *,
+    where: str,
+    owner: str,
+    bounds: Bounds,
+    writes: bool = False,
+) -> Iterator[Any]:
+    """What ``function(streams, *arguments)`` yields, called in a decoder; it begins at once, and streams stay open.
+
+    function   ``module:function``, which yields plain values
+    where      the file, for messages
+    owner      a decoder that has seen the files of one owner sees none of another
+    writes     it makes copies of files, for libraries that read nothing else
+
+    Results raise InputFault, MemoryError, DecoderFault; see above.
+    """
+    if not IS_AVAILABLE:
+        return find(function)(streams, *arguments)
+    prepare()
+    contents = [content_of(stream) for stream in streams]
+    request = pickle.dumps((function, arguments, contents, bounds), pickle.HIGHEST_PROTOCOL)
+    results = results_of(request, streams, contents, where, owner, bounds, writes)
+    next(results)
+    return results
+
+
+def results_of(
+    request: bytes,
+    streams: Sequence[BinaryIO],
+    contents: Sequence[bytes | None],
+    where: str,
+    owner: str,
+    bounds: Bounds,
+    writes: bool,
+) -> Iterator[Any]:
+    """None when the request is sent, then its results."""
+    is_sent = False
+    while True:
+        decoder = of_thread.take(owner, writes=writes)
+        was_used, given, is_sound = decoder.is_used, 0, False
+        try:
+            results = decoder.ask(request, rewound(streams, contents), bounds)
+            next(results)
+            if not is_sent:
+                is_sent = True
+                yield None
+            for result in results:
+                given += 1
+                yield result
+            is_sound = True
+            return
+        except InputFault:
+            is_sound = True
+            raise
+        except OutOfBounds:
+            got = f"more than {bounds.memory_bytes >> 20:,} MiB of memory to be decoded"
+            raise InputFault(too_much(where, got)) from None
+        except TimeoutError:
+            raise InputFault(too_slow(where, bounds)) from None
+        except Died as death:
+            if death.signal_number == signal.SIGXCPU:
+                raise InputFault(too_slow(where, bounds)) from None
+            if death.signal_number == signal.SIGKILL:
+                raise MemoryError("a decoder was killed") from None
+            if given or not was_used:  # else what came before may have broken it: once more, in a new one
+                raise InputFault(broke_off(where, death.signal_number)) from None
+        finally:
+            if is_sound and (owner, writes) not in of_thread.idle:
+                of_thread.idle[owner, writes] = decoder
+            else:
+                decoder.stop()
+
+
+def content_of(stream: BinaryIO) -> bytes | None:
+    """The bytes of a stream that is no file."""
+    try:
+        stream.fileno()
+    except OSError:
+        stream.seek(0)
+        return stream.read()
+    return None
+
+
+def rewound(streams: Sequence[BinaryIO], contents: Sequence[bytes | None]) -> list[int]:
+    """The descriptors of the streams that are files, at their start."""
+    numbers = [stream.fileno() for stream, content in zip(streams, contents, strict=True) if content is None]
+    for number in numbers:
+        os.lseek(number, 0, os.SEEK_SET)
+    return numbers
+
+
+def too_much(where: str, got: str) -> Finding:
+    fix = "Leave out what is not needed, or write it in a format that is read piece by piece."
+    return Finding("too-large", where, got, "a file that is read with less", fix)
+
+
+def too_slow(where: str, bounds: Bounds) -> Finding:
+    return too_much(where, f"more than {bounds.seconds:,} s to be decoded")
+
+
+def broke_off(where: str, signal_number: int) -> Finding:
+    how = signal.Signals(signal_number).name if signal_number else "no answer"
+    got = f"the library that decodes it ended with {how}"
+    return Finding("unreadable-file", where, got, "a complete file", "Write or copy the file again.")

@@ -1,0 +1,317 @@
+"""A decoder that dies, hangs or fills its memory is a finding about its file, and nothing else changes."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import misbehaving_readers
+import numpy as np
+import pytest
+from every_format import write_challenge
+
+from evaluation.decoding import guard
+from evaluation.decoding.confinement import restrict_files
+from evaluation.decoding.guard import Bounds, DecoderFault, decode
+from evaluation.decoding.plain_values import from_plain, to_plain
+from evaluation.findings.errors import InputFault
+from evaluation.scoring.check import check_submission
+
+pytestmark = pytest.mark.skipif(not guard.IS_AVAILABLE, reason="processes are not guarded here")
+ROOT = Path(__file__).resolve().parent.parent
+BOUNDS = Bounds(memory_bytes=1 << 28, seconds=5)
+
+
+@pytest.fixture(autouse=True)
+def launcher_of_its_own() -> Iterator[None]:
+    """Decoders that know the readers of this test."""
+    assert misbehaving_readers
+    kept, guard.launchers[:] = list(guard.launchers), []
+    guard.of_thread.idle.clear()
+    yield
+    guard.of_thread.stop_all()
+    guard.launchers[:] = kept
+
+
+def ask(reader: str, *arguments: Any, streams: Any = (), owner: str = "a", bounds: Bounds = BOUNDS) -> list[Any]:
+    name = f"misbehaving_readers:{reader}"
+    return list(decode(name, streams, arguments, where="'a.png'", owner=owner, bounds=bounds))
+
+
+def refusal(reader: str, *arguments: Any, **options: Any) -> str:
+    with pytest.raises(InputFault) as fault:
+        ask(reader, *arguments, **options)
+    return str(fault.value)
+
+
+def process() -> int:
+    """The decoder that answers now; asking does not break it."""
+    ((_, number),) = ask("content")
+    return int(number)
+
+
+def test_files_and_bytes_arrive_from_their_start(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    with (tmp_path / "a").open("rb") as opened, tempfile.TemporaryFile() as unpacked:
+        unpacked.write(bytes(100_000))
+        unpacked.seek(0)
+        opened.read(2)
+        for _ in range(2):
+            (((first, second, third), number),) = ask("content", streams=[opened, io.BytesIO(b"de"), unpacked])
+            assert (first.tobytes(), second.tobytes(), third.size) == (b"abc", b"de", 100_000)
+    assert number != os.getpid()
+
+
+def test_one_decoder_serves_many_files_of_an_owner_and_none_of_another():
+    first = process()
+    assert {process() for _ in range(5)} == {first}
+    assert refusal("fault") == "[not-json] 'a': a comma; expected no comma.; [wrong-format] 'b': b; expected c. d"
+    assert process() == first
+    (_, other) = ask("content", owner="b")[0]
+    assert other != first
+    assert process() == first
+    (_, third) = ask("content", owner="c")[0]
+    assert process() == first
+    (_, again) = ask("content", owner="b")[0]
+    assert len({first, other, third, again}) == 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS])
+def test_a_decoder_that_dies_is_a_finding_about_its_file(number):
+    process()
+    assert refusal("crash", int(number)) == (
+        f"[unreadable-file] 'a.png': the library that decodes it ended with {number.name}; expected a complete file. "
+        "Write or copy the file again."
+    )
+    process()
+
+
+def test_a_read_at_address_0_is_a_finding():
+    assert "ended with SIGSEGV" in refusal("read_address_0")
+    assert "ended with no answer" in refusal("end")
+
+
+def test_a_file_is_not_to_blame_for_what_the_one_before_it_did():
+    ask("poison")
+    assert ask("crash_if_poisoned") == ["read"]
+
+
+def test_a_decoder_that_computes_for_ever_is_stopped():
+    assert refusal("compute_forever", bounds=Bounds(1 << 28, 1)).startswith(
+        "[too-large] 'a.png': more than 1 s to be decoded; expected a file that is read with less."
+    )
+    process()
+
+
+def test_a_decoder_that_waits_for_ever_is_stopped(monkeypatch):
+    monkeypatch.setattr(guard, "WAITED", 0.5)
+    assert refusal("wait_forever", bounds=Bounds(1 << 28, 1)).startswith("[too-large]")
+    process()
+
+
+def test_a_decoder_that_fills_its_memory_is_a_finding():
+    room = 2 * (guard.LIBRARY_BYTES + BOUNDS.memory_bytes)
+    assert refusal("take_memory", room).startswith("[too-large] 'a.png': more than 256 MiB of memory to be decoded;")
+    assert ask("take_memory", BOUNDS.memory_bytes) == [BOUNDS.memory_bytes]
+
+
+def test_a_decoder_that_is_killed_from_outside_is_no_fault_of_the_file():
+    with pytest.raises(MemoryError):
+        ask("crash", int(signal.SIGKILL))
+    process()
+
+
+def test_a_launcher_that_is_killed_is_no_fault_of_the_file_and_is_started_again():
+    number = process()
+    launcher = int(Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    os.kill(launcher, signal.SIGKILL)
+    os.waitpid(launcher, 0)
+    with pytest.raises(MemoryError):
+        ask("end")
+    guard.of_thread.idle.clear()
+    process()
+
+
+def test_what_readers_must_not_raise_is_said_with_its_traceback():
+    with pytest.raises(DecoderFault, match=r"KeyError: 'a key'"):
+        ask("wrong")
+    with pytest.raises(DecoderFault, match="a PosixPath among the answers"):
+        ask("foreign")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"x" * 100,
+        guard.SIZES.pack(1 << 40, 0),
+        guard.SIZES.pack(3, 0) + b"abc",
+        guard.SIZES.pack(6, 0) + b"\x92\x92\xa1a\x01\x90",
+        guard.SIZES.pack(3, 9) + b"\x92\xc0\x90",
+    ],
+    ids=["text", "huge", "not packed", "unknown", "buffers"],
+)
+def test_what_is_no_answer_of_a_reader_is_a_finding(message):
+    assert "ended with no answer" in refusal("garbage", message)
+
+
+@pytest.mark.parametrize(
+    "value", ["[['pickle', []]]", "['array', '|O', [1], 0]", "['array', '<f8', [2], 0]", "['Path', ['a']]"]
+)
+def test_only_plain_values_come_back(value):
+    with pytest.raises((ValueError, TypeError, LookupError)):
+        from_plain(eval(value), [np.zeros(8, np.uint8)])
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "<u2", ">i4", "u8", "f4", "f8"])
+def test_arrays_come_back_as_they_were(dtype):
+    array = np.arange(12).reshape(3, 4).astype(dtype)
+    buffers: list[np.ndarray] = []
+    plain = to_plain({"a": (array, array[:0])}, buffers)
+    back = from_plain(plain, [buffer.reshape(-1).view(np.uint8) for buffer in buffers])["a"]
+    assert [part.dtype for part in back] == [array.dtype] * 2
+    np.testing.assert_array_equal(back[0], array)
+    assert back[1].shape == (0, 4)
+
+
+def test_a_decoder_cannot_read_write_or_connect(tmp_path):
+    secret = tmp_path / "reference.tif"
+    secret.write_bytes(b"secret")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (told,) = ask("attempts", str(secret), server.getsockname())
+    assert told["open many"] == "OSError"
+    if has_landlock():
+        assert {key: told[key] for key in ("read", "list", "write", "run")} == dict.fromkeys(
+            ("read", "list", "write", "run"), "PermissionError"
+        )
+    assert told["connect"] != "done"
+
+
+def has_landlock() -> bool:
+    code = (
+        "import ctypes, pathlib; from evaluation.decoding.confinement import restrict_files as r; "
+        "print(r(ctypes.CDLL(None), pathlib.Path('/nowhere')))"
+    )
+    assert restrict_files
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    return done.stdout == "True\n"
+
+
+def test_decoders_end_with_a_parent_that_is_killed():
+    code = (
+        "import sys, time, misbehaving_readers\n"
+        "from evaluation.decoding import guard\n"
+        "results = guard.decode('misbehaving_readers:compute_forever', [], (), where='', owner='',"
+        " bounds=guard.Bounds(1 << 28, 100))\n"
+        "next(results)\n"
+        "pid = next(iter(open(f'/proc/self/task/{guard.os.getpid()}/children').read().split()))\n"
+        "print(pid, open(f'/proc/{pid}/task/{pid}/children').read().split()[0], flush=True)\n"
+        "time.sleep(100)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+    assert parent.stdout is not None
+    children = parent.stdout.readline().split()
+    assert len(children) == 2
+    parent.kill()
+    parent.communicate()
+    until = time.monotonic() + 10
+    while any(runs(child) for child in children) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert [runs(child) for child in children] == [False, False]
+
+
+def runs(child: str) -> bool:
+    try:
+        return Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_no_process_is_left_behind_a_command(tmp_path):
+    challenge, submission = write_challenge("label_image class map tif", tmp_path)
+    command = [sys.executable, "-m", "evaluation", "score", "--challenge", challenge, "--submission", submission]
+    done = subprocess.run(
+        [*command, "--output", tmp_path / "out"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path for path in Path("/proc").glob("[0-9]*") if str(tmp_path) in command_of(path)] == []
+
+
+def command_of(path: Path) -> str:
+    try:
+        return (path / "cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def test_threads_have_decoders_of_their_own():
+    found: list[int] = []
+
+    def work() -> None:
+        found.append(process())
+        time.sleep(0.2)
+        found.append(process())
+        guard.of_thread.stop_all()
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6
+    assert len(set(found)) == 3
+
+
+def test_a_crash_in_one_case_leaves_the_others_unharmed(tmp_path, monkeypatch):
+    challenge, submission = write_challenge("label_image class map tif", tmp_path)
+    monkeypatch.setattr("evaluation.formats.guarded.yield_annotations", crash_on_c2)
+    _, findings = check_submission(challenge, submission, workers=1)
+    assert [(finding.code, finding.where) for finding in findings] == [("unreadable-file", "case 'c2', 'c2.tif'")]
+
+
+def crash_on_c2(streams, request, case, wheres):
+    from evaluation.formats import read_annotations
+
+    if case.name == "c2":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    companions = dict(zip(wheres, zip(streams[1:], wheres.values(), strict=True), strict=True))
+    yield read_annotations(streams[0], request, case, companions)
+
+
+NIFTI_IN_ANOTHER_PROCESS = """
+import os, sys, tempfile
+tempfile.tempdir = sys.argv[1]
+import misbehaving_readers
+from pathlib import Path
+from evaluation.decoding.guard import Bounds, decode
+bounds = Bounds(1 << 28, 5)
+(path,) = decode("misbehaving_readers:write_a_file", [], (), where="", owner="a", bounds=bounds, writes=True)
+assert Path(sys.argv[1]).exists() and path.startswith(sys.argv[1]), path
+if sys.argv[2] == "killed":
+    os.kill(os.getpid(), 9)
+if sys.argv[2] == "killed with its group":
+    os.killpg(0, 9)
+if sys.argv[2] == "without cleaning up":
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("end", ["", "without cleaning up", "killed", "killed with its group"])
+def test_no_file_is_left_behind(end, tmp_path):
+    run = [sys.executable, "-c", NIFTI_IN_ANOTHER_PROCESS, str(tmp_path), end]
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    subprocess.run(run, env=os.environ | {"PYTHONPATH": path}, check=not end, timeout=60, start_new_session=True)
+    deadline = time.monotonic() + 10
+    while list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert list(tmp_path.iterdir()) == []
