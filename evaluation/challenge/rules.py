@@ -256,8 +256,8 @@ class ConfidenceRules(Rules):
     level      share of the samples inside the interval
     samples    number of samples
     seed       of the random numbers: the same seed, the same intervals
-    method     percentile, or bca (bias-corrected and accelerated)
-    resample   groups are drawn with replacement; or groups, then cases inside each
+    method     percentile, bca (bias-corrected and accelerated), studentised; or by_groups: by how many groups there are
+    resample   groups are drawn with replacement; or groups, then cases inside each; or groups inside their strata
     columns    paths of metrics.json with their aggregation; empty: all of the first matching rule in the unit of
                ``aggregation.unit``, but those of single classes
     """
@@ -265,8 +265,8 @@ class ConfidenceRules(Rules):
     level: Annotated[float, Field(gt=0, lt=1)]
     samples: Annotated[int, Field(ge=100, le=100_000)]
     seed: Annotated[int, Field(ge=0, lt=2**32)]
-    method: Literal["percentile", "bca"]
-    resample: Literal["groups", "groups_and_cases"]
+    method: Literal["percentile", "bca", "studentised", "by_groups"]
+    resample: Literal["groups", "groups_and_cases", "groups_in_strata"]
     columns: tuple[str, ...] = ()
 
 
