@@ -24,6 +24,7 @@ from evaluation.model import (
     IgnorePolicy,
     Measure,
     Missing,
+    MissingValues,
     OverlapRule,
     OverlapScope,
     Perturbation,
@@ -304,7 +305,8 @@ class RankingRules(Rules):
                aggregate_then_rank, rank_then_aggregate, test_then_rank: from the values of the units (groups)
     aggregate  of values or ranks over units, for aggregate_then_rank and rank_then_aggregate
     ties       what equal values get: min ("1, 2, 2, 4"), average ("1, 2.5, 2.5, 4") or dense ("1, 2, 2, 3")
-    missing    a team without a value in a column: the worst rank there, or not ranked at all
+    missing    a team without a value in a column: the worst rank there, or not ranked at all; and one that lacks values
+               of units which others have: the worst value, not ranked, or complete_cases: the unit counts for nobody
     test       of the differences between teams: friedman_nemenyi or wilcoxon_holm
     ex_aequo   teams that the test finds no difference between share a rank
     require    floors: teams that fail one leave before ranks are given, and are ranked among themselves behind the
@@ -317,12 +319,17 @@ class RankingRules(Rules):
     significance_level: Annotated[float, Field(gt=0, lt=1)]
     columns: tuple[RankingColumn, ...]
     aggregate: Aggregate = "mean"
-    missing: Missing = "worst"
+    missing: MissingValues = "worst"
     test: Literal["friedman_nemenyi", "wilcoxon_holm"] = "friedman_nemenyi"
     ex_aequo: bool = False
     require: tuple[Floor, ...] = ()
     samples: Annotated[int, Field(ge=100, le=100_000)] = 1000
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+
+    @property
+    def missing_rank(self) -> Missing:
+        """What becomes of a team without any value in a column."""
+        return "worst" if self.missing == "worst" else "unranked"
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:

@@ -64,6 +64,7 @@ from evaluation.ranking.methods import (
     select_teams,
     unit_values,
 )
+from evaluation.ranking.missing import keep_complete_units
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
 from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values, rank_each
 from evaluation.results.files import write_atomically
@@ -246,6 +247,8 @@ def build_board(
     """
     if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
         raise WrongUsage(missing_units(rules))
+    if rules.missing == "complete_cases":
+        table = keep_complete_units(table)
     full = apply_method(table, rules) if table.teams else None
     is_ranked = ~np.isnan(full.position) if full else np.zeros(0, np.bool_)
     kept = select_teams(table, is_ranked)
@@ -310,7 +313,7 @@ def rank_by_method(table: ScoreTable, rules: RankingRules) -> Ranking:
         table,
         method=rules.method,
         ties=rules.ties,
-        missing=rules.missing,
+        missing=rules.missing_rank,
         aggregate=rules.aggregate,
         test_matrix=matrix,
     )
@@ -341,7 +344,7 @@ def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Compari
     places = np.stack([ex_aequo_positions(test) for test in tests if test is not None], axis=1)
     shared = replace(table, overall=places, higher_is_better=np.zeros(len(table.columns), np.bool_), by_unit=None)
     method = "mean_of_ranks" if needs_units(rules.method) else rules.method
-    return rank_behind(shared, partial(rank_teams, method=method, ties=rules.ties, missing=rules.missing))
+    return rank_behind(shared, partial(rank_teams, method=method, ties=rules.ties, missing=rules.missing_rank))
 
 
 def places_by_methods(
@@ -378,7 +381,7 @@ def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
             weights=table.weights,
             method=rules.method,
             ties=rules.ties,
-            missing=rules.missing,
+            missing=rules.missing_rank,
         )
 
     return positions_behind(np.moveaxis(table.by_unit, -1, 0), places, table.below_floor()).T
@@ -417,12 +420,12 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
             lambda drawn: apply_method(replace(table, by_unit=drawn, units=("",) * drawn.shape[-1]), rules).position,
         )
     below = table.below_floor()
-    found = unit_values(table, method=rules.method, ties=rules.ties, missing=rules.missing)
+    found = unit_values(table, method=rules.method, ties=rules.ties, missing=rules.missing_rank)
     if rules.method == "rank_then_aggregate" and below.any() and not below.all():  # ranks in units are among themselves
         by_unit = np.empty_like(found.by_unit)
         for part in (below, ~below):
             of_part = unit_values(
-                select_teams(table, part), method=rules.method, ties=rules.ties, missing=rules.missing
+                select_teams(table, part), method=rules.method, ties=rules.ties, missing=rules.missing_rank
             )
             by_unit[part] = of_part.by_unit
         found = replace(found, by_unit=by_unit)
@@ -434,7 +437,7 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
             weights=table.weights,
             method=rules.method,
             ties=rules.ties,
-            missing=rules.missing,
+            missing=rules.missing_rank,
         )
 
     return rank_by_values(
@@ -499,6 +502,8 @@ def column_test(teams: Sequence[str], test: Comparison | None) -> ColumnTest | N
         left_out=test.left_out,
         statistic=test.statistic,
         p_value=test.p_value,
+        distribution=test.distribution,
+        pair_distribution=test.pair_distribution,
         critical_difference=test.critical_difference,
         names=tuple(teams),
         mean_ranks=test.mean_ranks,
@@ -548,6 +553,8 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
     missing = {
         "worst": "A team without a value in a column is last there.",
         "unranked": "A team without a value in a column is not ranked.",
+        "complete_cases": f"A team without a value in a column is not ranked; in a column only {unit_name} count in which "
+        "every other team has a value.",
     }[rules.missing]
     test = {"friedman_nemenyi": "Friedman and Nemenyi", "wilcoxon_holm": "Wilcoxon and Holm"}[rules.test]
     over = (

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.model import Float64
+from evaluation.ranking.permutation import Distribution
 from evaluation.results.metrics_json import as_json, rounded
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
@@ -83,6 +84,7 @@ class ColumnTest:
     names    of the teams, in the order of the matrix, (T,)
     better   int8 (T, T), 1 where the team of the row is significantly better
     p_values float64 (T, T)
+    distribution, pair_distribution  of the p-value of Friedman and of those of the pairs, as in ``Comparison``
     cliques  teams that cannot be told apart, by the names
     """
 
@@ -97,6 +99,8 @@ class ColumnTest:
     mean_ranks: Float64
     better: npt.NDArray[np.int8]
     p_values: Float64
+    distribution: Distribution | None
+    pair_distribution: Distribution | None
     cliques: tuple[tuple[str, ...], ...]
 
 
@@ -249,7 +253,12 @@ def column_entry(column: BoardColumn, *, few: bool) -> dict[str, Any]:
         "undefined": test.reason,
     }
     if test.reason is None:
-        tested["friedman"] = {"statistic": number(test.statistic), "p_value": number(test.p_value)}
+        tested["friedman"] = {
+            "statistic": number(test.statistic),
+            "p_value": significant(test.p_value),
+            "distribution": test.distribution,
+        }
+        tested["pair_distribution"] = test.pair_distribution
         tested["critical_difference"] = number(test.critical_difference)
         tested["teams"] = [team_test(test, place, few=few) for place in range(len(test.names))]
         if few:
@@ -265,7 +274,7 @@ def team_test(test: ColumnTest, place: int, *, few: bool) -> dict[str, Any]:
     if few:
         entry["better_than"] = [test.names[other] for other in np.flatnonzero(row > 0)]
         entry["worse_than"] = [test.names[other] for other in np.flatnonzero(row < 0)]
-        entry["p_values"] = [number(value) for value in test.p_values[place].tolist()]
+        entry["p_values"] = [significant(value) for value in test.p_values[place].tolist()]
     else:
         entry |= {"better_than": int((row > 0).sum()), "worse_than": int((row < 0).sum())}
     return entry
@@ -298,6 +307,18 @@ def number(value: float | None) -> float | int | None:
         return None
     decimal = rounded(value) or 0.0
     return int(decimal) if decimal.is_integer() else decimal
+
+
+def significant(value: float | None) -> float | int | None:
+    """A p-value to six significant digits, so that a small one is not 0; None for what is not known.
+
+    >>> significant(0.012345678), significant(3.0000001e-12), significant(1.0)
+    (0.0123457, 3e-12, 1)
+    """
+    if value is None or math.isnan(value):
+        return None
+    found = float(f"{value:.6g}")
+    return int(found) if found.is_integer() else found
 
 
 # --- leaderboard.csv --------------------------------------------------------------------------------------------------
@@ -357,4 +378,9 @@ def percent(share: float | None) -> str:
 
 
 def probability(value: float | None) -> str:
-    return "–" if value is None else "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+    """A p-value with its sign.
+
+    >>> probability(0.03), probability(1e-9)
+    ('p = 0.0300', 'p < 0.0001')
+    """
+    return "p –" if value is None else "p < 0.0001" if value < 0.0001 else f"p = {value:.4f}"

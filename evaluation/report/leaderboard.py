@@ -150,13 +150,25 @@ def pairs_apart(tested: Document) -> str:
 
 def describe_test(tested: Document, title: str, kind: str) -> str:
     """What was tested in a column, in a sentence."""
-    p_value = probability(tested["friedman"]["p_value"])
-    by = "Nemenyi" if tested["test"] == "friedman_nemenyi" else "Wilcoxon and Holm"
     left_out = f", {tested['left_out']:,} left out" if tested["left_out"] else ""
+    if tested["test"] == "friedman_nemenyi":
+        friedman = tested["friedman"]
+        by = "the sign test" if len(tested["teams"]) == 2 else "Nemenyi"
+        end = f"; Friedman {probability(friedman['p_value'])}, {DISTRIBUTIONS[friedman.get('distribution')]}"
+    else:
+        by, end = "Wilcoxon and Holm", f"; {DISTRIBUTIONS[tested.get('pair_distribution')]}"
     return (
         f"{title[:-2]}: {pairs_apart(tested)} pairs of teams differ significantly ({by}, "
-        f"{tested['units']:,} {kind}{left_out}; Friedman p {p_value if p_value.startswith('<') else f'= {p_value}'})."
+        f"{tested['units']:,} {kind}{left_out}{end})."
     )
+
+
+DISTRIBUTIONS = {
+    "exact": "exact",
+    "monte_carlo": "from drawn orders of the teams",
+    "approximation": "by its approximation for many",
+    None: "by its approximation for many",
+}
 
 
 def board_table(document: Document) -> Table:
@@ -284,7 +296,7 @@ def better_matrix(document: Document, tested: Document, title: str, anchor: str)
         signs = [None if other == name else (other in better) - (other in worse) for _, other in teams]
         values.append(signs)
         words = [f"{label} {VERDICTS[sign or 0]}" for sign in signs]
-        hover.append([f"{of} {other}\np = {p_value[key]}" for of, (other, key) in zip(words, teams, strict=True)])
+        hover.append([f"{of} {other}\n{probability(p_value[key])}" for of, (other, key) in zip(words, teams, strict=True)])
     labels = [label for label, _ in teams]
     return heat_map(
         anchor,
