@@ -259,7 +259,7 @@ class IncompleteScores(Kind):
     Write a value for every case.
 
     [incomplete-scores] 'scores.csv', team 'beta': no value for 1 of 2 cases in 'dice'; expected a value for every case
-    that another team has one for. 0.41 takes their place, the worst value of any team.
+    that another team has one for. 0.1 takes their place, the worst value of any team.
     """
 
     code = "incomplete-scores"
