@@ -1,8 +1,8 @@
 """What tests and intervals claim, simulated: prints the tables of docs/ranking.md and docs/confidence.md.
 
-    python -m benchmarks.claims tests         how often equal teams are told apart
-    python -m benchmarks.claims columns       the same in any of several columns
-    python -m benchmarks.claims intervals     how often 95 % intervals hold the true value
+python -m benchmarks.claims tests         how often equal teams are told apart
+python -m benchmarks.claims columns       the same in any of several columns
+python -m benchmarks.claims intervals     how often 95 % intervals hold the true value
 """
 
 from __future__ import annotations

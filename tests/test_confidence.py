@@ -534,7 +534,10 @@ def test_a_studentised_interval_does_not_leave_the_range_of_the_metric():
 def test_groups_are_drawn_inside_their_strata():
     groups, strata = np.array([0, 0, 1, 2, 3, 3, 4]), np.array([0, 0, 0, 1, 1, 1, 1])
     drawn = np.concatenate(
-        [part.drawn.toarray() for part in resample(groups, samples=300, seed=2, stages="groups_in_strata", strata=strata)]
+        [
+            part.drawn.toarray()
+            for part in resample(groups, samples=300, seed=2, stages="groups_in_strata", strata=strata)
+        ]
     )
     assert (drawn[:, :2].sum(axis=1) == 2).all()
     assert (drawn[:, 2:].sum(axis=1) == 3).all()

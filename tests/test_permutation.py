@@ -30,7 +30,9 @@ def doubled_ranks(values) -> np.ndarray:
     return (2 * rankdata(values, axis=1)).astype(np.int64)
 
 
-@pytest.mark.parametrize(("wins", "losses", "p_value"), [(4, 0, 0.125), (7, 1, 0.0703125), (5, 0, 0.0625), (6, 0, 0.03125)])
+@pytest.mark.parametrize(
+    ("wins", "losses", "p_value"), [(4, 0, 0.125), (7, 1, 0.0703125), (5, 0, 0.0625), (6, 0, 0.03125)]
+)
 def test_two_teams_have_the_exact_sign_test(wins, losses, p_value):
     found = compare([[1.0] * wins + [0.0] * losses, [0.0] * wins + [1.0] * losses])
     assert found.p_value == pytest.approx(p_value, rel=1e-12)

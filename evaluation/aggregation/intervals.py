@@ -224,7 +224,8 @@ def drawn_groups(samples: Samples, groups: Int64) -> Int64:
     """How often each sample has each group, int64 (S, G)."""
     of_unit = groups[samples.units.indices[samples.units.indptr[:-1]]]
     place = csr_array(
-        (np.ones(len(of_unit), np.int64), (np.arange(len(of_unit)), of_unit)), shape=(len(of_unit), int(groups.max()) + 1)
+        (np.ones(len(of_unit), np.int64), (np.arange(len(of_unit)), of_unit)),
+        shape=(len(of_unit), int(groups.max()) + 1),
     )
     return np.asarray((samples.drawn @ place).toarray())
 

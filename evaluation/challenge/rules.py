@@ -283,12 +283,19 @@ class AggregationRules(Rules):
     class_present: ClassPresence = "either"
 
 
+Margin = Annotated[float, Field(ge=0, lt=1e9)]
+
+
 class RankingColumn(Rules):
-    """A column of the leaderboard. ``weight`` is what its ranks count in sums and means of ranks."""
+    """A column of the leaderboard. ``weight`` is what its ranks count in sums and means of ranks.
+
+    margin  of equivalence; None: that of [ranking]
+    """
 
     path: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)+$")]
     direction: Literal["ascending", "descending"]
     weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    margin: Margin | None = None
 
 
 class Floor(Rules):
@@ -307,6 +314,7 @@ class RankingRules(Rules):
     ties       what equal values get: min ("1, 2, 2, 4"), average ("1, 2.5, 2.5, 4") or dense ("1, 2, 2, 3")
     missing    a team without a value in a column: the worst rank there, or not ranked at all; and one that lacks values
                of units which others have: the worst value, not ranked, or complete_cases: the unit counts for nobody
+    margin     of equivalence: differences in a column up to here do not matter; of a column, if it has its own
     test       of the differences between teams: friedman_nemenyi or wilcoxon_holm
     ex_aequo   teams that the test finds no difference between share a rank
     require    floors: teams that fail one leave before ranks are given, and are ranked among themselves behind the
@@ -323,6 +331,7 @@ class RankingRules(Rules):
     test: Literal["friedman_nemenyi", "wilcoxon_holm"] = "friedman_nemenyi"
     ex_aequo: bool = False
     require: tuple[Floor, ...] = ()
+    margin: Margin = 0.0
     samples: Annotated[int, Field(ge=100, le=100_000)] = 1000
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
 

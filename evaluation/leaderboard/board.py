@@ -26,6 +26,7 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.findings.rankings import BrokenResult, MissingUnits, OtherLeaderboard, SeveralVersions
 from evaluation.findings.submission import TooManyEarlierResults
 from evaluation.leaderboard.document import (
+    DIFFERENCES_UP_TO,
     PAIRS_UP_TO,
     VALUES_UP_TO,
     Board,
@@ -52,11 +53,13 @@ from evaluation.leaderboard.team_scores import (
     score_table,
 )
 from evaluation.leaderboard.teams import ResultFolder, Told, Unranked, score_teams
-from evaluation.model import Bool, Float64, RankingMethod, ScoreTable
+from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from evaluation.model.version import __version__
+from evaluation.ranking.differences import Differences, across_columns, paired_differences
 from evaluation.ranking.kendall import kendall_tau
 from evaluation.ranking.methods import (
     Ranking,
+    has_value,
     needs_units,
     positions_of,
     rank_behind,
@@ -65,8 +68,9 @@ from evaluation.ranking.methods import (
     unit_values,
 )
 from evaluation.ranking.missing import keep_complete_units
+from evaluation.ranking.sampled_tests import wins_in_samples
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
-from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values, rank_each
+from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import put
 from evaluation.results.schema import MetricsFile
@@ -253,6 +257,7 @@ def build_board(
     is_ranked = ~np.isnan(full.position) if full else np.zeros(0, np.bool_)
     kept = select_teams(table, is_ranked)
     tests = compare_columns(kept, rules)
+    across = across_columns(tests)
     rows: tuple[TeamRow, ...] = ()
     methods: tuple[MethodPlaces, ...] = ()
     stability = BoardStability(0, rules.seed, "no-teams")
@@ -275,8 +280,16 @@ def build_board(
         rules=rules.model_dump(mode="json", exclude={"columns"}),
         words=method_in_words(rules, len(table.units), unit_name),
         columns=tuple(
-            BoardColumn(column.path, column.direction, column.weight, column_test(kept.teams, test))
-            for column, test in zip(rules.columns, tests, strict=True)
+            BoardColumn(
+                column.path,
+                column.direction,
+                column.weight,
+                column_test(kept.teams, test),
+                margin := rules.margin if column.margin is None else column.margin,
+                differences_of(kept, place, rules.significance_level, margin),
+                across[place],
+            )
+            for place, (column, test) in enumerate(zip(rules.columns, tests, strict=True))
         ),
         teams=rows,
         unranked=tuple(
@@ -332,6 +345,14 @@ def compare_columns(table: ScoreTable, rules: RankingRules) -> list[Comparison |
         )
         for place in range(len(table.columns))
     ]
+
+
+def differences_of(table: ScoreTable, column: int, level: float, margin: float) -> Differences | None:
+    """The paired differences of the teams in a column; None where the values of units are not known."""
+    if table.by_unit is None or not table.teams or len(table.teams) > DIFFERENCES_UP_TO:
+        return None
+    higher = bool(table.higher_is_better[column])
+    return paired_differences(table.by_unit[:, column], higher_is_better=higher, level=level, margin=margin)
 
 
 def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None]) -> Ranking:
@@ -414,12 +435,9 @@ def rank_nothing(weights: np.ndarray[Any, Any]) -> Float64:
 def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
     """The function that ranks samples of the units of a table by the method of the rules."""
     assert table.by_unit is not None
-    if rules.method == "test_then_rank":
-        return rank_each(
-            table.by_unit,
-            lambda drawn: apply_method(replace(table, by_unit=drawn, units=("",) * drawn.shape[-1]), rules).position,
-        )
     below = table.below_floor()
+    if rules.method == "test_then_rank":
+        return test_ranker(table, rules, below)
     found = unit_values(table, method=rules.method, ties=rules.ties, missing=rules.missing_rank)
     if rules.method == "rank_then_aggregate" and below.any() and not below.all():  # ranks in units are among themselves
         by_unit = np.empty_like(found.by_unit)
@@ -445,6 +463,44 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
         lambda values: positions_behind(values, rank, below),
         aggregate=rules.aggregate if needs_units(rules.method) else "mean",
     )
+
+
+def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> RankSamples:
+    """The same for test_then_rank: all pairs of teams are tested again in each sample, those below a floor apart."""
+    parts = [part for part in (below, ~below) if part.any()]
+    of_parts = [
+        [
+            wins_in_samples(
+                of_part.by_unit[:, place],
+                higher_is_better=bool(table.higher_is_better[place]),
+                test=rules.test,
+                level=rules.significance_level,
+                columns=len(table.columns),
+            )
+            for place in range(len(table.columns))
+        ]
+        for part in parts
+        if (of_part := select_teams(table, part)).by_unit is not None
+    ]
+
+    def rank(values: Float64) -> Float64:
+        return positions_of(
+            values,
+            higher_is_better=np.ones(len(table.columns), np.bool_),
+            weights=table.weights,
+            method=rules.method,
+            ties=rules.ties,
+            missing=rules.missing_rank,
+        )
+
+    def rank_samples(weights: Int64) -> Float64:
+        won = np.empty((len(weights), *table.overall.shape))
+        for part, of_columns in zip(parts, of_parts, strict=True):
+            won[:, part] = np.stack([of_column(weights) for of_column in of_columns], axis=2)
+        won[:, ~has_value(table)] = np.nan
+        return positions_behind(won, rank, below)
+
+    return rank_samples
 
 
 # --- what the documents are made of -----------------------------------------------------------------------------------

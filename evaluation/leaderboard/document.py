@@ -12,11 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.leaderboard.verdict import NO_SAMPLES as NO_SAMPLES
+from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.model import Float64
+from evaluation.ranking.differences import VERDICTS, Differences
 from evaluation.ranking.permutation import Distribution
 from evaluation.results.metrics_json import as_json, rounded
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
+DIFFERENCES_UP_TO = 50  # teams, of which all pairs are written
 VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,263 cases x 8 columns fit
 
 
@@ -106,12 +110,19 @@ class ColumnTest:
 
 @dataclass(frozen=True, slots=True)
 class BoardColumn:
-    """A column of the leaderboard; ``test`` None: the values of units are not known."""
+    """A column of the leaderboard; ``test`` and ``differences`` None: the values of units are not known.
+
+    differences         of all pairs of the teams of ``test``, with the margin of equivalence
+    significant_across  pairs of teams that differ significantly when all columns are corrected for together
+    """
 
     path: str
     direction: str
     weight: float
     test: ColumnTest | None
+    margin: float = 0.0
+    differences: Differences | None = None
+    significant_across: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +211,7 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
         "stability": stability_entry(board.stability),
         "findings": list(board.findings),
     }
+    document["verdict"] = verdict_sentences(document)
     return document
 
 
@@ -264,7 +276,34 @@ def column_entry(column: BoardColumn, *, few: bool) -> dict[str, Any]:
         if few:
             tested["cliques"] = [list(names) for names in test.cliques]
     entry["significance"] = tested
+    tested["pairs_across_columns"] = column.significant_across
+    if column.differences is not None and len(test.names) <= DIFFERENCES_UP_TO:
+        entry["margin"] = number(column.margin)
+        entry["differences"] = difference_entries(test.names, column.differences)
     return entry
+
+
+def difference_entries(names: Sequence[str], found: Differences) -> list[dict[str, Any]]:
+    """What the first of each pair of teams is ahead of the second."""
+    return [
+        {
+            "first": names[one],
+            "second": names[other],
+            "units": int(found.units[one, other]),
+            "mean": number(float(found.mean[one, other])),
+            "low": number(float(found.low[one, other])),
+            "high": number(float(found.high[one, other])),
+            "effect": finite(found.effect[one, other]),
+            "ahead": number(float(found.ahead[one, other])),
+            "needed": finite(found.needed[one, other]),
+            "verdict": VERDICTS[found.verdict[one, other]],
+        }
+        for one, other in zip(*np.triu_indices(len(names), 1), strict=True)
+    ]
+
+
+def finite(value: float) -> float | int | None:
+    return number(float(value)) if math.isfinite(value) else None
 
 
 def team_test(test: ColumnTest, place: int, *, few: bool) -> dict[str, Any]:
@@ -351,11 +390,6 @@ NO_TEST = {
     "one-team": "fewer than two teams have a value",
     "one-unit": "all teams have a value in one unit only",
     "no-complete-unit": "there is no unit in which all teams have a value",
-}
-NO_SAMPLES = {
-    "no-units": "only the means are known, not the values of each patient",
-    "one-unit": "there is one patient only, so that nothing can be drawn",
-    "no-teams": "no team is ranked",
 }
 
 

@@ -18,6 +18,7 @@ from evaluation.leaderboard.document import (
     shown,
 )
 from evaluation.leaderboard.titles import metric_title, short_titles
+from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.report.audit import LINES_UP_TO, TEAMS_UP_TO, answer_text, labels_of, rule_sections, unranked_table
 from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
 from evaluation.report.documents import embed_document, identify_document
@@ -105,7 +106,7 @@ def rest_of(document: Document, limit: int = TEAMS_UP_TO) -> str:
 
 def verdict_section(document: Document) -> Section:
     """What was found in words, the places as a picture, and the leaderboard itself."""
-    blocks: list[Block] = [Text(tuple(document.get("verdict") or verdict_sentences(document)))]
+    blocks: list[Block] = [Text((" ".join(document.get("verdict") or verdict_sentences(document)),))]
     if any(team.get("places") for team in document["teams"]):
         blocks.append(place_figure(document))
     blocks.append(board_table(document))
@@ -114,32 +115,6 @@ def verdict_section(document: Document) -> Section:
     if document["not_ranked"]:
         blocks.append(unranked_table(document["not_ranked"]))
     return Section("places", "Who stands where", tuple(blocks))
-
-
-def verdict_sentences(document: Document) -> list[str]:
-    """Who is first, how sure that is, and which differences are significant."""
-    teams, stability = document["teams"], document["stability"]
-    if not teams:
-        return ["No team is ranked."]
-    first = [team for team in teams if team["position"] == teams[0]["position"]]
-    names, are = name_some([team["name"] for team in first]), "are" if len(first) > 1 else "is"
-    sentences = [f"{names} {are} first of {len(teams):,} team{'' if len(teams) == 1 else 's'}."]
-    if stability["undefined"] is not None:
-        reason = NO_SAMPLES.get(stability["undefined"], stability["undefined"])
-        sentences.append(f"How far the places can be trusted is not known: {reason}.")
-    elif len(teams) > 1:
-        chance, kind = first[0]["probability_of_first"], document["units"]["kind"]
-        with_others = f"{names} is first in {percent(chance)} of the samples, and " if len(first) == 1 else ""
-        same = percent(stability["same_order"])
-        sentences.append(f"With other {kind} of the same kind: {with_others}all teams keep their order in {same}.")
-    apart = [
-        f"{pairs_apart(tested)} in {title[:-2]}"
-        for column, title in zip(document["columns"], column_titles(document), strict=True)
-        if (tested := column["significance"]) is not None and tested["undefined"] is None
-    ]
-    if apart and len(teams) > 1:
-        sentences.append(f"Pairs of teams that differ significantly: {', '.join(apart)}.")
-    return sentences
 
 
 def pairs_apart(tested: Document) -> str:
@@ -296,7 +271,9 @@ def better_matrix(document: Document, tested: Document, title: str, anchor: str)
         signs = [None if other == name else (other in better) - (other in worse) for _, other in teams]
         values.append(signs)
         words = [f"{label} {VERDICTS[sign or 0]}" for sign in signs]
-        hover.append([f"{of} {other}\n{probability(p_value[key])}" for of, (other, key) in zip(words, teams, strict=True)])
+        hover.append(
+            [f"{of} {other}\n{probability(p_value[key])}" for of, (other, key) in zip(words, teams, strict=True)]
+        )
     labels = [label for label, _ in teams]
     return heat_map(
         anchor,
