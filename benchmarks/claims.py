@@ -8,13 +8,15 @@ python -m benchmarks.claims intervals     how often 95 % intervals hold the true
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 import numpy as np
 
 from evaluation.aggregation.intervals import Method, bca_interval, percentile_interval, studentised_interval
 from evaluation.model import Float64, Int64
-from evaluation.ranking.significance import Test, compare_teams
+from evaluation.ranking.differences import across_columns
+from evaluation.ranking.significance import Comparison, Test, compare_teams
 
 LEVEL = 0.05
 TESTS: tuple[Test, ...] = ("friedman_nemenyi", "wilcoxon_holm")
@@ -39,6 +41,43 @@ def any_difference(test: Test, *, teams: int, units: int, levels: int | None, bo
         for _ in range(boards)
     )
     return sum(bool(of.better.any()) for of in found) / boards
+
+
+def any_difference_in_columns(
+    test: Test, *, teams: int, units: int, columns: int, boards: int, seed: int
+) -> dict[str, float]:
+    """Share of boards of equal teams with a significant difference in any column: each by itself, and all together."""
+    random = np.random.default_rng([seed, teams, units, columns])
+    each = together = 0
+    for _ in range(boards):
+        tests: list[Comparison | None] = [
+            compare_teams(equal_teams(random, teams, units, None), higher_is_better=True, test=test, level=LEVEL)
+            for _ in range(columns)
+        ]
+        each += any(of is not None and bool(of.better.any()) for of in tests)
+        together += any(across_columns(tests))
+    return {"each": each / boards, "together": together / boards}
+
+
+def table_of_columns(boards: int) -> None:
+    rows = []
+    for teams, units, columns in ((2, 10, 4), (4, 10, 4), (4, 25, 4), (4, 25, 8), (10, 25, 4), (20, 50, 4)):
+        found = [
+            any_difference_in_columns(test, teams=teams, units=units, columns=columns, boards=boards, seed=1)
+            for test in TESTS
+        ]
+        shares = [percent(of[key]) for of in found for key in ("each", "together")]
+        rows.append([str(teams), str(units), str(columns), *shares])
+    head = [
+        "teams",
+        "patients",
+        "columns",
+        "Nemenyi: each column",
+        "all together",
+        "Wilcoxon–Holm: each",
+        "all together",
+    ]
+    print_table(head, rows)
 
 
 POPULATIONS = ("normal", "beta 8:2", "beta 4:1/2", "one in ten fails")
@@ -92,22 +131,25 @@ def percent(share: float) -> str:
 def table_of_tests(boards: int) -> None:
     rows = []
     for teams in (2, 3, 4, 5, 10, 20):
-        for units in (4, 6, 8, 10, 15, 25, 50, 51, 100):
+        for units in (4, 6, 8, 10, 15, 25, 50, 51):
             shares = [
                 percent(any_difference(test, teams=teams, units=units, levels=levels, boards=boards, seed=1))
                 for test in TESTS
                 for levels in (None, 2)
             ]
             rows.append([str(teams), str(units), *shares])
+            print(rows[-1], file=sys.stderr, flush=True)  # progress
     print_table(["teams", "patients", "Nemenyi", "with ties", "Wilcoxon–Holm", "with ties"], rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("tests", "intervals"))
+    parser.add_argument("table", choices=("tests", "columns", "intervals"))
     parser.add_argument("--boards", type=int, default=2000, help="for each row")
     arguments = parser.parse_args()
-    {"tests": table_of_tests, "intervals": table_of_intervals}[arguments.table](arguments.boards)
+    {"tests": table_of_tests, "columns": table_of_columns, "intervals": table_of_intervals}[arguments.table](
+        arguments.boards
+    )
 
 
 if __name__ == "__main__":

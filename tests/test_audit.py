@@ -152,7 +152,8 @@ def test_a_first_place_that_nothing_moves_can_be_defended(tmp_path: Path) -> Non
     found = run(tmp_path, teams=teams, audit={"thresholds": [0.4]})
     assert found.verdict == "yes"
     assert found.answer == (
-        f"The first place of 'good' can be defended: it is first in {found.variants // 4} of {found.variants // 4} variants.",
+        "The first place of 'good' can be defended: it is first in "
+        f"{found.variants // 4} of {found.variants // 4} variants.",
     )
     assert found.swaps == ()
     assert {effect.first_changes for effect in found.effects} == {0}

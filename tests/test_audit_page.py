@@ -23,8 +23,8 @@ from evaluation.report.page import Cell, Figure, Page, Table, Text
 NAN = float("nan")
 IDENTITY = {"name": "Made", "version": "1", "hash": "00"}
 
-# Rules of a made challenge, the first value of each its own. A leads but where the last nucleus wins; there C wins if the
-# matching is loose. D is not ranked where both are changed.
+# Rules of a made challenge, the first value of each its own. A leads but where the last nucleus wins; there C wins if
+# the matching is loose. D is not ranked where both are changed.
 RULES = (Dimension("matching", ("strict", "loose"), "strict"), Dimension("overlap", ("none", "last"), "none"))
 SETTINGS = [[0, 0], [0, 1], [1, 0], [1, 1]]
 PLACES = [[1, 2, 3, 4], [2, 1, 3, 4], [1, 2, 2, 4], [2, 3, 1, NAN]]

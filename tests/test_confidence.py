@@ -509,7 +509,8 @@ def test_a_studentised_interval_of_a_mean_is_that_of_efron_and_tibshirani():
 
 
 @pytest.mark.parametrize(("groups", "method", "reason"), [
-    (1, None, "one-group"), (4, None, "few-groups"), (5, "studentised", None), (49, "studentised", None), (50, "bca", None),
+    (1, None, "one-group"), (4, None, "few-groups"), (5, "studentised", None), (49, "studentised", None),
+    (50, "bca", None),
 ])  # fmt: skip
 def test_the_method_is_chosen_by_the_number_of_groups(groups, method, reason):
     table = table_of(np.arange(groups) % 7, np.full(groups, 9))

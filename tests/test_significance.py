@@ -278,7 +278,7 @@ def test_the_published_scores_of_monusac_by_patient(shared_data):
 
 
 def two_sided_of_scipy(first: np.ndarray, second: np.ndarray) -> float:
-    """Its exact distribution is for ranks without ties; with ties that of all ways to win or lose each rank, literally."""
+    """Its exact distribution has no ties; with ties that of all ways to win or lose each rank, literally."""
     difference = (first - second)[first != second]
     if len(difference) == 0:
         return 1.0

@@ -39,8 +39,8 @@ class Bootstrap:
     samples  how many are drawn
     seed     of the draw, 0 … 2^32 - 1
     level    share of such intervals that are to hold the true value, such as 0.95
-    method   "percentile", "bca", "studentised"; or "by_groups": none of fewer than 5 groups, studentised of 5 to 49, BCa
-             of 50 or more
+    method   "percentile", "bca", "studentised"; or "by_groups": none of fewer than 5 groups, studentised of 5 to 49,
+             BCa of 50 or more
     stages   "groups": groups are drawn with replacement; "groups_and_cases": then cases inside each drawn group
     """
 

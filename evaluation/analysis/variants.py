@@ -81,8 +81,9 @@ def audit_positions(
     """The audit of the places of teams in several variants, float64 (V, T); NaN: a team is not ranked.
 
     settings and published as in ``audit_scores``. tested: whether differences between teams could be tested at all.
-    A dimension ``predictions`` says what is done to the predictions: that is no rule, and counts apart. Every variant must differ from every other in a dimension at least.
-    Raises ValueError for none, and for two that are the same.
+    A dimension ``predictions`` says what is done to the predictions: that is no rule, and counts apart.
+    Every variant must differ from every other in a dimension at least. Raises ValueError for none, and for two that
+    are the same.
     """
     chosen = np.asarray(settings, np.int64).reshape(len(position), len(dimensions))
     if len(chosen) == 0 or len(np.unique(chosen, axis=0)) < len(chosen):

@@ -609,8 +609,8 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
     missing = {
         "worst": "A team without a value in a column is last there.",
         "unranked": "A team without a value in a column is not ranked.",
-        "complete_cases": f"A team without a value in a column is not ranked; in a column only {unit_name} count in which "
-        "every other team has a value.",
+        "complete_cases": f"A team without a value in a column is not ranked; in a column only {unit_name} "
+        "count in which every other team has a value.",
     }[rules.missing]
     test = {"friedman_nemenyi": "Friedman and Nemenyi", "wilcoxon_holm": "Wilcoxon and Holm"}[rules.test]
     over = (

@@ -67,13 +67,11 @@ def about_patients(document: Document, first: list[str]) -> list[str]:
 
 
 def about_differences(document: Document, first: list[str], others: list[str]) -> list[str]:
-    """Which teams the first is better than, in any column, corrected for all columns; and how many units are lacking."""
+    """Which teams the first is better than, in any column; and how many units would decide what is open."""
     leader, kind = first[0], document["units"]["kind"]
     columns = [column for column in document["columns"] if column.get("differences")]
-    if not columns:
-        if all(not column["significance"] or column["significance"]["undefined"] for column in document["columns"]):
-            return ["No difference between teams can be tested, so none is claimed."]
-        return []
+    if all(not column["significance"] or column["significance"]["undefined"] for column in document["columns"]):
+        return ["No difference between teams can be tested, so none is claimed."]
     titles = dict(
         zip(
             [of["path"] for of in document["columns"]],

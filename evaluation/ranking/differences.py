@@ -1,4 +1,4 @@
-"""By how much teams differ: paired differences over units with intervals, effect sizes, and what may be said of them."""
+"""By how much teams differ: paired differences over units with intervals, and what may be said of them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Differences:
 def paired_differences(values: Float64, *, higher_is_better: bool, level: float, margin: float = 0.0) -> Differences:
     """The differences of all pairs of teams, from their values in units, float64 (T, G), NaN where there is none.
 
-    level   error of all intervals together, such as 0.05: each has the level divided by the number of pairs (Bonferroni)
+    level   error of all intervals together, such as 0.05: each has the level divided by the number of pairs
     margin  differences up to here do not matter, 0 or more
 
     With n units in common, mean m and standard deviation s of the differences, the interval is m ± t s / sqrt(n), t of
@@ -98,9 +98,10 @@ def across_columns(tests: list[Comparison | None]) -> list[int]:
     """How many pairs of teams differ significantly in each column when all columns are corrected for together.
 
     Holm's steps over columns: of K columns the one with the smallest p-value is tested at level / K, the next at
-    level / (K - 1), and so on, until one has no pair that differs. The p-value of a column is the smallest of its pairs,
-    which are corrected for their number already, and not below Friedman's under ``friedman_nemenyi``. So of boards on
-    which all teams are equal in all columns at most a share of ``level`` shows any difference. Untested columns have 0.
+    level / (K - 1), and so on, until one has no pair that differs. The p-value of a column is the smallest of its
+    pairs, which are corrected for their number already, and not below Friedman's under ``friedman_nemenyi``. So of
+    boards on which all teams are equal in all columns at most a share of ``level`` shows any difference. Untested
+    columns have 0.
     """
     found = [0] * len(tests)
     tested = []

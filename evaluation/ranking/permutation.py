@@ -20,7 +20,7 @@ from evaluation.model.random_integers import RandomIntegers
 Distribution = Literal["exact", "monte_carlo", "approximation"]
 
 UNITS, TEAMS = 50, 20  # up to here orders are permuted; above, or with more teams, the approximations hold the level
-SUMS = 300_000  # of ranks that are told apart: with more of them they are drawn
+SUMS = 100_000  # of ranks that are told apart: with more of them they are drawn
 DRAWS = 9_999
 SEED, STREAM = 1, 2  # the bootstrap has streams 0 and 1
 AT_LEVEL = 1 + 1e-9  # times the level: probabilities that were added up are equal to it up to here

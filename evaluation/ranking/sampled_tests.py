@@ -31,8 +31,8 @@ def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, leve
 
     The function takes how often each sample has each unit, int64 (S, G). The tests are those of ``compare_teams``, with
     ``DRAWS`` orders, and Wilcoxon's by the normal approximation. Teams are compared in the units that all of them have
-    that have any. Of more than 50 units Wilcoxon's sum of ranks is the linear part of what it is in the sample, which is
-    off by about one part in the number of units.
+    that have any. Of more than 50 units Wilcoxon's sum of ranks is the linear part of what it is in the sample, which
+    is off by about one part in the number of units.
     """
     known = ~np.isnan(values)
     compared = np.flatnonzero(known.any(axis=1))
@@ -119,7 +119,7 @@ class WilcoxonWins:
         return turned + np.float32(0.5) * (difference > 0), constant, csr_array((difference == 0).astype(np.int64))
 
     def by_linear_part(self, place: int, drawn: Any) -> tuple[Float64, Float64]:
-        """Sum of the ranks won and how many units differ, (S, P) each; whole numbers and quarters, so always the same."""
+        """Sum of the ranks won and how many units differ, (S, P) each; whole numbers and quarters, so exact."""
         turned, constant, equal = self.kept[place] if self.kept else self.linear(self.blocks[place])
         number = drawn.sum(axis=1)[:, None] - (equal @ drawn.T).T
         changed = csr_array(drawn - 1)

@@ -145,9 +145,9 @@ def compare_teams(
     draws   of the order of the teams in each unit, where ``friedman_nemenyi`` is drawn
 
     friedman_nemenyi    Friedman's test of all teams at once, then Nemenyi's of each pair, from the difference of their
-                        mean ranks. Pairs differ only if Friedman's p <= level too (Demsar 2006, JMLR 7:1-30). Two teams:
-                        the exact sign test. Up to 50 units and 20 teams both p-values are those of all orders of the
-                        ranks in each unit, exact or drawn (``rank_sums``), else the approximations
+                        mean ranks. Pairs differ only if Friedman's p <= level too (Demsar 2006, JMLR 7:1-30). Two
+                        teams: the exact sign test. Up to 50 units and 20 teams both p-values are those of all
+                        orders of the ranks in each unit, exact or drawn (``rank_sums``), else the approximations
     wilcoxon_holm       Wilcoxon's signed ranks of each pair, two-sided, corrected by Holm (1979) for the number of
                         pairs. Units in which the two are equal are dropped. Exact if the two differ in up to 50 units,
                         else by the normal approximation with ties, without continuity correction

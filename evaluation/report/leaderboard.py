@@ -233,11 +233,56 @@ def difference_section(document: Document) -> Section:
     if not blocks:
         unknown = f"Nothing is tested: the values of each {unit_of(document)} are not known."
         return Section("differences", title, (Text((unknown,)),))
+    if (table := pair_table(document)) is not None:
+        blocks.append(table)
+    across = [
+        column["significance"]["pairs_across_columns"]
+        for column in document["columns"]
+        if (column["significance"] or {}).get("pairs_across_columns") is not None
+    ]
+    if len(across) > 1:
+        told = "all columns corrected for together (Holm)"
+        found = (
+            f"{sum(across):,} pairs of teams differ significantly, in {np.count_nonzero(across):,} of {len(across):,}"
+        )
+        blocks.insert(0, Text((f"With {told} {found} columns.",)))
     lead = (
         "Are teams apart by more than chance? Bars join teams that cannot be told apart, which does not mean that they "
         f"are equal. Mean ranks go over all {kind}; the lower, the better."
     )
     return Section("differences", title, tuple(blocks), lead)
+
+
+def pair_table(document: Document) -> Table | None:
+    """By how much teams differ, pair by pair, and what may be said of it."""
+    titles = column_titles(document)
+    rows = [
+        (title, column["margin"], pair)
+        for title, column in zip(titles, document["columns"], strict=True)
+        for pair in column.get("differences") or ()
+    ]
+    if not rows:
+        return None
+    kind = document["units"]["kind"]
+
+    def interval_of(row: tuple[str, float, Document]) -> Cell:
+        low, high = row[2]["low"], row[2]["high"]
+        return Cell(low, "too few" if low is None else f"{low:.4f} to {high:.4f}")
+
+    return table_of(
+        "pairs", "Differences of all pairs of teams", rows,
+        Column("column", of=lambda row: row[0]),
+        Column("team", of=lambda row: row[2]["first"]),
+        Column("other", of=lambda row: row[2]["second"]),
+        Column("difference", 4, f"mean over {kind}; above 0: the team is better", lambda row: row[2]["mean"]),
+        Column("interval", None, "of all pairs of a column together", interval_of),
+        Column("effect", 2, "difference in standard deviations of the differences", lambda row: row[2]["effect"]),
+        Column("ahead", 0, f"share of the {kind}", lambda row: Cell(row[2]["ahead"], percent(row[2]["ahead"]))),
+        Column("verdict", of=lambda row: row[2]["verdict"]),
+        rest="differences of leaderboard.json",
+        note="Equivalent: the interval lies inside the margin, "
+        f"{', '.join(dict.fromkeys(f'{margin:g}' for _, margin, _ in rows))}. Fewer than five {kind}: no interval.",
+    )  # fmt: skip
 
 
 def difference_diagram(document: Document, tested: Document, title: str, anchor: str) -> Figure:

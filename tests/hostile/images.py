@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 (one record to a line)
 
+
 from __future__ import annotations
 
 import io
