@@ -207,7 +207,7 @@ def studentised_interval(
         size = np.maximum(drawn @ known, 1.0)
         mean = drawn @ pseudo / size
         spread = np.maximum(drawn @ pseudo**2 / size - mean**2, 0.0)
-        return np.sqrt(spread / np.maximum(size - 1, 1.0))
+        return np.asarray(np.sqrt(spread / np.maximum(size - 1, 1.0)))
 
     own = standard_error(np.ones((1, number)))[0]
     of_samples = standard_error(weights.astype(np.float64))

@@ -298,7 +298,7 @@ def difference_entries(names: Sequence[str], found: Differences) -> list[dict[st
             "needed": finite(found.needed[one, other]),
             "verdict": VERDICTS[found.verdict[one, other]],
         }
-        for one, other in zip(*np.triu_indices(len(names), 1), strict=True)
+        for one, other in np.argwhere(np.triu(np.ones((len(names), len(names))), 1)).tolist()
     ]
 
 

@@ -79,7 +79,10 @@ def about_differences(document: Document, first: list[str], others: list[str]) -
             strict=True,
         )
     )
-    better, equivalent, worse, needed = set(), set(), {}, {}
+    better: set[str] = set()
+    equivalent: set[str] = set()
+    worse: dict[str, str] = {}
+    needed: dict[str, int] = {}
     for column in columns:
         for of in column["differences"]:
             if leader not in (of["first"], of["second"]):

@@ -151,7 +151,7 @@ FAMILY = MetricFamily(
             "surface_dice",
             "Normalised surface Dice (Nikolov et al., JMIR 23(7), 2021): the share of the boundary pixels of "
             "both sides that lie within the tolerance of the other boundary, in [0, 1]. Boundary pixels are counted; "
-            "the program of Nikolov et al. sums lengths of contour pieces instead, which gives other values: 0.05 apart "
+            "the program of Nikolov et al. sums lengths of contour pieces instead: other values, 0.05 apart "
             "on average in a comparison.",
             "Tolerance 1 px. a: of 5 + 3 boundary pixels one, 2 px away, is not within it: 7/8. B: all are. "
             "(7/8 + 1) / 2 = 15/16.",

@@ -132,7 +132,8 @@ def all_sums(ranks: Int64) -> tuple[Int64, Float64]:
     """
     teams = ranks.shape[1]
     orders = np.array(list(permutations(range(teams))))
-    sums, probability = np.zeros((1, teams), np.int64), np.ones(1)
+    sums: Int64 = np.zeros((1, teams), np.int64)
+    probability: Float64 = np.ones(1)
     powers = (int(ranks.max(initial=0)) * len(ranks) + 1) ** np.arange(teams, dtype=np.int64)
     for unit in ranks:
         ways, times = np.unique(unit[orders], axis=0, return_counts=True)

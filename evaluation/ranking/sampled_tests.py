@@ -116,7 +116,8 @@ class WilcoxonWins:
             not_below = len(apart) - np.searchsorted(ordered, -apart - self.rounding, "left")
             turned[row, here] = (above + not_below) / 2
         constant = turned.sum(axis=1, dtype=np.float64) / 2
-        return turned + np.float32(0.5) * (difference > 0), constant, csr_array((difference == 0).astype(np.int64))
+        turned[difference > 0] += 0.5
+        return turned, constant, csr_array((difference == 0).astype(np.int64))
 
     def by_linear_part(self, place: int, drawn: Any) -> tuple[Float64, Float64]:
         """Sum of the ranks won and how many units differ, (S, P) each; whole numbers and quarters, so exact."""
