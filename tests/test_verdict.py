@@ -63,7 +63,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
     "one patient": (lambda: board(DOMINANT[:, :1]), ["A is first", "one patient only", "none is claimed"],
                     ["better", "decides"]),
     "two patients": (lambda: board(DOMINANT[:, :2]), ["2 patients are too few", "told apart"], ["is better than"]),
-    "four patients": (lambda: board(DOMINANT[:2, :4]), ["4 patients are too few"], ["is better than", "would be first"]),
+    "four patients": (lambda: board(DOMINANT[:2, :4]), ["4 patients are too few"], ["is better than", "would be first in"]),
     "five patients far apart": (lambda: board([[0.90, 0.91, 0.92, 0.93, 0.94], [0.10, 0.12, 0.11, 0.13, 0.12]]),
                     ["better than 1 of 1"], ["too few"]),
     "ties": (lambda: board([LEVELS, LEVELS, LEVELS - 0.2]), ["A and B are first of 3 teams", "no more than the margin"],
