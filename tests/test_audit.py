@@ -130,21 +130,18 @@ def flipping(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Audit]:
     return folder, run(folder, audit=FEW)
 
 
-def test_a_first_place_that_erosion_overturns_cannot_be_defended(flipping: tuple[Path, Audit]) -> None:
+def test_a_first_place_that_erosion_overturns_is_told_apart_from_the_rules(flipping: tuple[Path, Audit]) -> None:
     found = flipping[1]
-    assert found.verdict == "no"
+    assert found.verdict == "yes"
     assert found.variants == 4 * 2 * 2  # predictions, thresholds, units
-    assert found.answer[0].startswith("The first place of 'narrow' cannot be defended: it is first in 12 of 16")
-    assert "'thick' is first in 4 of 16, whenever predictions is eroded." in found.answer[1]
+    assert found.answer == ("The first place of 'narrow' can be defended: it is first in 4 of 4 variants.",)
+    assert found.robustness[0].startswith(
+        "With the predictions of all teams changed by one pixel the first place is as published in 8 of 12 variants."
+    )
 
 
-def test_the_rule_that_swaps_two_teams_is_named(flipping: tuple[Path, Audit]) -> None:
-    swap = next(s for s in flipping[1].swaps if {s.ahead, s.behind} == {"narrow", "thick"})
-    assert (swap.ahead, swap.behind, swap.turned, swap.rule) == ("narrow", "thick", 4, "predictions")
-    assert swap.when == "whenever predictions is eroded"
-    # of the six pairs of predictions three have one of them eroded
-    assert dict(swap.shares)["predictions"] == 0.5
-    assert dict(swap.shares)["unit"] == dict(swap.shares)["threshold"] == 0
+def test_what_swaps_two_teams_is_counted_with_the_predictions(flipping: tuple[Path, Audit]) -> None:
+    assert not [s for s in flipping[1].swaps if {s.ahead, s.behind} == {"narrow", "thick"}]  # by no rule
     effects = {effect.dimension: effect for effect in flipping[1].effects}
     assert (effects["predictions"].comparisons, effects["predictions"].first_changes) == (6 * 4, 3 * 4)
     assert effects["unit"].first_changes == effects["threshold"].first_changes == effects["overlap"].comparisons == 0
@@ -155,7 +152,8 @@ def test_a_first_place_that_nothing_moves_can_be_defended(tmp_path: Path) -> Non
     found = run(tmp_path, teams=teams, audit={"thresholds": [0.4]})
     assert found.verdict == "yes"
     assert found.answer == (
-        f"The first place of 'good' can be defended: it is first in {found.variants} of {found.variants} variants.",
+        "The first place of 'good' can be defended: it is first in "
+        f"{found.variants // 4} of {found.variants // 4} variants.",
     )
     assert found.swaps == ()
     assert {effect.first_changes for effect in found.effects} == {0}
@@ -163,16 +161,12 @@ def test_a_first_place_that_nothing_moves_can_be_defended(tmp_path: Path) -> Non
     assert [(team.name, team.low, team.high) for team in found.trust] == [("good", 1.0, 1.0), ("few", 2.0, 2.0)]
 
 
-def test_a_first_place_that_is_shared_somewhere_cannot_be_defended_alone(tmp_path: Path) -> None:
+def test_a_first_place_that_is_shared_where_nuclei_are_eroded_is_told_apart(tmp_path: Path) -> None:
     """Squares of 36 in 64 px have an IoU of 0.5625: above 0.6 nothing is found by anybody."""
     found = run(tmp_path, teams={"good": squares, "few": TEAMS["few"]}, audit={"thresholds": [0.6]})
-    shared = found.variants // 8  # eroded, and above 0.6
-    assert found.verdict == "shared"
-    assert found.answer == (
-        f"The first place of 'good' cannot be defended alone: it is first in all {found.variants} variants, but shares "
-        f"it in {shared}.",
-        f"'few' is first in {shared} of {found.variants}, whenever threshold is 0.6 and predictions is eroded.",
-    )
+    perturbed, shared = found.variants * 3 // 4, found.variants // 8  # eroded, and above 0.6
+    assert found.verdict == "yes"
+    assert f"as published in {perturbed - shared} of {perturbed} variants" in found.robustness[0]
 
 
 # --- the variants are what they say -----------------------------------------------------------------------------------
@@ -538,10 +532,10 @@ def test_the_command_answers_first_and_writes_two_files(tmp_path: Path, capsys: 
     arguments = ["--challenge", challenge, "--submissions", submissions, "--output", out, "--workers", 1]
     assert cli.run(["audit", *map(str, arguments)]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("✕ The first place of 'narrow' cannot be defended: it is first in 12 of 16 variants.\n")
+    assert printed.startswith("✓ The first place of 'narrow' can be defended: it is first in 4 of 4 variants.\n")
     assert "predictions" in printed
     document = json.loads((out / "audit.json").read_text(), parse_constant=pytest.fail)
-    assert document["first_place"]["defended"] == "no"
+    assert document["first_place"]["defended"] == "yes"
     assert [dimension["name"] for dimension in document["dimensions"]] == list(audit_module.DIMENSIONS)
     rows = list(csv.DictReader(io.StringIO((out / "audit.csv").read_text())))
     assert len(rows) == 16 * 3
@@ -715,7 +709,7 @@ ONE = (Dimension("unit", ("pooled", "group")),)
     ("scores", "published", "verdict"),
     [
         ([[1.0], [0.5]], 0, "one-team"),
-        ([[1.0, 0.5], [0.9, 0.4]], 0, "yes"),
+        ([[1.0, 0.5], [0.9, 0.4]], 0, "untested"),
         ([[1.0, 1.0], [0.5, 0.5]], 0, "shared"),
         ([[1.0, 1.0], [0.5, 0.4]], 0, "no"),
         ([[1.0, 0.5], [0.5, 0.5]], 0, "shared"),

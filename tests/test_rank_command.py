@@ -320,19 +320,58 @@ def test_columns_have_directions_and_weights(tmp_path) -> None:
     assert places(found) == {"gamma": 1, "beta": 2, "alpha": 3}
 
 
-def test_an_empty_value_is_left_out_and_a_missing_row_is_not(tmp_path, capsys) -> None:
-    rows = ["alpha,a,P1,pq,0.5", "alpha,b,P2,pq,", "beta,a,P1,pq,0.4", "beta,b,P2,pq,0.4"]
-    _, found = rank_csv(tmp_path, *rows)
-    assert (values(found), found["findings"]) == ({"alpha": 0.5, "beta": 0.4}, [])
-    _, found = rank_csv(tmp_path, rows[0], *rows[2:])
-    assert values(found) == {"alpha": None, "beta": 0.4}
-    assert places(found) == {"beta": 1, "alpha": 2}
-    assert found["findings"][0].startswith("[incomplete-scores] 'scores.csv', team 'alpha': no row for 1 of 2 cases")
+FOUR = ["alpha,a,P1,pq,0.5", "alpha,b,P2,pq,0.1", "beta,a,P1,pq,0.4", "beta,b,P2,pq,0.4"]
+METHODS = ("sum_of_ranks", "absolute", "aggregate_then_rank", "rank_then_aggregate", "test_then_rank")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("missing", ["worst", "unranked", "complete_cases"])
+def test_a_row_that_is_absent_and_an_empty_cell_are_the_same(tmp_path, missing, method) -> None:
+    more = ("--set", f"missing={missing}", "--set", f"method={method}")
+    _, empty = rank_csv(tmp_path, FOUR[0], "alpha,b,P2,pq,", *FOUR[2:], more=more)
+    _, absent = rank_csv(tmp_path, FOUR[0], *FOUR[2:], more=more)
+    assert absent == empty
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected", "told"),
+    [
+        ("worst", {"alpha": 0.45, "beta": 0.4}, "0.4 takes their place, the worst value of any team."),
+        ("unranked", {"beta": 0.4}, "The team is not ranked."),
+        ("complete_cases", {"alpha": 0.5, "beta": 0.4}, "1 cases are left out in this column for all teams."),
+    ],
+)
+def test_missing_values_are_told_with_what_became_of_them(tmp_path, missing, expected, told, capsys) -> None:
+    _, found = rank_csv(tmp_path, FOUR[0], *FOUR[2:], more=("--set", f"missing={missing}"))
+    assert values(found) == expected
+    assert found["findings"][0].startswith("[incomplete-scores] 'scores.csv', team 'alpha': no value for 1 of 2 cases")
+    assert found["findings"][0].endswith(told)
     assert "[incomplete-scores]" in capsys.readouterr().out
-    _, found = rank_csv(tmp_path, rows[0], *rows[2:], more=("--set", "missing=unranked"))
-    assert [(row["name"], row["code"], row["reason"]) for row in found["not_ranked"]] == [
-        ("alpha", "no-value", "no value in pq")
-    ]
+    assert [row["reason"] for row in found["not_ranked"]] == (["no value in pq"] if missing == "unranked" else [])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("missing", ["worst", "complete_cases"])
+def test_the_worst_team_does_not_gain_from_cases_that_others_lack(tmp_path, missing, method) -> None:
+    """Three teams of 40 cases; the two good ones lack one case each."""
+    rows = [f"bad,c{case},{case},pq,{0.3 + case / 1000}" for case in range(40)]
+    rows += [f"good,c{case},{case},pq,{0.8 + case / 1000}" for case in range(40) if case != 3]
+    rows += [f"fair,c{case},{case},pq,{0.7 + case / 1000}" for case in range(40) if case != 5]
+    _, found = rank_csv(tmp_path, *rows, more=("--set", f"missing={missing}", "--set", f"method={method}"))
+    assert places(found) == {"good": 1, "fair": 2, "bad": 3}
+
+
+def test_leaving_out_the_hard_case_gains_nothing(tmp_path) -> None:
+    """By its other cases alpha would be first; with the hard one at the worst value it is not."""
+    rows = ["alpha,a,P1,pq,0.9", "alpha,b,P2,pq,", "beta,a,P1,pq,0.8", "beta,b,P2,pq,0.6"]
+    assert places(rank_csv(tmp_path, *rows)[1]) == {"alpha": 1, "beta": 2}  # 0.75 beside 0.7
+    rows += ["gamma,a,P1,pq,0.7", "gamma,b,P2,pq,0.2"]
+    assert places(rank_csv(tmp_path, *rows)[1]) == {"beta": 1, "alpha": 2, "gamma": 3}
+
+
+def test_a_case_without_a_value_of_any_team_counts_for_nobody(tmp_path) -> None:
+    _, found = rank_csv(tmp_path, FOUR[0], "alpha,b,P2,pq,", FOUR[2], "beta,b,P2,pq,")
+    assert (values(found), found["findings"]) == ({"alpha": 0.5, "beta": 0.4}, [])
 
 
 def test_metrics_without_a_column_are_left_out_with_a_warning(tmp_path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from evaluation.challenge.rules import RankingRules
-from evaluation.model import Missing, Ties
+from evaluation.model import MissingValues, Ties
 from evaluation.ranking.ranks import ROUNDING, rank_values, weighted_median
 
 TIES = get_args(Ties)
@@ -47,7 +47,7 @@ def literal_ranks(values, ties: str, missing: str) -> list[float]:
 def test_the_names_of_the_rules_are_those_of_the_challenge():
     rules = RankingRules.model_fields
     assert rules["ties"].annotation == Ties
-    assert rules["missing"].annotation == Missing
+    assert rules["missing"].annotation == MissingValues
 
 
 @pytest.mark.parametrize(

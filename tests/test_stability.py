@@ -21,7 +21,6 @@ from evaluation.ranking.stability import (
     bootstrap_ranks,
     draw_units,
     rank_by_values,
-    rank_each,
     rank_intervals,
     sample_means,
     sample_medians,
@@ -412,13 +411,6 @@ def test_the_mean_and_the_median_of_units_rank_differently():
     by_unit = [[0.1, 0.6, 0.6], [0.5, 0.5, 0.5]]
     assert found_of(by_unit).of_units.tolist() == [2, 1]
     assert found_of(by_unit, aggregate="median").of_units.tolist() == [1, 2]
-
-
-def test_samples_that_are_written_out_one_by_one_rank_as_samples_at_once():
-    by_unit = scores(5, 6)[:, None, :]
-    weights = next(draw_units(6, samples=50, seed=1, at_once=50))
-    one_by_one = rank_each(by_unit, lambda drawn: best_first(drawn.mean(axis=2)[None])[0])
-    np.testing.assert_array_equal(one_by_one(weights), rank_by_values(by_unit, best_first)(weights))
 
 
 def test_several_columns_are_ranked_by_the_method_of_the_challenge():

@@ -24,8 +24,10 @@ from evaluation.aggregation.resampling import (
 )
 from evaluation.model import Bool, CaseTable, Float64, Int64, Interval
 
-Method = Literal["percentile", "bca"]
+Method = Literal["percentile", "bca", "studentised", "by_groups"]
+FEWEST_GROUPS, ENOUGH_GROUPS = 5, 50  # of "by_groups": none below, studentised below, else BCa
 DEFINED_SHARE = 0.9  # of the samples: with fewer, what is left is no longer a sample of the data set
+SPREAD_PART = 1e3  # times these: a spread below that is none
 TIE, TIE_PART = 1e-12, 1e-9  # numbers closer than TIE, or than this part of one, differ by rounding only
 
 
@@ -36,7 +38,8 @@ class Bootstrap:
     samples  how many are drawn
     seed     of the draw, 0 … 2^32 - 1
     level    share of such intervals that are to hold the true value, such as 0.95
-    method   "percentile" or "bca"
+    method   "percentile", "bca", "studentised"; or "by_groups": none of fewer than 5 groups, studentised of 5 to 49,
+             BCa of 50 or more
     stages   "groups": groups are drawn with replacement; "groups_and_cases": then cases inside each drawn group
     """
 
@@ -76,8 +79,11 @@ def bootstrap(
     >>> bootstrap(table, np.array([0, 1]), [Column(0, "pooled")], recall, rules)
     (Interval(low=0.25, high=0.75, reason=None),)
     """
-    if int(groups.max()) == 0:
-        return tuple(Interval(None, None, "one-group") for _ in columns)
+    number, method = int(groups.max()) + 1, rules.method
+    if method == "by_groups":
+        method = "bca" if number >= ENOUGH_GROUPS else "studentised"
+    if number == 1 or (rules.method == "by_groups" and number < FEWEST_GROUPS):
+        return tuple(Interval(None, None, "one-group" if number == 1 else "few-groups") for _ in columns)
     single_cases = group_units(np.arange(len(groups)))
     of_case = evaluate_units(table, single_cases, evaluate)
     of_group = None  # of whole groups, if they are asked for
@@ -91,12 +97,23 @@ def bootstrap(
         )
 
     estimate = score([everything(groups)], of_group)[0]
-    samples = resample(groups, samples=rules.samples, seed=rules.seed, stages=rules.stages)
-    replicates = score(samples, of_group if rules.stages == "groups" else None)
-    if rules.method == "bca":
-        ends = bca_interval(replicates, estimate, score(leave_one_out(groups), of_group), rules.level)
-    else:
+    samples: Iterable[Samples] = resample(
+        groups, samples=rules.samples, seed=rules.seed, stages=rules.stages, strata=stratum
+    )
+    if method == "studentised":
+        samples = list(samples)
+    replicates = score(samples, of_group if rules.stages != "groups_and_cases" else None)
+    if method == "percentile":
         ends = percentile_interval(replicates, rules.level)
+    else:
+        jackknife = score(leave_one_out(groups), of_group)
+        if method == "bca":
+            ends = bca_interval(replicates, estimate, jackknife, rules.level)
+        else:
+            weights = np.concatenate([drawn_groups(part, groups) for part in samples])
+            ends = studentised_interval(replicates, estimate, jackknife, weights, rules.level)
+            bounds = np.array([column.bounds for column in columns]).reshape(-1, 2)
+            ends = np.clip(ends, bounds[:, :1], bounds[:, 1:])
     often = often_defined(replicates)
     return tuple(interval_of(ends[k], float(estimate[k]), bool(often[k])) for k in range(len(columns)))
 
@@ -163,6 +180,55 @@ def bca_interval(replicates: Float64, estimate: Float64, jackknife: Float64, lev
     return found
 
 
+def studentised_interval(
+    replicates: Float64, estimate: Float64, jackknife: Float64, weights: Int64, level: float
+) -> Float64:
+    """The bootstrap-t interval, float64 (K, 2): how many standard errors samples lie from the estimate.
+
+    replicates, estimate, jackknife  as in ``bca_interval``
+    weights  how often each sample has each group, int64 (S, G)
+
+    Each group has a pseudo-value, G * estimate - (G - 1) * jackknife, which for a mean over groups is its own value.
+    The standard error s of the estimate is that of the mean of the pseudo-values, and that of a sample, s*, the same
+    with the groups that it has. With t the quantiles of (sample - estimate) / s*, the ends are
+    estimate - t((1 + level) / 2) s and estimate - t((1 - level) / 2) s. A sample without a spread has no t and is left
+    out. Efron & Tibshirani 1993, section 12.5.
+
+    A column that is the same without each group has an interval of no width.
+    """
+    number = len(jackknife)
+    pseudo = number * estimate - (number - 1) * jackknife
+    known = ~np.isnan(pseudo)
+    pseudo = np.where(known, pseudo, 0.0)
+
+    def standard_error(drawn: Float64) -> Float64:
+        """From how often groups are drawn, (B, G); (B, K)."""
+        size = np.maximum(drawn @ known, 1.0)
+        mean = drawn @ pseudo / size
+        spread = np.maximum(drawn @ pseudo**2 / size - mean**2, 0.0)
+        return np.asarray(np.sqrt(spread / np.maximum(size - 1, 1.0)))
+
+    own = standard_error(np.ones((1, number)))[0]
+    of_samples = standard_error(weights.astype(np.float64))
+    spreads = of_samples > (TIE + TIE_PART * np.abs(estimate)) * SPREAD_PART
+    steps = np.where(spreads, (replicates - estimate) / np.where(spreads, of_samples, 1.0), np.nan)
+    tail = (1 - level) / 2
+    ends = quantiles(steps, np.broadcast_to([1 - tail, tail], (len(estimate), 2)), defined=often_defined(replicates))
+    found: Float64 = np.where(own[:, None] > 0, estimate[:, None] - ends * own[:, None], estimate[:, None])
+    found[np.isnan(steps).all(axis=0) & (own > 0)] = np.nan
+    return found
+
+
+def drawn_groups(samples: Samples, groups: Int64) -> Int64:
+    """How often each sample has each group, int64 (S, G)."""
+    of_unit = groups[samples.units.indices[samples.units.indptr[:-1]]]
+    place = scipy.sparse.csr_array(
+        (np.ones(len(of_unit), np.int64), (np.arange(len(of_unit)), of_unit)),
+        shape=(len(of_unit), int(groups.max()) + 1),
+    )
+    return np.asarray((samples.drawn @ place).toarray())
+
+
 def acceleration(jackknife: Float64) -> Float64:
     """How fast the spread of each column changes with its value, from the jackknife (G, K), NaN left out; (K,)."""
     defined = ~np.isnan(jackknife)
@@ -174,10 +240,12 @@ def acceleration(jackknife: Float64) -> Float64:
     return np.where(varies, cubes / (6 * squares * np.sqrt(squares)), 0.0)
 
 
-def quantiles(replicates: Float64, shares: Float64) -> Float64:
+def quantiles(replicates: Float64, shares: Float64, *, defined: Bool | None = None) -> Float64:
     """Quantiles of each column of replicates (S, K), each column its own shares (K, Q); NaN left out; (K, Q).
 
-    NaN for a column that is not defined often enough. Linear between two neighbours.
+    defined  which columns have any, bool (K,); if not given, those that are defined often enough. NaN for the others
+
+    Linear between two neighbours.
     """
     ordered = np.sort(replicates.T, axis=1)  # NaN comes last
     last = np.maximum(np.count_nonzero(~np.isnan(ordered), axis=1) - 1, 0)[:, None]
@@ -186,7 +254,7 @@ def quantiles(replicates: Float64, shares: Float64) -> Float64:
     low = np.take_along_axis(ordered, before, axis=1)
     high = np.take_along_axis(ordered, np.minimum(before + 1, last), axis=1)
     found: Float64 = low + (high - low) * (position - before)
-    found[~often_defined(replicates)] = np.nan
+    found[~(often_defined(replicates) if defined is None else defined)] = np.nan
     return found
 
 

@@ -7,6 +7,7 @@ go through the same formulas.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from scipy.sparse import csr_array
 from evaluation.model import AggregationUnit, Bool, CaseTable, Float64, Int64, Units
 from evaluation.model.random_integers import RandomIntegers
 
-Stages = Literal["groups", "groups_and_cases"]
+Stages = Literal["groups", "groups_and_cases", "groups_in_strata"]
 Evaluate = Callable[[Units], Float64]
 
 SAMPLES_AT_ONCE = 1024  # and fewer if there are many groups: what is held at once stays below some 100 MB
@@ -32,11 +33,13 @@ class Column:
     metric     its index in what ``evaluate`` returns
     unit       "pooled": the metric of all cases together; "group", "case": its mean over groups, over cases
     of_strata  the same inside every stratum, then the mean over strata
+    bounds     of its values, beyond which no interval goes
     """
 
     metric: int
     unit: AggregationUnit
     of_strata: bool = False
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,16 +60,21 @@ class Samples:
         return weights
 
 
-def resample(groups: Int64, *, samples: int, seed: int, stages: Stages) -> Iterator[Samples]:
+def resample(
+    groups: Int64, *, samples: int, seed: int, stages: Stages, strata: Int64 | None = None
+) -> Iterator[Samples]:
     """Samples of as many groups as there are, drawn with replacement; some at a time, ``samples`` in all.
 
     groups  group of each case, int64 (U,); every number from 0 to G - 1 occurs. Number the groups in the order of their
             names, and sort the cases inside them by name: what is drawn are indices in that order.
     stages  "groups": a drawn group has its cases as they are. "groups_and_cases": as many cases as the group has are
-            drawn from them with replacement, anew for each time that the group is drawn.
+            drawn from them with replacement, anew for each time that the group is drawn. "groups_in_strata": as many
+            groups as each stratum has are drawn from that stratum
+    strata  stratum of each case, int64 (U,); a group belongs to that of its first case
 
     Groups come from stream 0 of the seed, one word for each drawn group, sample by sample; cases from stream 1, one
-    word for each drawn case. So both stages draw the same groups. Nothing is stratified: a sample may miss a stratum.
+    word for each drawn case. So both stages draw the same groups. Only in
+    strata no sample misses one.
 
     >>> found = next(resample(np.array([0, 0, 1]), samples=2, seed=1, stages="groups"))
     >>> found.drawn.toarray().tolist(), found.cases().toarray().tolist()
@@ -77,11 +85,30 @@ def resample(groups: Int64, *, samples: int, seed: int, stages: Stages) -> Itera
     at_once = min(SAMPLES_AT_ONCE, max(1, ENTRIES_AT_ONCE // (len(size) * int(size.max()))))
     for first in range(0, samples, at_once):
         shape = min(at_once, samples - first), len(size)
-        drawn = group_draw.below(np.full(shape, len(size)))
-        if stages == "groups":
+        if stages == "groups_in_strata" and strata is not None:
+            first_case = np.unique(groups, return_index=True)[1]
+            drawn = draw_in_strata(strata[first_case], shape[0], group_draw)
+        else:
+            drawn = group_draw.below(np.full(shape, len(size)))
+        if stages != "groups_and_cases":
             yield Samples(count_indices(drawn, len(size)), group_units(groups))
         else:
             yield draw_cases(drawn, groups, case_draw)
+
+
+def draw_in_strata(strata: Int64, samples: int, integers: RandomIntegers) -> Int64:
+    """Units drawn with replacement from their own strata, int64 (samples, N), from the stratum of each unit, (N,).
+
+    One word for each drawn unit, as without strata.
+
+    >>> draw_in_strata(np.array([0, 1, 0]), 2, RandomIntegers(seed=1, stream=0)).tolist()
+    [[2, 1, 0], [2, 1, 0]]
+    """
+    members = np.argsort(strata, kind="stable")
+    of_stratum = np.bincount(strata)
+    first = np.cumsum(of_stratum) - of_stratum
+    place = integers.below(np.broadcast_to(of_stratum[strata], (samples, len(strata))))
+    return np.asarray(members[first[strata] + place])
 
 
 def draw_cases(drawn: Int64, groups: Int64, integers: RandomIntegers) -> Samples:

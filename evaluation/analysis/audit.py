@@ -572,6 +572,7 @@ def audit_runs(plan: Plan, teams: Sequence[TeamRuns], unranked: Sequence[Unranke
         differences=tally.differences(),
         unranked=sorted(rows, key=lambda row: row.name),
         notes=[told, *plan.notes, *notes],
+        tested=bool(tally.tables.any()),
     )
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from evaluation.leaderboard.document import UnrankedRow, number
-from evaluation.model import Float64, Int64
+from evaluation.model import Bool, Float64, Int64
 from evaluation.results.csv_cells import csv_table
 from evaluation.results.metrics_json import as_json
 
 ORDERS_UP_TO = 100  # of which Kendall's tau between all is written
 
-Verdict = Literal["yes", "shared", "no", "one-team", "nothing-varied", "no-teams"]
+Verdict = Literal["yes", "untested", "shared", "no", "one-team", "nothing-varied", "no-teams"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class Effect:
 
     comparisons   how many pairs of variants
     tau_mean, tau_low   of Kendall's tau-b between the two, None if it is never defined
+    tau_undefined in how many it is not defined: all teams share a place in one of the two
+    pairs_changed  mean share of the pairs of teams that stand otherwise in the other variant; always defined
     same_order    share of the comparisons in which every two teams stand as they do in the other variant
     first_changes in how many another team, or another number of teams, is first
     """
@@ -44,15 +46,18 @@ class Effect:
     tau_low: float | None
     same_order: float | None
     first_changes: int
+    tau_undefined: int = 0
+    pairs_changed: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TeamTrust:
-    """Where a team stands in the variants.
+    """Where a team stands in the variants of the rules.
 
     published  its place in the published variant, None: not ranked there, or no variant is published
     low, high  the best and the worst of its places, None if it is never ranked
     first      in how many variants it is first, and ``alone`` in how many nobody shares this
+    credit     the same with shared first places in equal parts: those of all teams add up to the variants
     unranked   in how many it is not ranked
     when       which variants those are in which it is first, in words; "" for none and for all
     """
@@ -63,6 +68,7 @@ class TeamTrust:
     high: float | None
     first: int
     alone: int
+    credit: float
     unranked: int
     when: str
 
@@ -136,7 +142,10 @@ class Agreement:
 class Audit:
     """What becomes of a ranking under other rules.
 
-    verdict, answer   can the first place be defended, as a code and in words
+    verdict, answer   can the first place be defended, as a code and in words; of the variants of the rules
+    robustness        what becomes of it if the predictions of all teams are changed by one pixel, in words
+    by_rules          bool (V,), the variants with the predictions as they are. Trust, agreement, swaps and the effects
+                      of rules are of these
     settings          int64 (V, D), the place of each variant's value in each dimension
     published         the place of the published variant, or None
     teams             (T,) that have a place in any variant
@@ -151,6 +160,8 @@ class Audit:
     software_version: str
     verdict: Verdict
     answer: tuple[str, ...]
+    robustness: tuple[str, ...]
+    by_rules: Bool
     dimensions: tuple[Dimension, ...]
     settings: Int64
     published: int | None
@@ -190,7 +201,12 @@ def audit_document(audit: Audit) -> dict[str, Any]:
     """The content of audit.json. Names of teams and values of rules are values, never keys."""
     between = audit.agreement.between
     return {
-        "first_place": {"defended": audit.verdict, "answer": list(audit.answer)},
+        "first_place": {
+            "defended": audit.verdict,
+            "answer": list(audit.answer),
+            "predictions": list(audit.robustness),
+            "variants": int(audit.by_rules.sum()),
+        },
         "challenge": dict(audit.identity) or None,
         "software": {"version": audit.software_version},
         "dimensions": [
@@ -204,6 +220,8 @@ def audit_document(audit: Audit) -> dict[str, Any]:
                 "kendall_tau": {"mean": number(effect.tau_mean), "low": number(effect.tau_low)},
                 "same_order": number(effect.same_order),
                 "first_changes": effect.first_changes,
+                "tau_undefined": effect.tau_undefined,
+                "pairs_changed": number(effect.pairs_changed),
             }
             for effect in audit.effects
         ],
@@ -220,6 +238,7 @@ def audit_document(audit: Audit) -> dict[str, Any]:
                 "places": None if team.low is None else {"low": number(team.low), "high": number(team.high)},
                 "first": team.first,
                 "first_alone": team.alone,
+                "first_share": number(team.credit / max(int(audit.by_rules.sum()), 1)),
                 "not_ranked": team.unranked,
                 "first_when": team.when,
             }

@@ -30,9 +30,10 @@ from evaluation.findings import quote
 from evaluation.leaderboard.document import UnrankedRow
 from evaluation.model import Bool, Float64, Int64, Ties
 from evaluation.model.version import __version__
-from evaluation.ranking.kendall import kendall_tau
+from evaluation.ranking.kendall import count_pairs, kendall_tau
 from evaluation.ranking.ranks import ROUNDING, rank_values
 
+PREDICTIONS = "predictions"  # the dimension that is no rule
 PAIRED_UP_TO = 50  # teams, the first of the published ranking: of more, pairs that swap are too many to be read
 ALL_ORDERS_UP_TO = 2000  # different orders that are all compared with each other
 PAIRS_AT_ONCE = 4096
@@ -75,11 +76,14 @@ def audit_positions(
     differences: Sequence[Difference] = (),
     unranked: Sequence[UnrankedRow] = (),
     notes: Sequence[str] = (),
+    tested: bool = False,
 ) -> Audit:
     """The audit of the places of teams in several variants, float64 (V, T); NaN: a team is not ranked.
 
-    settings and published as in ``audit_scores``. Every variant must differ from every other in a dimension at least.
-    Raises ValueError for none, and for two that are the same.
+    settings and published as in ``audit_scores``. tested: whether differences between teams could be tested at all.
+    A dimension ``predictions`` says what is done to the predictions: that is no rule, and counts apart.
+    Every variant must differ from every other in a dimension at least. Raises ValueError for none, and for two that
+    are the same.
     """
     chosen = np.asarray(settings, np.int64).reshape(len(position), len(dimensions))
     if len(chosen) == 0 or len(np.unique(chosen, axis=0)) < len(chosen):
@@ -88,19 +92,27 @@ def audit_positions(
     finite = np.where(np.isnan(position), np.inf, position)
     distinct, inverse = np.unique(finite, axis=0, return_inverse=True)
     orders, order_of = np.where(np.isinf(distinct), np.nan, distinct), inverse.reshape(-1).astype(np.int64)
+    by_rules = as_predicted(dimensions, chosen, published)
     pairs = [neighbours(chosen, place) for place in range(len(dimensions))]
+    pairs = [
+        of if dimension.name == PREDICTIONS else of[by_rules[of].all(axis=1)]
+        for dimension, of in zip(dimensions, pairs, strict=True)
+    ]
     first = is_first(position)
     to_published = np.full(len(position), np.nan)
     if published is not None:
         to_published = kendall_tau(orders[order_of[published]], orders)[order_of]
-    trust = team_trust(teams, dimensions, chosen, position, first, published)
-    verdict, answer = judge(trust, first, published)
+    own = None if published is None else int(by_rules[:published].sum())
+    trust = team_trust(teams, dimensions, chosen[by_rules], position[by_rules], first[by_rules], own)
+    verdict, answer = judge(trust, first[by_rules], own, tested=tested)
     return Audit(
         title=title,
         identity=dict(identity or {}),
         software_version=__version__,
         verdict=verdict,
         answer=tuple(answer),
+        robustness=tuple(tell_robustness(first, by_rules)),
+        by_rules=by_rules,
         dimensions=dimensions,
         settings=chosen,
         published=published,
@@ -110,13 +122,15 @@ def audit_positions(
         order_of=order_of,
         orders=orders,
         to_published=to_published,
-        agreement=agree(orders, order_of),
+        agreement=agree(orders, order_of[by_rules]),
         effects=tuple(
             effect_of(dimension.name, of_pairs, orders, order_of, first)
             for dimension, of_pairs in zip(dimensions, pairs, strict=True)
         ),
         trust=trust,
-        swaps=find_swaps(teams, dimensions, chosen, orders, order_of, pairs, published),
+        swaps=find_swaps(
+            teams, dimensions, chosen[by_rules], orders, order_of[by_rules], inside_of(pairs, by_rules), own
+        ),
         differences=tuple(differences),
         unranked=tuple(unranked),
         notes=tuple(notes),
@@ -139,6 +153,19 @@ def neighbours(settings: Int64, dimension: int) -> Int64:
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
+def as_predicted(dimensions: Sequence[Dimension], settings: Int64, published: int | None) -> Bool:
+    """The variants in which nothing is done to the predictions, bool (V,); all if that is not varied."""
+    places = [place for place, dimension in enumerate(dimensions) if dimension.name == PREDICTIONS]
+    own = 0 if published is None else settings[published, places]
+    return np.asarray((settings[:, places] == own).all(axis=1))
+
+
+def inside_of(pairs: Sequence[Int64], kept: Bool) -> list[Int64]:
+    """Those pairs of variants of which both are kept, by their places among the kept ones."""
+    place = np.cumsum(kept) - 1
+    return [place[of[kept[of].all(axis=1)]] for of in pairs]
+
+
 def is_first(position: Float64) -> Bool:
     """Whether a team is first in a variant, alone or with others, bool (V, T)."""
     if position.shape[1] == 0:
@@ -149,7 +176,9 @@ def is_first(position: Float64) -> Bool:
 
 def agree(orders: Float64, order_of: Int64) -> Agreement:
     """Kendall's tau-b between all pairs of variants, each pair once."""
-    count = np.bincount(order_of).astype(np.float64)
+    distinct, order_of = np.unique(order_of, return_inverse=True)
+    orders = orders[distinct]
+    count = np.bincount(order_of.reshape(-1)).astype(np.float64)
     if len(orders) > ALL_ORDERS_UP_TO:
         return Agreement(None, None, None, None)
     matrix = np.stack([kendall_tau(row, orders) for row in orders])
@@ -169,17 +198,20 @@ def effect_of(name: str, pairs: Int64, orders: Float64, order_of: Int64, first: 
     if len(pairs) == 0:
         return Effect(name, 0, None, None, None, 0)
     of_orders, times = np.unique(np.sort(order_of[pairs], axis=1), axis=0, return_counts=True)
-    parts = [
-        kendall_tau(orders[part[:, 0]], orders[part[:, 1]])
-        for part in np.split(of_orders, range(PAIRS_AT_ONCE, len(of_orders), PAIRS_AT_ONCE))
-    ]
-    tau = np.concatenate(parts)
+    last = np.where(np.isnan(orders), np.inf, orders)
+    taus, changed = [], []
+    for part in np.split(of_orders, range(PAIRS_AT_ONCE, len(of_orders), PAIRS_AT_ONCE)):
+        taus.append(kendall_tau(orders[part[:, 0]], orders[part[:, 1]]))
+        counts = count_pairs(last[part[:, 0]], last[part[:, 1]])
+        changed.append(counts.changed() / np.maximum(counts.pairs, 1))
+    tau = np.concatenate(taus)
     known = ~np.isnan(tau)
     same = times[of_orders[:, 0] == of_orders[:, 1]].sum() / len(pairs)
     changes = (first[pairs[:, 0]] != first[pairs[:, 1]]).any(axis=1).sum()
     mean = math.fsum((tau[known] * times[known]).tolist()) / float(times[known].sum()) if known.any() else None
     low = float(tau[known].min()) if known.any() else None
-    return Effect(name, len(pairs), mean, low, float(same), int(changes))
+    otherwise = math.fsum((np.concatenate(changed) * times).tolist()) / len(pairs)
+    return Effect(name, len(pairs), mean, low, float(same), int(changes), int(times[~known].sum()), otherwise)
 
 
 # --- the first place --------------------------------------------------------------------------------------------------
@@ -194,7 +226,8 @@ def team_trust(
     published: int | None,
 ) -> tuple[TeamTrust, ...]:
     """Where every team stands, from the first place to the last: as published, else by how often it is first."""
-    alone = first & (first.sum(axis=1) == 1)[:, None]
+    sharing = first.sum(axis=1)[:, None]
+    alone, credit = first & (sharing == 1), first / np.maximum(sharing, 1)
     found = []
     for team, name in enumerate(teams):
         places = position[:, team][~np.isnan(position[:, team])]
@@ -208,6 +241,7 @@ def team_trust(
                 high=float(places.max()) if len(places) else None,
                 first=times,
                 alone=int(alone[:, team].sum()),
+                credit=float(credit[:, team].sum()),
                 unranked=len(position) - len(places),
                 when=tell_variants(dimensions, settings, first[:, team]) if 0 < times < len(position) else "",
             )
@@ -220,7 +254,7 @@ def standing(team: TeamTrust) -> tuple[float, int, float, str]:
     return place, -team.first, np.inf if team.low is None else team.low, team.name
 
 
-def judge(trust: Sequence[TeamTrust], first: Bool, published: int | None) -> tuple[Verdict, list[str]]:
+def judge(trust: Sequence[TeamTrust], first: Bool, published: int | None, *, tested: bool) -> tuple[Verdict, list[str]]:
     """Can the first place be defended? The answer as a code and in sentences."""
     variants = len(first)
     ranked = [team for team in trust if team.low is not None]
@@ -238,7 +272,7 @@ def judge(trust: Sequence[TeamTrust], first: Bool, published: int | None) -> tup
         known = f"Whether the first place of {names} can be defended is not known: nothing is varied."
         return "nothing-varied", [known]
     others = sorted((team for team in ranked if team.first and team not in champions), key=lambda t: (-t.first, t.name))
-    together = [f"{quote(t.name, 40)} is first in {t.first:,} of {variants:,}{tell_when(t)}." for t in others]
+    together = [f"{quote(t.name, 40)} is first in {tell_first(t)} of {variants:,}{tell_when(t)}." for t in others]
     if len(champions) > 1:
         each = [
             f"{quote(t.name, 40)} is first in {t.first:,} of {variants:,}, alone in {t.alone:,}." for t in champions
@@ -256,7 +290,11 @@ def judge(trust: Sequence[TeamTrust], first: Bool, published: int | None) -> tup
     champion = champions[0]
     start = f"The first place of {names}"
     if champion.alone == variants:
-        return "yes", [f"{start} can be defended: it is first in {variants:,} of {variants:,} variants."]
+        held = f"it is first in {variants:,} of {variants:,} variants."
+        if not tested:
+            unknown = "Whether it would hold with other patients is not known: no difference can be tested."
+            return "untested", [f"{start} holds under all rules: {held}", unknown]
+        return "yes", [f"{start} can be defended: {held}"]
     if champion.first == variants:
         shared = variants - champion.alone
         told = (
@@ -267,6 +305,24 @@ def judge(trust: Sequence[TeamTrust], first: Bool, published: int | None) -> tup
     nobody = int((~first.any(axis=1)).sum())
     last = [f"Nobody is ranked in {nobody:,} of {variants:,}."] if nobody else []
     return "no", [told, *few(together), *last]
+
+
+def tell_first(team: TeamTrust) -> str:
+    shared = team.first - team.alone
+    return f"{team.first:,} (shared in {shared:,})" if shared else f"{team.first:,}"
+
+
+def tell_robustness(first: Bool, by_rules: Bool) -> list[str]:
+    """What changes of the predictions by one pixel do to the first place, beside the variants as predicted."""
+    perturbed = int((~by_rules).sum())
+    own, others = first[by_rules], first[~by_rules]
+    if not perturbed or not own.any():
+        return []
+    same = int((others == own[0]).all(axis=1).sum())
+    return [
+        f"With the predictions of all teams changed by one pixel the first place is as published in {same:,} of "
+        f"{perturbed:,} variants. This is no choice of rules, and counts apart."
+    ]
 
 
 def tell_when(team: TeamTrust) -> str:
@@ -343,7 +399,7 @@ def find_swaps(
     ahead = (orders[:, left] < orders[:, right]).astype(np.float32)  # (O, pairs of teams)
     behind = (orders[:, left] > orders[:, right]).astype(np.float32)
     tied = orders[:, left] == orders[:, right]
-    count = np.bincount(order_of)
+    count = np.bincount(order_of, minlength=len(orders))
     times_ahead, times_behind = count @ ahead, count @ behind
     shares = [turned_share(of_pairs, order_of, ahead, behind) for of_pairs in pairs]
     found = []

@@ -24,6 +24,7 @@ from evaluation.model import (
     IgnorePolicy,
     Measure,
     Missing,
+    MissingValues,
     OverlapRule,
     OverlapScope,
     Perturbation,
@@ -258,8 +259,8 @@ class ConfidenceRules(Rules):
     level      share of the samples inside the interval
     samples    number of samples
     seed       of the random numbers: the same seed, the same intervals
-    method     percentile, or bca (bias-corrected and accelerated)
-    resample   groups are drawn with replacement; or groups, then cases inside each
+    method     percentile, bca (bias-corrected and accelerated), studentised; or by_groups: by how many groups there are
+    resample   groups are drawn with replacement; or groups, then cases inside each; or groups inside their strata
     columns    paths of metrics.json with their aggregation; empty: all of the first matching rule in the unit of
                ``aggregation.unit``, but those of single classes
     """
@@ -267,8 +268,8 @@ class ConfidenceRules(Rules):
     level: Annotated[float, Field(gt=0, lt=1)]
     samples: Annotated[int, Field(ge=100, le=100_000)]
     seed: Annotated[int, Field(ge=0, lt=2**32)]
-    method: Literal["percentile", "bca"]
-    resample: Literal["groups", "groups_and_cases"]
+    method: Literal["percentile", "bca", "studentised", "by_groups"]
+    resample: Literal["groups", "groups_and_cases", "groups_in_strata"]
     columns: tuple[str, ...] = ()
 
 
@@ -284,12 +285,19 @@ class AggregationRules(Rules):
     class_present: ClassPresence = "either"
 
 
+Margin = Annotated[float, Field(ge=0, lt=1e9)]
+
+
 class RankingColumn(Rules):
-    """A column of the leaderboard. ``weight`` is what its ranks count in sums and means of ranks."""
+    """A column of the leaderboard. ``weight`` is what its ranks count in sums and means of ranks.
+
+    margin  of equivalence; None: that of [ranking]
+    """
 
     path: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)+$")]
     direction: Literal["ascending", "descending"]
     weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    margin: Margin | None = None
 
 
 class Floor(Rules):
@@ -307,7 +315,9 @@ class RankingRules(Rules):
                (groups)
     aggregate  of values or ranks over units, for aggregate_then_rank and rank_then_aggregate
     ties       what equal values get: min ("1, 2, 2, 4"), average ("1, 2.5, 2.5, 4") or dense ("1, 2, 2, 3")
-    missing    a team without a value in a column: the worst rank there, or not ranked at all
+    missing    a team without a value in a column: the worst rank there, or not ranked at all; and one that lacks values
+               of units which others have: the worst value, not ranked, or complete_cases: the unit counts for nobody
+    margin     of equivalence: differences in a column up to here do not matter; of a column, if it has its own
     test       of the differences between teams: friedman_nemenyi or wilcoxon_holm
     ex_aequo   teams that the test finds no difference between share a rank
     require    floors: teams that fail one leave before ranks are given, and are ranked among themselves behind the
@@ -320,12 +330,18 @@ class RankingRules(Rules):
     significance_level: Annotated[float, Field(gt=0, lt=1)]
     columns: tuple[RankingColumn, ...]
     aggregate: Aggregate = "mean"
-    missing: Missing = "worst"
+    missing: MissingValues = "worst"
     test: Literal["friedman_nemenyi", "wilcoxon_holm"] = "friedman_nemenyi"
     ex_aequo: bool = False
     require: tuple[Floor, ...] = ()
+    margin: Margin = 0.0
     samples: Annotated[int, Field(ge=100, le=100_000)] = 1000
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+
+    @property
+    def missing_rank(self) -> Missing:
+        """What becomes of a team without any value in a column."""
+        return "worst" if self.missing == "worst" else "unranked"
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:

@@ -250,26 +250,28 @@ class InvalidScore(Kind):
 
 
 class IncompleteScores(Kind):
-    """A team lacks rows that other teams have.
+    """A team lacks values that other teams have.
 
-    A mean over the other cases would reward leaving out the hard ones. So the team has no value in that column: it is
-    last there, or not ranked, as the rule 'missing' says.
+    A row that is missing and an empty cell are the same. A mean over the other cases would reward leaving out the hard
+    ones. So the rule 'missing' says what becomes of it: the worst value of any team takes the place ('worst'), the team
+    is not ranked ('unranked'), or the case counts for no team in that column ('complete_cases').
 
-    Write the rows; with an empty value where the metric is undefined.
+    Write a value for every case.
 
-    [incomplete-scores] 'scores.csv', team 'beta': no row for 1 of 2 cases in 'dice'; expected a row for every case that
-    another team has. The team has no value in this column. Write rows with an empty value where it is undefined.
+    [incomplete-scores] 'scores.csv', team 'beta': no value for 1 of 2 cases in 'dice'; expected a value for every case
+    that another team has one for. 0.1 takes their place, the worst value of any team.
     """
 
     code = "incomplete-scores"
     severity = "warning"
-    got = "no row for {lacking:,} of {cases:,} cases in {path:quoted 120}"
-    expected = "a row for every case that another team has"
-    fix = "The team has no value in this column. Write rows with an empty value where it is undefined."
+    got = "no value for {lacking:,} of {cases:,} cases in {path:quoted 120}"
+    expected = "a value for every case that another team has one for"
+    fix = "{told}."
 
     lacking: int
     cases: int
     path: str
+    told: str
 
 
 class UnusedMetric(Kind):

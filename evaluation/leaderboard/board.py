@@ -27,6 +27,7 @@ from evaluation.findings.rankings import BrokenResult, MissingUnits, OtherLeader
 from evaluation.findings.submission import TooManyEarlierResults
 from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei
 from evaluation.leaderboard.document import (
+    DIFFERENCES_UP_TO,
     PAIRS_UP_TO,
     VALUES_UP_TO,
     Board,
@@ -54,11 +55,13 @@ from evaluation.leaderboard.team_scores import (
     score_table,
 )
 from evaluation.leaderboard.teams import ResultFolder, Told, Unranked, score_teams
-from evaluation.model import Bool, Float64, RankingMethod, ScoreTable
+from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from evaluation.model.version import __version__
+from evaluation.ranking.differences import Differences, across_columns, paired_differences
 from evaluation.ranking.kendall import kendall_tau
 from evaluation.ranking.methods import (
     Ranking,
+    has_value,
     needs_units,
     positions_of,
     rank_behind,
@@ -66,8 +69,10 @@ from evaluation.ranking.methods import (
     select_teams,
     unit_values,
 )
+from evaluation.ranking.missing import keep_complete_units
+from evaluation.ranking.sampled_tests import wins_in_samples
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
-from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values, rank_each
+from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import put
 from evaluation.scoring.columns import check_columns
@@ -259,10 +264,13 @@ def build_board(
     """
     if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
         raise WrongUsage(missing_units(rules))
+    if rules.missing == "complete_cases":
+        table = keep_complete_units(table)
     full = apply_method(table, rules) if table.teams else None
     is_ranked = ~np.isnan(full.position) if full else np.zeros(0, np.bool_)
     kept = select_teams(table, is_ranked)
     tests = compare_columns(kept, rules)
+    across = across_columns(tests)
     rows: tuple[TeamRow, ...] = ()
     methods: tuple[MethodPlaces, ...] = ()
     stability = BoardStability(0, rules.seed, "no-teams")
@@ -285,8 +293,16 @@ def build_board(
         rules=rules.model_dump(mode="json", exclude={"columns"}),
         words=method_in_words(rules, len(table.units), unit_name),
         columns=tuple(
-            BoardColumn(column.path, column.direction, column.weight, column_test(kept.teams, test))
-            for column, test in zip(rules.columns, tests, strict=True)
+            BoardColumn(
+                column.path,
+                column.direction,
+                column.weight,
+                column_test(kept.teams, test),
+                margin := rules.margin if column.margin is None else column.margin,
+                differences_of(kept, place, rules.significance_level, margin),
+                across[place],
+            )
+            for place, (column, test) in enumerate(zip(rules.columns, tests, strict=True))
         ),
         teams=rows,
         unranked=tuple(
@@ -323,7 +339,7 @@ def rank_by_method(table: ScoreTable, rules: RankingRules) -> Ranking:
         table,
         method=rules.method,
         ties=rules.ties,
-        missing=rules.missing,
+        missing=rules.missing_rank,
         aggregate=rules.aggregate,
         test_matrix=matrix,
     )
@@ -344,6 +360,14 @@ def compare_columns(table: ScoreTable, rules: RankingRules) -> list[Comparison |
     ]
 
 
+def differences_of(table: ScoreTable, column: int, level: float, margin: float) -> Differences | None:
+    """The paired differences of the teams in a column; None where the values of units are not known."""
+    if table.by_unit is None or not table.teams or len(table.teams) > DIFFERENCES_UP_TO:
+        return None
+    higher = bool(table.higher_is_better[column])
+    return paired_differences(table.by_unit[:, column], higher_is_better=higher, level=level, margin=margin)
+
+
 def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None]) -> Ranking:
     """Rank the teams so that those which cannot be told apart share a place in a column (ex aequo).
 
@@ -354,7 +378,7 @@ def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Compari
     places = np.stack([ex_aequo_positions(test) for test in tests if test is not None], axis=1)
     shared = replace(table, overall=places, higher_is_better=np.zeros(len(table.columns), np.bool_), by_unit=None)
     method = "mean_of_ranks" if needs_units(rules.method) else rules.method
-    return rank_behind(shared, partial(rank_teams, method=method, ties=rules.ties, missing=rules.missing))
+    return rank_behind(shared, partial(rank_teams, method=method, ties=rules.ties, missing=rules.missing_rank))
 
 
 def places_by_methods(
@@ -391,7 +415,7 @@ def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
             weights=table.weights,
             method=rules.method,
             ties=rules.ties,
-            missing=rules.missing,
+            missing=rules.missing_rank,
         )
 
     return positions_behind(np.moveaxis(table.by_unit, -1, 0), places, table.below_floor()).T
@@ -424,18 +448,17 @@ def rank_nothing(weights: np.ndarray[Any, Any]) -> Float64:
 def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
     """The function that ranks samples of the units of a table by the method of the rules."""
     assert table.by_unit is not None
-    if rules.method in ("test_then_rank", "ranked_pairs"):
-        return rank_each(
-            table.by_unit,
-            lambda drawn: apply_method(replace(table, by_unit=drawn, units=("",) * drawn.shape[-1]), rules).position,
-        )
+    if rules.method == "ranked_pairs":
+        return lambda weights: np.array([rank_drawn(table, rules, times) for times in weights])
     below = table.below_floor()
-    found = unit_values(table, method=rules.method, ties=rules.ties, missing=rules.missing)
+    if rules.method == "test_then_rank":
+        return test_ranker(table, rules, below)
+    found = unit_values(table, method=rules.method, ties=rules.ties, missing=rules.missing_rank)
     if rules.method == "rank_then_aggregate" and below.any() and not below.all():  # ranks in units are among themselves
         by_unit = np.empty_like(found.by_unit)
         for part in (below, ~below):
             of_part = unit_values(
-                select_teams(table, part), method=rules.method, ties=rules.ties, missing=rules.missing
+                select_teams(table, part), method=rules.method, ties=rules.ties, missing=rules.missing_rank
             )
             by_unit[part] = of_part.by_unit
         found = replace(found, by_unit=by_unit)
@@ -447,7 +470,7 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
             weights=table.weights,
             method=rules.method,
             ties=rules.ties,
-            missing=rules.missing,
+            missing=rules.missing_rank,
         )
 
     return rank_by_values(
@@ -455,6 +478,51 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
         lambda values: positions_behind(values, rank, below),
         aggregate=rules.aggregate if needs_units(rules.method) else "mean",
     )
+
+
+def rank_drawn(table: ScoreTable, rules: RankingRules, times: Int64) -> Float64:
+    """Positions in a sample, whose units are written out, each as often as it was drawn."""
+    assert table.by_unit is not None
+    drawn = table.by_unit[:, :, np.repeat(np.arange(table.by_unit.shape[2]), times)]
+    return apply_method(replace(table, by_unit=drawn, units=("",) * drawn.shape[-1]), rules).position
+
+
+def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> RankSamples:
+    """The same for test_then_rank: all pairs of teams are tested again in each sample, those below a floor apart."""
+    parts = [part for part in (below, ~below) if part.any()]
+    of_parts = [
+        [
+            wins_in_samples(
+                of_part.by_unit[:, place],
+                higher_is_better=bool(table.higher_is_better[place]),
+                test=rules.test,
+                level=rules.significance_level,
+                columns=len(table.columns),
+            )
+            for place in range(len(table.columns))
+        ]
+        for part in parts
+        if (of_part := select_teams(table, part)).by_unit is not None
+    ]
+
+    def rank(values: Float64) -> Float64:
+        return positions_of(
+            values,
+            higher_is_better=np.ones(len(table.columns), np.bool_),
+            weights=table.weights,
+            method=rules.method,
+            ties=rules.ties,
+            missing=rules.missing_rank,
+        )
+
+    def rank_samples(weights: Int64) -> Float64:
+        won = np.empty((len(weights), *table.overall.shape))
+        for part, of_columns in zip(parts, of_parts, strict=True):
+            won[:, part] = np.stack([of_column(weights) for of_column in of_columns], axis=2)
+        won[:, ~has_value(table)] = np.nan
+        return positions_behind(won, rank, below)
+
+    return rank_samples
 
 
 # --- what the documents are made of -----------------------------------------------------------------------------------
@@ -512,6 +580,8 @@ def column_test(teams: Sequence[str], test: Comparison | None) -> ColumnTest | N
         left_out=test.left_out,
         statistic=test.statistic,
         p_value=test.p_value,
+        distribution=test.distribution,
+        pair_distribution=test.pair_distribution,
         critical_difference=test.critical_difference,
         names=tuple(teams),
         mean_ranks=test.mean_ranks,
@@ -565,6 +635,8 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
     missing = {
         "worst": "A team without a value in a column is last there.",
         "unranked": "A team without a value in a column is not ranked.",
+        "complete_cases": f"A team without a value in a column is not ranked; in a column only {unit_name} "
+        "count in which every other team has a value.",
     }[rules.missing]
     test = {"friedman_nemenyi": "Friedman and Nemenyi", "wilcoxon_holm": "Wilcoxon and Holm"}[rules.test]
     over = (

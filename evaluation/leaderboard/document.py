@@ -11,11 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.findings.finding import SUMMARY_LIMIT
+from evaluation.leaderboard.verdict import NO_SAMPLES as NO_SAMPLES
+from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.model import Float64
+from evaluation.ranking.differences import VERDICTS, Differences
+from evaluation.ranking.permutation import Distribution
 from evaluation.results.csv_cells import csv_table
 from evaluation.results.metrics_json import as_json, rounded
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
+DIFFERENCES_UP_TO = 50  # teams, of which all pairs are written
 VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,263 cases x 8 columns fit
 
 
@@ -83,6 +88,7 @@ class ColumnTest:
     names    of the teams, in the order of the matrix, (T,)
     better   int8 (T, T), 1 where the team of the row is significantly better
     p_values float64 (T, T)
+    distribution, pair_distribution  of the p-value of Friedman and of those of the pairs, as in ``Comparison``
     cliques  teams that cannot be told apart, by the names
     """
 
@@ -97,17 +103,26 @@ class ColumnTest:
     mean_ranks: Float64
     better: npt.NDArray[np.int8]
     p_values: Float64
+    distribution: Distribution | None
+    pair_distribution: Distribution | None
     cliques: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BoardColumn:
-    """A column of the leaderboard; ``test`` None: the values of units are not known."""
+    """A column of the leaderboard; ``test`` and ``differences`` None: the values of units are not known.
+
+    differences         of all pairs of the teams of ``test``, with the margin of equivalence
+    significant_across  pairs of teams that differ significantly when all columns are corrected for together
+    """
 
     path: str
     direction: str
     weight: float
     test: ColumnTest | None
+    margin: float = 0.0
+    differences: Differences | None = None
+    significant_across: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +214,7 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
         "stability": stability_entry(board.stability),
         "findings": list(board.findings),
     }
+    document["verdict"] = verdict_sentences(document)
     return document
 
 
@@ -252,13 +268,45 @@ def column_entry(column: BoardColumn, *, few: bool) -> dict[str, Any]:
         "undefined": test.reason,
     }
     if test.reason is None:
-        tested["friedman"] = {"statistic": number(test.statistic), "p_value": number(test.p_value)}
+        tested["friedman"] = {
+            "statistic": number(test.statistic),
+            "p_value": significant(test.p_value),
+            "distribution": test.distribution,
+        }
+        tested["pair_distribution"] = test.pair_distribution
         tested["critical_difference"] = number(test.critical_difference)
         tested["teams"] = [team_test(test, place, few=few) for place in range(len(test.names))]
         if few:
             tested["cliques"] = [list(names) for names in test.cliques]
     entry["significance"] = tested
+    tested["pairs_across_columns"] = column.significant_across
+    if column.differences is not None and len(test.names) <= DIFFERENCES_UP_TO:
+        entry["margin"] = number(column.margin)
+        entry["differences"] = difference_entries(test.names, column.differences)
     return entry
+
+
+def difference_entries(names: Sequence[str], found: Differences) -> list[dict[str, Any]]:
+    """What the first of each pair of teams is ahead of the second."""
+    return [
+        {
+            "first": names[one],
+            "second": names[other],
+            "units": int(found.units[one, other]),
+            "mean": number(float(found.mean[one, other])),
+            "low": number(float(found.low[one, other])),
+            "high": number(float(found.high[one, other])),
+            "effect": finite(found.effect[one, other]),
+            "ahead": number(float(found.ahead[one, other])),
+            "needed": finite(found.needed[one, other]),
+            "verdict": VERDICTS[found.verdict[one, other]],
+        }
+        for one, other in np.argwhere(np.triu(np.ones((len(names), len(names))), 1)).tolist()
+    ]
+
+
+def finite(value: float) -> float | int | None:
+    return number(float(value)) if math.isfinite(value) else None
 
 
 def team_test(test: ColumnTest, place: int, *, few: bool) -> dict[str, Any]:
@@ -268,7 +316,7 @@ def team_test(test: ColumnTest, place: int, *, few: bool) -> dict[str, Any]:
     if few:
         entry["better_than"] = [test.names[other] for other in np.flatnonzero(row > 0)]
         entry["worse_than"] = [test.names[other] for other in np.flatnonzero(row < 0)]
-        entry["p_values"] = [number(value) for value in test.p_values[place].tolist()]
+        entry["p_values"] = [significant(value) for value in test.p_values[place].tolist()]
     else:
         entry |= {"better_than": int((row > 0).sum()), "worse_than": int((row < 0).sum())}
     return entry
@@ -301,6 +349,18 @@ def number(value: float | None) -> float | int | None:
         return None
     decimal = rounded(value) or 0.0
     return int(decimal) if decimal.is_integer() else decimal
+
+
+def significant(value: float | None) -> float | int | None:
+    """A p-value to six significant digits, so that a small one is not 0; None for what is not known.
+
+    >>> significant(0.012345678), significant(3.0000001e-12), significant(1.0)
+    (0.0123457, 3e-12, 1)
+    """
+    if value is None or math.isnan(value):
+        return None
+    found = float(f"{value:.6g}")
+    return int(found) if found.is_integer() else found
 
 
 # --- leaderboard.csv --------------------------------------------------------------------------------------------------
@@ -337,11 +397,6 @@ NO_TEST = {
     "one-unit": "all teams have a value in one unit only",
     "no-complete-unit": "there is no unit in which all teams have a value",
 }
-NO_SAMPLES = {
-    "no-units": "only the means are known, not the values of each patient",
-    "one-unit": "there is one patient only, so that nothing can be drawn",
-    "no-teams": "no team is ranked",
-}
 
 
 def decimal(value: float | None) -> str:
@@ -363,4 +418,9 @@ def percent(share: float | None) -> str:
 
 
 def probability(value: float | None) -> str:
-    return "–" if value is None else "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+    """A p-value with its sign.
+
+    >>> probability(0.03), probability(1e-9)
+    ('p = 0.0300', 'p < 0.0001')
+    """
+    return "p –" if value is None else "p < 0.0001" if value < 0.0001 else f"p = {value:.4f}"

@@ -56,7 +56,9 @@ def rank_given(
     else:
         rules = RankingRules(**PLAIN, columns=parse_columns(columns, scores))
     rules = changed_rules(rules, changes)
-    return rank_scores(read_scores(scores, rules.columns, unit=unit, challenge=challenge), rules, challenge)
+    return rank_scores(
+        read_scores(scores, rules.columns, unit=unit, missing=rules.missing, challenge=challenge), rules, challenge
+    )
 
 
 def parse_columns(texts: Sequence[str], scores: Path) -> tuple[RankingColumn, ...]:

@@ -31,7 +31,8 @@ from evaluation.findings.rankings import (
     UnusedMetric,
 )
 from evaluation.findings.submission import NoScores, OtherGroup, TwoGroups, UnknownCaseInScores, UnprintableCase
-from evaluation.model import Bool, Float64, Int64, ScoreTable
+from evaluation.model import Float64, Int64, MissingValues, ScoreTable
+from evaluation.ranking.missing import Settled, settle_gaps
 
 BYTES_LIMIT = 2_000_000_000
 ROWS_LIMIT = 20_000_000
@@ -67,7 +68,12 @@ class ScoreRows:
 
 
 def read_scores(
-    path: Path, columns: Sequence[RankingColumn], *, unit: Unit, challenge: Challenge | None = None
+    path: Path,
+    columns: Sequence[RankingColumn],
+    *,
+    unit: Unit,
+    missing: MissingValues = "worst",
+    challenge: Challenge | None = None,
 ) -> ScoresInFile:
     """The scores of a CSV file in the columns of a ranking.
 
@@ -75,6 +81,7 @@ def read_scores(
                These say what the column is: the mean over cases, or over groups of the means of their cases. A column
                that ends otherwise is the mean over ``unit``
     unit       what teams are compared in, and what samples are drawn from
+    missing    what becomes of teams that lack values of cases: ``settle_gaps``. No row is the same as an empty cell
     challenge  then cases and groups must be those of cases.csv
 
     Raises WrongUsage with all that is wrong: no-submission, no-teams, invalid-csv, missing-column, too-large,
@@ -89,25 +96,25 @@ def read_scores(
         raise WrongUsage(not_opened(path, error)) from None
     except InputFault as fault:
         raise WrongUsage(*(without_limits_hint(finding) for finding in fault.findings)) from None
-    values, known = fill(rows, len(columns))
-    lacking = known.any(axis=0) & ~known  # (T, K, C)
+    higher = np.array([column.direction == "descending" for column in columns], np.bool_)
+    settled = settle_gaps(fill(rows, len(columns)), higher, missing)
+    values = settled.values
     units, of_case = (rows.groups, rows.group_of_case) if unit == "group" else (rows.cases, np.arange(len(rows.cases)))
     overall = np.stack(
         [mean_of(values[:, place], rows, aggregation_of(column.path, unit)) for place, column in enumerate(columns)],
         axis=1,
     )
-    overall[lacking.any(axis=-1) | ~known.any(axis=-1)] = np.nan
     ordered = ScoreTable(
         teams=rows.teams,
         columns=tuple(column.path for column in columns),
-        higher_is_better=np.array([column.direction == "descending" for column in columns], np.bool_),
+        higher_is_better=higher,
         weights=np.array([column.weight for column in columns], np.float64),
         overall=np.round(overall, 6) + 0.0,
         units=units,
         by_unit=means_of_groups(values, of_case, len(units)),
     )
     name = "cases" if unit == "case" or len(rows.groups) == len(rows.cases) else "groups"
-    return ScoresInFile(ordered, name, (*findings, *incomplete(lacking, rows, columns, where)))
+    return ScoresInFile(ordered, name, (*findings, *incomplete(settled, rows, columns, missing, where)))
 
 
 def metrics_in(path: Path) -> list[str]:
@@ -291,13 +298,11 @@ def duplicates(
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def fill(rows: ScoreRows, columns: int) -> tuple[Float64, Bool]:
-    """The values by team, column and case, float64 (T, K, C), NaN where there is none; and where there is a row."""
-    shape = len(rows.teams), columns, len(rows.cases)
-    values, known = np.full(shape, np.nan), np.zeros(shape, np.bool_)
+def fill(rows: ScoreRows, columns: int) -> Float64:
+    """The values by team, column and case, float64 (T, K, C), NaN where there is none."""
+    values = np.full((len(rows.teams), columns, len(rows.cases)), np.nan)
     values[rows.team, rows.column, rows.case] = rows.value
-    known[rows.team, rows.column, rows.case] = True
-    return values, known
+    return values
 
 
 def means_of_groups(values: Float64, group_of_case: Int64, groups: int) -> Float64:
@@ -324,11 +329,20 @@ def mean_of(values: Float64, rows: ScoreRows, unit: Unit) -> Float64:
     return mean_of_known(means_of_groups(values, rows.group_of_case, len(rows.groups)))
 
 
-def incomplete(lacking: Bool, rows: ScoreRows, columns: Sequence[RankingColumn], where: str) -> list[Finding]:
-    """Warnings about teams that lack rows which other teams have."""
-    number = lacking.sum(axis=-1)
+def incomplete(
+    settled: Settled, rows: ScoreRows, columns: Sequence[RankingColumn], missing: MissingValues, where: str
+) -> list[Finding]:
+    """Warnings about teams that lack values which other teams have, and what became of them."""
     findings = []
-    for team, column in np.argwhere(number > 0).tolist():
-        fault = IncompleteScores(int(number[team, column]), len(rows.cases), columns[column].path)
-        findings.append(fault.at(f"{where}, team {quote(rows.teams[team])}"))
+    for team, column in np.argwhere(settled.lacking > 0).tolist():
+        lacking, path = int(settled.lacking[team, column]), columns[column].path
+        told = {
+            "worst": f"{settled.worst[column]:g} takes their place, the worst value of any team",
+            "unranked": "The team is not ranked",
+            "complete_cases": f"{settled.left_out[column]:,} cases are left out in this column for all teams",
+        }[missing]
+        if np.isnan(settled.values[team, column]).all() and missing != "unranked":
+            told = "The team has no value in this column"
+        found = IncompleteScores(lacking, len(rows.cases), path, told)
+        findings.append(found.at(f"{where}, team {quote(rows.teams[team])}"))
     return with_rest(findings[:FAULTS_NAMED], len(findings))

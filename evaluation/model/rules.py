@@ -30,4 +30,5 @@ RankingMethod = Literal[
 ]
 Aggregate = Literal["mean", "median"]
 Ties = Literal["min", "average", "dense"]
-Missing = Literal["worst", "unranked"]
+Missing = Literal["worst", "unranked"]  # of ranks
+MissingValues = Literal["worst", "unranked", "complete_cases"]

@@ -71,7 +71,7 @@ class UnitMean:
     penalised: int
 
 
-NoInterval = Literal["one-group", "undefined", "often-undefined", "outside-samples"]
+NoInterval = Literal["one-group", "few-groups", "undefined", "often-undefined", "outside-samples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ class Interval:
     """The ends of a confidence interval, or None with the reason why there is none.
 
     one-group        there are fewer than two groups
+    few-groups       there are too few groups for an interval
     undefined        the number itself is undefined
     often-undefined  it is undefined in more than a tenth of the samples
     outside-samples  it lies outside all samples, so that BCa has no correction for it

@@ -4,7 +4,7 @@ from evaluation.ranking.kendall import kendall_tau, kendall_tau_matrix
 from evaluation.ranking.methods import Ranking, needs_units, positions_of, rank_teams, unit_values
 from evaluation.ranking.ranks import rank_values
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
-from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values, rank_each
+from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values
 
 __all__ = [
     "Comparison",
@@ -19,7 +19,6 @@ __all__ = [
     "needs_units",
     "positions_of",
     "rank_by_values",
-    "rank_each",
     "rank_teams",
     "rank_values",
     "unit_values",

@@ -20,14 +20,14 @@ from scipy.special import chdtrc, ndtr
 from scipy.stats import rankdata
 
 from evaluation.model import Bool, Float64, Int64
+from evaluation.ranking.permutation import AT_LEVEL, DRAWS, Distribution, RankSums, rank_sums
 
 Int8 = npt.NDArray[np.int8]
 Test = Literal["friedman_nemenyi", "wilcoxon_holm", "wilcoxon_one_sided"]
 NoTest = Literal["one-team", "no-complete-unit", "one-unit"]
 
 ROUNDING = 1e-12  # of the largest value: values that differ by less are equal, and so are differences
-EXACT_UNITS = 50  # up to here signed ranks have their exact distribution, as in scipy's "auto",
-EXACT_TIED_UNITS = 13  # but only up to here if there are ties or equal values
+EXACT_UNITS = 50  # up to so many units in which two teams differ signed ranks have their exact distribution
 NORMAL_END, NORMAL_STEP = 9.0, 1 / 16  # of the integral in ``range_tail``
 TAILS_AT_ONCE = 1024
 ENTRIES_AT_ONCE = 2**13  # what is sorted at once stays in the cache of the processor: three times as fast
@@ -44,8 +44,10 @@ class Comparison:
     left_out     how many were not
     statistic    of Friedman: chi-square with (compared teams - 1) degrees of freedom; under every test
     p_value      of it
+    distribution  where that comes from: "exact", "monte_carlo" (orders are drawn), "approximation" (chi-square)
+    pair_distribution  where the p-values of the pairs come from; "exact" only if all of them are
     mean_ranks   float64 (T,), over the used units; 1 is best, equal values get their average rank
-    critical_difference  of mean ranks, at the level; None but for ``friedman_nemenyi``
+    critical_difference  of mean ranks, at the level; None but for ``friedman_nemenyi``, and if nothing can reach it
     p_values     float64 (T, T), of each pair, corrected for their number; symmetric, with 1 in the diagonal.
                  Under ``wilcoxon_one_sided`` that of "the row is better than the column", not corrected
     better       int8 (T, T): 1 if the row is significantly better than the column, -1 if worse, 0 if neither
@@ -61,6 +63,8 @@ class Comparison:
     left_out: int
     statistic: float | None
     p_value: float | None
+    distribution: Distribution | None
+    pair_distribution: Distribution | None
     mean_ranks: Float64
     critical_difference: float | None
     p_values: Float64
@@ -72,22 +76,26 @@ class Comparison:
 class UnitRanks:
     """Ranks of T teams in N units.
 
-    doubled_sum  int64 (T,), twice the sum of the ranks of each team
-    ties         sum of t^3 - t over all groups of t equal values
-    units        N
+    doubled  int64 (N, T), twice the rank of each team in each unit
+    ties     int64 (N,), sum of t^3 - t over the groups of t equal values of each unit
     """
 
-    doubled_sum: Int64
-    ties: int
-    units: int
+    doubled: Int64
+    ties: Int64
+
+    @property
+    def doubled_sum(self) -> Int64:
+        """Twice the sum of the ranks of each team, int64 (T,)."""
+        return np.asarray(self.doubled.sum(axis=0))
 
 
 @dataclass(frozen=True, slots=True)
 class Friedman:
-    """A statistic with its p-value."""
+    """A statistic with its p-value, and where that comes from."""
 
     statistic: float
     p_value: float
+    how: Distribution
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,10 +104,12 @@ class PairTests:
 
     p_values  float64 (T, T)
     ahead     int8 (T, T): 1 if the row did better than the column, -1 if worse
+    how       "exact" if all p-values are
     """
 
     p_values: Float64
     ahead: Int8
+    how: Distribution = "approximation"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,8 +119,8 @@ class SignedRanks:
     differing    int64 (P,), units in which the two differ
     doubled_won  int64 (P,), twice the sum of the ranks of |difference| in the units that the first has won
     ties         int64 (P,), sum of t^3 - t over groups of t equal |differences|
-    pattern      int64 (P,): bit n is set where the n-th smallest |difference| is above 0 and above the one before it,
-                 which says what ranks there are. 0 if N is above ``EXACT_UNITS``
+    pattern      int64 (P,): bit n is set where the n-th smallest of the |differences| above 0 is above the one before
+                 it, which says what ranks there are. 0 if more than ``EXACT_UNITS`` differ
     """
 
     differing: Int64
@@ -125,17 +135,22 @@ class SignedRanks:
         return self.differing * (self.differing + 1)
 
 
-def compare_teams(values: Float64, *, higher_is_better: bool, test: Test, level: float) -> Comparison:
+def compare_teams(
+    values: Float64, *, higher_is_better: bool, test: Test, level: float, draws: int = DRAWS
+) -> Comparison:
     """Test the differences between teams.
 
     values  float64 (T, G), of each team in each unit; finite, or NaN where there is none
     level   of significance, such as 0.05. A difference is significant if p <= level
+    draws   of the order of the teams in each unit, where ``friedman_nemenyi`` is drawn
 
     friedman_nemenyi    Friedman's test of all teams at once, then Nemenyi's of each pair, from the difference of their
-                        mean ranks. Pairs differ only if Friedman's p <= level too (Demsar 2006, JMLR 7:1-30)
+                        mean ranks. Pairs differ only if Friedman's p <= level too (Demsar 2006, JMLR 7:1-30). Two
+                        teams: the exact sign test. Up to 50 units and 20 teams both p-values are those of all
+                        orders of the ranks in each unit, exact or drawn (``rank_sums``), else the approximations
     wilcoxon_holm       Wilcoxon's signed ranks of each pair, two-sided, corrected by Holm (1979) for the number of
-                        pairs. Units in which the two are equal are dropped. Up to 50 units exact (up to 13, if any are
-                        dropped or tied), then by the normal approximation with ties, without continuity correction
+                        pairs. Units in which the two are equal are dropped. Exact if the two differ in up to 50 units,
+                        else by the normal approximation with ties, without continuity correction
     wilcoxon_one_sided  that of challengeR's test-then-rank (Wiesenfarth et al. 2021): one-sided, always by the normal
                         approximation, with continuity correction; not corrected for the number of pairs
 
@@ -147,8 +162,8 @@ def compare_teams(values: Float64, *, higher_is_better: bool, test: Test, level:
 
     >>> values = np.array([[0.9, 0.8, 0.9, 0.7, 0.9], [0.8, 0.7, 0.8, 0.6, 0.8], [0.1, 0.2, 0.3, 0.1, 0.1]])
     >>> found = compare_teams(values, higher_is_better=True, test="friedman_nemenyi", level=0.05)
-    >>> found.statistic, round(found.p_value, 9) == round(math.exp(-5), 9), found.mean_ranks.tolist()
-    (10.0, True, [1.0, 2.0, 3.0])
+    >>> found.statistic, round(found.p_value * 6**4, 9), found.mean_ranks.tolist()  # of 6 orders, five times the same
+    (10.0, 1.0, [1.0, 2.0, 3.0])
     >>> found.better.tolist(), found.cliques
     ([[0, 0, 1], [0, 0, 0], [-1, 0, 0]], ((0, 1), (1, 2)))
     """
@@ -166,14 +181,20 @@ def compare_teams(values: Float64, *, higher_is_better: bool, test: Test, level:
     units = cost.shape[1]
     undefined = why_no_test(cost)
     friedman, critical = None, None
+    by_pairs: Distribution | None = None
     if undefined is None:
         ranks = rank_in_units(cost)
-        friedman = friedman_test(ranks)
-        pairs = PAIR_TESTS[test](cost)
-        told_apart = np.minimum(pairs.p_values, pairs.p_values.T) <= level
+        chance = rank_sums(ranks.doubled, draws=draws)
+        friedman = friedman_test(ranks, chance)
+        pairs = nemenyi(ranks, chance) if test == "friedman_nemenyi" else SIGNED_RANK_TESTS[test](cost)
+        by_pairs = pairs.how
+        told_apart = np.minimum(pairs.p_values, pairs.p_values.T) <= level * AT_LEVEL
         if test == "friedman_nemenyi":
             critical = critical_difference(len(cost), units, level)
-            told_apart &= friedman.p_value <= level
+            if chance is not None:
+                width = chance.critical_width(level)
+                critical = None if width is None else width / (2 * units)
+            told_apart &= friedman.p_value <= level * AT_LEVEL
         mean_ranks[compared] = ranks.doubled_sum / (2 * units)
         p_values[np.ix_(compared, compared)] = pairs.p_values
         better[np.ix_(compared, compared)] = pairs.ahead * told_apart
@@ -186,6 +207,8 @@ def compare_teams(values: Float64, *, higher_is_better: bool, test: Test, level:
         left_out=values.shape[1] - units,
         statistic=friedman.statistic if friedman else None,
         p_value=friedman.p_value if friedman else None,
+        distribution=friedman.how if friedman else None,
+        pair_distribution=by_pairs,
         mean_ranks=mean_ranks,
         critical_difference=critical,
         p_values=p_values,
@@ -246,45 +269,54 @@ def rank_in_units(cost: Float64) -> UnitRanks:
     begins = begin_groups(np.take_along_axis(cost.T, order, axis=1), rounding_of(cost)).ravel()
     start = np.flatnonzero(begins)
     size = np.diff(start, append=begins.size)
-    doubled = np.repeat(2 * (start % teams) + size + 1, size)
-    total = np.bincount(order.ravel(), weights=doubled, minlength=teams)  # whole numbers, below 2^53
-    return UnitRanks(total.astype(np.int64), int((size**3 - size).sum()), units)
+    doubled = np.empty((units, teams), np.int64)
+    np.put_along_axis(doubled, order, np.repeat(2 * (start % teams) + size + 1, size).reshape(units, teams), axis=1)
+    of_unit = np.bincount(start // teams, weights=size**3 - size, minlength=units)  # whole numbers, below 2^53
+    return UnitRanks(doubled, of_unit.astype(np.int64))
 
 
-def friedman_test(ranks: UnitRanks) -> Friedman:
+def friedman_test(ranks: UnitRanks, chance: RankSums | None = None) -> Friedman:
     """Friedman's chi-square, corrected for ties, of k teams in N units; statistic 0 and p 1 if all values are equal.
 
     12 (k - 1) sum((R - N (k + 1) / 2)^2) / (N (k^3 - k) - sum(t^3 - t)), with R the sum of the ranks of each team. That
-    is the published 12 / (N k (k + 1)) sum(R^2) - 3 N (k + 1), divided by 1 - sum(t^3 - t) / (N (k^3 - k)). It is about
-    chi-square with k - 1 degrees of freedom. For two teams it is the sign test: (wins - losses)^2 / (wins + losses).
+    is the published 12 / (N k (k + 1)) sum(R^2) - 3 N (k + 1), divided by 1 - sum(t^3 - t) / (N (k^3 - k)). For two
+    teams it is the sign test: (wins - losses)^2 / (wins + losses). p is that of ``chance``; without it that of
+    chi-square with k - 1 degrees of freedom, which is about the same in many units.
 
-    >>> friedman_test(UnitRanks(np.array([11, 13]), ties=6, units=4))  # 2 wins, 1 loss, 1 equal: 1 / 3
-    Friedman(statistic=0.3333333333333333, p_value=0.5637028616507731)
+    >>> ranks = UnitRanks(np.array([[2, 4], [2, 4], [4, 2], [3, 3]]), ties=np.array([0, 0, 0, 6]))
+    >>> friedman_test(ranks)  # 2 wins, 1 loss, 1 equal: 1 / 3
+    Friedman(statistic=0.3333333333333333, p_value=0.5637028616507731, how='approximation')
+    >>> friedman_test(ranks, rank_sums(ranks.doubled))  # one of three, or none, is lost or won in all cases
+    Friedman(statistic=0.3333333333333333, p_value=1.0, how='exact')
     """
-    teams = len(ranks.doubled_sum)
-    spread = sum((int(total) - ranks.units * (teams + 1)) ** 2 for total in ranks.doubled_sum)
-    possible = ranks.units * (teams**3 - teams) - ranks.ties
+    units, teams = ranks.doubled.shape
+    spread = sum((int(total) - units * (teams + 1)) ** 2 for total in ranks.doubled_sum)
+    possible = units * (teams**3 - teams) - int(ranks.ties.sum())
     if possible == 0:
-        return Friedman(0.0, 1.0)
+        return Friedman(0.0, 1.0, "exact")
     statistic = 3 * (teams - 1) * spread / possible
-    return Friedman(statistic, float(chdtrc(teams - 1, statistic)))
+    if chance is None:
+        return Friedman(statistic, float(chdtrc(teams - 1, statistic)), "approximation")
+    return Friedman(statistic, chance.spread_tail(spread), chance.how)
 
 
-def nemenyi(cost: Float64) -> PairTests:
-    """Nemenyi's test of all pairs of k teams in N units, float64 (k, N), lower is better.
+def nemenyi(ranks: UnitRanks, chance: RankSums | None = None) -> PairTests:
+    """Nemenyi's test of all pairs of k teams in N units, from the difference of their sums of ranks.
 
-    p is the probability that the range of k independent normal values is above |difference of mean ranks| divided by
-    sqrt(k (k + 1) / (12 N)). Ties are not corrected for, which makes p too large rather than too small.
+    p is the probability that the largest difference of two sums is as large: that of ``chance``. Without it, that the
+    range of k independent normal values is above |difference of mean ranks| divided by sqrt(k (k + 1) / (12 N)), where
+    ties are not corrected for, which makes p too large rather than too small.
     """
-    ranks = rank_in_units(cost)
-    teams = len(cost)
+    units, teams = ranks.doubled.shape
     ahead = ranks.doubled_sum - ranks.doubled_sum[:, None]
+    sign = np.sign(ahead).astype(np.int8)
+    if chance is not None:
+        return PairTests(chance.width_tail(np.abs(ahead)), sign, chance.how)
     p_values = np.zeros(int(ahead.max()) + 1)
     p_values[ahead[ahead >= 0]] = 1
     distinct = np.flatnonzero(p_values)
-    width = np.sqrt(3 / (ranks.units * teams * (teams + 1))) * distinct
-    p_values[distinct] = range_tail(width, teams)
-    return PairTests(p_values[np.abs(ahead)], np.sign(ahead).astype(np.int8))
+    p_values[distinct] = range_tail(np.sqrt(3 / (units * teams * (teams + 1))) * distinct, teams)
+    return PairTests(p_values[np.abs(ahead)], sign)
 
 
 @lru_cache(maxsize=1024)
@@ -328,7 +360,8 @@ def wilcoxon_holm(cost: Float64) -> PairTests:
     """Wilcoxon's signed-rank test of all pairs of teams, float64 (T, N), two-sided, with Holm's correction."""
     signed = rank_pairs(cost)
     p_values = correct_holm(two_sided(signed))
-    return PairTests(fill_pairs(p_values, p_values, 1.0), who_is_ahead(signed))
+    how: Distribution = "exact" if (signed.differing <= EXACT_UNITS).all() else "approximation"
+    return PairTests(fill_pairs(p_values, p_values, 1.0), who_is_ahead(signed), how)
 
 
 def wilcoxon_one_sided(cost: Float64) -> PairTests:
@@ -341,8 +374,7 @@ def wilcoxon_one_sided(cost: Float64) -> PairTests:
     return PairTests(fill_pairs(first_better, second_better, 1.0), who_is_ahead(signed))
 
 
-PAIR_TESTS: dict[Test, Callable[[Float64], PairTests]] = {
-    "friedman_nemenyi": nemenyi,
+SIGNED_RANK_TESTS: dict[Test, Callable[[Float64], PairTests]] = {
     "wilcoxon_holm": wilcoxon_holm,
     "wilcoxon_one_sided": wilcoxon_one_sided,
 }
@@ -373,7 +405,7 @@ def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
 
     >>> found = rank_differences(np.array([[0.5, -0.25, 0.25, 0.0]]), 1e-12)  # ranks 3, 1.5, 1.5, none
     >>> found.differing.tolist(), found.doubled_won.tolist(), found.ties.tolist(), found.pattern.tolist()
-    ([3], [9], [6], [10])
+    ([3], [9], [6], [5])
     """
     pairs, units = difference.shape
     bits = (np.abs(difference).view(np.uint64) & ~np.uint64(1)) | (difference > 0)
@@ -388,9 +420,9 @@ def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
     ranked = np.ones(len(start), np.bool_)
     ranked[first_group[equal > 0]] = False
     doubled = 2 * (start % units) + size + 1 - 2 * equal[start // units]
-    pattern = np.zeros(pairs, np.int64)
-    if units <= EXACT_UNITS:
-        pattern = begins @ (1 << np.arange(units)) >> equal << equal
+    last = min(units, EXACT_UNITS)  # the differing units are among the last ones, or too many
+    dropped = np.maximum(last - (units - equal), 0)
+    pattern = np.where(units - equal <= last, begins[:, -last:] @ (1 << np.arange(last)) >> dropped, 0)
     return SignedRanks(
         differing=units - equal,
         doubled_won=np.add.reduceat(np.add.reduceat(won, start) * doubled * ranked, first_group),
@@ -404,17 +436,14 @@ def two_sided(signed: SignedRanks) -> Float64:
     """Two-sided p-values of pairs, float64 (P,): exact where ``compare_teams`` says so, else normal."""
     won, lost = signed.doubled_won, signed.doubled_sum - signed.doubled_won
     p_values: Float64 = 2 * ndtr(-np.abs(won - lost) / 4 / standard_deviation(signed))
-    if signed.units > EXACT_UNITS:
+    exact = np.flatnonzero(signed.differing <= EXACT_UNITS)
+    if len(exact) == 0:
         return p_values
-    exact = np.ones(len(won), np.bool_)
-    if signed.units > EXACT_TIED_UNITS:
-        exact = signed.pattern == (1 << signed.units) - 1
-    patterns, place = np.unique(signed.pattern[exact], return_inverse=True)
-    tails = [exact_tail(pattern, signed.units) for pattern in patterns.tolist()]
-    if tails:
-        begin = np.cumsum([0] + [len(tail) for tail in tails])
-        fewer = np.minimum(won[exact], lost[exact])
-        p_values[exact] = np.minimum(2 * np.concatenate(tails)[begin[place] + fewer], 1)
+    kinds, place = np.unique(np.stack([signed.pattern, signed.differing])[:, exact], axis=1, return_inverse=True)
+    tails = [exact_tail(pattern, number) for pattern, number in kinds.T.tolist()]
+    begin = np.cumsum([0] + [len(tail) for tail in tails])
+    fewer = np.minimum(won[exact], lost[exact])
+    p_values[exact] = np.minimum(2 * np.concatenate(tails)[begin[place.ravel()] + fewer], 1)
     return p_values
 
 
@@ -425,18 +454,19 @@ def standard_deviation(signed: SignedRanks) -> Float64:
     return np.sqrt(np.where(number > 0, variance, 1.0))
 
 
-def exact_tail(pattern: int, units: int) -> Float64:
+def exact_tail(pattern: int, number: int) -> Float64:
     """Probability that twice the sum of ranks won is at most 0, 1, 2, …, if each rank is won or lost evenly.
 
-    >>> exact_tail(0b110, 3).tolist()  # one unit equal, ranks 1 and 2: sums 0, 1, 2, 3
+    number  of ranks; bit n of ``pattern`` is set where the n-th is above the one before it
+
+    >>> exact_tail(0b11, 2).tolist()  # ranks 1 and 2: sums 0, 1, 2, 3
     [0.25, 0.25, 0.5, 0.5, 0.75, 0.75, 1.0]
     """
-    begins = [place for place in range(units) if pattern >> place & 1]
-    number = units - begins[0] if begins else 0
+    begins = [place for place in range(number) if pattern >> place & 1]
     ways = np.zeros(number * (number + 1) + 1, np.int64)
     ways[0] = 1
-    for start, stop in pairwise([*begins, units]):
-        doubled = start + stop + 1 - 2 * begins[0]
+    for start, stop in pairwise([*begins, number]):
+        doubled = start + stop + 1
         for _ in range(start, stop):
             ways[doubled:] += ways[:-doubled].copy()
     tail: Float64 = np.cumsum(ways) / 2**number

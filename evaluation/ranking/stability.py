@@ -276,19 +276,6 @@ def rank_by_values(by_unit: Float64, rank: RankValues, *, aggregate: Literal["me
     return rank_samples
 
 
-def rank_each(by_unit: Float64, rank: RankValues) -> RankSamples:
-    """Rank samples one after the other, with their units written out: for methods that test differences in each one.
-
-    rank  positions, float64 (T,), from the values of a sample, float64 (T, K, G'), a unit as often as it was drawn
-    """
-    units = np.arange(by_unit.shape[2])
-
-    def rank_samples(weights: Int64) -> Float64:
-        return np.array([rank(by_unit[:, :, np.repeat(units, times)]) for times in weights])
-
-    return rank_samples
-
-
 def sample_means(by_unit: Float64, weights: Int64) -> Float64:
     """Mean of each column over the units of each sample, NaN left out, float64 (S, T, K); NaN where nothing is left.
 

@@ -17,7 +17,7 @@ from evaluation.report.team_labels import label_teams, write_name
 LINES_UP_TO = 20  # teams in a plot of lines
 TEAMS_UP_TO = 110  # teams in other plots
 VARIANTS_UP_TO = 40  # variants side by side
-TONES: Mapping[str, Tone] = {"yes": "good", "shared": "warning", "no": "bad"}
+TONES: Mapping[str, Tone] = {"yes": "good", "untested": "warning", "shared": "warning", "no": "bad"}
 Document = Mapping[str, Any]
 
 
@@ -51,18 +51,26 @@ def verdict_section(document: Document) -> Section:
         detail = f"mean over all pairs of variants, {tau['low'] or 0:.2f} at the lowest; 1 is the same order"
     tiles = Tiles(
         (
-            Tile("variants", len(document["variants"]), "combinations of rules that were ranked"),
+            Tile("variants", rule_variants(document), "combinations of rules that were ranked"),
             Tile("different orders", len(document["orders"]), "of the teams among them"),
             Tile("Kendall’s tau", tau["mean"], detail),
         )
     )
-    blocks: tuple[Block, ...] = (answer_text(document), *place_figure(document), team_table(document), tiles)
+    robustness = [Text(tuple(told))] if (told := document["first_place"].get("predictions")) else []
+    blocks: tuple[Block, ...] = (
+        answer_text(document), *robustness, *place_figure(document), team_table(document), tiles,
+    )  # fmt: skip
     return Section("first-place", "Can the first place be defended?", blocks)
 
 
 def answer_text(document: Document) -> Text:
     first = document["first_place"]
     return Text(tuple(first["answer"]), TONES.get(first["defended"], "plain"))
+
+
+def rule_variants(document: Document) -> int:
+    """Variants of the rules: those with the predictions as they are."""
+    return int(document["first_place"].get("variants", len(document["variants"])))
 
 
 def labels_of(document: Document, limit: int) -> list[str]:
@@ -72,7 +80,7 @@ def labels_of(document: Document, limit: int) -> list[str]:
 
 def team_table(document: Document) -> Table:
     """How far the place of each team can be trusted."""
-    variants = len(document["variants"])
+    variants = rule_variants(document)
 
     def places(team: Document) -> Cell:
         among = team["places"]
@@ -86,6 +94,7 @@ def team_table(document: Document) -> Table:
         Column("place", 1, "by the challenge’s own rules", lambda of: Cell(of["published"], shown(of["published"]))),
         Column("places", 1, "the best and the worst in all variants", places),
         Column("first", 0, "alone or with others", lambda team: share_cell(team["first"], variants)),
+        Column("part", 2, "shared first places in equal parts: those of all teams make 1", "first_share"),
         Column("alone", 0, "variants in which no other team is first as well", "first_alone"),
         Column("not ranked", 0, "in how many variants it has no place", "not_ranked"),
         Column("first when", None, "which variants those are", "first_when"),
@@ -93,13 +102,17 @@ def team_table(document: Document) -> Table:
     )
 
 
+def as_predicted(variant: Document) -> bool:
+    return all(of["value"] == "none" for of in variant["settings"] if of["dimension"] == "predictions")
+
+
 def place_figure(document: Document) -> list[Figure]:
-    """In which share of the variants each team has each place."""
-    variants, teams = len(document["variants"]), document["teams"][:TEAMS_UP_TO]
+    """In which share of the variants of the rules each team has each place."""
+    variants, teams = rule_variants(document), document["teams"][:TEAMS_UP_TO]
     if variants < 2 or not teams:
         return []
     counts = {team["name"]: Counter[float]() for team in teams}
-    for order, times in Counter(variant["order"] for variant in document["variants"]).items():
+    for order, times in Counter(variant["order"] for variant in document["variants"] if as_predicted(variant)).items():
         for entry in document["orders"][order]:
             if entry["position"] is not None and entry["team"] in counts:
                 counts[entry["team"]][entry["position"]] += times
@@ -171,9 +184,16 @@ def effect_table(document: Document) -> Table:
     """What each rule does alone, the strongest first."""
     values = {dimension["name"]: ", ".join(dimension["values"]) for dimension in document["dimensions"]}
 
-    def strength(effect: Document) -> tuple[float, float, str]:
-        mean = effect["kendall_tau"]["mean"]
-        return 2.0 if mean is None else mean, -effect["first_changes"] / effect["comparisons"], effect["dimension"]
+    def strength(effect: Document) -> tuple[bool, float, float, str]:
+        is_rule = effect["dimension"] != "predictions"
+        first = effect["first_changes"] / effect["comparisons"]
+        return not is_rule, -(effect.get("pairs_changed") or 0), -first, effect["dimension"]
+
+    def defined(effect: Document) -> str:
+        mean, without = effect["kendall_tau"]["mean"], effect.get("tau_undefined", 0)
+        if mean is None:
+            return "–"
+        return f"{mean:.2f}{f' (without {without:,} in which all teams share a place)' if without else ''}"
 
     help_of_first = "comparisons in which another team, or another number of teams, is first"
     return table_of(
@@ -182,7 +202,18 @@ def effect_table(document: Document) -> Table:
         sorted((effect for effect in document["effects"] if effect["comparisons"]), key=strength),
         Column("rule", of="dimension"),
         Column("first changes", 0, help_of_first, lambda of: share_cell(of["first_changes"], of["comparisons"])),
-        Column("mean tau", 2, "Kendall’s tau-b between two variants; 1 is the same order", "kendall_tau.mean"),
+        Column(
+            "pairs turned",
+            0,
+            "mean share of the pairs of teams that stand otherwise",
+            lambda of: Cell(of.get("pairs_changed"), percent(of.get("pairs_changed"))),
+        ),
+        Column(
+            "mean tau",
+            2,
+            "Kendall’s tau-b between two variants; 1 is the same order",
+            lambda of: Cell(of["kendall_tau"]["mean"], defined(of)),
+        ),
         Column("lowest tau", 2, of="kendall_tau.low"),
         Column("same order", 0, "share of all", lambda of: Cell(of["same_order"], percent(of["same_order"]))),
         Column("values", of=lambda effect: values[effect["dimension"]]),

@@ -18,6 +18,7 @@ from evaluation.leaderboard.document import (
     shown,
 )
 from evaluation.leaderboard.titles import metric_title, short_titles
+from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.report.audit import LINES_UP_TO, TEAMS_UP_TO, answer_text, labels_of, rule_sections, unranked_table
 from evaluation.report.common_nuclei import common_section
 from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
@@ -107,7 +108,7 @@ def rest_of(document: Document, limit: int = TEAMS_UP_TO) -> str:
 
 def verdict_section(document: Document) -> Section:
     """What was found in words, the places as a picture, and the leaderboard itself."""
-    blocks: list[Block] = [Text(tuple(document.get("verdict") or verdict_sentences(document)))]
+    blocks: list[Block] = [Text((" ".join(document.get("verdict") or verdict_sentences(document)),))]
     if any(team.get("places") for team in document["teams"]):
         blocks.append(place_figure(document))
     blocks.append(board_table(document))
@@ -118,32 +119,6 @@ def verdict_section(document: Document) -> Section:
     return Section("places", "Who stands where", tuple(blocks))
 
 
-def verdict_sentences(document: Document) -> list[str]:
-    """Who is first, how sure that is, and which differences are significant."""
-    teams, stability = document["teams"], document["stability"]
-    if not teams:
-        return ["No team is ranked."]
-    first = [team for team in teams if team["position"] == teams[0]["position"]]
-    names, are = name_some([team["name"] for team in first]), "are" if len(first) > 1 else "is"
-    sentences = [f"{names} {are} first of {len(teams):,} team{'' if len(teams) == 1 else 's'}."]
-    if stability["undefined"] is not None:
-        reason = NO_SAMPLES.get(stability["undefined"], stability["undefined"])
-        sentences.append(f"How far the places can be trusted is not known: {reason}.")
-    elif len(teams) > 1:
-        chance, kind = first[0]["probability_of_first"], document["units"]["kind"]
-        with_others = f"{names} is first in {percent(chance)} of the samples, and " if len(first) == 1 else ""
-        same = percent(stability["same_order"])
-        sentences.append(f"With other {kind} of the same kind: {with_others}all teams keep their order in {same}.")
-    apart = [
-        f"{pairs_apart(tested)} in {title[:-2]}"
-        for column, title in zip(document["columns"], column_titles(document), strict=True)
-        if (tested := column["significance"]) is not None and tested["undefined"] is None
-    ]
-    if apart and len(teams) > 1:
-        sentences.append(f"Pairs of teams that differ significantly: {', '.join(apart)}.")
-    return sentences
-
-
 def pairs_apart(tested: Document) -> str:
     teams, better = len(tested["teams"]), [team["better_than"] for team in tested["teams"]]
     apart = sum(of if isinstance(of, int) else len(of) for of in better)
@@ -152,13 +127,25 @@ def pairs_apart(tested: Document) -> str:
 
 def describe_test(tested: Document, title: str, kind: str) -> str:
     """What was tested in a column, in a sentence."""
-    p_value = probability(tested["friedman"]["p_value"])
-    by = "Nemenyi" if tested["test"] == "friedman_nemenyi" else "Wilcoxon and Holm"
     left_out = f", {tested['left_out']:,} left out" if tested["left_out"] else ""
+    if tested["test"] == "friedman_nemenyi":
+        friedman = tested["friedman"]
+        by = "the sign test" if len(tested["teams"]) == 2 else "Nemenyi"
+        end = f"; Friedman {probability(friedman['p_value'])}, {DISTRIBUTIONS[friedman.get('distribution')]}"
+    else:
+        by, end = "Wilcoxon and Holm", f"; {DISTRIBUTIONS[tested.get('pair_distribution')]}"
     return (
         f"{title[:-2]}: {pairs_apart(tested)} pairs of teams differ significantly ({by}, "
-        f"{tested['units']:,} {kind}{left_out}; Friedman p {p_value if p_value.startswith('<') else f'= {p_value}'})."
+        f"{tested['units']:,} {kind}{left_out}{end})."
     )
+
+
+DISTRIBUTIONS = {
+    "exact": "exact",
+    "monte_carlo": "from drawn orders of the teams",
+    "approximation": "by its approximation for many",
+    None: "by its approximation for many",
+}
 
 
 def board_table(document: Document) -> Table:
@@ -248,11 +235,56 @@ def difference_section(document: Document) -> Section:
     if not blocks:
         unknown = f"Nothing is tested: the values of each {unit_of(document)} are not known."
         return Section("differences", title, (Text((unknown,)),))
+    if (table := pair_table(document)) is not None:
+        blocks.append(table)
+    across = [
+        column["significance"]["pairs_across_columns"]
+        for column in document["columns"]
+        if (column["significance"] or {}).get("pairs_across_columns") is not None
+    ]
+    if len(across) > 1:
+        told = "all columns corrected for together (Holm)"
+        found = (
+            f"{sum(across):,} pairs of teams differ significantly, in {np.count_nonzero(across):,} of {len(across):,}"
+        )
+        blocks.insert(0, Text((f"With {told} {found} columns.",)))
     lead = (
         "Are teams apart by more than chance? Bars join teams that cannot be told apart, which does not mean that they "
         f"are equal. Mean ranks go over all {kind}; the lower, the better."
     )
     return Section("differences", title, tuple(blocks), lead)
+
+
+def pair_table(document: Document) -> Table | None:
+    """By how much teams differ, pair by pair, and what may be said of it."""
+    titles = column_titles(document)
+    rows = [
+        (title, column["margin"], pair)
+        for title, column in zip(titles, document["columns"], strict=True)
+        for pair in column.get("differences") or ()
+    ]
+    if not rows:
+        return None
+    kind = document["units"]["kind"]
+
+    def interval_of(row: tuple[str, float, Document]) -> Cell:
+        low, high = row[2]["low"], row[2]["high"]
+        return Cell(low, "too few" if low is None else f"{low:.4f} to {high:.4f}")
+
+    return table_of(
+        "pairs", "Differences of all pairs of teams", rows,
+        Column("column", of=lambda row: row[0]),
+        Column("team", of=lambda row: row[2]["first"]),
+        Column("other", of=lambda row: row[2]["second"]),
+        Column("difference", 4, f"mean over {kind}; above 0: the team is better", lambda row: row[2]["mean"]),
+        Column("interval", None, "of all pairs of a column together", interval_of),
+        Column("effect", 2, "difference in standard deviations of the differences", lambda row: row[2]["effect"]),
+        Column("ahead", 0, f"share of the {kind}", lambda row: Cell(row[2]["ahead"], percent(row[2]["ahead"]))),
+        Column("verdict", of=lambda row: row[2]["verdict"]),
+        rest="differences of leaderboard.json",
+        note="Equivalent: the interval lies inside the margin, "
+        f"{', '.join(dict.fromkeys(f'{margin:g}' for _, margin, _ in rows))}. Fewer than five {kind}: no interval.",
+    )  # fmt: skip
 
 
 def difference_diagram(document: Document, tested: Document, title: str, anchor: str) -> Figure:
@@ -286,7 +318,9 @@ def better_matrix(document: Document, tested: Document, title: str, anchor: str)
         signs = [None if other == name else (other in better) - (other in worse) for _, other in teams]
         values.append(signs)
         words = [f"{label} {VERDICTS[sign or 0]}" for sign in signs]
-        hover.append([f"{of} {other}\np = {p_value[key]}" for of, (other, key) in zip(words, teams, strict=True)])
+        hover.append(
+            [f"{of} {other}\n{probability(p_value[key])}" for of, (other, key) in zip(words, teams, strict=True)]
+        )
     labels = [label for label, _ in teams]
     return heat_map(
         anchor,

@@ -33,6 +33,7 @@ REASONS: Mapping[str, str] = {
     "no-units": "no group or case has a value, for different reasons",
     "one-group": "there is one group only, so nothing can be drawn",
     "undefined": "the number itself is undefined",
+    "few-groups": "too few patients for an interval",
     "often-undefined": "in too many samples the number is undefined",
     "outside-samples": "the number lies outside of all samples",
     "needs-details": "the place depends on the values of every patient, which are not known for earlier results",

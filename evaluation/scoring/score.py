@@ -217,6 +217,7 @@ def confidence_intervals(
             indices.index(index),
             challenge.aggregation.unit if aggregation == STRATUM_MEAN else UNIT_OF_MEAN[aggregation],
             of_strata=aggregation == STRATUM_MEAN,
+            bounds=(metrics[index].lowest, metrics[index].highest),
         )
         for index, aggregation in chosen
     ]

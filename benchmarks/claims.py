@@ -1,0 +1,156 @@
+"""What tests and intervals claim, simulated: prints the tables of docs/ranking.md and docs/confidence.md.
+
+python -m benchmarks.claims tests         how often equal teams are told apart
+python -m benchmarks.claims columns       the same in any of several columns
+python -m benchmarks.claims intervals     how often 95 % intervals hold the true value
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from evaluation.aggregation.intervals import Method, bca_interval, percentile_interval, studentised_interval
+from evaluation.model import Float64, Int64
+from evaluation.ranking.differences import across_columns
+from evaluation.ranking.significance import Comparison, Test, compare_teams
+
+LEVEL = 0.05
+TESTS: tuple[Test, ...] = ("friedman_nemenyi", "wilcoxon_holm")
+
+
+def equal_teams(random: np.random.Generator, teams: int, units: int, levels: int | None) -> Float64:
+    """Values of teams that are equally good, (T, N): units differ by 0.12, teams inside a unit by 0.05.
+
+    levels  then values are rounded, so that teams are tied: about so many values occur inside a unit
+    """
+    noise = random.normal(0, 0.05, (teams, units))
+    if levels is not None:
+        noise = np.round(noise / 0.2 * levels) * 0.2 / levels
+    return 0.8 + random.normal(0, 0.12, units) + noise
+
+
+def any_difference(test: Test, *, teams: int, units: int, levels: int | None, boards: int, seed: int) -> float:
+    """Share of boards of equal teams in which some difference is called significant."""
+    random = np.random.default_rng([seed, teams, units, levels or 0])
+    found = (
+        compare_teams(equal_teams(random, teams, units, levels), higher_is_better=True, test=test, level=LEVEL)
+        for _ in range(boards)
+    )
+    return sum(bool(of.better.any()) for of in found) / boards
+
+
+def any_difference_in_columns(
+    test: Test, *, teams: int, units: int, columns: int, boards: int, seed: int
+) -> dict[str, float]:
+    """Share of boards of equal teams with a significant difference in any column: each by itself, and all together."""
+    random = np.random.default_rng([seed, teams, units, columns])
+    each = together = 0
+    for _ in range(boards):
+        tests: list[Comparison | None] = [
+            compare_teams(equal_teams(random, teams, units, None), higher_is_better=True, test=test, level=LEVEL)
+            for _ in range(columns)
+        ]
+        each += any(of is not None and bool(of.better.any()) for of in tests)
+        together += any(across_columns(tests))
+    return {"each": each / boards, "together": together / boards}
+
+
+def table_of_columns(boards: int) -> None:
+    rows = []
+    for teams, units, columns in ((2, 10, 4), (4, 10, 4), (4, 25, 4), (4, 25, 8), (10, 25, 4), (20, 50, 4)):
+        found = [
+            any_difference_in_columns(test, teams=teams, units=units, columns=columns, boards=boards, seed=1)
+            for test in TESTS
+        ]
+        shares = [percent(of[key]) for of in found for key in ("each", "together")]
+        rows.append([str(teams), str(units), str(columns), *shares])
+    head = [
+        "teams",
+        "patients",
+        "columns",
+        "Nemenyi: each column",
+        "all together",
+        "Wilcoxon–Holm: each",
+        "all together",
+    ]
+    print_table(head, rows)
+
+
+POPULATIONS = ("normal", "beta 8:2", "beta 4:1/2", "one in ten fails")
+METHODS: tuple[Method, ...] = ("percentile", "bca", "studentised")
+
+
+def population(name: str, random: np.random.Generator, shape: tuple[int, int]) -> tuple[Float64, float]:
+    """Scores of patients, and their true mean: normal 0.8 ± 0.1; Beta(8, 2), 0.8 ± 0.12; Beta(4, 1/2), 0.89 ± 0.13 with
+    many near 1; or 0.85 ± 0.05 but one patient in ten at 0.3."""
+    if name == "normal":
+        return random.normal(0.8, 0.1, shape), 0.8
+    if name == "one in ten fails":
+        return np.where(random.random(shape) < 0.1, 0.3, 0.85) + random.normal(0, 0.05, shape), 0.795
+    a, b = (8.0, 2.0) if name == "beta 8:2" else (4.0, 0.5)
+    return random.beta(a, b, shape), a / (a + b)
+
+
+def coverage(name: str, groups: int, *, sets: int, seed: int, samples: int = 999) -> dict[Method, float]:
+    """Share of made data sets whose 95 % interval of the mean over groups holds the true mean, by method."""
+    random = np.random.default_rng([seed, groups, POPULATIONS.index(name)])
+    values, true = population(name, random, (groups, sets))
+    weights: Int64 = random.multinomial(groups, np.full(groups, 1 / groups), samples)
+    replicates, estimate = weights @ values / groups, values.mean(axis=0)
+    jackknife = (groups * estimate - values) / (groups - 1)
+    ends = {
+        "percentile": percentile_interval(replicates, 0.95),
+        "bca": bca_interval(replicates, estimate, jackknife, 0.95),
+        "studentised": studentised_interval(replicates, estimate, jackknife, weights, 0.95),
+    }
+    return {name: float(((of[:, 0] <= true) & (true <= of[:, 1])).mean()) for name, of in ends.items()}  # type: ignore[misc]
+
+
+def table_of_intervals(sets: int) -> None:
+    rows = []
+    for name in POPULATIONS:
+        for groups in (5, 8, 10, 15, 20, 25, 50):
+            found = coverage(name, groups, sets=sets, seed=1)
+            rows.append([name, str(groups), *(percent(found[method]) for method in METHODS)])
+    print_table(["patients' scores", "patients", *METHODS], rows)
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    for row in (head, ["---"] * len(head), *rows):
+        print(f"| {' | '.join(row)} |")
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def table_of_tests(boards: int) -> None:
+    rows = []
+    for teams in (2, 3, 4, 5, 10, 20):
+        for units in (4, 6, 8, 10, 15, 25, 50, 51):
+            shares = [
+                percent(any_difference(test, teams=teams, units=units, levels=levels, boards=boards, seed=1))
+                for test in TESTS
+                for levels in (None, 2)
+            ]
+            rows.append([str(teams), str(units), *shares])
+            print(rows[-1], file=sys.stderr, flush=True)  # progress
+    print_table(["teams", "patients", "Nemenyi", "with ties", "Wilcoxon–Holm", "with ties"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=("tests", "columns", "intervals"))
+    parser.add_argument("--boards", type=int, default=2000, help="for each row")
+    arguments = parser.parse_args()
+    {"tests": table_of_tests, "columns": table_of_columns, "intervals": table_of_intervals}[arguments.table](
+        arguments.boards
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""By how much teams differ: paired differences over units with intervals, and what may be said of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri, stdtrit
+
+from evaluation.model import Float64, Int64
+from evaluation.ranking.significance import Comparison
+
+FEWEST_UNITS = 5  # in common, for an interval
+UNDECIDED, EQUIVALENT, BETTER, WORSE = 0, 1, 2, 3
+VERDICTS = ("undecided", "equivalent", "better", "worse")
+POWER = 0.8  # of the number of units that would decide a pair
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Differences:
+    """What the team of the row is ahead of the team of the column, in one column, (T, T) each; NaN where unknown.
+
+    units    int64, in which both have a value
+    mean     of the differences over these units; above 0: the row is better, whether higher or lower values are
+    low, high  of its interval, simultaneous for all pairs: all of them hold together with the level
+    effect   the mean difference in standard deviations of the differences (Cohen's d of paired values)
+    ahead    share of the units in which the row is ahead, equal values half
+    needed   in how many units the pair would be decided with probability 0.8, if mean and spread stay; infinite if the
+             mean is 0
+    verdict  int8, the place in ``VERDICTS``
+    """
+
+    units: Int64
+    mean: Float64
+    low: Float64
+    high: Float64
+    effect: Float64
+    ahead: Float64
+    needed: Float64
+    verdict: npt.NDArray[np.int8]
+
+
+def paired_differences(values: Float64, *, higher_is_better: bool, level: float, margin: float = 0.0) -> Differences:
+    """The differences of all pairs of teams, from their values in units, float64 (T, G), NaN where there is none.
+
+    level   error of all intervals together, such as 0.05: each has the level divided by the number of pairs
+    margin  differences up to here do not matter, 0 or more
+
+    With n units in common, mean m and standard deviation s of the differences, the interval is m ± t s / sqrt(n), t of
+    Student's distribution with n - 1 degrees of freedom. It is equivalent if it lies inside ±margin; else better or
+    worse if it does not hold 0; else undecided. Without an interval (fewer than 5 units in common) undecided.
+
+    >>> found = paired_differences(np.array([[0.9, 0.8, 0.9, 0.7, 0.9], [0.8, 0.7, 0.8, 0.6, 0.8]]),
+    ...                            higher_is_better=True, level=0.05)
+    >>> found.mean[0, 1].round(6).item(), VERDICTS[found.verdict[0, 1]], found.ahead[0, 1].item()
+    (0.1, 'better', 1.0)
+    """
+    teams = len(values)
+    pairs = max(teams * (teams - 1) // 2, 1)
+    signed = values if higher_is_better else -values
+    units, mean, spread, ahead = (np.full((teams, teams), np.nan) for _ in range(4))
+    for team in range(teams):
+        apart = signed[team] - signed
+        known = ~np.isnan(apart)
+        number = known.sum(axis=1)
+        units[team] = number
+        apart = np.where(known, apart, 0.0)
+        enough = np.maximum(number, 1)
+        mean[team] = np.where(number > 0, apart.sum(axis=1) / enough, np.nan)
+        off = np.where(known, apart - mean[team][:, None], 0.0)
+        spread[team] = np.where(number > 1, np.sqrt((off**2).sum(axis=1) / np.maximum(number - 1, 1)), np.nan)
+        ahead[team] = np.where(number > 0, (known * (np.sign(apart) + 1) / 2).sum(axis=1) / enough, np.nan)
+    least = 1e-12 * max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-300)
+    spread = np.where(spread <= least, 0.0, spread)
+    mean = np.where(np.abs(mean) <= least, 0.0, mean)
+    has_interval = units >= FEWEST_UNITS
+    half = stdtrit(np.maximum(units - 1, 1), 1 - level / 2 / pairs) * spread / np.sqrt(np.maximum(units, 1))
+    half[~has_interval] = np.nan
+    low, high = mean - half, mean + half
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effect = np.where(mean == 0, 0.0, mean / spread)
+        needed = np.ceil(((-ndtri(level / 2 / pairs) + ndtri(POWER)) / np.abs(effect)) ** 2 + 2)
+    verdict = np.zeros((teams, teams), np.int8)
+    verdict[low > 0], verdict[high < 0] = BETTER, WORSE
+    verdict[(low >= -margin) & (high <= margin)] = EQUIVALENT
+    return Differences(
+        units.astype(np.int64), mean, low, high, effect, ahead, np.maximum(needed, FEWEST_UNITS), verdict
+    )
+
+
+def positions_by_better(found: Differences) -> Float64:
+    """1 + the number of teams that are better, float64 (T,)."""
+    return np.asarray(1.0 + (found.verdict == WORSE).sum(axis=1))
+
+
+def across_columns(tests: list[Comparison | None]) -> list[int]:
+    """How many pairs of teams differ significantly in each column when all columns are corrected for together.
+
+    Holm's steps over columns: of K columns the one with the smallest p-value is tested at level / K, the next at
+    level / (K - 1), and so on, until one has no pair that differs. The p-value of a column is the smallest of its
+    pairs, which are corrected for their number already, and not below Friedman's under ``friedman_nemenyi``. So of
+    boards on which all teams are equal in all columns at most a share of ``level`` shows any difference. Untested
+    columns have 0.
+    """
+    found = [0] * len(tests)
+    tested = []
+    for place, test in enumerate(tests):
+        if test is None or test.undefined is not None:
+            continue
+        pairs = np.minimum(test.p_values, test.p_values.T)[np.triu_indices(len(test.p_values), 1)]
+        if test.test == "friedman_nemenyi" and test.p_value is not None:
+            pairs = np.maximum(pairs, test.p_value)
+        tested.append((float(np.nanmin(pairs)), place, pairs, test.level))
+    tested.sort(key=lambda item: item[:2])
+    for step, (smallest, place, pairs, level) in enumerate(tested):
+        least = level / (len(tested) - step)
+        if smallest > least:
+            break
+        found[place] = int((pairs <= least).sum())
+    return found

@@ -1,0 +1,130 @@
+"""Sums of ranks by chance, against scipy's permutation tests, R's coin, all orders in turn, and simulation."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import binomtest, friedmanchisquare, permutation_test, rankdata
+
+from benchmarks.claims import any_difference
+from evaluation.ranking.permutation import rank_sums
+from evaluation.ranking.significance import compare_teams
+
+# 12 units of 5 teams, 6 units of 3 teams; p of friedman_test(…, distribution = approximate(nresample = 2000000)) of the
+# R package coin 1.4-2: its Monte-Carlo error is below 0.0005
+FIVE = "31220 41231 30122 22140 43211 31023 20241 42130 12321 31202 41123 32011"
+THREE = "953 862 781 944 653 562"
+COIN = {FIVE: 0.001873, THREE: 0.008306}
+
+
+def compare(values, test="friedman_nemenyi", level=0.05):
+    return compare_teams(np.array(values, float), higher_is_better=True, test=test, level=level)
+
+
+def doubled_ranks(values) -> np.ndarray:
+    return (2 * rankdata(values, axis=1)).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    ("wins", "losses", "p_value"), [(4, 0, 0.125), (7, 1, 0.0703125), (5, 0, 0.0625), (6, 0, 0.03125)]
+)
+def test_two_teams_have_the_exact_sign_test(wins, losses, p_value):
+    found = compare([[1.0] * wins + [0.0] * losses, [0.0] * wins + [1.0] * losses])
+    assert found.p_value == pytest.approx(p_value, rel=1e-12)
+    assert found.p_values[0, 1] == pytest.approx(p_value, rel=1e-12)
+    assert found.distribution == found.pair_distribution == "exact"
+    assert bool(found.better[0, 1]) == (p_value <= 0.05)
+
+
+@pytest.mark.parametrize("wins", [31, 40, 600])
+def test_two_teams_have_the_sign_test_whatever_the_number_of_units(wins):
+    found = compare([[1.0] * wins + [0.0] * 20 + [0.5] * 30, [0.0] * wins + [1.0] * 20 + [0.5] * 30])
+    assert found.p_value == pytest.approx(binomtest(wins, wins + 20).pvalue, rel=1e-9)
+
+
+@pytest.mark.parametrize("data", COIN)
+def test_friedman_is_that_of_coin(data):
+    found = compare(np.array([[int(value) for value in unit] for unit in data.split()]).T)
+    assert found.p_value == pytest.approx(COIN[data], abs=0.002 if found.distribution == "monte_carlo" else 0.0005)
+
+
+@settings(max_examples=25, deadline=None)
+@given(arrays(np.int64, st.tuples(st.just(3), st.integers(2, 4)), elements=st.integers(0, 3)))
+def test_friedman_is_the_exact_permutation_test_of_scipy(values):
+    if any(len(set(unit)) > 1 for unit in values.T.tolist()):
+        expected = permutation_test(
+            values.astype(float),
+            lambda *teams, axis: friedman_literally(np.stack(np.broadcast_arrays(*teams)), axis),
+            permutation_type="samples",
+            n_resamples=np.inf,
+            alternative="greater",
+            vectorized=True,
+        )
+        found = compare(values)
+        assert found.distribution == "exact"
+        assert found.p_value == pytest.approx(expected.pvalue, abs=1e-9)
+
+
+def friedman_literally(values: np.ndarray, axis: int) -> np.ndarray:
+    """Sum of the squared sums of ranks, which grows with Friedman's statistic, rounded."""
+    assert axis == -1
+    return np.round((rankdata(values, axis=0).sum(axis=-1) ** 2).sum(axis=0), 6)
+
+
+@pytest.mark.parametrize("values", [[[1, 2, 3], [4, 4, 1]], [[1, 2, 2, 5], [0, 3, 1, 1]], [[1, 2, 3, 4]] * 3])
+def test_pairs_are_compared_with_the_widest_range_in_all_orders(values):
+    doubled = doubled_ranks(np.array(values))
+    orders = product(*[list(permutations(unit)) for unit in doubled.tolist()])
+    widths = np.array([np.ptp(np.sum(order, axis=0)) for order in orders])
+    found = rank_sums(doubled)
+    possible = np.unique(widths)
+    assert found.width_tail(possible) == pytest.approx([(widths >= width).mean() for width in possible])
+
+
+def test_draws_agree_with_the_exact_distribution(monkeypatch):
+    doubled = doubled_ranks(np.random.default_rng(4).integers(0, 6, (12, 4)))
+    exact = rank_sums(doubled)
+    monkeypatch.setattr("evaluation.ranking.permutation.SUMS", 0)
+    drawn = rank_sums(doubled, draws=40_000)
+    assert (exact.how, drawn.how) == ("exact", "monte_carlo")
+    widths = np.unique(exact.width)
+    assert np.abs(exact.width_tail(widths) - drawn.width_tail(widths)).max() < 0.01
+    spreads = np.unique(exact.spread)[::20].tolist()
+    assert max(abs(exact.spread_tail(one) - drawn.spread_tail(one)) for one in spreads) < 0.01
+
+
+def test_a_drawn_p_value_is_never_0():
+    found = compare(np.arange(6)[:, None] + np.zeros(20))
+    assert (found.distribution, found.p_value) == ("monte_carlo", 1 / 10_000)
+
+
+def test_many_units_have_the_approximation():
+    values = np.random.default_rng(2).normal(size=(5, 51))
+    found = compare(values)
+    assert found.distribution == found.pair_distribution == "approximation"
+    assert found.p_value == pytest.approx(friedmanchisquare(*values).pvalue)
+
+
+def test_wilcoxon_is_exact_where_two_teams_differ_in_few_of_many_units():
+    first = np.zeros(80)
+    first[:5] = [0.1, 0.2, 0.3, 0.3, 0.5]  # 5 : 0, so 2 / 2^5; the normal distribution says 0.042
+    found = compare([first, np.zeros(80)], "wilcoxon_holm")
+    assert found.p_values[0, 1] == 0.0625
+    assert (found.pair_distribution, found.better[0, 1]) == ("exact", 0)
+
+
+@pytest.mark.parametrize("test", ["friedman_nemenyi", "wilcoxon_holm"])
+@pytest.mark.parametrize(("teams", "units", "levels"), [(2, 4, None), (2, 8, None), (3, 6, 2), (5, 8, None)])
+def test_equal_teams_differ_in_at_most_a_share_of_the_boards_that_is_the_level(test, teams, units, levels):
+    """800 boards: a true rate of 5 % gives more than 7 % of them in one of 200 runs."""
+    assert any_difference(test, teams=teams, units=units, levels=levels, boards=800, seed=5) <= 0.07
+
+
+def test_signed_ranks_with_ties_are_those_of_coin():
+    first = [1.1, 0.4, 0.9, 1.5, 0.3, 0.8, -0.2, 0.3, 0.3]  # coin: wilcoxsign_test(…, distribution = "exact")
+    assert compare([first, [0.0] * 9], "wilcoxon_holm").p_values[0, 1] == 0.0078125

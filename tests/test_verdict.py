@@ -1,0 +1,149 @@
+"""The verdict on made boards whose truth is known: who is first, and what of it may be claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import t, ttest_rel
+
+from benchmarks.claims import any_difference_in_columns
+from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.leaderboard.board import build_board
+from evaluation.leaderboard.document import leaderboard_document
+from evaluation.leaderboard.verdict import share
+from evaluation.model import ScoreTable
+from evaluation.ranking.differences import VERDICTS, across_columns, paired_differences
+from evaluation.ranking.significance import compare_teams
+
+RANDOM = np.random.default_rng(12)
+
+
+def board(values: Any, **settings: Any) -> dict[str, Any]:
+    """leaderboard.json of teams A, B, …, float (T, G) or (T, K, G)."""
+    of = np.array(values, float)
+    of = of[:, None] if of.ndim == 2 else of
+    teams, columns, units = of.shape
+    paths = tuple(f"column.c{place}" for place in range(columns))
+    table = ScoreTable(
+        tuple("ABCDEFGH"[:teams]), paths, np.ones(columns, bool), np.ones(columns), np.round(np.nanmean(of, axis=2), 6),
+        tuple(f"P{place:02}" for place in range(units)), of,
+    )  # fmt: skip
+    ranked = tuple(RankingColumn(path=path, direction="descending") for path in paths)
+    rules = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "samples": 300, **settings}
+    return leaderboard_document(build_board(table, RankingRules(columns=ranked, **rules), unit_name="patients"))
+
+
+def noise(*shape: int, size: float = 0.02) -> np.ndarray:
+    return RANDOM.normal(0, size, shape)
+
+
+LEVELS = RANDOM.normal(0.7, 0.1, 30)
+DOMINANT = np.array([[0.2], [0.1], [0.0]]) + LEVELS + noise(3, 30)
+ALIKE = LEVELS + noise(3, 30) - np.array([[0.0], [0.001], [0.002]])
+NEAR = np.stack([LEVELS, LEVELS - 0.0002 + noise(30, size=0.0003), LEVELS - 0.3 + noise(30)])
+OUTLIER = np.stack(
+    [np.r_[np.full(29, 0.5), 0.9] + noise(30, size=0.002), np.r_[np.full(29, 0.51), 0.0] + noise(30, size=0.002)]
+)
+TURNS = np.array([[3.0, 2, 1], [1, 3, 2], [2, 1, 3]])
+CYCLIC = np.tile(TURNS, (1, 7)) + noise(3, 21, size=0.01)
+ONE_COLUMN = np.stack([DOMINANT, LEVELS + noise(3, 30), LEVELS + noise(3, 30)], axis=1)
+OPPOSED = np.stack([DOMINANT, DOMINANT, DOMINANT[::-1]], axis=1)
+CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
+    "dominant": (lambda: board(DOMINANT), ["A is first of 3 teams.", "100 % of the samples (place 1)",
+                 "better than 2 of 2 teams", "methods of ranking agree", "No single patient"], ["cannot be told"]),
+    "indistinguishable": (lambda: board(ALIKE), ["cannot be told apart from"], ["better than", "100 %"]),
+    "near-identical beside one that is far": (lambda: board(NEAR, margin=0.01),
+                 ["better than 1 of 2 teams", "B differs by no more than the margin"], ["better than 2"]),
+    "one outlier": (lambda: board(OUTLIER), ["A is first of 2", "cannot be told apart from B", "without patient P29"],
+                    ["is better than", "agree"]),
+    "cyclic": (lambda: board(CYCLIC), ["cannot be told apart from"], ["is better than", "No single"]),
+    "one patient": (lambda: board(DOMINANT[:, :1]), ["A is first", "one patient only", "none is claimed"],
+                    ["better", "decides"]),
+    "two patients": (lambda: board(DOMINANT[:, :2]), ["2 patients are too few", "told apart"], ["is better than"]),
+    "four patients": (lambda: board(DOMINANT[:2, :4]), ["4 patients are too few"], ["is better than", "would be first in"]),  # noqa: E501
+    "five patients far apart": (lambda: board([[0.90, 0.91, 0.92, 0.93, 0.94], [0.10, 0.12, 0.11, 0.13, 0.12]]),
+                    ["better than 1 of 1"], ["too few"]),
+    "ties": (lambda: board([LEVELS, LEVELS, LEVELS - 0.2]), ["A and B are first of 3 teams", "no more than the margin"],
+             ["A is first"]),
+    "all equal": (lambda: board([LEVELS] * 3), ["A, B and C are first of 3 teams"], ["is better than"]),
+    "one column decides": (lambda: board(ONE_COLUMN), ["in at least one column"], []),
+    "a column opposes": (lambda: board(OPPOSED), ["A is first", "B and C are better in"], ["better than 2 of 2"]),
+    "cherry-picker": (lambda: board([[0.99] + [np.nan] * 29, LEVELS, LEVELS - 0.2]), ["A is first", "none is claimed"],
+                      ["is better than"]),
+    "one team": (lambda: board(DOMINANT[:1]), ["A is first of 1 team."], ["samples", "better"]),
+    "no value": (lambda: board(np.full((2, 5), np.nan) * 1.0), ["No team is ranked."], ["first"]),
+    "patients missing": (lambda: board(np.where(np.arange(30) % 7, DOMINANT, np.nan)), ["better than 2 of 2"], []),
+    "two dominant groups": (lambda: board(np.vstack([DOMINANT[0] + 0.3 + noise(2, 30), LEVELS + noise(2, 30)])),
+                            ["better than 2 of 3 teams", "cannot be told apart from"], ["better than 3"]),
+    "many teams": (lambda: board(np.linspace(0.6, 0, 8)[:, None] + LEVELS + noise(8, 30, size=0.01)),
+                   ["first of 8 teams", "better than 7 of 7"], []),
+    "lots of noise": (lambda: board(np.array([[0.05], [0.0]]) + noise(2, 30, size=0.3)), ["patients would decide"],
+                      ["is better than"]),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice")
+@pytest.mark.parametrize("name", CASES)
+def test_the_verdict_of_a_board_whose_truth_is_known(name: str) -> None:
+    make, says, never = CASES[name]
+    verdict = make()["verdict"]
+    assert len(verdict) <= 5
+    text = " ".join(verdict)
+    assert [part for part in says if part not in text] == [], text
+    assert [part for part in never if part in text] == [], text
+
+
+def test_differences_are_those_of_scipy() -> None:
+    found = paired_differences(DOMINANT, higher_is_better=False, level=0.05)
+    expected = ttest_rel(DOMINANT[1], DOMINANT[0]).confidence_interval(1 - 0.05 / 3)
+    assert (found.low[0, 1], found.high[0, 1]) == pytest.approx(tuple(expected))
+    apart = DOMINANT[1] - DOMINANT[0]
+    assert found.effect[0, 1] == pytest.approx(apart.mean() / apart.std(ddof=1))
+    assert found.ahead[0, 1] == (apart > 0).mean()
+    assert (found.mean == -found.mean.T).all()
+    assert VERDICTS[found.verdict[0, 1]] == "worse"
+
+
+@pytest.mark.parametrize(("margin", "verdict"), [(0.0, "better"), (0.05, "better"), (0.5, "equivalent")])
+def test_a_margin_makes_small_differences_equivalent(margin: float, verdict: str) -> None:
+    found = paired_differences(DOMINANT, higher_is_better=True, level=0.05, margin=margin)
+    assert VERDICTS[found.verdict[0, 1]] == verdict
+
+
+def test_the_number_of_units_that_would_decide_has_about_the_power_that_it_says() -> None:
+    random = np.random.default_rng(3)
+    values = np.stack([random.normal(0, 1, 40), np.zeros(40)])
+    values[0] += 0.3 - values[0].mean()
+    values[0] = 0.3 + (values[0] - 0.3) / values[0].std(ddof=1)  # effect 0.3
+    needed = int(paired_differences(values, higher_is_better=True, level=0.05).needed[0, 1])
+    drawn = random.normal(0.3, 1, (4000, needed))
+    half = t.ppf(0.975, needed - 1) * drawn.std(axis=1, ddof=1) / np.sqrt(needed)
+    assert (drawn.mean(axis=1) > half).mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_columns_are_corrected_for_together_by_holm() -> None:
+    """Sign tests of 8, 7 and 6 patients that all agree: p = 1/128, 1/64, 1/32; of three columns at 1/60, 1/40, 1/20."""
+    values = [np.stack([np.ones(units), np.zeros(units)]) for units in (6, 8, 7)]
+    tests = [compare_teams(of, higher_is_better=True, test="friedman_nemenyi", level=0.05) for of in values]
+    assert across_columns(tests) == [1, 1, 1]
+    weaker = compare_teams(
+        np.stack([np.ones(6), np.zeros(6)]), higher_is_better=True, test="friedman_nemenyi", level=0.05
+    )
+    assert across_columns([weaker, weaker]) == [0, 0]  # 1/32 is above 0.05 / 2
+    assert across_columns([weaker, None]) == [1, 0]
+
+
+@pytest.mark.parametrize("test", ["friedman_nemenyi", "wilcoxon_holm"])
+def test_equal_teams_differ_in_any_of_four_columns_in_at_most_a_share_that_is_the_level(test: Any) -> None:
+    found = any_difference_in_columns(test, teams=4, units=12, columns=4, boards=300, seed=2)
+    assert found["each"] > 0.08
+    assert found["together"] <= 0.085  # 5 %, and 0.035 for 300 boards
+
+
+def test_shares_are_not_rounded_to_certainty() -> None:
+    assert [share(value) for value in (0.0, 0.001, 0.5, 0.999, 1.0)] == [
+        "0 %", "less than 1 %", "50 %", "more than 99 %", "100 %"
+    ]  # fmt: skip
