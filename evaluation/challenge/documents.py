@@ -7,7 +7,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from evaluation.challenge.formats import KEYS_OF_FORMATS
+from evaluation.challenge.formats import FORMATS, KEYS_OF_FORMATS
+from evaluation.challenge.formats.counts_csv import CountsCsvRules
+from evaluation.challenge.formats.rules import PointRules
 from evaluation.findings.challenge import (
     CannotReadText,
     CasesInRules,
@@ -20,6 +22,7 @@ from evaluation.findings.errors import ChallengeBroken, WrongUsage
 
 CHALLENGE_FILE = "challenge.toml"
 CASES_FILE = "cases.csv"
+OF_AREAS = ("overlap", "overlap_scope", "ignore")  # keys of [reference] for nuclei that have pixels
 RECOMMENDED = "recommended"  # the preset of new challenges
 
 
@@ -85,4 +88,14 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
         changed = document.get(side, {})
         if isinstance(changed, dict) and changed.get("format", below[side]["format"]) != below[side]["format"]:
             below[side] = {key: value for key, value in below[side].items() if key not in KEYS_OF_FORMATS}
+    if has_no_area(document.get("reference")):
+        below["reference"] = {key: value for key, value in below["reference"].items() if key not in OF_AREAS}
     return merge(below, {key: item for key, item in document.items() if key != "preset"})
+
+
+def has_no_area(reference: object) -> bool:
+    """Whether the nuclei of a reference, as far as its table tells, are points or numbers."""
+    if not isinstance(reference, dict):
+        return False
+    format = FORMATS.get(reference.get("format"))
+    return reference.get("shape") == "point" or (format is not None and issubclass(format, PointRules | CountsCsvRules))

@@ -15,6 +15,7 @@ from evaluation.findings.errors import ChallengeBroken, EvaluationError, Submiss
 from evaluation.model.version import __version__
 
 COMMANDS = (
+    "compare",
     "score",
     "validate",
     "rasterise",

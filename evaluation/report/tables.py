@@ -8,6 +8,8 @@ from rich import box
 from rich.table import Table
 
 from evaluation.model import AggregationUnit, Better, Interval, MetricScores, RasterisationReport, UnitMean
+from evaluation.report.result import is_lower_better
+from evaluation.report.shown import visible
 
 HEADLINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "Detection": (("detection", "precision"), ("detection", "recall"), ("detection", "f1")),
@@ -95,6 +97,35 @@ def comparison_table(teams: Mapping[str, Sequence[MetricScores]], aggregation: s
 
     common = {path: metric for path, metric in by_team[0].items() if all(path in of_team for of_team in by_team)}
     add_headlines(table, common, cells)
+    return table
+
+
+def side_by_side_table(
+    names: Sequence[str],
+    rows: Sequence[tuple[str, str, Sequence[tuple[float | None, tuple[float, float] | None]]]],
+) -> Table:
+    """Models side by side with their intervals; the best value of a row stands out.
+
+    rows  skill, path in metrics.json, and of each model the value and its interval
+    """
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("", no_wrap=True)
+    for name in names:
+        table.add_column(visible(name), justify="right")
+    skill_above = ""
+    for skill, path, cells in rows:
+        if skill != skill_above:
+            table.add_row(f"[bold]{skill}[/bold]")
+            skill_above = skill
+        lower = is_lower_better(path)
+        values = [value for value, _ in cells if value is not None]
+        best = (min if lower else max)(values, default=None) if len(cells) > 1 else None
+        shown_cells = []
+        for value, ends in cells:
+            interval = f" [dim]{ends[0]:.3f}–{ends[1]:.3f}[/]" if ends else ""
+            plain = "–" if value is None else f"{value:.4f}"
+            shown_cells.append(f"[bold green]{plain} ★[/]{interval}" if value is not None and value == best else plain + interval)
+        table.add_row(f"  {path} {'↓' if lower else '↑'}", *shown_cells)
     return table
 
 
