@@ -83,11 +83,15 @@ class Comparison:
         """The headline scores: skill, path in metrics.json, and of each model the value with its interval."""
         first = next(iter(self.results.values()))
         present = {metric.path for metric in next(iter(first.scores.values()))}
+        means = {
+            model: {metric.path: metric.means[AGGREGATION].score.value for metric in next(iter(result.scores.values()))}
+            for model, result in self.results.items()
+        }
         found = []
         for skill, paths in HEADLINES.items():
             for path in (path for path in paths if path in present):
                 full = (*path, AGGREGATION)
-                cells = [(result.value(".".join(full)), ends_of(result, full)) for result in self.results.values()]
+                cells = [(means[model][path], ends_of(result, full)) for model, result in self.results.items()]
                 found.append((skill, ".".join(path), cells))
         return found
 

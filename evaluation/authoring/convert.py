@@ -321,7 +321,7 @@ class Discovered(Mapping[Any, int]):
         self.names = names
 
     def __getitem__(self, key: Any) -> int:
-        name = str(key)
+        name = getattr(key, "written", str(key))  # files are looked up in lower case
         if not name:
             name = "nucleus"
         folded = [known.casefold() for known in self.names]

@@ -30,7 +30,7 @@ from evaluation.decoding.tiff_header import TiffFile
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.comparison import NotRead, NothingToCompare
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
-from evaluation.formats import Request
+from evaluation.formats import Request, read_collection
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.detect import Detected, detect_format
 from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
@@ -38,6 +38,7 @@ from evaluation.formats.images import find_image, list_images
 from evaluation.formats.label_image import read_image, suffix_of
 from evaluation.model import Annotations, Case, Outlines, Points
 from evaluation.submission import open_submission
+from evaluation.submission.by_pattern import PLATFORM_LISTS
 from evaluation.submission.files import FolderFiles
 from evaluation.submission.patterns import NOTE
 
@@ -63,6 +64,7 @@ PICTURE_SUFFIXES = {
 }
 CLASS_MAPS = ("_class", "_classes", "_type", "_types")
 GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
+NUMBERED = ("hovernet_mat", "conic_array", "pannuke_masks")  # formats with numbers for classes alone
 PANNUKE = ("Neoplastic", "Inflammatory", "Connective", "Dead", "Epithelial")
 KAGGLE = {"pixel_order": "column", "first_pixel": 1}
 UNKNOWN_YX = (1 << 20, 1 << 20)
@@ -134,8 +136,9 @@ class FoundSide:
     def words(self) -> str:
         """The side in a sentence."""
         number = len(self.cases)
-        where = f"{quote(str(self.path))}: {number:,} {'image' if number == 1 else 'images'} as {self.format}"
-        return f"{where}, {f'classes {listed(self.classes, 8, last=chr(97) + chr(110) + chr(100))}' if self.classes else 'no classes'}"
+        images = f"{number:,} {'image' if number == 1 else 'images'} as {self.format}"
+        classes = f"classes {listed(self.classes, last='and')}" if self.classes else "no classes"
+        return f"{quote(str(self.path), 120)}: {images}, {classes}"
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -150,7 +153,7 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
     kinds: dict[tuple[str, str, str], list[tuple[str, Path, Detected]]] = {}
     not_read: list[tuple[str, str]] = []
     for name, file in named:
-        if NOTE.fullmatch(PurePosixPath(name).name):
+        if NOTE.fullmatch(PurePosixPath(name).name) or name in PLATFORM_LISTS:
             continue
         try:
             detected, suffix = detect_file(file)
@@ -281,7 +284,7 @@ def understand(
 
 def usual_keys(format: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a format that have to be said, with the values that ``convert`` takes."""
-    usual = {**DEFAULTS, **KAGGLE, "origin": "pixel_centre" if format in CENTRES else "pixel_corner"}
+    usual = {**DEFAULTS, **KAGGLE, "other_shapes": "skip", "origin": "pixel_centre" if format in CENTRES else "pixel_corner"}
     if keys.get("shape") == "point":
         usual = {key: value for key, value in usual.items() if key not in ("vertices", "vanished")}
     fields = FORMATS[format].model_fields
@@ -386,11 +389,9 @@ def look_into(
             request = request_for(file.case + file.suffix, file.name, format, {**keys, "class_values": {"a": 0}}, ["a"])
             keys["class_values"] = channels_of(CaseArray(stream, request).shape[-1], classes, numbers)
     request = request_for(file.case + file.suffix, file.name, format, keys, [] if format != "pannuke_masks" else classes)
-    discovered = request.classes.ids
     with file.path.open("rb") as stream:
-        found = find_image(file.path.with_suffix(file.suffix), stream, request, file.case) if not (
-            file.suffix in IMAGE_SUFFIXES
-        ) else None
+        is_image = file.suffix in IMAGE_SUFFIXES
+        found = None if is_image else find_image(Path(file.case + file.suffix), stream, request, file.case)
         size_yx = read_image_size(file.path) if found is None else found.size_yx
         if format == "hovernet_mat":
             add_numbers(numbers_in_mat(stream, file.name), classes, numbers)
@@ -400,7 +401,8 @@ def look_into(
             return size_yx, None
         case = Case(file.case, file.case, *(size_yx or UNKNOWN_YX), index=0)
         said = read_one_case(stream, request, case, found)
-    classes += [name for name in discovered if name not in classes]
+    if format not in NUMBERED:
+        classes += [name for name in request.classes.ids if name not in classes]
     return size_yx, extent_of(said)
 
 
@@ -460,7 +462,7 @@ def look_into_shared(
     numbers: dict[str, int] = {}
     files = {"files": f"all{suffix}"}
     with file.path.open("rb") as stream:
-        if FORMATS[format].model_fields.get("class_values") is not None and format in ("conic_array", "pannuke_masks"):
+        if FORMATS[format].model_fields.get("class_values") and format in NUMBERED:
             request = request_for(f"all{suffix}", file.name, format, {**keys, **files, "class_values": {"a": 1}}, ["a"])
             array = CaseArray(stream, request)
             if format == "pannuke_masks":
@@ -478,8 +480,6 @@ def look_into_shared(
             if not any(image.names for image in images):
                 return None
             stream.seek(0)
-            from evaluation.formats import read_collection
-
             known = {name: Case(name, name, *(image.size_yx or UNKNOWN_YX)) for image in images for name in image.names}
             collection = read_collection(stream, request, known)
             extents = {name: extent_of(collection.cases[name]) for name in collection.cases}
