@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from evaluation.analysis.hints import hints_about_files
 from evaluation.authoring.challenge_text import challenge_text, table_text
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.found import NAMELESS, FoundCase, FoundFile, FoundSide, look_at
@@ -104,13 +105,16 @@ def compare_paths(
         made = make_challenge(found, of_models, classes, folder or workspace / "challenge", keep=folder is not None)
         challenge = Challenge.load(made.folder)
         results = {}
+        hints: list[Finding] = []
         for model, document in made.documents.items():
             own = Challenge.build({**document, "cases": challenge.cases})
             result = score_submission(
                 made.folder, made.folder / "submissions" / model, challenge=own, workers=workers, progress=progress
             )
+            found_hints = hints_about_files(made.folder, made.folder / "submissions" / model, result)
+            hints += [replace(hint, where=f"prediction {quote(model)}") for hint in found_hints]
             results[model] = replace(result, challenge=challenge)
-        return comparison_of(results, made.notes, made.findings)
+        return comparison_of(results, made.notes, (*made.findings, *hints))
 
 
 def new_folder(parent: Path, number: int) -> Path:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evaluation.analysis.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
 from evaluation.authoring.compare import CONFIDENCE, ONE_CLASS, Plan, compare_paths, model_names, named_class, parsed_classes
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.found import NAMELESS
@@ -85,7 +88,10 @@ def compare(
             raise ValueError(f"{model!r} has images that the reference has not: {sorted(set(of_model) - set(known))[:3]}")
         made = side(of_model, f"{model!r}, image")
         pairs = {name: (instances, made.get(name)) for name, instances in known.items()}
-        results[model] = score_instances(challenge, pairs, groups=groups)
+        results[model] = result = score_instances(challenge, pairs, groups=groups)
+        some = [Seen(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
+        for hint in (*hints_about(partial(some.__getitem__, slice(IMAGES_TRIED)), result), *classes_hint(result)):
+            findings[replace(hint, where=f"prediction {model!r}")] = None
     return comparison_of(results, (), tuple(findings))
 
 

@@ -74,7 +74,7 @@ def take(
 ) -> None:
     """Move the names whose keys are the same, and the key of no other name, into the pairs."""
     of_left, of_right = by_key(left, left_key), by_key(right, right_key)
-    for key in of_left.keys() & of_right.keys():
+    for key in sorted(of_left.keys() & of_right.keys()):
         if key and len(of_left[key]) == len(of_right[key]) == 1:
             add(left, right, of_left[key][0], of_right[key][0], words, pairs, rules)
 

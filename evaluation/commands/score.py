@@ -54,6 +54,7 @@ def score(
         raise WrongUsage(NotGivenBeside("--report", "--images", "both").at("--report"))
     if report:
         check_report()
+    is_platform = challenge is None or not sys.stdout.isatty()
     challenge = challenge_folder(challenge, cluster, output) if challenge else platform_paths.ground_truth()
     submission = submission or existing(platform_paths.INPUT, "--submission")
     submission = local(submission, cluster, output, challenge=challenge)
@@ -77,7 +78,8 @@ def score(
 
         with progress_bar("Drawing") as progress, writing_to(output):
             report_result(output, Sources(challenge, submission, images), workers=workers, progress=progress)
-    if sys.stdout.isatty():
+    if not is_platform:
+        from evaluation.analysis.hints import hints_about_files
         from evaluation.report.tables import score_table
 
         rule, scores = next(iter(result.scores.items()))
@@ -85,7 +87,7 @@ def score(
         unit, confidence = result.challenge.aggregation.unit, result.challenge.confidence
         level = confidence.level if confidence else 0.0
         show(score_table(scores, title, unit=unit, intervals=result.intervals, level=level))
-        show_findings(result.findings)
+        show_findings([*result.findings, *hints_about_files(challenge, submission, result)])
         ranks = result.metrics.get("leaderboard")
         if ranks and ranks["position"] is not None:
             click.echo(f"Place {ranks['position']:g} of {ranks['submissions']} among the results of the challenge")

@@ -65,7 +65,7 @@ class NoPrediction(Kind):
 
     Add the file, or name it like the other one. Remove the reference of images that are not to count.
 
-    [not-paired] 'a', prediction 'masks': no file for it; expected a prediction for every image of the reference. It counts
+    [not-paired] prediction 'masks', 'a': no file for it; expected a prediction for every image of the reference. It counts
     as an image in which nothing was found; the names that were left over are 'c'.
     """
 
@@ -141,8 +141,8 @@ class ClassesDiffer(Kind):
     Say which names mean the same class: 'compare --classes tumour=neoplastic,stroma=3' names the classes and, behind
     each, how else it is written. '--classes none' leaves classes out.
 
-    [classes-differ] prediction 'masks': the class 'tumor' is not in the reference; expected the classes 'tumour'. If it is
-    one of them by another name, say so: --classes tumour=tumor.
+    [classes-differ] prediction 'masks': the class '2' is not in the reference; expected the classes '1'. If it is one of
+    them by another name, say so: --classes 1=2.
     """
 
     code = "classes-differ"
@@ -175,8 +175,8 @@ class NearlyNothingMatches(Kind):
 
     Correct the prediction, or the rule of challenge.toml that the line names, and score again.
 
-    [nearly-nothing-matches] prediction: IoU > 0.5 for 2 % of the nuclei; expected most of them. Transposed, it is 96 % (4
-    images were tried): are rows and columns swapped?
+    [nearly-nothing-matches] prediction 'masks': IoU > 0.5 for 0 % of the nuclei; expected most of them. Transposed, it is 100 % (1
+    image was tried): are rows and columns, or x and y, swapped?
     """
 
     code = "nearly-nothing-matches"
@@ -187,6 +187,45 @@ class NearlyNothingMatches(Kind):
 
     now: str
     advice: str
+
+
+class HalfPixelAside(Kind):
+    code = NearlyNothingMatches.code
+    severity = "warning"
+    got = "a mean IoU of {now} of the matched nuclei"
+    expected = "outlines that lie on those of the reference"
+    fix = (
+        "Moved by {shift} px in x and y it is {moved}: do coordinates count from another place? "
+        "The rule is origin = '{other}'."
+    )
+
+    now: str
+    moved: str
+    shift: str
+    other: str
+
+
+class BackgroundIsNucleus(Kind):
+    code = NearlyNothingMatches.code
+    severity = "warning"
+    got = "a nucleus that covers {percent} % of its image, or more, in every image that was tried"
+    expected = "nuclei, with 0 for the background"
+    fix = "Is the background a value such as 255? Write 0 there, and a number of its own for each nucleus."
+
+    percent: str
+
+
+class ClassesMixedUp(Kind):
+    code = NearlyNothingMatches.code
+    severity = "warning"
+    got = "the right class for {now} % of the matched nuclei"
+    expected = "most of them"
+    fix = "With other names for its classes it is {right} % ({said}): {question}"
+
+    now: str
+    right: str
+    said: str
+    question: str
 
 
 KINDS = (
