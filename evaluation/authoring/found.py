@@ -138,7 +138,8 @@ class FoundSide:
         number = len(self.cases)
         images = f"{number:,} {'image' if number == 1 else 'images'} as {self.format}"
         classes = f"classes {listed(self.classes, last='and')}" if self.classes else "no classes"
-        return f"{quote(str(self.path), 120)}: {images}, {classes}"
+        parts = ", each part of a MultiPolygon a nucleus" if self.keys.get("parts") == "apart" else ""
+        return f"{quote(str(self.path), 120)}: {images}, {classes}{parts}"
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -377,13 +378,13 @@ def request_for(name: str, where: str, format: str, keys: Mapping[str, Any], nam
 
 
 def look_into(
-    file: FoundFile, format: str, keys: Mapping[str, Any], classes: list[str], numbers: dict[str, int]
+    file: FoundFile, format: str, keys: dict[str, Any], classes: list[str], numbers: dict[str, int]
 ) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
     """The size of the image of a file, and how far its nuclei reach; new classes are added to the lists.
 
     Raises InputFault if the file cannot be read.
     """
-    keys = dict(keys)
+    given, keys = keys, dict(keys)
     if format == "pannuke_masks":
         with file.path.open("rb") as stream:
             request = request_for(file.case + file.suffix, file.name, format, {**keys, "class_values": {"a": 0}}, ["a"])
@@ -401,6 +402,8 @@ def look_into(
             return size_yx, None
         case = Case(file.case, file.case, *(size_yx or UNKNOWN_YX), index=0)
         said = read_one_case(stream, request, case, found)
+    if any(finding.code == "many-parts" for finding in said.findings):
+        given["parts"] = "apart"
     if format not in NUMBERED:
         classes += [name for name in request.classes.ids if name not in classes]
     return size_yx, extent_of(said)
