@@ -763,7 +763,9 @@ def test_many_parts_that_count_as_one_nucleus_are_told():
     (finding,) = said.findings
     assert finding.code == "many-parts"
     assert "40 parts" in finding.got
-    assert read_json_file(cellvit(3), "geojson", classes=("Neoplastic", "Inflammatory"), ids=IDS_OF_CELLVIT).findings == ()
+    assert (
+        read_json_file(cellvit(3), "geojson", classes=("Neoplastic", "Inflammatory"), ids=IDS_OF_CELLVIT).findings == ()
+    )
 
 
 def test_compare_takes_the_parts_for_nuclei(tmp_path):

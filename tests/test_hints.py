@@ -65,7 +65,9 @@ def test_ids_of_eight_bits_are_named():
     ids = MANY.astype(np.uint8)
     ids[(MANY > 0) & (ids == 0)] = 1
     ids = (ids % 16 + 1) * (MANY > 0)
-    assert "With a number for each region, it is 100 % (1 image was tried): were ids stored in 8 bits" in hinted(MANY, ids)
+    assert "With a number for each region, it is 100 % (1 image was tried): were ids stored in 8 bits" in hinted(
+        MANY, ids
+    )
 
 
 def test_swapped_cases_are_named():

@@ -337,4 +337,6 @@ def classes_hint(result: Result) -> list[Finding]:
     steps = {j - i for i, j in met}
     said = listed((f"{names[j]} is {names[i]}" for i, j in met), 4, last="and")
     kind = "are their numbers off by one?" if steps in ({1}, {-1}) else "are they in another order?"
-    return [ClassesMixedUp(f"{100 * np.trace(confusion) / pairs:.0f}", f"{100 * right:.0f}", said, kind).at("prediction")]
+    return [
+        ClassesMixedUp(f"{100 * np.trace(confusion) / pairs:.0f}", f"{100 * right:.0f}", said, kind).at("prediction")
+    ]

@@ -19,7 +19,7 @@ from typing import Any
 from evaluation.analysis.hints import hints_about_files
 from evaluation.authoring.challenge_text import challenge_text, table_text
 from evaluation.authoring.comparison import Comparison, comparison_of
-from evaluation.authoring.found import NAMELESS, FoundCase, FoundFile, FoundSide, look_at
+from evaluation.authoring.found import NAMELESS, FoundFile, FoundSide, look_at
 from evaluation.authoring.pairing import Pairing, pair_names
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED
@@ -100,7 +100,10 @@ def compare_paths(
         workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-compare-")))
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise WrongUsage(FolderNotEmpty().at(quote(folder, 120)))
-        sides = [look_at(path, new_folder(workspace / "unpacked", n)) for n, path in enumerate([reference, *predictions.values()])]
+        sides = [
+            look_at(path, new_folder(workspace / "unpacked", n))
+            for n, path in enumerate([reference, *predictions.values()])
+        ]
         found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
         made = make_challenge(found, of_models, classes, folder or workspace / "challenge", keep=folder is not None)
         challenge = Challenge.load(made.folder)
@@ -125,6 +128,7 @@ def new_folder(parent: Path, number: int) -> Path:
 
 def model_names(paths: Sequence[Path]) -> dict[str, Path]:
     """A short name for each prediction: its file or folder name, with the folder around it where two are the same."""
+
     def plain(path: Path) -> str:
         path = path.resolve()
         return path.name if path.is_dir() else re.sub(r"(\.[A-Za-z][A-Za-z0-9]{0,7})+$", "", path.name) or path.name
@@ -180,14 +184,12 @@ def make_challenge(
     for model, side in models.items():
         pairings[model] = pairing = pair_names(reference.cases, side.cases)
         if not pairing.pairs:
-            raise WrongUsage(
-                NothingPaired(list(reference.cases), list(side.cases)).at(f"prediction {quote(model)}")
-            )
+            raise WrongUsage(NothingPaired(list(reference.cases), list(side.cases)).at(f"prediction {quote(model)}"))
         notes += [f"Prediction {side.words()}", *pairing_words(pairing, reference)]
         findings += unpaired(pairing, model)
     names = {}
     for name in reference.cases:
-        names[free_name(safe_name(name), {other: None for other in names.values()})] = name
+        names[free_name(safe_name(name), dict.fromkeys(names.values()))] = name
     sizes, told = sizes_of(reference, models, pairings)
     findings += told
     plan, told = plan_classes(reference, models, classes)
@@ -201,7 +203,10 @@ def make_challenge(
         chosen = {case: pairings[model].pairs[name] for case, name in names.items() if name in pairings[model].pairs}
         documents[model] = stage(side, plan, chosen, f"submissions/{model}", place)
     rules = {model: document_of(reference, models, plan, of_reference, table) for model, table in documents.items()}
-    groups = {case: safe_name(reference.cases[name].group) if reference.cases[name].group else case for case, name in names.items()}
+    groups = {
+        case: safe_name(reference.cases[name].group) if reference.cases[name].group else case
+        for case, name in names.items()
+    }
     indices = index_rows(reference, models, names, pairings)
     rows: list[list[object]] = [["case", "group", "height", "width", *(["index"] if indices else [])]]
     rows += [[case, groups[case], *sizes[name], *([indices[case]] if indices else [])] for case, name in names.items()]
@@ -327,7 +332,9 @@ def size_advice(reference: tuple[int, int], prediction: tuple[int, int]) -> str:
         return "Height and width are swapped: transpose the arrays."
     ratios = {round(p / r, 2) for p, r in zip(prediction, reference, strict=True)}
     if max(ratios) - min(ratios) <= 0.02:
-        return f"The prediction is {max(ratios):g} times as large: resize its labels (nearest neighbour) before comparing."
+        return (
+            f"The prediction is {max(ratios):g} times as large: resize its labels (nearest neighbour) before comparing."
+        )
     return "Check whether the images were cropped or padded before they were segmented."
 
 
@@ -352,7 +359,9 @@ def index_rows(
 Plan = list[tuple[str, list[str]]]  # names of the classes, and other spellings
 
 
-def plan_classes(reference: FoundSide, models: Mapping[str, FoundSide], given: str | None) -> tuple[Plan, list[Finding]]:
+def plan_classes(
+    reference: FoundSide, models: Mapping[str, FoundSide], given: str | None
+) -> tuple[Plan, list[Finding]]:
     """The classes that are scored, and what is worth knowing about those that only one side has."""
     everything = dict.fromkeys(name for side in (reference, *models.values()) for name in side.classes)
     one: Plan = [(NAMELESS, [*(name for name in everything if name.casefold() != NAMELESS), ""])]
@@ -363,8 +372,10 @@ def plan_classes(reference: FoundSide, models: Mapping[str, FoundSide], given: s
     if not everything:
         return one, []
     if not of_reference or silent:
-        who, others = ("the reference", "the prediction") if not of_reference else (
-            f"prediction {quote(silent[0])}", "the reference"
+        who, others = (
+            ("the reference", "the prediction")
+            if not of_reference
+            else (f"prediction {quote(silent[0])}", "the reference")
         )
         return one, [ClassesLeftOut(f"{others} tells classes, this side does not", "").at(who)]
     known = {name.casefold() for name in of_reference}
@@ -375,7 +386,9 @@ def plan_classes(reference: FoundSide, models: Mapping[str, FoundSide], given: s
         where = f"prediction {quote(model)}"
         if len(own) == len(side.classes) and len(known) + len(own) > 2:
             example = ",".join(f"{a}={b}" for a, b in zip(of_reference, own, strict=False))
-            what = f"its classes are {listed(own, last='and')}, those of the reference {listed(of_reference, last='and')}"
+            what = (
+                f"its classes are {listed(own, last='and')}, those of the reference {listed(of_reference, last='and')}"
+            )
             advice = f" Say which are the same, for example: --classes '{example}'."
             return one, [ClassesLeftOut(what, advice).at(where)]
         if len(own) == len(side.classes):
@@ -463,7 +476,9 @@ def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, pla
 def put_file(file: FoundFile, case: str, plan: Plan, below: str, place: Placing) -> None:
     if file.of_class:
         own = file.of_class.casefold()
-        name = next((n for n, aliases in plan if own in {n.casefold(), *(a.casefold() for a in aliases)}), file.of_class)
+        name = next(
+            (n for n, aliases in plan if own in {n.casefold(), *(a.casefold() for a in aliases)}), file.of_class
+        )
         place.put(file.path, f"{below}/{case}/{name}{file.suffix}")
         return
     place.put(file.path, f"{below}/{case}{file.suffix}")
@@ -476,8 +491,8 @@ def class_values(side: FoundSide, plan: Plan) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for place, (name, aliases) in enumerate(plan):
         spellings = [name, *aliases]
-        known = sorted({side.numbers[s] for s in spellings if s in side.numbers} | {int(s) for s in spellings if s.isdecimal()})
+        known = sorted(
+            {side.numbers[s] for s in spellings if s in side.numbers} | {int(s) for s in spellings if s.isdecimal()}
+        )
         values[name] = known if len(known) > 1 else known[0] if known else UNUSED_NUMBER + place
     return values
-
-

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from evaluation.analysis.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
-from evaluation.authoring.compare import CONFIDENCE, ONE_CLASS, Plan, compare_paths, model_names, named_class, parsed_classes
+from evaluation.authoring.compare import (
+    CONFIDENCE,
+    ONE_CLASS,
+    Plan,
+    compare_paths,
+    model_names,
+    named_class,
+    parsed_classes,
+)
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.found import NAMELESS
 from evaluation.challenge import Challenge
@@ -62,7 +70,9 @@ def compare(
         if isinstance(prediction, Mapping):
             paths = {name: Path(path) for name, path in prediction.items()}
         else:
-            paths = model_names([Path(path) for path in ([prediction] if isinstance(prediction, PATHS) else prediction)])
+            paths = model_names(
+                [Path(path) for path in ([prediction] if isinstance(prediction, PATHS) else prediction)]
+            )
         return compare_paths(Path(reference), paths, classes=given, workers=workers)
     images = images_by_name(reference)
     models = {name: images_by_name(of_model) for name, of_model in models_in(reference, prediction).items()}
@@ -85,7 +95,9 @@ def compare(
     results = {}
     for model, of_model in models.items():
         if set(of_model) - set(known):
-            raise ValueError(f"{model!r} has images that the reference has not: {sorted(set(of_model) - set(known))[:3]}")
+            raise ValueError(
+                f"{model!r} has images that the reference has not: {sorted(set(of_model) - set(known))[:3]}"
+            )
         made = side(of_model, f"{model!r}, image")
         pairs = {name: (instances, made.get(name)) for name, instances in known.items()}
         results[model] = result = score_instances(challenge, pairs, groups=groups)

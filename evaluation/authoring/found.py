@@ -12,7 +12,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from evaluation.authoring.convert import CENTRES, DEFAULTS, class_table, read_one_case
+from evaluation.authoring.convert import (
+    CENTRES,
+    DEFAULTS,
+    class_table,
+    numbers_in_mat,
+    read_one_case,
+    whole_numbers,
+)
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS
 from evaluation.decoding.content import (
@@ -24,16 +31,15 @@ from evaluation.decoding.content import (
     ZIP_MAGIC,
 )
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
-from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff_header import TiffFile
 from evaluation.findings import Finding, listed, quote
-from evaluation.findings.comparison import NotRead, NothingToCompare
+from evaluation.findings.comparison import NothingToCompare, NotRead
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
 from evaluation.formats import Request, read_collection
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.detect import Detected, detect_format
-from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
+from evaluation.formats.foreign import HEAD_BYTES, foreign_content
 from evaluation.formats.images import find_image, list_images
 from evaluation.formats.label_image import read_image, suffix_of
 from evaluation.model import Annotations, Case, Outlines, Points
@@ -168,15 +174,16 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
                 (name, file, detected)
             )
     if not kinds:
-        got = "no file" if not named else f"no labels, but {quote(not_read[0][0])}, {not_read[0][1]}" if not_read else ""
+        got = (
+            "no file" if not named else f"no labels, but {quote(not_read[0][0])}, {not_read[0][1]}" if not_read else ""
+        )
         raise WrongUsage(NothingToCompare(got or "notes only").at(quote(str(path), 200)))
     order = sorted(kinds, key=lambda kind: (-len(kinds[kind]), kind[0] == "label_image", kind))
     chosen = kinds[order[0]]
     for kind in order[1:]:
         not_read += [(name, f"{kind[0]} ({kind[2]})") for name, _, _ in kinds[kind]]
     findings = [
-        NotRead(what).at(*(quote(name, 120) for name, _ in of_kind))
-        for what, of_kind in grouped(not_read).items()
+        NotRead(what).at(*(quote(name, 120) for name, _ in of_kind)) for what, of_kind in grouped(not_read).items()
     ]
     (format, _, suffix), detected = order[0], chosen[0][2]
     files = [FoundFile(file, name, suffix) for name, file, _ in chosen]
@@ -225,7 +232,8 @@ def detect_file(path: Path) -> tuple[Detected | None, str]:
     try:
         detected = detect_format(path)
         if detected is None:
-            return None, "of no format that is known"
+            with path.open("rb") as stream:
+                return None, foreign_content(stream.read(HEAD_BYTES)) or "of no format that is known"
         if detected.format != "label_image":
             return detected, SUFFIXES.get(detected.format, ".json")
         with path.open("rb") as stream:
@@ -285,7 +293,12 @@ def understand(
 
 def usual_keys(format: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a format that have to be said, with the values that ``convert`` takes."""
-    usual = {**DEFAULTS, **KAGGLE, "other_shapes": "skip", "origin": "pixel_centre" if format in CENTRES else "pixel_corner"}
+    usual = {
+        **DEFAULTS,
+        **KAGGLE,
+        "other_shapes": "skip",
+        "origin": "pixel_centre" if format in CENTRES else "pixel_corner",
+    }
     if keys.get("shape") == "point":
         usual = {key: value for key, value in usual.items() if key not in ("vertices", "vanished")}
     fields = FORMATS[format].model_fields
@@ -355,7 +368,9 @@ def with_groups(files: Sequence[FoundFile]) -> list[FoundFile]:
     if len(cases_of) > 1 and max(map(len, cases_of.values())) > 1 and "" not in cases_of:
         return list(files)
     codes = [re.match(r"TCGA-[A-Z0-9]{2}-[A-Z0-9]{4}", file.case) for file in files]
-    return [replace(file, group=code[0] if code and all(codes) else "") for file, code in zip(files, codes, strict=True)]
+    return [
+        replace(file, group=code[0] if code and all(codes) else "") for file, code in zip(files, codes, strict=True)
+    ]
 
 
 def size_beside(file: FoundFile) -> tuple[int, int] | None:
@@ -389,7 +404,9 @@ def look_into(
         with file.path.open("rb") as stream:
             request = request_for(file.case + file.suffix, file.name, format, {**keys, "class_values": {"a": 0}}, ["a"])
             keys["class_values"] = channels_of(CaseArray(stream, request).shape[-1], classes, numbers)
-    request = request_for(file.case + file.suffix, file.name, format, keys, [] if format != "pannuke_masks" else classes)
+    request = request_for(
+        file.case + file.suffix, file.name, format, keys, [] if format != "pannuke_masks" else classes
+    )
     with file.path.open("rb") as stream:
         is_image = file.suffix in IMAGE_SUFFIXES
         found = None if is_image else find_image(Path(file.case + file.suffix), stream, request, file.case)
@@ -418,13 +435,6 @@ def extent_of(said: Annotations) -> tuple[int, int] | None:
     return max(1, int(np.ceil(y)) + 1), max(1, int(np.ceil(x)) + 1)
 
 
-def numbers_in_mat(stream: BinaryIO, name: str) -> list[int]:
-    """The class numbers in a file of HoVer-Net."""
-    mat = MatFile(stream, where=quote(name, 120), bytes_limit=LimitRules().bytes_per_file)
-    variable = variable_of(mat, TYPES) or variable_of(mat, TYPE_MAP)
-    return [] if variable is None else whole_numbers(mat.read(variable))
-
-
 def numbers_in_image(file: FoundFile, size_yx: tuple[int, int] | None) -> list[int]:
     assert file.class_map is not None
     assert size_yx is not None
@@ -434,10 +444,6 @@ def numbers_in_image(file: FoundFile, size_yx: tuple[int, int] | None) -> list[i
         return whole_numbers(
             read_image(stream, suffix=file.suffix, where=quote(file.name), case=case, bytes_limit=limit)
         )
-
-
-def whole_numbers(values: np.ndarray[Any, Any]) -> list[int]:
-    return [int(value) for value in np.unique(values) if value > 0 and value == int(value)]
 
 
 def add_numbers(found: Iterable[int], classes: list[str], numbers: dict[str, int]) -> None:

@@ -9,11 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 # What tools and people put behind the name of an image.
-ENDINGS = (
-    "cp_masks cp_mask seg masks mask labels label lbl instances instance inst nuclei cells gt ground_truth groundtruth "
-    "reference ref prediction predictions predicted pred preds output result results segmentation annotation "
-    "annotations anno json mat geojson stardist cellpose cellvit hovernet"
-).split()
+ENDINGS = ["cp_masks", "cp_mask", "seg", "masks", "mask", "labels", "label", "lbl", "instances", "instance", "inst", "nuclei", "cells", "gt", "ground_truth", "groundtruth", "reference", "ref", "prediction", "predictions", "predicted", "pred", "preds", "output", "result", "results", "segmentation", "annotation", "annotations", "anno", "json", "mat", "geojson", "stardist", "cellpose", "cellvit", "hovernet"]
 ENDING = re.compile(rf"(?:[ _.-]+(?:{'|'.join(sorted(ENDINGS, key=len, reverse=True))}))+$", re.IGNORECASE)
 
 

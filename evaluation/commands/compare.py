@@ -67,4 +67,6 @@ def compare(
             found.report(page)
         click.echo(f"Page to open in a browser: {page}")
     if save_challenge is not None:
-        click.echo(f"Challenge to go on with: {save_challenge}, with the predictions in {save_challenge / 'submissions'}")
+        click.echo(
+            f"Challenge to go on with: {save_challenge}, with the predictions in {save_challenge / 'submissions'}"
+        )

@@ -22,7 +22,7 @@ from evaluation.commands.options import (
 )
 from evaluation.commands.screen import check_report, progress_bar, show, show_findings
 from evaluation.findings.command_line import NotGivenBeside
-from evaluation.findings.errors import WrongUsage
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
 
 @click.command()
@@ -48,6 +48,7 @@ def score(
     the one of the image.
     """
     from evaluation.execution.cluster import connect
+    from evaluation.results.files import remove_results
     from evaluation.scoring.from_files import score_submission
 
     if images is not None and not report:
@@ -65,8 +66,13 @@ def score(
         from evaluation.report.results_folder import check_images
 
         check_images(Challenge.load(challenge), challenge, images)
-    with connect(cluster) as executor, progress_bar("Scoring") as progress:
-        result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)
+    try:
+        with connect(cluster) as executor, progress_bar("Scoring") as progress:
+            result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)
+    except (SubmissionRejected, ChallengeBroken):
+        with writing_to(output):
+            remove_results(output)  # an earlier submission's would be taken for this one's
+        raise
     if has_earlier_results(challenge):
         from evaluation.leaderboard.board import rank_result
 

@@ -124,7 +124,9 @@ def side_by_side_table(
         for value, ends in cells:
             interval = f" [dim]{ends[0]:.3f}–{ends[1]:.3f}[/]" if ends else ""
             plain = "–" if value is None else f"{value:.4f}"
-            shown_cells.append(f"[bold green]{plain} ★[/]{interval}" if value is not None and value == best else plain + interval)
+            shown_cells.append(
+                f"[bold green]{plain} ★[/]{interval}" if value is not None and value == best else plain + interval
+            )
         table.add_row(f"  {path} {'↓' if lower else '↑'}", *shown_cells)
     return table
 

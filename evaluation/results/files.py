@@ -21,3 +21,9 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def remove_results(folder: Path) -> None:
+    """Remove the files of an earlier result, metrics.json first; others stay."""
+    for name in ("metrics.json", "details.json", "objects.csv"):
+        (folder / name).unlink(missing_ok=True)
