@@ -115,7 +115,7 @@ CHANGES = (
     Change("turned by 90 degrees", "was the image turned?", swap=True, scale_xy=(-1, 1)),
     Change("turned by 270 degrees", "was the image turned?", swap=True, scale_xy=(1, -1)),
     *(
-        Change(f"{factor:g} times as large", "was the image resized, or do coordinates belong to another magnification?",
+        Change(f"{factor:g} times as large", "was the image resized, or is it of another magnification?",
                scale_xy=(factor, factor))
         for factor in (2, 4, 0.5, 0.25)
     ),
@@ -325,7 +325,7 @@ def classes_hint(result: Result) -> list[Finding]:
     rule = next(iter(result.scores), None)
     if len(names) < 2 or rule is None or result.challenge.are_counts:
         return []
-    confusion = sum(case.counts[rule].confusion for case in result.cases)[1:, 1:]
+    confusion = np.sum([case.counts[rule].confusion for case in result.cases], axis=0)[1:, 1:]
     pairs = int(confusion.sum())
     if pairs < PAIRS_AT_LEAST or np.trace(confusion) > 0.5 * pairs:
         return []

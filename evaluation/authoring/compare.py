@@ -1,7 +1,7 @@
 """Two folders, files or archives to scores, without a challenge: ``evaluation compare``.
 
-What ``found`` sees becomes a challenge in a folder, by the rules of the preset ``recommended``, and its submissions; they
-are scored as any others are.
+What ``found`` sees becomes a challenge in a folder, by the rules of the preset ``recommended``, and its submissions;
+they are scored as any others are.
 """
 
 from __future__ import annotations
@@ -187,9 +187,9 @@ def make_challenge(
             raise WrongUsage(NothingPaired(list(reference.cases), list(side.cases)).at(f"prediction {quote(model)}"))
         notes += [f"Prediction {side.words()}", *pairing_words(pairing, reference)]
         findings += unpaired(pairing, model)
-    names = {}
+    names: dict[str, str] = {}
     for name in reference.cases:
-        names[free_name(safe_name(name), dict.fromkeys(names.values()))] = name
+        names[free_name(safe_name(name), names)] = name
     sizes, told = sizes_of(reference, models, pairings)
     findings += told
     plan, told = plan_classes(reference, models, classes)
@@ -197,7 +197,7 @@ def make_challenge(
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference tells no classes.")
     place = Placing(folder, copy=keep)
-    of_reference = stage(reference, plan, {case: name for case, name in names.items()}, "reference", place)
+    of_reference = stage(reference, plan, names, "reference", place)
     documents = {}
     for model, side in models.items():
         chosen = {case: pairings[model].pairs[name] for case, name in names.items() if name in pairings[model].pairs}
@@ -239,7 +239,7 @@ def document_of(
     """The tables of challenge.toml: the preset and what differs from it."""
     has_ignored = any(name.casefold() == IGNORED for name in reference.classes)
     points = any(are_points(side) for side in (reference, *models.values()))
-    ignore = {} if has_ignored or points else {"ignore": {"classes": []}}
+    ignore: dict[str, Any] = {} if has_ignored or points else {"ignore": {"classes": []}}
     return {
         "format_version": 1,
         "name": f"Comparison with {safe_name(reference.path.resolve().name)}",

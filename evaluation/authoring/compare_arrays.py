@@ -51,7 +51,7 @@ def compare(
     reference   labels of an image (H, W), a list of such, a table of them by the names of the images, or a path
     prediction  the same; for several models a table of such by the names of the models, or a list of paths
 
-    Labels are whole numbers of any type, 0 is background. With classes an image is a pair (labels, classes), the classes
+    Labels are whole numbers of any type, 0 is background. With classes an image is a pair (labels, classes), these
     being a list in ascending order of the labels, a table by label, or an image of the same shape; each is a name, or
     a number from 1. Without classes all nuclei are of one class.
 
@@ -102,7 +102,7 @@ def compare(
         pairs = {name: (instances, made.get(name)) for name, instances in known.items()}
         results[model] = result = score_instances(challenge, pairs, groups=groups)
         some = [Seen(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
-        for hint in (*hints_about(partial(some.__getitem__, slice(IMAGES_TRIED)), result), *classes_hint(result)):
+        for hint in (*hints_about(partial(list, some[:IMAGES_TRIED]), result), *classes_hint(result)):
             findings[replace(hint, where=f"prediction {model!r}")] = None
     return comparison_of(results, (), tuple(findings))
 
@@ -175,7 +175,7 @@ def plan_of(sides: Sequence[Images], given: str | None) -> Plan:
 
 
 def challenge_of(plan: Plan) -> Challenge:
-    sides = {
+    sides: dict[str, Any] = {
         "reference": {"format": "label_image", "files": "reference/{case}.tif", "ignore": {"classes": []}},
         "submission": {"format": "label_image", "files": "{case}.tif"},
     }

@@ -198,7 +198,9 @@ def number(result: Result, path: str) -> str:
 
 def ends_of(result: Result, path: tuple[str, ...]) -> tuple[float, float] | None:
     interval = result.intervals.get(path)
-    return None if interval is None or interval.reason is not None else (float(interval.low), float(interval.high))
+    if interval is None or interval.low is None or interval.high is None:
+        return None
+    return float(interval.low), float(interval.high)
 
 
 def with_interval(value: float | None, ends: tuple[float, float] | None) -> str:

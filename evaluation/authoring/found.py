@@ -361,7 +361,7 @@ def are_class_folders(parts: Sequence[tuple[str, ...]]) -> bool:
 
 
 def with_groups(files: Sequence[FoundFile]) -> list[FoundFile]:
-    """Groups are folders if there are several and one has several cases, else patients by TCGA's barcodes, else none."""
+    """Groups are folders if there are several and one has several cases, else patients by TCGA's barcodes."""
     cases_of: dict[str, set[str]] = {}
     for file in files:
         cases_of.setdefault(file.group, set()).add(file.case)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 # What tools and people put behind the name of an image.
-ENDINGS = ["cp_masks", "cp_mask", "seg", "masks", "mask", "labels", "label", "lbl", "instances", "instance", "inst", "nuclei", "cells", "gt", "ground_truth", "groundtruth", "reference", "ref", "prediction", "predictions", "predicted", "pred", "preds", "output", "result", "results", "segmentation", "annotation", "annotations", "anno", "json", "mat", "geojson", "stardist", "cellpose", "cellvit", "hovernet"]
+ENDINGS = (
+    *("cp_masks", "cp_mask", "seg", "masks", "mask", "labels", "label", "lbl", "instances", "instance", "inst"),
+    *("nuclei", "cells", "gt", "ground_truth", "groundtruth", "reference", "ref", "prediction", "predictions"),
+    *("predicted", "pred", "preds", "output", "result", "results", "segmentation", "annotation", "annotations"),
+    *("anno", "json", "mat", "geojson", "stardist", "cellpose", "cellvit", "hovernet"),
+)
 ENDING = re.compile(rf"(?:[ _.-]+(?:{'|'.join(sorted(ENDINGS, key=len, reverse=True))}))+$", re.IGNORECASE)
 
 
@@ -105,14 +109,20 @@ def begins(one: str, other: str) -> bool:
     return long.startswith(short) and not long[len(short) : len(short) + 1].isalnum()
 
 
+def common_start(names: list[str]) -> str:
+    """What all names begin with."""
+    first, last = min(names), max(names)
+    return first[: next((place for place, sign in enumerate(first) if last[place : place + 1] != sign), len(first))]
+
+
 def own_part(names: list[str]) -> Callable[[str], str]:
     """What a name has beyond what all names begin and end with; numbers are never cut."""
     folded = [composed(name).casefold() for name in names]
     if len(folded) < 2:
         return lambda name: ""
-    start = re.sub(r"[0-9]+$", "", os.path.commonprefix(folded))
+    start = re.sub(r"[0-9]+$", "", common_start(folded))
     start = start if not start or not start[-1].isalpha() or all(n[len(start) :][:1].isdigit() for n in folded) else ""
-    end = os.path.commonprefix([name[::-1] for name in folded])[::-1]
+    end = common_start([name[::-1] for name in folded])[::-1]
     end = re.sub(r"^[0-9]+", "", end)
 
     def own(name: str) -> str:

@@ -68,8 +68,8 @@ def read_text(path: Path) -> str:
 def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
     """The document with its preset merged in; tables are merged key by key, all else is replaced.
 
-    Left out are the preset's keys that cannot apply: those about a format where a side has another one, on overlap where
-    the reference has points or numbers, and on the cost of missed nuclei without a family that has one.
+    Left out are the preset's keys that cannot apply: those about a format where a side has another one, on overlap
+    where the reference has points or numbers, and on the cost of missed nuclei without a family that has one.
     """
     if "preset" not in document:
         return document
@@ -99,7 +99,7 @@ def has_no_area(reference: object) -> bool:
     """Whether the nuclei of a reference, as far as its table tells, are points or numbers."""
     if not isinstance(reference, dict):
         return False
-    format = FORMATS.get(reference.get("format"))
+    format = FORMATS.get(str(reference.get("format")))
     return reference.get("shape") == "point" or (format is not None and issubclass(format, PointRules | CountsCsvRules))
 
 

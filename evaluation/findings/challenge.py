@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from evaluation.findings.kind import Kind, NotAmong
 
 

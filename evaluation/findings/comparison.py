@@ -14,8 +14,8 @@ class NothingToCompare(Kind):
 
     Name the folder with the labels. For what can be read see docs/formats.md.
 
-    [nothing-to-compare] 'photos': no labels, but 'a.png', a picture in colour; expected files with nuclei: label images,
-    outlines or points. Name the folder, file or ZIP with the labels; see docs/formats.md for what is read.
+    [nothing-to-compare] 'photos': no labels, but 'a.png', a picture in colour; expected files with nuclei: label
+    images, outlines or points. Name the folder, file or ZIP with the labels; see docs/formats.md for what is read.
     """
 
     code = "nothing-to-compare"
@@ -65,8 +65,8 @@ class NoPrediction(Kind):
 
     Add the file, or name it like the other one. Remove the reference of images that are not to count.
 
-    [not-paired] prediction 'masks', 'a': no file for it; expected a prediction for every image of the reference. It counts
-    as an image in which nothing was found; the names that were left over are 'c'.
+    [not-paired] prediction 'masks', 'a': no file for it; expected a prediction for every image of the reference. It
+    counts as an image in which nothing was found; the names that were left over are 'c'.
     """
 
     code = "not-paired"
@@ -120,8 +120,8 @@ class NoSizeKnown(Kind):
 
     Nothing, unless nuclei reach over the edge of the image: then put the image beside the file, by the same name.
 
-    [size-unknown] 'a': no size in the files, and no image beside them; expected the size of the image. It is taken to end
-    with the last nucleus, at 20 x 30 px, which changes no score of nuclei inside it.
+    [size-unknown] 'a': no size in the files, and no image beside them; expected the size of the image. It is taken to
+    end with the last nucleus, at 20 x 30 px, which changes no score of nuclei inside it.
     """
 
     code = "size-unknown"
@@ -141,8 +141,8 @@ class ClassesDiffer(Kind):
     Say which names mean the same class: 'compare --classes tumour=neoplastic,stroma=3' names the classes and, behind
     each, how else it is written. '--classes none' leaves classes out.
 
-    [classes-differ] prediction 'masks': the class '2' is not in the reference; expected the classes '1'. If it is one of
-    them by another name, say so: --classes 1=2.
+    [classes-differ] prediction 'masks': the class '2' is not in the reference; expected the classes '1'. If it is one
+    of them by another name, say so: --classes 1=2.
     """
 
     code = "classes-differ"
@@ -175,8 +175,8 @@ class NearlyNothingMatches(Kind):
 
     Correct the prediction, or the rule of challenge.toml that the line names, and score again.
 
-    [nearly-nothing-matches] prediction 'masks': IoU > 0.5 for 0 % of the nuclei; expected most of them. Transposed, it is 100 % (1
-    image was tried): are rows and columns, or x and y, swapped?
+    [nearly-nothing-matches] prediction 'masks': IoU > 0.5 for 0 % of the nuclei; expected most of them. Transposed,
+    it is 100 % (1 image was tried): are rows and columns, or x and y, swapped?
     """
 
     code = "nearly-nothing-matches"
@@ -228,7 +228,7 @@ class ClassesMixedUp(Kind):
     question: str
 
 
-KINDS = (
+KINDS: tuple[type[Kind], ...] = (
     NothingToCompare,
     NotRead,
     NoPrediction,

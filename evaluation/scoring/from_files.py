@@ -150,7 +150,7 @@ def plan_cases(
 
 
 def check_references(challenge: Challenge, folder: Path, received: ReceivedSubmission) -> None:
-    """A case that nobody can be asked for, since it has no reference, is the organisers' fault. Raises ChallengeBroken."""
+    """Raise ChallengeBroken if a case that the submission lacks has no reference: that is the organisers' fault."""
     faults: list[Finding] = []
     for case in challenge.cases:
         if not challenge.reference.is_shared and case.name not in received.contents:
