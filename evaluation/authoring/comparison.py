@@ -15,27 +15,12 @@ from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.page import Page
+from evaluation.report.tables import ALL_SKILLS
 from evaluation.scoring.score import Result
 
 if TYPE_CHECKING:
     import pandas
 
-HEADLINES: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "Detection": (("detection", "precision"), ("detection", "recall"), ("detection", "f1")),
-    "Classification, of matched nuclei": (("classification", "balanced_accuracy"), ("classification", "accuracy")),
-    "Segmentation, of matched nuclei": (
-        ("segmentation", "iou"),
-        ("segmentation", "dice"),
-        ("segmentation", "hausdorff_px"),
-    ),
-    "Overall, missed and spurious nuclei at the worst": (
-        ("overall", "accuracy"),
-        ("overall", "iou"),
-        ("overall", "hausdorff_px"),
-    ),
-    "Panoptic quality": (("panoptic", "pq"), ("panoptic", "sq"), ("panoptic", "rq")),
-    "Counting": (("counting", "r2"), ("counting", "mean_absolute_error")),
-}
 SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq")
 AGGREGATION = "group_mean"
 
@@ -88,7 +73,7 @@ class Comparison:
             for model, result in self.results.items()
         }
         found = []
-        for skill, paths in HEADLINES.items():
+        for skill, paths in ALL_SKILLS.items():
             for path in (path for path in paths if path in present):
                 full = (*path, AGGREGATION)
                 cells = [(means[model][path], ends_of(result, full)) for model, result in self.results.items()]

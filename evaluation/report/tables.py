@@ -23,6 +23,23 @@ HEADLINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "Counting": (("counting", "r2"), ("counting", "mean_absolute_error")),
 }
 
+ALL_SKILLS: dict[str, tuple[tuple[str, ...], ...]] = {  # the same with the families that count every nucleus
+    "Detection": (("detection", "precision"), ("detection", "recall"), ("detection", "f1")),
+    "Classification, of matched nuclei": (("classification", "balanced_accuracy"), ("classification", "accuracy")),
+    "Segmentation, of matched nuclei": (
+        ("segmentation", "iou"),
+        ("segmentation", "dice"),
+        ("segmentation", "hausdorff_px"),
+    ),
+    "Overall, missed and spurious nuclei at the worst": (
+        ("overall", "accuracy"),
+        ("overall", "iou"),
+        ("overall", "hausdorff_px"),
+    ),
+    "Panoptic quality": (("panoptic", "pq"), ("panoptic", "sq"), ("panoptic", "rq")),
+    "Counting": (("counting", "r2"), ("counting", "mean_absolute_error")),
+}
+
 
 def shown(mean: UnitMean) -> str:
     return f"{mean.score.value:.4f}" if mean.score.value is not None else f"– ({mean.score.undefined})"
@@ -65,15 +82,18 @@ def score_table(
         interval = [shown_interval(intervals.get((*metric.path, order[0])))] if intervals else []
         return [*found[:1], *interval, *found[1:]]
 
-    add_headlines(table, {metric.path: metric for metric in scores}, cells)
+    add_headlines(table, {metric.path: metric for metric in scores}, cells, ALL_SKILLS)
     return table
 
 
 def add_headlines(
-    table: Table, metrics: Mapping[tuple[str, ...], MetricScores], cells: Callable[[MetricScores], Sequence[str]]
+    table: Table,
+    metrics: Mapping[tuple[str, ...], MetricScores],
+    cells: Callable[[MetricScores], Sequence[str]],
+    skills: Mapping[str, tuple[tuple[str, ...], ...]] = HEADLINES,
 ) -> None:
     """A line for each skill, and a row for each of its metrics that there is."""
-    for skill, paths in HEADLINES.items():
+    for skill, paths in skills.items():
         present = [metrics[path] for path in paths if path in metrics]
         if present:
             table.add_row(f"[bold]{skill}[/bold]")
