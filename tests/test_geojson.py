@@ -760,9 +760,8 @@ def test_parts_of_a_multipolygon_are_nuclei_where_the_rules_say_so():
 
 def test_many_parts_that_count_as_one_nucleus_are_told():
     said = read_json_file(cellvit(40), "geojson", classes=("Neoplastic", "Inflammatory"), ids=IDS_OF_CELLVIT)
-    (finding,) = said.findings
-    assert finding.code == "many-parts"
-    assert "40 parts" in finding.got
+    assert [finding.code for finding in said.findings] == ["many-parts", "many-parts"]
+    assert "40 parts" in said.findings[0].got
     assert (
         read_json_file(cellvit(3), "geojson", classes=("Neoplastic", "Inflammatory"), ids=IDS_OF_CELLVIT).findings == ()
     )
