@@ -1,5 +1,10 @@
 """Evaluate instance segmentation and classification of cell nuclei: detection, classification, segmentation kept apart.
 
+In one line, from arrays or from paths::
+
+    import evaluation
+    evaluation.compare(reference_labels, predicted_labels)
+
 From files, as the commands do::
 
     from evaluation import score_submission
@@ -24,6 +29,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evaluation.authoring.compare_arrays import compare
+    from evaluation.authoring.comparison import Comparison
     from evaluation.challenge import Challenge
     from evaluation.findings import Finding
     from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected
@@ -40,6 +47,7 @@ __all__ = [
     "Case",
     "Challenge",
     "ChallengeBroken",
+    "Comparison",
     "EvaluationError",
     "Finding",
     "Instances",
@@ -48,6 +56,7 @@ __all__ = [
     "SubmissionRejected",
     "__version__",
     "check_submission",
+    "compare",
     "count_label_maps",
     "instances_from_labels",
     "instances_from_outlines",
@@ -59,6 +68,7 @@ HOMES = {
     "Case": "model",
     "Challenge": "challenge",
     "ChallengeBroken": "findings.errors",
+    "Comparison": "authoring.comparison",
     "EvaluationError": "findings.errors",
     "Finding": "findings",
     "Instances": "model",
@@ -67,6 +77,7 @@ HOMES = {
     "SubmissionRejected": "findings.errors",
     "__version__": "model.version",
     "check_submission": "scoring.check",
+    "compare": "authoring.compare_arrays",
     "count_label_maps": "scoring.from_arrays",
     "instances_from_labels": "instances.labels",
     "instances_from_outlines": "instances.outlines",

@@ -299,7 +299,7 @@ def sized_files(folder):
     counts = [int(flat[0]), 4, 8, 4, 8, 4, 8, 4, 8, 4]
     code = {"segmentation": {"size": [12, 15], "counts": [*counts, 180 - sum(counts)]}, "image_id": 3}
     (folder / "f.json").write_text(json.dumps([code]))
-    ring = {"segmentation": [[1, 1, 5, 1, 5, 4, 1, 4]], "image_id": 3}
+    ring = {"segmentation": [[1, 1, 6, 1, 6, 5, 1, 5]], "image_id": 3}  # corners of pixels, as pycocotools counts
     image = {"id": 3, "height": 12, "width": 15}
     (folder / "g.json").write_text(json.dumps({"images": [image], "annotations": [ring]}))
     return {"a.npy": None, "b.npz": None, "c.mat": None, "d.mat": "hovernet_mat", "e.mha": None,

@@ -67,8 +67,9 @@ def test_links_lead_somewhere(path):
 
 def test_python_examples_in_the_documents_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    names = {"__name__": "documentation"}  # as in a notebook: what one block makes the next one has
     for block in re.findall(r"```python\n(.*?)```", text_of("docs/python.md"), re.DOTALL):
-        exec(compile(block, "docs/python.md", "exec"), {"__name__": "documentation"})
+        exec(compile(block, "docs/python.md", "exec"), names)
 
 
 def test_the_overview_of_the_metrics_names_every_family_aggregation_and_reason():

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from json_files import faults_of, json_request, read_json_file
 
+import evaluation
 from evaluation.challenge import format_rules
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
@@ -721,3 +722,55 @@ def test_measurements_that_are_no_numbers_do_not_matter_but_coordinates_do():
     outlines = read(text.replace("1.5", "NaN").replace("-2.5", "-Infinity").encode())
     assert outlines.source_id.tolist() == ['NaN "Infinity']
     assert "[invalid-coordinate]" in fault_of(text.replace("6.5", "NaN").encode())
+
+
+# --- CellViT: a MultiPolygon for each class ---------------------------------------------------------------------------
+
+
+IDS_OF_CELLVIT = {"neoplastic": 1, "inflammatory": 2}
+
+
+def cellvit(number: int) -> list[dict]:
+    """``cells.geojson`` as CellViT writes it: a list of features, a MultiPolygon with all nuclei of a class in each."""
+    features = []
+    for place, name in enumerate(("Neoplastic", "Inflammatory")):
+        rings = [
+            [[[x, y], [x + 6, y], [x + 6, y + 6], [x, y + 6], [x, y]]]
+            for x, y in ((12 * index, 20 * place) for index in range(number))
+        ]
+        features.append(
+            {
+                "type": "Feature",
+                "id": f"3b1d{place}",
+                "geometry": {"type": "MultiPolygon", "coordinates": rings},
+                "properties": {"objectType": "annotation", "classification": {"name": name, "color": [255, 0, 0]}},
+            }
+        )
+    return features
+
+
+def test_parts_of_a_multipolygon_are_nuclei_where_the_rules_say_so():
+    names = ("Neoplastic", "Inflammatory")
+    apart = read(cellvit(40), classes=names, ids=IDS_OF_CELLVIT, parts="apart")
+    assert len(apart) == 80
+    assert np.bincount(apart.class_id).tolist() == [0, 40, 40]
+    assert apart.source_id[:2].tolist() == ["3b1d0/1", "3b1d0/2"]
+    assert len(read(cellvit(40), classes=names, ids=IDS_OF_CELLVIT, parts="together")) == 2
+
+
+def test_many_parts_that_count_as_one_nucleus_are_told():
+    said = read_json_file(cellvit(40), "geojson", classes=("Neoplastic", "Inflammatory"), ids=IDS_OF_CELLVIT)
+    assert [finding.code for finding in said.findings] == ["many-parts", "many-parts"]
+    assert "40 parts" in said.findings[0].got
+    assert (
+        read_json_file(cellvit(3), "geojson", classes=("Neoplastic", "Inflammatory"), ids=IDS_OF_CELLVIT).findings == ()
+    )
+
+
+def test_compare_takes_the_parts_for_nuclei(tmp_path):
+    for side in ("reference", "cells"):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "slide.geojson").write_text(json.dumps(cellvit(40)))
+    found = evaluation.compare(tmp_path / "reference", tmp_path / "cells")
+    assert sum(case.counts["iou_above"].true_positives for case in found.result_of().cases) == 80
+    assert found.value("classification.accuracy.pooled") == 1

@@ -933,7 +933,7 @@ def test_organisers_read_which_case_has_too_many_pairs(monkeypatch):
     (finding,) = caught.value.findings
     assert str(finding) == (
         "[case-too-costly] case 'a', matching rule 'a': 6 pairs of 2 x 3 nuclei; expected at most 3. Choose a smaller "
-        "radius or cutoff = \"before\", or cut the images into smaller ones."
+        'radius or cutoff = "before", or cut the images into smaller ones.'
     )
 
 

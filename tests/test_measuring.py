@@ -55,9 +55,7 @@ def test_the_band_of_boundary_iou_is_as_wide_as_the_rounded_tolerance_and_at_lea
         return (labels > 0) & ~binary_erosion(labels > 0, np.ones((3, 3)), iterations=width_px)
 
     p, q = band(reference), band(prediction)
-    counts = counts_of(
-        {"image": (reference, prediction)}, measures=["iou", "boundary_iou"], tolerance_px=tolerance_px
-    )
+    counts = counts_of({"image": (reference, prediction)}, measures=["iou", "boundary_iou"], tolerance_px=tolerance_px)
     assert counts["image"].measures["boundary_iou"].tolist() == [(p & q).sum() / (p | q).sum()]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from evaluation.challenge.rules import RankingRules
-from evaluation.model import MissingValues, Ties
+from evaluation.model import Missing, MissingValues, Ties
 from evaluation.ranking.ranks import ROUNDING, rank_values, weighted_median
 
 TIES = get_args(Ties)

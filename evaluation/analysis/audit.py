@@ -24,7 +24,7 @@ from evaluation.analysis.audit_document import Audit, Difference, Dimension, aud
 from evaluation.analysis.variants import audit_positions, find_differences
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.execution.storage import FETCHED
+from evaluation.execution.storage import FETCHED, fetched
 from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, WorkerPool, Workers
 from evaluation.findings import Finding
@@ -42,7 +42,6 @@ from evaluation.leaderboard.teams import (
     challenge_key,
     find_teams,
     rejection_in,
-    staged,
     submission_key,
     why_unranked,
 )
@@ -435,7 +434,7 @@ def score_runs(
     """All runs of a team, and whether nothing had to be scored. A rejected submission is looked at once."""
     scores, is_kept = [], True
     below = folder.parents[1] / FETCHED if isinstance(workers, WorkerPool) else None
-    with staged(team, plan.challenge.limits, below) as path:
+    with fetched(team.path, plan.challenge.limits, below=below) as path:
         files = submission_key(of_challenge, plan.challenge, path)
         for place, run in enumerate(plan.runs):
             advance(place)

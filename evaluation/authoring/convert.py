@@ -18,6 +18,8 @@ from pydantic import ValidationError
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.formats import FORMATS, KEYS_OF_FORMATS
+from evaluation.challenge.formats.rules import LARGEST_NUMBER
+from evaluation.decoding.mat_file import MatFile
 from evaluation.findings import Finding, quote
 from evaluation.findings.annotations import (
     AllLeftOut,
@@ -28,13 +30,21 @@ from evaluation.findings.annotations import (
     UnreadableFile,
 )
 from evaluation.findings.challenge import InvalidValue, OnlyOwnKeys, UnknownOption
-from evaluation.findings.command_line import NoChallengeOfPanoptic, NoImageSize, NoKnownFormat, UnknownFormat
+from evaluation.findings.command_line import (
+    ForeignFormat,
+    NoChallengeOfPanoptic,
+    NoImageSize,
+    NoKnownFormat,
+    UnknownFormat,
+)
 from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
 from evaluation.findings.submission import EverythingOutsideImage, SomeWithoutClass
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.counts_csv import write_counts_csv
 from evaluation.formats.detect import Detected, detect_format
+from evaluation.formats.foreign import HEAD_BYTES, foreign_content
 from evaluation.formats.geojson import write_geojson
+from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.images import FoundImage, find_image
 from evaluation.formats.pickled import read_own_pickle
 from evaluation.formats.points_json import write_points_json
@@ -93,7 +103,7 @@ DRAWN: tuple[Target, ...] = ("geojson", "polygons_json")
 PAINTED: tuple[Target, ...] = ("label_tiff", "nary_mat")
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table", "segments")
 WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their sizes."
-CENTRES = ("aperio_xml", "coco_json", "nucls_csv")  # formats whose whole coordinates are taken for pixel centres
+CENTRES = ("aperio_xml",)  # formats whose whole coordinates are taken for pixel centres
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -321,7 +331,7 @@ class Discovered(Mapping[Any, int]):
         self.names = names
 
     def __getitem__(self, key: Any) -> int:
-        name = str(key)
+        name = getattr(key, "written", str(key))  # files are looked up in lower case
         if not name:
             name = "nucleus"
         folded = [known.casefold() for known in self.names]
@@ -368,6 +378,8 @@ def convert_file(
     try:
         detected = Detected(format or "label_image") if format or trust_pickle else detect(source)
         name = detected.format
+        if name == "hovernet_mat" and "class_values" not in options:
+            options |= numbered_classes(source, class_names)
         rules = rules_for(name, {**detected.keys, **options}, source)
         if rules.are_counts:
             raise InputFault(OnlyNumbers().at(quote(source.name, 120)))
@@ -407,6 +419,26 @@ def convert_file(
     base = output.with_suffix("") if output.suffix else output
     written = [write(base.with_name(base.name + suffix), data) for suffix, data in encoded.files.items()]
     return Conversion(tuple(written), (*said.findings, *encoded.findings))
+
+
+def numbered_classes(source: Path, class_names: Sequence[str]) -> dict[str, Any]:
+    """``class_values`` for a file of HoVer-Net: its numbers from 1 in the order of the names, or as names."""
+    with source.open("rb") as stream:
+        numbers = numbers_in_mat(stream, source.name)
+    names = class_names or list(map(str, range(1, max(numbers, default=0) + 1)))
+    return {"class_values": {name: number for number, name in enumerate(names, start=1)}} if numbers else {}
+
+
+def numbers_in_mat(stream: BinaryIO, name: str) -> list[int]:
+    """The class numbers in a file of HoVer-Net. Raises InputFault."""
+    mat = MatFile(stream, where=quote(name, 120), bytes_limit=LimitRules().bytes_per_file)
+    variable = variable_of(mat, TYPES) or variable_of(mat, TYPE_MAP)
+    return [] if variable is None else whole_numbers(mat.read(variable))
+
+
+def whole_numbers(values: np.ndarray[Any, Any]) -> list[int]:
+    """The numbers from 1 that occur, ascending."""
+    return [int(value) for value in np.unique(values) if 0 < value <= LARGEST_NUMBER and value == int(value)]
 
 
 def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
@@ -492,7 +524,9 @@ def detect(source: Path) -> Detected:
     """The format of a file, by its content. Raises WrongUsage if it is of none, InputFault for damaged files."""
     detected = detect_format(source)
     if detected is None:
-        raise WrongUsage(NoKnownFormat(FORMATS).at(quote(source.name)))
+        with source.open("rb") as stream:
+            what = foreign_content(stream.read(HEAD_BYTES))
+        raise WrongUsage((ForeignFormat(what) if what else NoKnownFormat(FORMATS)).at(quote(source.name)))
     return detected
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
-import io
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from evaluation.authoring.challenge_text import table_text, toml_string
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
+from evaluation.challenge.documents import read_rules, read_text, resolve_preset
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.findings import Finding, quote, render_findings
 from evaluation.findings.challenge import InvalidCases
@@ -28,6 +31,10 @@ PUBLISH = """
 # docs/security.md.
 metrics = "ranked"
 """
+
+if TYPE_CHECKING:
+    from evaluation.authoring.init_by_looking import Looked
+
 COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
     "spacing_um": "the size of a pixel in um",
     "index": "the place of the case, from 0, in arrays that hold all cases",
@@ -54,7 +61,8 @@ class StartedChallenge:
 
     columns  of cases.csv that the rules need and that are to be filled in
     drawn    whether the reference has outlines or pixels, so that there is something to rasterise
-    findings  warnings about the ranking of the preset
+    findings  warnings about the ranking of the preset, and what was not read
+    notes     what was found, in words, if the rules follow from it
     """
 
     folder: Path
@@ -63,10 +71,12 @@ class StartedChallenge:
     columns: tuple[str, ...]
     drawn: bool
     findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """What to do next, in words."""
-        lines = [f"Written: {self.folder / CHALLENGE_FILE} and {self.folder / CASES_FILE} ({len(self.cases)} cases)."]
+        written = f"Written: {self.folder / CHALLENGE_FILE} and {self.folder / CASES_FILE} ({len(self.cases)} cases)."
+        lines = [*self.notes, written]
         without_size = [case.name for case in self.cases if case.size_yx is None]
         if without_size:
             names = ", ".join(map(quote, without_size[:3]))
@@ -85,8 +95,13 @@ class StartedChallenge:
         return lines
 
 
-def initialise_challenge(folder: Path, *, preset: str, name: str | None = None) -> StartedChallenge:
+def initialise_challenge(
+    folder: Path, *, preset: str, name: str | None = None, sample: Path | None = None
+) -> StartedChallenge:
     """Write challenge.toml (all rules of the preset, commented) and cases.csv into a folder.
+
+    If ``reference/`` holds files in another form than the preset's, or a sample of a submission is given, the file is
+    short: the preset, and what differs since it was found there.
 
     What is in the reference already becomes cases. Their sizes come from the reference itself where it tells, as label
     images do, or from the header of an image beside it (SVS, TIFF, PNG) that is called like the file or the case.
@@ -100,16 +115,27 @@ def initialise_challenge(folder: Path, *, preset: str, name: str | None = None) 
             raise WrongUsage(FileExists().at(quote(folder / file)))
     folder.mkdir(parents=True, exist_ok=True)
     challenge = Challenge.from_preset(preset, name=preset)
+    title = name or folder.resolve().name
+    looked: Looked | None = None
+    cases = () if sample else find_cases(challenge, folder)
+    if sample or (not cases and has_files(folder / "reference")):
+        from evaluation.authoring.init_by_looking import text_by_looking
+
+        looked = text_by_looking(folder, preset, title, sample)
+        challenge = Challenge.build(resolve_preset(tomllib.loads(looked.text)))
+        sizes = looked.sizes
+        cases = tuple(
+            replace(case, size_yx=case.size_yx or sizes.get(case.name)) for case in find_cases(challenge, folder)
+        )
     pattern = challenge.reference.files
-    cases = find_cases(challenge, folder)
     columns = needed_columns(challenge, cases)
     (folder / pattern.partition("{")[0].rpartition("/")[0]).mkdir(parents=True, exist_ok=True)
     heading = (
         f"# Made by 'evaluation init --preset {preset}'. Every rule that can change a score is in this file; change "
-        f'it to suit.\nformat_version = 1\nname = {toml_string(name or folder.resolve().name)}\nversion = "1"\n\n'
+        f'it to suit.\nformat_version = 1\nname = {toml_string(title)}\nversion = "1"\n\n'
     )
     publish = "" if "[publish]" in text else PUBLISH
-    write_atomically(folder / CHALLENGE_FILE, heading + text + publish)
+    write_atomically(folder / CHALLENGE_FILE, (looked.text if looked else heading + text) + publish)
     write_atomically(folder / CASES_FILE, cases_csv(cases, columns))
     open_columns = tuple(column for column in columns if column != "index" or not cases)
     return StartedChallenge(
@@ -118,8 +144,48 @@ def initialise_challenge(folder: Path, *, preset: str, name: str | None = None) 
         pattern,
         open_columns,
         drawn=challenge.reference.overlap is not None,
-        findings=tuple(gameable_ranking(challenge)),
+        findings=(*(looked.findings if looked else ()), *gameable_ranking(challenge)),
+        notes=looked.notes if looked else (),
     )
+
+
+def has_files(folder: Path) -> bool:
+    return any(path.is_file() and not path.name.startswith(".") for path in folder.rglob("*"))
+
+
+def refresh_cases(folder: Path) -> list[str]:
+    """Look into the reference again: cases that are new are added to cases.csv, and open sizes filled in.
+
+    What stands in the file stays, also the rows of cases that are not in the reference. Gives what was done, in words.
+    Raises ChallengeBroken.
+    """
+    challenge = Challenge.build(read_rules(folder / CHALLENGE_FILE))
+    found = {case.name: case for case in find_cases(challenge, folder)}
+    path = folder / CASES_FILE
+    known = list(csv.DictReader(read_text(path).splitlines())) if path.is_file() else []
+    columns = list(known[0]) if known else ["case", "group", "height", "width"]
+    columns += [column for column in needed_columns(challenge, found.values()) if column not in columns]
+    filled = 0
+    for row in known:
+        case = found.pop(row["case"], None)
+        if case is None or case.size_yx is None:
+            continue
+        for column, size in zip(("height", "width"), case.size_yx, strict=True):
+            if not (row.get(column) or "").strip():
+                row[column] = str(size)
+                filled += 1
+    gone = len(known) - len({row["case"] for row in known} & {case.name for case in find_cases(challenge, folder)})
+    for case in found.values():
+        height, width = case.size_yx or ("", "")
+        index = "" if case.index is None else str(case.index)
+        row = {"case": case.name, "group": case.group, "height": str(height), "width": str(width), "index": index}
+        known.append(row)
+    rows = [[(row.get(column) or "") for column in columns] for row in known]
+    write_atomically(path, table_text([columns, *rows]))
+    lines = [f"{path}: {len(found)} cases added, {filled} sizes filled in, {len(known) - len(found)} rows kept."]
+    if gone:
+        lines.append(f"{gone} of its cases have no reference file; remove their rows if they are not scored.")
+    return lines
 
 
 def needed_columns(challenge: Challenge, cases: Iterable[FoundCase]) -> tuple[str, ...]:
@@ -250,17 +316,8 @@ def invalid_case(path: Path, got: str, expected: str, fix: str) -> ChallengeBrok
 
 
 def cases_csv(cases: Iterable[FoundCase], columns: Iterable[str]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["case", "group", "height", "width", *columns])
+    rows = []
     for row, case in enumerate(cases):
         known = {"index": row if case.index is None else case.index}
-        writer.writerow([case.name, case.group, *(case.size_yx or ("", "")), *(known.get(c, "") for c in columns)])
-    return text.getvalue()
-
-
-def toml_string(text: str) -> str:
-    escaped = "".join(
-        {"\\": "\\\\", '"': '\\"'}.get(c, c if c.isprintable() else f"\\u{min(ord(c), 0xFFFF):04x}") for c in text
-    )
-    return f'"{escaped}"'
+        rows.append([case.name, case.group, *(case.size_yx or ("", "")), *(known.get(c, "") for c in columns)])
+    return table_text([["case", "group", "height", "width", *columns], *rows])

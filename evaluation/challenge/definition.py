@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -321,7 +322,11 @@ class Challenge(Rules):
         rules = read_rules(folder / CHALLENGE_FILE)
         if not (folder / CASES_FILE).is_file():
             raise ChallengeBroken(NoCasesFile().at(CASES_FILE))
-        return cls.build({**rules, "cases": read_cases(read_text(folder / CASES_FILE))})
+        cases = read_cases(read_text(folder / CASES_FILE))
+        try:
+            return cls.build({**rules, "cases": cases})
+        except ChallengeBroken as broken:
+            raise ChallengeBroken(*(of_preset(fault, folder / CHALLENGE_FILE) for fault in broken.findings)) from None
 
     @classmethod
     def from_preset(cls, preset: str, *, name: str, cases: Iterable[Case] = (), **rules: Any) -> Challenge:
@@ -340,6 +345,22 @@ class Challenge(Rules):
             raise ChallengeBroken(
                 *(finding for fault in faults if fault["type"] not in consequences for finding in findings_of(fault))
             ) from None
+
+
+def of_preset(fault: Finding, path: Path) -> Finding:
+    """The fault, with the name of the preset if its key stands there and not in the file of the challenge."""
+    written = tomllib.loads(read_text(path))
+    place, _, keys = fault.where.partition(": ")
+    if place != CHALLENGE_FILE or "preset" not in written:
+        return fault
+    node: Any = written
+    for key in keys.split("."):
+        if not isinstance(node, dict) or key not in node:
+            node = None
+            break
+        node = node[key]
+    is_own = node is not None or fault.got.startswith("missing")
+    return fault if is_own else replace(fault, where=f"{fault.where}, of the preset {quote(written['preset'])}")
 
 
 def tuples_for_lists(value: Any) -> Any:

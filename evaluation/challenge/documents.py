@@ -7,7 +7,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from evaluation.challenge.formats import KEYS_OF_FORMATS
+from evaluation.challenge.formats import FORMATS, KEYS_OF_FORMATS
+from evaluation.challenge.formats.counts_csv import CountsCsvRules
+from evaluation.challenge.formats.rules import PointRules
 from evaluation.findings.challenge import (
     CannotReadText,
     CasesInRules,
@@ -20,6 +22,7 @@ from evaluation.findings.errors import ChallengeBroken, WrongUsage
 
 CHALLENGE_FILE = "challenge.toml"
 CASES_FILE = "cases.csv"
+OF_AREAS = ("overlap", "overlap_scope", "ignore")  # keys of [reference] for nuclei that have pixels
 RECOMMENDED = "recommended"  # the preset of new challenges
 
 
@@ -65,7 +68,8 @@ def read_text(path: Path) -> str:
 def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
     """The document with its preset merged in; tables are merged key by key, all else is replaced.
 
-    Where a side has another format than in the preset, the preset's keys about its own format are left out.
+    Left out are the preset's keys that cannot apply: those about a format where a side has another one, on overlap
+    where the reference has points or numbers, and on the cost of missed nuclei without a family that has one.
     """
     if "preset" not in document:
         return document
@@ -85,4 +89,26 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
         changed = document.get(side, {})
         if isinstance(changed, dict) and changed.get("format", below[side]["format"]) != below[side]["format"]:
             below[side] = {key: value for key, value in below[side].items() if key not in KEYS_OF_FORMATS}
+    if has_no_area(document.get("reference")):
+        below["reference"] = {key: value for key, value in below["reference"].items() if key not in OF_AREAS}
+    drop_costs(below.get("metrics", {}), document.get("metrics"))
     return merge(below, {key: item for key, item in document.items() if key != "preset"})
+
+
+def has_no_area(reference: object) -> bool:
+    """Whether the nuclei of a reference, as far as its table tells, are points or numbers."""
+    if not isinstance(reference, dict):
+        return False
+    format = FORMATS.get(str(reference.get("format")))
+    return reference.get("shape") == "point" or (format is not None and issubclass(format, PointRules | CountsCsvRules))
+
+
+def drop_costs(below: dict[str, Any], above: object) -> None:
+    """Remove the coverage and the distance caps of a preset if other families are chosen that do not use them."""
+    families = above.get("families") if isinstance(above, dict) else None
+    if not isinstance(families, list):
+        return
+    chosen = {str(family).partition(".")[0] for family in families}
+    for key in ("coverage", "distance_cap_px", "distance_cap_um"):
+        if not chosen & ({"covered"} if key == "coverage" else {"covered", "overall"}):
+            below.pop(key, None)

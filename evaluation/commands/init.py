@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from evaluation.challenge.documents import RECOMMENDED
-from evaluation.commands.options import FolderPath, output_folder, writing_to
+from evaluation.commands.options import FolderPath, challenge_folder, existing, output_folder, writing_to
 
 
 @click.command()
@@ -18,15 +18,23 @@ from evaluation.commands.options import FolderPath, output_folder, writing_to
     help="What to start from, such as a published challenge; see 'evaluation presets'.",
 )
 @click.option("--name", help="Name of the new challenge. [default: the folder's]")
+@click.option("--submission", type=FolderPath, help="A sample submission, whose format becomes that of submissions.")
+@click.option("--refresh", is_flag=True, help="Add to cases.csv what is new in the reference; nothing is overwritten.")
 @click.argument("folder", type=FolderPath)
-def init(preset: str, name: str | None, folder: Path) -> None:
-    """Start a challenge in FOLDER: a commented challenge.toml, and cases.csv with the sizes of the images.
+def init(preset: str, name: str | None, submission: Path | None, refresh: bool, folder: Path) -> None:
+    """Start a challenge in FOLDER: challenge.toml, and cases.csv with the cases of FOLDER/reference.
 
-    Sizes are read from the headers of SVS and TIFF files that lie beside the reference files, where there are any.
+    Formats, classes, patients and sizes are found in the files of the reference, and in images beside them. If the
+    reference is not there yet, challenge.toml has all rules of the preset, with comments.
     """
-    from evaluation.authoring.init import initialise_challenge
+    from evaluation.authoring.init import initialise_challenge, refresh_cases
 
+    if submission is not None:
+        existing(submission, "--submission")
     with writing_to(folder):
-        started = initialise_challenge(output_folder(folder), preset=preset, name=name)
-    for line in started.lines():
+        if refresh:
+            lines = refresh_cases(challenge_folder(folder))
+        else:
+            lines = initialise_challenge(output_folder(folder), preset=preset, name=name, sample=submission).lines()
+    for line in lines:
         click.echo(line)

@@ -24,6 +24,7 @@ from evaluation.findings.errors import (
 from evaluation.model.version import __version__
 
 COMMANDS = (
+    "compare",
     "score",
     "validate",
     "rasterise",

@@ -22,7 +22,7 @@ from evaluation.commands.options import (
 )
 from evaluation.commands.screen import check_report, progress_bar, show, show_findings
 from evaluation.findings.command_line import NotGivenBeside
-from evaluation.findings.errors import WrongUsage
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
 
 @click.command()
@@ -50,6 +50,7 @@ def score(
     the one of the image. There metrics.json holds what [publish] of challenge.toml says; elsewhere all.
     """
     from evaluation.execution.cluster import connect
+    from evaluation.results.files import remove_results
     from evaluation.scoring.from_files import score_submission
 
     if images is not None and not report:
@@ -57,6 +58,7 @@ def score(
     if report:
         check_report()
     is_public = challenge is None and platform_paths.is_platform()
+    is_read = challenge is not None and sys.stdout.isatty()
     challenge = challenge_folder(challenge, cluster, output) if challenge else platform_paths.ground_truth()
     submission = submission or existing(platform_paths.INPUT, "--submission")
     submission = local(submission, cluster, output, challenge=challenge)
@@ -67,8 +69,13 @@ def score(
         from evaluation.report.results_folder import check_images
 
         check_images(Challenge.load(challenge), challenge, images)
-    with connect(cluster) as executor, progress_bar("Scoring") as progress:
-        result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)
+    try:
+        with connect(cluster) as executor, progress_bar("Scoring") as progress:
+            result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)
+    except (SubmissionRejected, ChallengeBroken):
+        with writing_to(output):
+            remove_results(output)  # an earlier submission's would be taken for this one's
+        raise
     if has_earlier_results(challenge):
         from evaluation.leaderboard.board import rank_result
 
@@ -84,7 +91,8 @@ def score(
 
         with progress_bar("Drawing") as progress, writing_to(output):
             report_result(output, Sources(challenge, submission, images), workers=workers, progress=progress)
-    if sys.stdout.isatty():
+    if is_read:
+        from evaluation.analysis.hints import hints_about_files
         from evaluation.report.tables import score_table
 
         rule, scores = next(iter(result.scores.items()))
@@ -92,7 +100,7 @@ def score(
         unit, confidence = result.challenge.aggregation.unit, result.challenge.confidence
         level = confidence.level if confidence else 0.0
         show(score_table(scores, title, unit=unit, intervals=result.intervals, level=level))
-        show_findings(result.findings)
+        show_findings([*result.findings, *hints_about_files(challenge, submission, result)])
         ranks = result.metrics.get("leaderboard")
         if ranks and ranks["position"] is not None:
             click.echo(f"Place {ranks['position']:g} of {ranks['submissions']} among the results of the challenge")

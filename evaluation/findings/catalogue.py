@@ -8,6 +8,7 @@ from evaluation.findings import (
     challenge,
     coco,
     command_line,
+    comparison,
     csv_files,
     execution,
     json_files,
@@ -25,6 +26,7 @@ PARTS: dict[str, dict[str, Page]] = {
     title: {kind.code: kind.page() for kind in kinds}
     for title, kinds in {
         "The command line": command_line.KINDS,
+        "What is found in folders": comparison.KINDS,
         "challenge.toml, cases.csv and the reference": challenge.KINDS,
         "Workers, clusters and storage": execution.KINDS,
         "The files of a submission, and which case they belong to": submission.KINDS,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from evaluation.findings.kind import Kind, NotAmong
 
 
@@ -204,6 +206,17 @@ class UnknownColumn(NotAmong):
     code = InvalidRule.code
     got = "{name:quoted 120}"
     expected = "the path of a number in metrics.json, <family>.<metric>.<aggregation>"
+
+
+class FamilyNotListed(Kind):
+    code = InvalidRule.code
+    got = "{path:quoted 120}, but the family {family:quoted} is not in metrics.families"
+    expected = "numbers of the families that are listed there: {listed:joined}"
+    fix = "Add the family to metrics.families, or take the column out."
+
+    path: str
+    family: str
+    listed: Collection[str]
 
 
 class ContradictoryRules(Kind):

@@ -207,6 +207,14 @@ class NoKnownFormat(Kind):
     known: Collection[str]
 
 
+class ForeignFormat(Kind):
+    code = UnknownFormat.code
+    got = "{what}"
+    expected = "a format of docs/formats.md"
+
+    what: str
+
+
 class UnknownCode(Kind):
     """There is no such code.
 

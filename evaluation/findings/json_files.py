@@ -90,6 +90,22 @@ class EmptyPolygon(Kind):
     code = "empty-polygon"
 
 
+class ManyParts(Kind):
+    """A MultiPolygon has so many parts that they can hardly be one nucleus.
+
+    Some tools write all nuclei of a class as one feature. Taken as one nucleus they match nothing.
+
+    Write parts = "apart" into the table of the format in challenge.toml, or --set parts=apart behind 'convert': then
+    each part is a nucleus. parts = "together" says that they are one.
+
+    [many-parts] 'nuclei.geojson', feature 1: a MultiPolygon of 11 parts, which counts as one nucleus;
+    expected a nucleus. If each part is a nucleus, as CellViT writes them, the rule is parts = 'apart'; else 'together'.
+    """
+
+    code = "many-parts"
+    severity = "warning"
+
+
 class InvalidProbability(Kind):
     """The probability of a nucleus is not a number from 0 to 1.
 
@@ -133,6 +149,7 @@ KINDS = (
     DuplicateKey,
     InvalidAnnotation,
     EmptyPolygon,
+    ManyParts,
     InvalidProbability,
     MissingProbability,
 )

@@ -26,8 +26,9 @@ class UnsupportedFormat(Kind):
 
     Write the labels in one of the formats that the line names.
 
-    [unsupported-format] case 'case_017', 'case_017.bmp': a file with the suffix '.bmp'; expected one of '.npy', '.npz',
-    '.png', '.tif', '.tiff', '.mha', '.nii', '.nii.gz' or '.nrrd'. Write the labels as .npy, .png, .tif or .mha.
+    [unsupported-format] case 'case_017', 'case_017.bmp': a BMP image, which is not read; export as label images (.tif,
+    .png, .npy); expected one of '.npy', '.npz', '.png', '.tif', '.tiff', '.mha', '.nii', '.nii.gz' or '.nrrd'. Write
+    the labels as .npy, .png, .tif or .mha.
     """
 
     code = "unsupported-format"

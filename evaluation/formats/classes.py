@@ -21,9 +21,20 @@ AS_JSON = json.JSONEncoder(ensure_ascii=False)
 SKIPPED, UNKNOWN = -32768, -32767  # no class ids: a name of what is no nucleus, and one that is no class
 
 
+class Spelling(str):
+    """A name of a class in lower case, by which classes are looked up, that knows how it was written."""
+
+    written: str
+
+    def __new__(cls, name: str) -> Spelling:
+        found = super().__new__(cls, name.strip().casefold())
+        found.written = name.strip()
+        return found
+
+
 def class_of_name(name: str, classes: ClassTable) -> int:
     """The class id of a name, "" stands for none; or SKIPPED or UNKNOWN."""
-    folded = name.strip().casefold()
+    folded = Spelling(name)
     if folded in classes.skipped:
         return SKIPPED
     return classes.ids.get(folded, UNKNOWN) if folded else classes.of_nameless
@@ -42,7 +53,7 @@ def class_of_names(names: Iterable[str], is_nameless: bool, request: Request) ->
     is_nameless  whether the names say nothing: only then no name counts, so that a misspelt name is never taken for it
     """
     classes = request.classes
-    folded = filter(None, (name.strip().casefold() for name in names))
+    folded = filter(None, map(Spelling, names))
     for name in [*folded, ""] if is_nameless else folded:
         if name in classes.skipped:
             return SKIPPED

@@ -40,6 +40,7 @@ from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Float64, Int64, Outlines
 
 FEATURES = "features"
+PARTS_OF_A_NUCLEUS = 10  # more of them are hardly ever one nucleus
 OUTLINES = ("Polygon", "MultiPolygon")
 POINTS = ("Point", "MultiPoint")
 COLLECTION = "GeometryCollection"
@@ -114,6 +115,7 @@ class FeatureReader:
     def __init__(self, request: Request[GeojsonRules], case: Case) -> None:
         self.nuclei = NucleusLists(request, case, "feature", closed=request.rules.shape == "outline")
         self.of_points = request.rules.shape == "point"
+        self.parts_are_nuclei = None if request.rules.parts is None else request.rules.parts == "apart"
         self.skips_others = request.rules.other_shapes == "skip"
         self.left_out = Faults(request.where)
 
@@ -170,8 +172,20 @@ class FeatureReader:
             ids = [f"{source_id}/{index}" for index in range(1, len(points) + 1)] if several else [source_id]
             self.nuclei.add_points(points, class_id, ids, *probabilities)
         else:
-            self.nuclei.add_outline(outlines, class_id, source_id, *probabilities)
+            for number, parts in enumerate(self.nuclei_of(outlines), start=1):
+                own_id = source_id if parts is outlines else f"{source_id}/{number}"
+                self.nuclei.add_outline(parts, class_id, own_id, *probabilities)
         return children
+
+    def nuclei_of(self, outlines: list[list[Any]]) -> list[list[list[Any]]]:
+        """The parts of a geometry as one nucleus, or as a nucleus each."""
+        if self.parts_are_nuclei and len(outlines) > 1:
+            return [[part] for part in outlines]
+        if len(outlines) > PARTS_OF_A_NUCLEUS and self.parts_are_nuclei is None:
+            got = f"a MultiPolygon of {len(outlines):,} parts, which counts as one nucleus"
+            fix = "If each part is a nucleus, as CellViT writes them, the rule is parts = 'apart'; else 'together'."
+            self.left_out.add("many-parts", self.nuclei.place(), got, "a nucleus", fix)
+        return [outlines]
 
     def class_name(self, properties: dict[str, Any]) -> Any:
         """The name of the class, None if there is none."""

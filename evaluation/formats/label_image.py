@@ -38,6 +38,7 @@ from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_table import read_class_table
 from evaluation.formats.example import Example, csv_bytes, image_bytes
+from evaluation.formats.foreign import HEAD_BYTES, foreign_content
 from evaluation.formats.format import Format
 from evaluation.formats.mat_labels import read_mat_labels
 from evaluation.formats.request import Request
@@ -322,19 +323,20 @@ def check_kind(stream: BinaryIO, *, suffix: str, where: str, bytes_limit: int) -
     """What kind of file it is, by its suffix and its first bytes. Raises InputFault."""
     stream_size(stream, where=where, bytes_limit=bytes_limit)
     if suffix not in KINDS:
-        refuse_suffix(suffix, stream.read(2), where)
+        refuse_suffix(suffix, stream.read(HEAD_BYTES), where)
     kind = KINDS[suffix]
     check_content(stream, where=where, magics=kind.magics, name=kind.name)
     return kind
 
 
 def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
-    if suffix in PICKLE_SUFFIXES or head in PICKLES:
+    if suffix in PICKLE_SUFFIXES or head.startswith(PICKLES):
         raise InputFault(pickled(where))
     fix = "Write the labels as .npy, .png, .tif or .mha."
     if suffix == ".mhd":
         fix = "Write one .mha file, which holds header and data."
     got = f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"
+    got = foreign_content(head) or got
     raise InputFault(Finding("unsupported-format", where, got, f"one of {listed(KINDS, len(KINDS))}", fix))
 
 

@@ -19,6 +19,18 @@ from evaluation.formats.request import Request
 from evaluation.model import Annotations, LabelImage, Outlines
 from evaluation.model.label_runs import runs_of
 
+# What loading a pickle, and taking its values for what they are not, may raise.
+DAMAGED = (
+    pickle.UnpicklingError,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 KNOWN = ("inst_map", "cells", "contour")
 
 
@@ -29,7 +41,14 @@ def read_own_pickle(stream: BinaryIO, request: Request) -> tuple[Annotations, tu
     and cells with ``contour`` and ``type`` (CellViT: a list, or under ``cells``; HoVer-Net: a dictionary by id).
     Class numbers become classes by ``class_values``. The size is None for contours. Raises InputFault for all else.
     """
-    content = load(stream)
+    try:
+        return understood(load(stream), request)
+    except DAMAGED as error:
+        got = f"not what such files hold ({type(error).__name__})"
+        raise InputFault(Finding("wrong-format", request.where, got, f"a dictionary with {listed(KNOWN)}")) from None
+
+
+def understood(content: Any, request: Request) -> tuple[Annotations, tuple[int, int] | None]:
     if isinstance(content, np.ndarray) and content.dtype == object and content.size == 1:
         content = content.item()
     if isinstance(content, Mapping) and "inst_map" in content:

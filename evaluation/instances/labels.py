@@ -12,13 +12,15 @@ from evaluation.model import Instances, Int64, LabelImage, LabelRuns
 from evaluation.model.intervals import overlaps
 from evaluation.model.label_runs import runs_of
 
+EXACT_UP_TO = 2**53  # of float64
+
 
 def instances_from_labels(
-    labels: npt.NDArray[np.integer[Any]], class_of_instance: npt.ArrayLike | None = None, *, class_id: int = 0
+    labels: npt.ArrayLike, class_of_instance: npt.ArrayLike | None = None, *, class_id: int = 0
 ) -> Instances:
     """The instances of a label map: every positive value is one instance, also if its pixels lie apart.
 
-    labels             integer (H, W), 0 background, other values may have gaps; no negative values
+    labels             whole numbers (H, W) of any type, 0 background, other values may have gaps; no negative values
     class_of_instance  class id of each instance (N,), in ascending order of labels; else ``class_id`` for all
 
     Instances are in ascending order of their labels, which become ``source_id``. Raises ValueError for anything else.
@@ -28,9 +30,7 @@ def instances_from_labels(
     >>> instances.source_id.tolist(), instances.areas_px().tolist(), instances.class_id.tolist()
     ([2, 7], [1, 3], [1, 3])
     """
-    if labels.ndim != 2 or labels.dtype.kind not in "iu":
-        raise ValueError(f"labels are {labels.dtype} of shape {labels.shape}, not integers of shape (H, W)")
-    runs = runs_of(labels)
+    runs = runs_of(whole_labels(labels))
     if len(runs.value) and not 0 < runs.value.min() <= runs.value.max() <= np.iinfo(np.int64).max:
         raise ValueError(f"labels are from {runs.value.min()} to {runs.value.max()}, not from 0 to 2^63 - 1")
     instances = instances_from_runs(runs, class_id)
@@ -42,6 +42,29 @@ def instances_from_labels(
     if given.size and not 0 <= given.min() <= given.max() <= np.iinfo(np.int16).max:
         raise ValueError(f"class ids are from {given.min()} to {given.max()}, not from 1 to C")
     return replace(instances, class_id=given.astype(np.int16))
+
+
+def whole_labels(labels: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
+    """Labels as an array of integers (H, W); bool and float are taken where they are whole numbers.
+
+    Raises ValueError for other types, shapes and numbers.
+
+    >>> whole_labels([[0.0, 2.0], [True, False]]).tolist()
+    [[0, 2], [1, 0]]
+    """
+    array = np.asarray(labels)
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise ValueError(f"labels are {array.dtype} of shape {array.shape}, not whole numbers of shape (H, W)")
+    if array.dtype.kind == "b":
+        return array.astype(np.uint8)
+    if array.dtype.kind != "f":
+        return array
+    if not np.isfinite(array).all() or np.abs(array).max(initial=0) > EXACT_UP_TO:
+        raise ValueError("labels are not all whole numbers: infinite, NaN or above 2^53")
+    whole = array.astype(np.int64)
+    if not np.array_equal(whole, array):
+        raise ValueError(f"labels are not all whole numbers, such as {float(array[whole != array][0]):g}")
+    return whole
 
 
 def instances_from_runs(runs: LabelRuns, class_id: int) -> Instances:

@@ -8,19 +8,17 @@ goes on where it stopped, and a result that was changed or is half there is scor
 from __future__ import annotations
 
 import hashlib
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal
 
 import orjson
 
-from evaluation.challenge import CHALLENGE_FILE, Challenge, LimitRules, is_safe_name
+from evaluation.challenge import CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.execution.storage import FETCHED, entries_at, fetched, is_address
 from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, Workers
@@ -203,7 +201,7 @@ def score_teams(
     def work(team: Team, workers: Workers) -> tuple[TeamScores | Unranked, Outcome]:
         folder = output / "results" / team.name
         try:
-            with staged(team, challenge.limits, below) as path:
+            with fetched(team.path, challenge.limits, below=below) as path:
                 key = submission_key(of_challenge, challenge, path)
                 is_kept = holds_result(folder, key)
                 unranked = (
@@ -270,20 +268,6 @@ def why_unranked(name: str, error: EvaluationError) -> Unranked:
     findings = redact_findings((f for f in error.findings if f.severity == "error"), hidden)
     first = min(findings, key=lambda finding: (finding.code, finding.expected))
     return Unranked(name, first.code, render_summary(findings, intro="").strip())
-
-
-@contextmanager
-def staged(team: Team, limits: LimitRules, below: Path | None = None) -> Iterator[Path]:
-    """Where a submission is read: a CSV file lies in a folder of its own, under the name that the platform gives it.
-
-    below   a folder that all workers share, for what comes from storage
-    """
-    with fetched(team.path, limits, below=below) as path, ExitStack() as stack:
-        if not path.is_dir() and path.suffix.casefold() == ".csv":
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-")))
-            shutil.copyfile(path, folder / "predictions.csv")
-            path = folder
-        yield path
 
 
 # --- what is kept -----------------------------------------------------------------------------------------------------

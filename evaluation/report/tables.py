@@ -8,6 +8,8 @@ from rich import box
 from rich.table import Table
 
 from evaluation.model import AggregationUnit, Better, Interval, MetricScores, RasterisationReport, UnitMean
+from evaluation.report.result import is_lower_better
+from evaluation.report.shown import visible
 
 HEADLINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "Detection": (("detection", "precision"), ("detection", "recall"), ("detection", "f1")),
@@ -16,6 +18,23 @@ HEADLINES: dict[str, tuple[tuple[str, ...], ...]] = {
         ("segmentation", "iou_class_mean"),
         ("segmentation", "dice_class_mean"),
         ("segmentation", "hausdorff_px"),
+    ),
+    "Panoptic quality": (("panoptic", "pq"), ("panoptic", "sq"), ("panoptic", "rq")),
+    "Counting": (("counting", "r2"), ("counting", "mean_absolute_error")),
+}
+
+ALL_SKILLS: dict[str, tuple[tuple[str, ...], ...]] = {  # the same with the families that count every nucleus
+    "Detection": (("detection", "precision"), ("detection", "recall"), ("detection", "f1")),
+    "Classification, of matched nuclei": (("classification", "balanced_accuracy"), ("classification", "accuracy")),
+    "Segmentation, of matched nuclei": (
+        ("segmentation", "iou"),
+        ("segmentation", "dice"),
+        ("segmentation", "hausdorff_px"),
+    ),
+    "Overall, missed and spurious nuclei at the worst": (
+        ("overall", "accuracy"),
+        ("overall", "iou"),
+        ("overall", "hausdorff_px"),
     ),
     "Panoptic quality": (("panoptic", "pq"), ("panoptic", "sq"), ("panoptic", "rq")),
     "Counting": (("counting", "r2"), ("counting", "mean_absolute_error")),
@@ -63,15 +82,18 @@ def score_table(
         interval = [shown_interval(intervals.get((*metric.path, order[0])))] if intervals else []
         return [*found[:1], *interval, *found[1:]]
 
-    add_headlines(table, {metric.path: metric for metric in scores}, cells)
+    add_headlines(table, {metric.path: metric for metric in scores}, cells, ALL_SKILLS)
     return table
 
 
 def add_headlines(
-    table: Table, metrics: Mapping[tuple[str, ...], MetricScores], cells: Callable[[MetricScores], Sequence[str]]
+    table: Table,
+    metrics: Mapping[tuple[str, ...], MetricScores],
+    cells: Callable[[MetricScores], Sequence[str]],
+    skills: Mapping[str, tuple[tuple[str, ...], ...]] = HEADLINES,
 ) -> None:
     """A line for each skill, and a row for each of its metrics that there is."""
-    for skill, paths in HEADLINES.items():
+    for skill, paths in skills.items():
         present = [metrics[path] for path in paths if path in metrics]
         if present:
             table.add_row(f"[bold]{skill}[/bold]")
@@ -95,6 +117,37 @@ def comparison_table(teams: Mapping[str, Sequence[MetricScores]], aggregation: s
 
     common = {path: metric for path, metric in by_team[0].items() if all(path in of_team for of_team in by_team)}
     add_headlines(table, common, cells)
+    return table
+
+
+def side_by_side_table(
+    names: Sequence[str],
+    rows: Sequence[tuple[str, str, Sequence[tuple[float | None, tuple[float, float] | None]]]],
+) -> Table:
+    """Models side by side with their intervals; the best value of a row stands out.
+
+    rows  skill, path in metrics.json, and of each model the value and its interval
+    """
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("", no_wrap=True)
+    for name in names:
+        table.add_column(visible(name), justify="right")
+    skill_above = ""
+    for skill, path, cells in rows:
+        if skill != skill_above:
+            table.add_row(f"[bold]{skill}[/bold]")
+            skill_above = skill
+        lower = is_lower_better(path)
+        values = [value for value, _ in cells if value is not None]
+        best = (min if lower else max)(values, default=None) if len(cells) > 1 else None
+        shown_cells = []
+        for value, ends in cells:
+            interval = f" [dim]{ends[0]:.3f}–{ends[1]:.3f}[/]" if ends else ""
+            plain = "–" if value is None else f"{value:.4f}"
+            shown_cells.append(
+                f"[bold green]{plain} ★[/]{interval}" if value is not None and value == best else plain + interval
+            )
+        table.add_row(f"  {path} {'↓' if lower else '↑'}", *shown_cells)
     return table
 
 

@@ -67,3 +67,9 @@ def undisturbed(folder: Path) -> Iterator[None]:
     finally:
         os.close(handle)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def remove_results(folder: Path) -> None:
+    """Remove the files of an earlier result, metrics.json first; others stay."""
+    for name in ("metrics.json", "details.json", "objects.csv"):
+        (folder / name).unlink(missing_ok=True)

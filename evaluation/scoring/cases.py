@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluation.challenge import Challenge
@@ -104,7 +104,7 @@ def read_and_match(
     except InputFault as fault:
         if begun:
             begun.drop()
-        return CaseOutcome(reference_faults=fault.findings)
+        return CaseOutcome(reference_faults=suspect_size(challenge, files, given, fault.findings))
     prediction: ReadPrediction | None = None
     try:
         if given.prediction is not None:
@@ -116,3 +116,19 @@ def read_and_match(
         return CaseOutcome(prediction_faults=fault.findings)
     warnings = (*reference.findings, *(prediction.findings if prediction else ()))
     return ReadCase(matched, instances, warnings, (prediction.nuclei, prediction.outside) if prediction else (0, 0))
+
+
+def suspect_size(
+    challenge: Challenge, files: SubmissionFiles, given: CaseInput, faults: tuple[Finding, ...]
+) -> tuple[Finding, ...]:
+    """Faults of a reference; if the prediction has the size that the reference has, cases.csv is named."""
+    sizes = {fault.got for fault in faults if fault.code == "wrong-shape"}
+    if not sizes or given.prediction is None:
+        return faults
+    try:
+        read_prediction(challenge, files, given.case, given.prediction)
+    except InputFault as fault:
+        said = {found.got for found in fault.findings if found.code == "wrong-shape"}
+        fix = "The prediction has this size too: correct height and width in cases.csv."
+        return tuple(replace(each, fix=fix) if each.got in sizes & said else each for each in faults)
+    return faults

@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding, quote
-from evaluation.findings.challenge import CasesWithoutStratum, UnknownColumn
+from evaluation.findings.challenge import CasesWithoutStratum, FamilyNotListed, UnknownColumn
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.metrics import Metric, metrics_of
+from evaluation.metrics import FAMILIES, Metric, metrics_of
 from evaluation.model import (
     STRATUM_MEAN,
 )
@@ -32,7 +32,8 @@ def check_columns(challenge: Challenge) -> None:
     }
     known = {f"{metric}.{aggregation}" for metric in metrics for aggregation in aggregations_of(challenge)}
     faults = [
-        unknown_column(f"challenge.toml: {key}", path, metrics, known)
+        family_not_listed(challenge, f"challenge.toml: {key}", path)
+        or unknown_column(f"challenge.toml: {key}", path, metrics, known)
         for key, paths in columns.items()
         for path in paths
         if path not in known
@@ -62,3 +63,10 @@ def unknown_column(where: str, path: str, metrics: Collection[str], known: Colle
     if aggregation == STRATUM_MEAN and metric in metrics:
         return CasesWithoutStratum(path).at(where)
     return UnknownColumn(path, known).at(where)
+
+
+def family_not_listed(challenge: Challenge, where: str, path: str) -> Finding | None:
+    """The finding for a path of a family that there is, but that the challenge does not ask for."""
+    family = path.partition(".")[0]
+    listed = challenge.metrics.family_names
+    return FamilyNotListed(path, family, listed).at(where) if family in FAMILIES and family not in listed else None

@@ -35,13 +35,15 @@ from evaluation.scoring.score import Result, summarise
 
 def score_instances(
     challenge: Challenge,
-    images: Mapping[str, tuple[Instances, Instances | None]],
+    images: Mapping[str, tuple[Instances | npt.ArrayLike, Instances | npt.ArrayLike | None]],
     *,
     groups: Mapping[str, str] | None = None,
     strata: Mapping[str, str] | None = None,
     spacing_um: float | None = None,
 ) -> Result:
     """Score instances in memory: for each case name its reference and its prediction (None: not submitted).
+
+    Labels (H, W) may stand for instances if the challenge has one class.
 
     ``groups`` names the group (patient) of each case; a case without one is a group of its own. ``strata`` names the
     stratum of each case, if there are strata; ``spacing_um`` is the size of the pixels of all images, if it matters.
@@ -52,12 +54,16 @@ def score_instances(
     """
     if not images:
         raise ValueError("no images to score")
-    missing = sorted(name for name, (_, prediction) in images.items() if prediction is None)
+    sides = {
+        name: (as_instances(challenge, reference), None if prediction is None else as_instances(challenge, prediction))
+        for name, (reference, prediction) in images.items()
+    }
+    missing = sorted(name for name, (_, prediction) in sides.items() if prediction is None)
     if missing and challenge.submission.missing_case == "reject":
         raise SubmissionRejected(*(NoPrediction().at(f"case {quote(name)}") for name in missing))
     cases = [
         Case(name, (groups or {}).get(name, name), *of[0].shape_yx, spacing_um, stratum=(strata or {}).get(name, ""))
-        for name, of in images.items()
+        for name, of in sides.items()
     ]
     stratum_of = {case.group: case.stratum for case in cases}
     for case in cases:
@@ -74,10 +80,20 @@ def score_instances(
     check_columns(complete)
     nothing = Region(np.empty(0, np.int64), np.empty(0, np.int64))
     matched = [
-        match_case(complete, case, PreparedReference(images[case.name][0], nothing), images[case.name][1])
+        match_case(complete, case, PreparedReference(sides[case.name][0], nothing), sides[case.name][1])
         for case in cases
     ]
     return summarise(complete, measure_cases(complete, matched))
+
+
+def as_instances(challenge: Challenge, image: Instances | npt.ArrayLike) -> Instances:
+    """Instances as they are, labels as instances of the only class. Raises ValueError if there are several."""
+    if isinstance(image, Instances):
+        return image
+    if len(challenge.classes) > 1:
+        names = ", ".join(challenge.class_names)
+        raise ValueError(f"labels without classes, but the challenge has several ({names}): use instances_from_labels")
+    return instances_from_labels(image, class_id=1)
 
 
 def count_label_maps(images: Sequence[LabelMaps], *, hausdorff: bool = True) -> list[MatchCounts]:

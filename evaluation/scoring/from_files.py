@@ -26,6 +26,7 @@ from evaluation.scoring.columns import check_columns
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import (
     read_shared_reference,
+    reference_files,
 )
 from evaluation.scoring.receive import ReceivedSubmission, check_links, receive_submission, rejection
 from evaluation.scoring.score import Result, summarise
@@ -132,6 +133,7 @@ def plan_cases(
 ) -> PlannedCases:
     """What belongs to each case, and how the cases are worked on. Raises SubmissionRejected, ChallengeBroken."""
     if received.has_errors:
+        check_references(challenge, folder, received)
         raise rejection(challenge, all_findings(challenge, received, workers, progress), received.inputs)
     try:
         shared = read_shared_reference(challenge, folder)
@@ -146,6 +148,19 @@ def plan_cases(
     )
     plan = plan_workers(workers, challenge.cases, needs)
     return PlannedCases(batches(inputs, needs, plan.workers), plan)
+
+
+def check_references(challenge: Challenge, folder: Path, received: ReceivedSubmission) -> None:
+    """Raise ChallengeBroken if a case that the submission lacks has no reference: that is the organisers' fault."""
+    faults: list[Finding] = []
+    for case in challenge.cases:
+        if not challenge.reference.is_shared and case.name not in received.contents:
+            try:
+                reference_files(challenge, folder, case)
+            except InputFault as fault:
+                faults += fault.findings
+    if faults:
+        raise ChallengeBroken(*faults)
 
 
 def raise_faults(challenge: Challenge, received: ReceivedSubmission, outcomes: Sequence[CaseOutcome]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from io import StringIO
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -33,12 +34,15 @@ from evaluation.results.files import write_together
 from evaluation.results.metrics_json import as_json, metrics_document, published_metrics
 from evaluation.results.objects_csv import objects_csv
 
+if TYPE_CHECKING:
+    import pandas
+
 KINDS: Mapping[AggregationUnit, str] = {"pooled": "pooled", "group": "groups", "case": "cases"}
 MEANS: Mapping[str, str] = {"pooled": "pooled", "groups": "group_mean", "cases": "case_mean"}
 UNIT_OF_MEAN: Mapping[str, AggregationUnit] = {"pooled": "pooled", "group_mean": "group", "case_mean": "case"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """A scored submission: all cases, and the scores of the data set.
 
@@ -77,6 +81,38 @@ class Result:
         for key in path.split("."):
             node = node[key]
         return None if node is None else float(node)
+
+    def __repr__(self) -> str:
+        cases = len(self.cases)
+        return f"Result({self.challenge.name!r}, {cases} {'case' if cases == 1 else 'cases'})"
+
+    def to_frame(self, level: Literal["scores", "cases", "nuclei"] = "scores") -> pandas.DataFrame:
+        """A pandas table. Needs pandas, which is not among the packages of this program.
+
+        scores  a row for each number of metrics.json: path, value, low, high
+        cases   a row for each case: its group, its nuclei, and every score of it
+        nuclei  the rows of objects.csv
+        """
+        import pandas
+
+        if level == "nuclei":
+            return pandas.read_csv(StringIO(self.objects))
+        rule = next(iter(self.scores))
+        if level == "cases":
+            units = self.units[rule]["cases"]
+            of_case = {result.case.name: result.case for result in self.cases}
+            frame = pandas.DataFrame({".".join(path): scores.value for path, scores in units.scores.items()})
+            frame.insert(0, "case", list(units.names))
+            frame.insert(1, "group", [of_case[name].group for name in units.names])
+            return frame
+        rows = []
+        for metric in self.scores[rule]:
+            for aggregation, mean in metric.means.items():
+                path = (*metric.path, aggregation)
+                interval = self.intervals.get(path)
+                ends = (None, None) if interval is None else (interval.low, interval.high)
+                rows.append((".".join(path), mean.score.value, *ends))
+        return pandas.DataFrame(rows, columns=["path", "value", "low", "high"])
 
     def texts(self, *, public: bool = False) -> dict[str, str]:
         """The contents of the files by their names, in the order in which they are written.

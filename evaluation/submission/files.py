@@ -22,6 +22,7 @@ from evaluation.findings.annotations import TooManyBytes
 from evaluation.findings.errors import InputFault, SubmissionRejected
 from evaluation.findings.submission import TooManyFiles
 from evaluation.submission.names import (
+    PLATFORM_CSV,
     ROOT,
     Faults,
     check_total,
@@ -107,6 +108,26 @@ class FolderFiles(SubmissionFiles):
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputFault(unsafe(name, "neither a file nor a folder"))
         return path
+
+
+class CsvFile(SubmissionFiles):
+    """A table that is handed in as it is, under the name that the platform gives it."""
+
+    def __init__(self, path: Path, limits: LimitRules) -> None:
+        self.path = path.resolve()
+        self.limits = limits
+        self.names = (PLATFORM_CSV,)
+
+    def size(self, name: str) -> int:
+        return self.path.stat().st_size
+
+    def open(self, name: str) -> BinaryIO:
+        if (size := self.size(name)) > self.limits.bytes_per_file:
+            raise InputFault(TooManyBytes(size, self.limits.bytes_per_file).at(quote(name)))
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            raise InputFault(unreadable(name, why_unreadable(error))) from None
 
 
 def walk(root: Path, faults: Faults, limits: LimitRules) -> Iterator[str]:

@@ -15,6 +15,7 @@ MAX_NAME_CHARACTERS = 1000
 MAX_PART_CHARACTERS = 255
 LITTER = {"__macosx", ".ds_store", "thumbs.db", "desktop.ini", "icon\r"}
 ROOT = "submission"
+PLATFORM_CSV = "predictions.csv"  # what the platform makes of a CSV file that is handed in as it is
 
 
 def is_litter(part: str) -> bool:

@@ -10,12 +10,12 @@ from evaluation.findings import quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.findings.submission import NoSubmission
 from evaluation.submission.archive import ZipFiles
-from evaluation.submission.files import FolderFiles, SubmissionFiles
+from evaluation.submission.files import CsvFile, FolderFiles, SubmissionFiles
 from evaluation.submission.names import why_unreadable
 
 
 def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
-    """The files of a folder, or of a ZIP, which is read where it lies. Litter of operating systems is left out.
+    """The files of a folder, of a ZIP, which is read where it lies, or a CSV file alone. Litter is left out.
 
     limits   ``files_per_submission``, ``bytes_per_submission``, ``bytes_per_file`` and ``archive_ratio`` bound what is
              listed and opened
@@ -29,7 +29,7 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
         if stat.S_ISDIR(mode):
             return FolderFiles(path, limits)
         if stat.S_ISREG(mode):
-            return ZipFiles(path, limits)
+            return CsvFile(path, limits) if path.suffix.casefold() == ".csv" else ZipFiles(path, limits)
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path with a zero byte
         why = "no such folder or file"
     except OSError as error:

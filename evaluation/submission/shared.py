@@ -9,9 +9,8 @@ from evaluation.findings import Finding, quote
 from evaluation.findings.submission import TwiceForAllCases
 from evaluation.submission.completeness import missing_class_files, no_case_found, unknown_class, unused_files
 from evaluation.submission.found import Layout, SharedFile
+from evaluation.submission.names import PLATFORM_CSV
 from evaluation.submission.patterns import ParsedName, Patterns, find_wrapper
-
-PLATFORM_CSV = "predictions.csv"  # what the platform makes of a CSV file that is handed in as it is
 
 
 def find_shared_files(names: Sequence[str], challenge: Challenge) -> Layout:

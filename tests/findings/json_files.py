@@ -61,3 +61,11 @@ def logits(bench: Bench) -> str:
 @example_of("missing-probability")
 def half_of_the_probabilities(bench: Bench) -> str:
     return polygons(bench, polygon(probability=1), polygon())
+
+
+@example_of("many-parts")
+def all_nuclei_in_one_feature(bench: Bench) -> str:
+    parts = [[[[x, 1], [x + 1, 1], [x + 1, 9], [x, 1]]] for x in range(1, 23, 2)]
+    geometry = {"type": "MultiPolygon", "coordinates": parts}
+    feature = {"type": "Feature", "geometry": geometry, "properties": {"classification": {"name": "Epithelial"}}}
+    return converted(bench, "geojson", {"type": "FeatureCollection", "features": [feature]})

@@ -2,7 +2,6 @@
 
 # ruff: noqa: E501 (one record to a line)
 
-
 from __future__ import annotations
 
 import gzip

@@ -1,0 +1,498 @@
+"""Two folders, files or archives to scores, without a challenge: ``evaluation compare``.
+
+What ``found`` sees becomes a challenge in a folder, by the rules of the preset ``recommended``, and its submissions;
+they are scored as any others are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from evaluation.analysis.hints import hints_about_files
+from evaluation.authoring.challenge_text import challenge_text, table_text
+from evaluation.authoring.comparison import Comparison, comparison_of
+from evaluation.authoring.found import NAMELESS, FoundFile, FoundSide, look_at
+from evaluation.authoring.pairing import Pairing, pair_names
+from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
+from evaluation.challenge.documents import RECOMMENDED
+from evaluation.challenge.formats import FORMATS
+from evaluation.challenge.formats.rules import PointRules
+from evaluation.execution.workers import Progress
+from evaluation.findings import Finding, listed, quote
+from evaluation.findings.command_line import FolderNotEmpty
+from evaluation.findings.comparison import (
+    ClassesDiffer,
+    ClassesLeftOut,
+    NoPrediction,
+    NoReferenceOfImage,
+    NoSizeKnown,
+    NothingPaired,
+    NothingToCompare,
+    SizesDiffer,
+)
+from evaluation.findings.errors import WrongUsage
+from evaluation.results.files import write_atomically
+from evaluation.scoring.from_files import score_submission
+
+IGNORED = "ambiguous"  # the class that the preset does not score
+CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "percentile", "resample": "groups"}
+RADIUS_PX = 12.0
+OF_POINTS: dict[str, Any] = {
+    "matching": {
+        "rules": [
+            {
+                "name": "centroid_closest_first",
+                "rule": "centroid_closest_first",
+                "radius_px": RADIUS_PX,
+                "class_aware": False,
+                "ties": "first_pixel",
+            }
+        ]
+    },
+    "metrics": {"families": ["detection", "classification", "counting"], "boundary": "open"},
+    "ranking": {
+        "method": "sum_of_ranks",
+        "ties": "min",
+        "significance_level": 0.05,
+        "require": [],
+        "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
+    },
+}
+ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
+    "metrics": {"families": ["detection", "segmentation", "panoptic", "covered", "overall"]},
+    "ranking": {
+        "columns": [
+            {"path": "detection.f1.group_mean", "direction": "descending"},
+            {"path": "covered.iou_class_mean.pooled", "direction": "descending"},
+            {"path": "covered.hausdorff_px_class_mean.pooled", "direction": "ascending"},
+        ]
+    },
+}
+UNUSED_NUMBER = 30_000
+
+
+def compare_paths(
+    reference: Path,
+    predictions: Mapping[str, Path],
+    *,
+    classes: str | None = None,
+    folder: Path | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Score predictions against a reference, each a folder, a ZIP or a file.
+
+    classes  the classes and how else they are written, "tumour=neoplastic=1,stroma"; "none": one class; None: those
+             that both sides have
+    folder   keeps the challenge that is made, and the predictions beside it; None: nothing is kept
+
+    Raises WrongUsage for what cannot be read or paired, SubmissionRejected or ChallengeBroken for faulty files.
+    """
+    with ExitStack() as stack:
+        workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-compare-")))
+        if folder is not None and folder.exists() and any(folder.iterdir()):
+            raise WrongUsage(FolderNotEmpty().at(quote(folder, 120)))
+        sides = [
+            look_at(path, new_folder(workspace / "unpacked", n))
+            for n, path in enumerate([reference, *predictions.values()])
+        ]
+        found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
+        made = make_challenge(found, of_models, classes, folder or workspace / "challenge", keep=folder is not None)
+        challenge = Challenge.load(made.folder)
+        results = {}
+        hints: list[Finding] = []
+        for model, document in made.documents.items():
+            own = Challenge.build({**document, "cases": challenge.cases})
+            result = score_submission(
+                made.folder, made.folder / "submissions" / model, challenge=own, workers=workers, progress=progress
+            )
+            found_hints = hints_about_files(made.folder, made.folder / "submissions" / model, result)
+            hints += [replace(hint, where=f"prediction {quote(model)}") for hint in found_hints]
+            results[model] = replace(result, challenge=challenge)
+        return comparison_of(results, made.notes, (*made.findings, *hints))
+
+
+def new_folder(parent: Path, number: int) -> Path:
+    folder = parent / str(number)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def model_names(paths: Sequence[Path]) -> dict[str, Path]:
+    """A short name for each prediction: its file or folder name, with the folder around it where two are the same."""
+
+    def plain(path: Path) -> str:
+        path = path.resolve()
+        return path.name if path.is_dir() else re.sub(r"(\.[A-Za-z][A-Za-z0-9]{0,7})+$", "", path.name) or path.name
+
+    short = [plain(path) for path in paths]
+    names: dict[str, Path] = {}
+    for name, path in zip(short, paths, strict=True):
+        if short.count(name) > 1:
+            name = f"{path.resolve().parent.name}_{name}"
+        names[free_name(safe_name(name), names)] = path
+    return names
+
+
+def safe_name(name: str) -> str:
+    """A name that cases, groups and teams may have."""
+    plain = "".join(c if c.isalnum() or c in " _-.+@" else "_" for c in name)[:200].strip(" .")
+    return plain if is_safe_name(plain) else "image"
+
+
+def free_name(name: str, taken: Mapping[str, Any]) -> str:
+    number, free = 2, name
+    while free in taken:
+        number, free = number + 1, f"{name}_{number}"
+    return free
+
+
+# --- the challenge ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MadeChallenge:
+    """A challenge in a folder, the resolved rules for each model, and what was found and assumed, in words."""
+
+    folder: Path
+    documents: Mapping[str, Mapping[str, Any]]
+    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def make_challenge(
+    reference: FoundSide, models: Mapping[str, FoundSide], classes: str | None, folder: Path, *, keep: bool
+) -> MadeChallenge:
+    """Write a challenge of what was found, with ``submissions/<model>``. Raises WrongUsage.
+
+    keep  copy files; else they are linked
+    """
+    for side in (reference, *models.values()):
+        if side.format == "counts_csv":
+            raise WrongUsage(NothingToCompare("numbers of nuclei only").at(quote(str(side.path), 200)))
+    findings = [*reference.findings, *(finding for side in models.values() for finding in side.findings)]
+    notes = [f"Reference {reference.words()}"]
+    pairings: dict[str, Pairing] = {}
+    for model, side in models.items():
+        pairings[model] = pairing = pair_names(reference.cases, side.cases)
+        if not pairing.pairs:
+            raise WrongUsage(NothingPaired(list(reference.cases), list(side.cases)).at(f"prediction {quote(model)}"))
+        notes += [f"Prediction {side.words()}", *pairing_words(pairing, reference)]
+        findings += unpaired(pairing, model)
+    names: dict[str, str] = {}
+    for name in reference.cases:
+        names[free_name(safe_name(name), names)] = name
+    sizes, told = sizes_of(reference, models, pairings)
+    findings += told
+    plan, told = plan_classes(reference, models, classes)
+    findings += told
+    if len(plan) == 1 and not reference.classes:
+        notes.append("One class: the reference tells no classes.")
+    place = Placing(folder, copy=keep)
+    of_reference = stage(reference, plan, names, "reference", place)
+    documents = {}
+    for model, side in models.items():
+        chosen = {case: pairings[model].pairs[name] for case, name in names.items() if name in pairings[model].pairs}
+        documents[model] = stage(side, plan, chosen, f"submissions/{model}", place)
+    rules = {model: document_of(reference, models, plan, of_reference, table) for model, table in documents.items()}
+    groups = {
+        case: safe_name(reference.cases[name].group) if reference.cases[name].group else case
+        for case, name in names.items()
+    }
+    indices = index_rows(reference, models, names, pairings)
+    rows: list[list[object]] = [["case", "group", "height", "width", *(["index"] if indices else [])]]
+    rows += [[case, groups[case], *sizes[name], *([indices[case]] if indices else [])] for case, name in names.items()]
+    heading = [
+        "Made by 'evaluation compare' of what it found; the rules that are not written here are those of the preset.",
+        "The files of the reference were copied and renamed.",
+    ]
+    first = next(iter(rules))
+    write_atomically(folder / CHALLENGE_FILE, challenge_text(heading, rules[first]))
+    write_atomically(folder / CASES_FILE, table_text(rows))
+    patients = len(set(groups.values()))
+    notes.append(rules_in_a_sentence(plan, reference, models, patients if patients < len(groups) else 0))
+    resolved = {model: resolved_rules(document) for model, document in rules.items()}
+    return MadeChallenge(folder, resolved, tuple(notes), tuple(findings))
+
+
+def resolved_rules(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    from evaluation.challenge.documents import resolve_preset
+
+    return resolve_preset(dict(document))
+
+
+def document_of(
+    reference: FoundSide,
+    models: Mapping[str, FoundSide],
+    plan: Plan,
+    of_reference: Mapping[str, Any],
+    of_submission: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The tables of challenge.toml: the preset and what differs from it."""
+    has_ignored = any(name.casefold() == IGNORED for name in reference.classes)
+    points = any(are_points(side) for side in (reference, *models.values()))
+    ignore: dict[str, Any] = {} if has_ignored or points else {"ignore": {"classes": []}}
+    return {
+        "format_version": 1,
+        "name": f"Comparison with {safe_name(reference.path.resolve().name)}",
+        "version": "1",
+        "preset": RECOMMENDED,
+        "classes": [{"name": name, **({"aliases": aliases} if aliases else {})} for name, aliases in plan],
+        "reference": {**of_reference, **ignore},
+        "submission": {**of_submission, "missing_case": "worst", "missing_class_file": "empty"},
+        **(OF_POINTS if points else ONE_CLASS if len(plan) == 1 else {}),
+        "confidence": CONFIDENCE,
+    }
+
+
+def are_points(side: FoundSide) -> bool:
+    return side.keys.get("shape") == "point" or issubclass(FORMATS[side.format], PointRules)
+
+
+def rules_in_a_sentence(plan: Plan, reference: FoundSide, models: Mapping[str, FoundSide], patients: int) -> str:
+    if any(are_points(side) for side in (reference, *models.values())):
+        matched = f"points within {RADIUS_PX:g} px match, the closest first"
+    else:
+        matched = "nuclei with an IoU above 0.5 match, whatever their classes"
+    unit = f"means over {patients} patients" if patients else "means over images"
+    return f"Rules: preset '{RECOMMENDED}': {matched}; {unit}, with 95 % intervals."
+
+
+# --- names, sizes -----------------------------------------------------------------------------------------------------
+
+
+def pairing_words(pairing: Pairing, reference: FoundSide) -> list[str]:
+    """How names that differ were paired, with an example of each way."""
+    ways: dict[str, list[str]] = {}
+    for name, rule in pairing.rules.items():
+        ways.setdefault(rule, []).append(name)
+    return [
+        f"  {len(names)} of {len(pairing.pairs)} names paired by another spelling ({rule}): "
+        f"{quote(names[0])} with {quote(pairing.pairs[names[0]])}"
+        for rule, names in ways.items()
+    ]
+
+
+def unpaired(pairing: Pairing, model: str) -> list[Finding]:
+    where = f"prediction {quote(model)}"
+    found = []
+    if pairing.without_prediction:
+        places = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
+        found.append(NoPrediction(pairing.without_reference).at(*places))
+    if pairing.without_reference:
+        found.append(NoReferenceOfImage().at(*(f"{where}, {quote(name)}" for name in pairing.without_reference)))
+    return found
+
+
+def sizes_of(
+    reference: FoundSide, models: Mapping[str, FoundSide], pairings: Mapping[str, Pairing]
+) -> tuple[dict[str, tuple[int, int]], list[Finding]]:
+    """The size of each case, by its name in the reference, and what is worth knowing. Raises WrongUsage."""
+    sizes: dict[str, tuple[int, int]] = {}
+    unknown: list[str] = []
+    faults: list[Finding] = []
+    for name, case in reference.cases.items():
+        of_models = {
+            model: side.cases[pairings[model].pairs[name]]
+            for model, side in models.items()
+            if name in pairings[model].pairs
+        }
+        known = [found.size_yx for found in (case, *of_models.values()) if found.size_yx is not None]
+        if not known:
+            extents = [found.extent_yx for found in (case, *of_models.values()) if found.extent_yx is not None]
+            known = [(max(y for y, _ in extents), max(x for _, x in extents))] if extents else [(1, 1)]
+            unknown.append(name)
+        sizes[name] = size = known[0]
+        for model, found in of_models.items():
+            if found.size_yx not in (None, size):
+                assert found.size_yx is not None
+                kind = SizesDiffer(shown(found.size_yx), shown(size), size_advice(size, found.size_yx))
+                faults.append(kind.at(f"{quote(name)}, prediction {quote(model)}"))
+    if faults:
+        raise WrongUsage(*faults)
+    if not unknown:
+        return sizes, []
+    return sizes, [NoSizeKnown(shown(sizes[unknown[0]])).at(*map(quote, unknown))]
+
+
+def shown(size_yx: tuple[int, int]) -> str:
+    return f"{size_yx[0]} x {size_yx[1]}"
+
+
+def size_advice(reference: tuple[int, int], prediction: tuple[int, int]) -> str:
+    if prediction == reference[::-1]:
+        return "Height and width are swapped: transpose the arrays."
+    ratios = {round(p / r, 2) for p, r in zip(prediction, reference, strict=True)}
+    if max(ratios) - min(ratios) <= 0.02:
+        return (
+            f"The prediction is {max(ratios):g} times as large: resize its labels (nearest neighbour) before comparing."
+        )
+    return "Check whether the images were cropped or padded before they were segmented."
+
+
+def index_rows(
+    reference: FoundSide, models: Mapping[str, FoundSide], names: Mapping[str, str], pairings: Mapping[str, Pairing]
+) -> dict[str, int]:
+    """The place of each case in arrays of all cases, if there are some. Raises WrongUsage if they do not agree."""
+    indices: dict[str, int] = {}
+    for case, name in names.items():
+        found = [reference.cases[name].index]
+        found += [side.cases[pairings[m].pairs[name]].index for m, side in models.items() if name in pairings[m].pairs]
+        known = {index for index in found if index is not None}
+        if len(known) > 1:
+            raise WrongUsage(NothingToCompare("arrays with images in another order").at(quote(case)))
+        if known:
+            indices[case] = known.pop()
+    return indices
+
+
+# --- classes ----------------------------------------------------------------------------------------------------------
+
+Plan = list[tuple[str, list[str]]]  # names of the classes, and other spellings
+
+
+def plan_classes(
+    reference: FoundSide, models: Mapping[str, FoundSide], given: str | None
+) -> tuple[Plan, list[Finding]]:
+    """The classes that are scored, and what is worth knowing about those that only one side has."""
+    everything = dict.fromkeys(name for side in (reference, *models.values()) for name in side.classes)
+    one: Plan = [(NAMELESS, [*(name for name in everything if name.casefold() != NAMELESS), ""])]
+    if given is not None:
+        return (one, []) if given.strip() == "none" else (parsed_classes(given), [])
+    of_reference = [name for name in reference.classes if name.casefold() != IGNORED]
+    silent = [model for model, side in models.items() if not side.classes]
+    if not everything:
+        return one, []
+    if not of_reference or silent:
+        who, others = (
+            ("the reference", "the prediction")
+            if not of_reference
+            else (f"prediction {quote(silent[0])}", "the reference")
+        )
+        return one, [ClassesLeftOut(f"{others} tells classes, this side does not", "").at(who)]
+    known = {name.casefold() for name in of_reference}
+    findings: list[Finding] = []
+    names = list(of_reference)
+    for model, side in models.items():
+        own = [name for name in side.classes if name.casefold() not in {*known, IGNORED}]
+        where = f"prediction {quote(model)}"
+        if len(own) == len(side.classes) and len(known) + len(own) > 2:
+            example = ",".join(f"{a}={b}" for a, b in zip(of_reference, own, strict=False))
+            what = (
+                f"its classes are {listed(own, last='and')}, those of the reference {listed(of_reference, last='and')}"
+            )
+            advice = f" Say which are the same, for example: --classes '{example}'."
+            return one, [ClassesLeftOut(what, advice).at(where)]
+        if len(own) == len(side.classes):
+            return one, []
+        for name in own:
+            what = f"the class {quote(name)} is not in the reference"
+            findings.append(ClassesDiffer(what, of_reference, f"{of_reference[0]}={name}").at(where))
+        names += [name for name in own if name.casefold() not in {n.casefold() for n in names}]
+    return [named_class(name) for name in names], findings
+
+
+def named_class(name: str) -> tuple[str, list[str]]:
+    """A class with a name that challenge.toml may have, and its own spelling."""
+    plain = re.sub(r"[^A-Za-z0-9 _+-]", "_", name)[:64]
+    plain = plain if re.match("[A-Za-z0-9]", plain) else f"class {plain}"[:64]
+    return plain, [] if plain == name else [name]
+
+
+def parsed_classes(given: str) -> Plan:
+    """``tumour=neoplastic=1,stroma`` as names with other spellings.
+
+    >>> parsed_classes("tumour=neoplastic=1, stroma")
+    [('tumour', ['neoplastic', '1']), ('stroma', [])]
+    """
+    plan = []
+    for part in given.split(","):
+        name, *aliases = (word.strip() for word in part.split("="))
+        plain, own = named_class(name)
+        plan.append((plain, [*own, *filter(None, aliases)]))
+    return plan
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where files are put, and whether they are copied or linked."""
+
+    folder: Path
+    copy: bool
+
+    def put(self, source: Path, name: str) -> None:
+        target = self.folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not self.copy:
+            try:
+                os.link(source.resolve(), target)
+                return
+            except OSError:  # another file system
+                pass
+        shutil.copyfile(source, target)
+
+
+def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, place: Placing) -> dict[str, Any]:
+    """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
+
+    cases  the name of each case on this side, by its name in the challenge
+    """
+    prefix = "reference/" if below == "reference" else ""
+    keys = {"format": side.format, "files": f"{prefix}{{case}}{side.suffix}", **side.keys}
+    if side.is_shared:
+        keys["files"] = f"{prefix}all{side.suffix}"
+        file = next(iter(side.cases.values())).files[0]
+        place.put(file.path, f"{below}/all{side.suffix}")
+    elif side.has_class_files:
+        if len(plan) == 1:
+            got = "a file for each class, but the classes are not on both sides"
+            raise WrongUsage(NothingToCompare(got).at(quote(str(side.path), 200)))
+        keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
+    else:
+        keys["files"] = f"{prefix}{{case}}{side.suffix}"
+    for case, name in cases.items():
+        if not side.is_shared:
+            for file in side.cases[name].files:
+                put_file(file, case, plan, below, place)
+    if len(plan) > 1 and side.has_class_maps:
+        keys["class_map"] = f"{prefix}{{case}}_class{side.suffix}"
+    needs_numbers = side.format in ("conic_array", "pannuke_masks")
+    if needs_numbers or (len(plan) > 1 and side.numbers):
+        keys["class_values"] = class_values(side, plan)
+    return keys
+
+
+def put_file(file: FoundFile, case: str, plan: Plan, below: str, place: Placing) -> None:
+    if file.of_class:
+        own = file.of_class.casefold()
+        name = next(
+            (n for n, aliases in plan if own in {n.casefold(), *(a.casefold() for a in aliases)}), file.of_class
+        )
+        place.put(file.path, f"{below}/{case}/{name}{file.suffix}")
+        return
+    place.put(file.path, f"{below}/{case}{file.suffix}")
+    if file.class_map is not None and len(plan) > 1:
+        place.put(file.class_map, f"{below}/{case}_class{file.suffix}")
+
+
+def class_values(side: FoundSide, plan: Plan) -> dict[str, Any]:
+    """The numbers that stand for each class in the files of a side."""
+    values: dict[str, Any] = {}
+    for place, (name, aliases) in enumerate(plan):
+        spellings = [name, *aliases]
+        known = sorted(
+            {side.numbers[s] for s in spellings if s in side.numbers} | {int(s) for s in spellings if s.isdecimal()}
+        )
+        values[name] = known if len(known) > 1 else known[0] if known else UNUSED_NUMBER + place
+    return values

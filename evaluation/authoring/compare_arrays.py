@@ -1,0 +1,230 @@
+"""``evaluation.compare``: scores of arrays, or of paths, in one line of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.analysis.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
+from evaluation.authoring.compare import (
+    CONFIDENCE,
+    ONE_CLASS,
+    Plan,
+    compare_paths,
+    model_names,
+    named_class,
+    parsed_classes,
+)
+from evaluation.authoring.comparison import Comparison, comparison_of
+from evaluation.authoring.found import NAMELESS
+from evaluation.challenge import Challenge
+from evaluation.challenge.documents import RECOMMENDED
+from evaluation.decoding.label_array import find_binary_mask
+from evaluation.findings import Finding
+from evaluation.instances.labels import instances_from_labels, whole_labels
+from evaluation.model import Instances
+from evaluation.model.label_runs import runs_of
+from evaluation.scoring.from_arrays import score_instances
+
+Classes = Any  # a sequence in ascending order of the labels, a table by label, or an image of the same shape
+Images = Mapping[str, Any]
+
+PATHS = (str, PathLike)
+
+
+def compare(
+    reference: Any,
+    prediction: Any,
+    *,
+    classes: Sequence[str] | str | None = None,
+    groups: Mapping[str, str] | None = None,
+    workers: int | None = None,
+) -> Comparison:
+    """Score predictions against a reference, without a challenge, by the rules of the preset ``recommended``.
+
+    reference   labels of an image (H, W), a list of such, a table of them by the names of the images, or a path
+    prediction  the same; for several models a table of such by the names of the models, or a list of paths
+
+    Labels are whole numbers of any type, 0 is background. With classes an image is a pair (labels, classes), these
+    being a list in ascending order of the labels, a table by label, or an image of the same shape; each is a name, or
+    a number from 1. Without classes all nuclei are of one class.
+
+    classes  the classes in order, and how else they are written: "tumour=neoplastic=1,stroma", or a list of such names
+    groups   the patient of each image; for arrays
+
+    Raises ValueError for arrays that cannot be labels, and for paths what ``compare_paths`` raises.
+
+    >>> import numpy as np
+    >>> compare(np.array([[1, 1, 0, 2]]), np.array([[7, 7, 0, 0]]))
+    Comparison of 1 image, means
+      prediction: detection F1 0.667, IoU 1.000, PQ 0.667
+    """
+    given = classes if classes is None or isinstance(classes, str) else ",".join(classes)
+    if isinstance(reference, PATHS):
+        if isinstance(prediction, Mapping):
+            paths = {name: Path(path) for name, path in prediction.items()}
+        else:
+            paths = model_names(
+                [Path(path) for path in ([prediction] if isinstance(prediction, PATHS) else prediction)]
+            )
+        return compare_paths(Path(reference), paths, classes=given, workers=workers)
+    images = images_by_name(reference)
+    models = {name: images_by_name(of_model) for name, of_model in models_in(reference, prediction).items()}
+    plan = plan_of([images, *models.values()], given)
+    challenge = challenge_of(plan)
+    ids = {spelling: index for index, (name, aliases) in enumerate(plan, start=1) for spelling in (name, *aliases)}
+    findings: dict[Finding, None] = {}
+
+    def side(of_side: Images, where: str) -> dict[str, Instances]:
+        made = {}
+        for name, image in of_side.items():
+            made[name] = instances_of(image, ids, f"{where} {name!r}")
+            labels, _ = parts_of(image)
+            if not isinstance(labels, Instances):
+                found = find_binary_mask(runs_of(whole_labels(labels)), where=f"{where} {name!r}")
+                findings.update(dict.fromkeys(found))
+        return made
+
+    known = side(images, "reference")
+    results = {}
+    for model, of_model in models.items():
+        if set(of_model) - set(known):
+            raise ValueError(
+                f"{model!r} has images that the reference has not: {sorted(set(of_model) - set(known))[:3]}"
+            )
+        made = side(of_model, f"{model!r}, image")
+        pairs = {name: (instances, made.get(name)) for name, instances in known.items()}
+        results[model] = result = score_instances(challenge, pairs, groups=groups)
+        some = [Seen(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
+        for hint in (*hints_about(partial(list, some[:IMAGES_TRIED]), result), *classes_hint(result)):
+            findings[replace(hint, where=f"prediction {model!r}")] = None
+    return comparison_of(results, (), tuple(findings))
+
+
+def models_in(reference: Any, prediction: Any) -> dict[str, Any]:
+    """The models of a prediction by name: it is a table of what the reference is, or one such thing."""
+    if isinstance(prediction, Mapping):
+        several = isinstance(reference, Mapping) and any(isinstance(of, Mapping) for of in prediction.values())
+        if several or not isinstance(reference, Mapping):
+            return dict(prediction)
+    return {"prediction": prediction}
+
+
+def images_by_name(images: Any) -> dict[str, Any]:
+    """Images as a table; a single one is "image", those of a list "image_0", "image_1", …"""
+    if isinstance(images, Mapping):
+        return dict(images)
+    if isinstance(images, list) and images and np.ndim(images[0]) != 1:
+        digits = len(str(len(images) - 1))
+        return {f"image_{index:0{digits}}": image for index, image in enumerate(images)}
+    return {"image": images}
+
+
+def parts_of(image: Any) -> tuple[Any, Classes]:
+    """The labels and the classes of an image."""
+    if isinstance(image, tuple):
+        if len(image) != 2:
+            raise ValueError(f"an image is labels, or a pair of labels and classes, not {len(image)} things")
+        return image
+    return image, None
+
+
+def class_keys(classes: Classes) -> list[str]:
+    """What stands for a class among the classes of an image; 0 and "" stand for none."""
+    if classes is None:
+        return []
+    values = list(classes.values()) if isinstance(classes, Mapping) else np.unique(np.asarray(classes)).tolist()
+    return [key_of(value) for value in values if value not in (0, "", None)]
+
+
+def key_of(value: Any) -> str:
+    """The name of a class, or its number as text.
+
+    >>> key_of("tumour"), key_of(np.uint8(3)), key_of(2.0)
+    ('tumour', '3', '2')
+    """
+    if isinstance(value, str):
+        return value
+    if value != int(value):
+        raise ValueError(f"{value!r} is no class; expected names or whole numbers")
+    return str(int(value))
+
+
+def plan_of(sides: Sequence[Images], given: str | None) -> Plan:
+    """The classes that occur, names in the order in which they are met and numbers by size, or those that are given."""
+    met = dict.fromkeys(key for side in sides for image in side.values() for key in class_keys(parts_of(image)[1]))
+    met = dict.fromkeys(sorted(met, key=lambda key: int(key) if key.isdecimal() else 0))
+    if given == "none" or not (met or given):
+        return [(NAMELESS, list(met))]
+    if given is None:
+        return [named_class(key) for key in met]
+    plan = parsed_classes(given)
+    known = {spelling for name, aliases in plan for spelling in (name, *aliases)}
+    if all(key.isdecimal() for key in met) and not met.keys() & known:
+        plan = [(name, [*aliases, str(number)]) for number, (name, aliases) in enumerate(plan, start=1)]
+        known = {spelling for name, aliases in plan for spelling in (name, *aliases)}
+    if met.keys() - known:
+        raise ValueError(f"{sorted(met.keys() - known)[:3]} are not among the classes {', '.join(sorted(known))}")
+    return plan
+
+
+def challenge_of(plan: Plan) -> Challenge:
+    sides: dict[str, Any] = {
+        "reference": {"format": "label_image", "files": "reference/{case}.tif", "ignore": {"classes": []}},
+        "submission": {"format": "label_image", "files": "{case}.tif"},
+    }
+    if len(plan) > 1:
+        numbers = {name: number for number, (name, _) in enumerate(plan, start=1)}
+        for side, below in (("reference", "reference/"), ("submission", "")):
+            sides[side] |= {"class_map": f"{below}{{case}}_class.tif", "class_values": numbers}
+    return Challenge.from_preset(
+        RECOMMENDED,
+        name="Comparison",
+        classes=[{"name": name, "aliases": aliases} for name, aliases in plan],
+        confidence=CONFIDENCE,
+        **sides,
+        **(ONE_CLASS if len(plan) == 1 else {}),
+    )
+
+
+def instances_of(image: Any, ids: Mapping[str, int], where: str) -> Instances:
+    """The nuclei of an image with the ids of their classes. Raises ValueError."""
+    labels, classes = parts_of(image)
+    try:
+        if isinstance(labels, Instances):
+            return labels
+        if classes is None:
+            if len(set(ids.values())) > 1:
+                raise ValueError("no classes, although other images have some; give pairs (labels, classes)")
+            return instances_from_labels(labels, class_id=1)
+        whole = whole_labels(labels)
+        if isinstance(classes, Mapping):
+            present = [int(label) for label in np.unique(whole) if label]
+            of_label = {int(label): value for label, value in classes.items()}
+            if lacking := [label for label in present if label not in of_label]:
+                raise ValueError(f"no class for the labels {lacking[:3]}")
+            return instances_from_labels(whole, [ids[key_of(of_label[label])] for label in present])
+        given = np.asarray(classes)
+        if given.shape == whole.shape and given.ndim == 2:
+            return instances_from_labels(whole, majority(whole, given, ids))
+        return instances_from_labels(whole, [ids[key_of(value)] for value in given.tolist()])
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def majority(labels: Any, class_map: Any, ids: Mapping[str, int]) -> list[int]:
+    """The class of most pixels of each label that have one, as files with a class map are read."""
+    from evaluation.instances.labels import instances_from_runs, majority_classes
+
+    values, place = np.unique(class_map, return_inverse=True)
+    table = np.array([0 if value in (0, "") else ids[key_of(value)] for value in values.tolist()], np.int16)
+    classes = majority_classes(instances_from_runs(runs_of(labels), 0), runs_of(table[place.reshape(labels.shape)]))
+    if (classes == 0).any():
+        raise ValueError(f"{int((classes == 0).sum())} nuclei have no class in the class map")
+    return [int(value) for value in classes]

@@ -1,0 +1,199 @@
+"""The result of ``compare``: several predictions, scored against one reference, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from evaluation.challenge import Challenge
+from evaluation.findings import Finding
+from evaluation.leaderboard.board import board_of_challenge
+from evaluation.leaderboard.document import Board, leaderboard_document
+from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
+from evaluation.leaderboard.titles import metric_title
+from evaluation.report.page import Page
+from evaluation.report.tables import ALL_SKILLS
+from evaluation.scoring.score import Result
+
+if TYPE_CHECKING:
+    import pandas
+
+SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq")
+AGGREGATION = "group_mean"
+
+Level = Literal["scores", "cases", "nuclei"]
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Scores of one or more predictions. In a notebook it shows itself as a table.
+
+    results   a ``Result`` for each prediction, by its name
+    notes     what was found and assumed, in words
+    findings  what is worth knowing: files without a partner, classes of one side, ...
+    board     the predictions ranked by the rules; None for one prediction
+    """
+
+    results: Mapping[str, Result]
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    board: Board | None = None
+
+    @property
+    def challenge(self) -> Challenge:
+        """The rules by which all were scored."""
+        return next(iter(self.results.values())).challenge
+
+    def value(self, path: str, model: str | None = None) -> float | None:
+        """The number at a path of metrics.json, of a model or of the only one."""
+        return self.result_of(model).value(path)
+
+    def result_of(self, model: str | None = None) -> Result:
+        if model is None and len(self.results) > 1:
+            raise ValueError(f"there are several models: {', '.join(self.results)}; name one")
+        return next(iter(self.results.values())) if model is None else self.results[model]
+
+    def __repr__(self) -> str:
+        cases = len(self.challenge.cases)
+        lines = [f"Comparison of {cases} {'image' if cases == 1 else 'images'}, means"]
+        for model, result in self.results.items():
+            values = {path: number(result, f"{path}.{AGGREGATION}") for path in SHORT}
+            lines.append(f"  {model}: " + ", ".join(f"{metric_title(p)} {v}" for p, v in values.items() if v))
+        return "\n".join(lines)
+
+    def rows(self) -> list[tuple[str, str, list[tuple[float | None, tuple[float, float] | None]]]]:
+        """The headline scores: skill, path in metrics.json, and of each model the value with its interval."""
+        first = next(iter(self.results.values()))
+        present = {metric.path for metric in next(iter(first.scores.values()))}
+        means = {
+            model: {metric.path: metric.means[AGGREGATION].score.value for metric in next(iter(result.scores.values()))}
+            for model, result in self.results.items()
+        }
+        found = []
+        for skill, paths in ALL_SKILLS.items():
+            for path in (path for path in paths if path in present):
+                full = (*path, AGGREGATION)
+                cells = [(means[model][path], ends_of(result, full)) for model, result in self.results.items()]
+                found.append((skill, ".".join(path), cells))
+        return found
+
+    def _repr_html_(self) -> str:
+        """The table that notebooks show."""
+        head = "".join(f"<th>{escape(model)}</th>" for model in self.results)
+        body = []
+        for skill, path, cells in self.rows():
+            values = "".join(f"<td>{escape(with_interval(value, ends))}</td>" for value, ends in cells)
+            body.append(f'<tr><th style="text-align:left" title="{escape(skill)}">{escape(path)}</th>{values}</tr>')
+        return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+    def to_frame(self, level: Level = "scores") -> pandas.DataFrame:
+        """A pandas table: "scores" (a row for each model and metric), "cases" or "nuclei". Needs pandas."""
+        import pandas
+
+        frames = []
+        for model, result in self.results.items():
+            frame = result.to_frame(level)
+            frame.insert(0, "model", model)
+            frames.append(frame)
+        return pandas.concat(frames, ignore_index=True)
+
+    def plot(self) -> Any:
+        """Headline scores with their intervals as a plotly figure. Needs the extra ``report``."""
+        from evaluation.report.html import require_extra
+
+        require_extra()
+        import plotly.graph_objects as drawn
+
+        bounded = [(path, cells) for _, path, cells in self.rows() if not path.endswith("_px") and "error" not in path]
+        figure = drawn.Figure()
+        for index, model in enumerate(self.results):
+            values = [cells[index] for _, cells in bounded]
+            figure.add_scatter(
+                name=model,
+                x=[metric_title(path) for path, _ in bounded],
+                y=[value for value, _ in values],
+                mode="markers",
+                error_y={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [ends[1] - value if ends and value is not None else 0 for value, ends in values],
+                    "arrayminus": [value - ends[0] if ends and value is not None else 0 for value, ends in values],
+                },
+            )
+        figure.update_layout(scattermode="group", yaxis_range=[0, 1.02], yaxis_title="mean over images, 95 % interval")
+        return figure
+
+    def page(self) -> Page:
+        """The page that ``report`` writes."""
+        if self.board is None:
+            from evaluation.report.submission import submission_page
+
+            ((model, result),) = self.results.items()
+            return submission_page(result.metrics, details=result.details, title=f"{result.challenge.name}: {model}")
+        from evaluation.report.leaderboard import leaderboard_page
+
+        documents = {model: result.metrics for model, result in self.results.items()}
+        return leaderboard_page(leaderboard_document(self.board), results=documents, title=self.challenge.name)
+
+    def report(self, path: Path | str) -> None:
+        """Write a page with all models, to be opened in a browser. Needs the extra ``report``."""
+        from evaluation.report.results_folder import write_page
+
+        write_page(self.page(), Path(path))
+
+    def write(self, folder: Path | str) -> None:
+        """Write metrics.json, details.json and objects.csv of each model, and the leaderboard if there are several."""
+        from evaluation.leaderboard.board import write_board
+
+        folder = Path(folder)
+        for model, result in self.results.items():
+            result.write(folder if self.board is None else folder / "results" / model)
+        if self.board is not None:
+            write_board(folder, self.board)
+
+
+def comparison_of(
+    results: Mapping[str, Result], notes: Sequence[str] = (), findings: Sequence[Finding] = ()
+) -> Comparison:
+    """The results of models that were scored by the same rules, and their ranking if there are several."""
+    challenge = next(iter(results.values())).challenge
+    board = None
+    if len(results) > 1 and challenge.ranking is not None:
+        columns = plan_columns(challenge, challenge.ranking.columns)
+        teams = [
+            team_of_documents(model, challenge, columns, result.metrics, result.details)
+            for model, result in results.items()
+        ]
+        board = board_of_challenge(challenge, challenge.ranking, teams, (), ())
+    told = [*findings, *(finding for result in results.values() for finding in result.findings)]
+    return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(told)), board)
+
+
+def number(result: Result, path: str) -> str:
+    """The value at a path in short, "" where there is none."""
+    try:
+        value = result.value(path)
+    except KeyError:
+        return ""
+    return "" if value is None else f"{value:.3f}"
+
+
+def ends_of(result: Result, path: tuple[str, ...]) -> tuple[float, float] | None:
+    interval = result.intervals.get(path)
+    if interval is None or interval.low is None or interval.high is None:
+        return None
+    return float(interval.low), float(interval.high)
+
+
+def with_interval(value: float | None, ends: tuple[float, float] | None) -> str:
+    """A value with its interval, as tables show it.
+
+    >>> with_interval(0.5, (0.25, 0.75)), with_interval(0.5, None), with_interval(None, None)
+    ('0.500 (0.250 to 0.750)', '0.500', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:.3f} ({ends[0]:.3f} to {ends[1]:.3f})" if ends else f"{value:.3f}"

@@ -1,0 +1,72 @@
+"""evaluation compare: scores of two folders, without a challenge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from evaluation.commands.options import FolderPath, Workers, existing, output_folder, writing_to
+from evaluation.commands.screen import check_report, progress_bar, show, show_findings, show_sections
+
+
+@click.command()
+@click.option("--report", is_flag=True, help="Write compare.html as well, a page with all predictions.")
+@click.option("--output", type=FolderPath, help="Folder for metrics.json, details.json and objects.csv.")
+@click.option("--save-challenge", type=FolderPath, help="New folder for the challenge that is made, to go on with.")
+@click.option("--classes", metavar="NAMES", help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.")
+@Workers
+@click.argument("reference", type=FolderPath)
+@click.argument("predictions", type=FolderPath, nargs=-1, required=True)
+def compare(
+    reference: Path,
+    predictions: tuple[Path, ...],
+    report: bool,
+    output: Path | None,
+    save_challenge: Path | None,
+    classes: str | None,
+    workers: int | None,
+) -> None:
+    """Score PREDICTIONS against a REFERENCE: each a folder, a ZIP or a file of any format.
+
+    Formats, pairs of files, sizes and classes are found out; the rules are those of the preset 'recommended'. Several
+    predictions are shown side by side and ranked.
+    """
+    from evaluation.authoring.compare import compare_paths, model_names
+
+    for path, option in ((reference, "REFERENCE"), *((path, "PREDICTIONS") for path in predictions)):
+        existing(path, option)
+    if output is not None:
+        output_folder(output)
+    if report:
+        check_report()
+    with progress_bar("Comparing") as progress, writing_to(save_challenge or Path()):
+        found = compare_paths(
+            reference,
+            model_names(predictions),
+            classes=classes,
+            folder=save_challenge,
+            workers=workers,
+            progress=progress,
+        )
+    from evaluation.report.tables import side_by_side_table
+
+    for line in found.notes:
+        click.echo(line)
+    show(side_by_side_table(list(found.results), found.rows()))
+    if found.board is not None:
+        show_sections(found.page(), "places")
+    show_findings(found.findings)
+    if output is not None:
+        with writing_to(output):
+            found.write(output)
+        click.echo(f"Written to {output}: metrics.json, details.json, objects.csv")
+    if report:
+        page = (output or Path()) / "compare.html"
+        with writing_to(page.parent):
+            found.report(page)
+        click.echo(f"Page to open in a browser: {page}")
+    if save_challenge is not None:
+        click.echo(
+            f"Challenge to go on with: {save_challenge}, with the predictions in {save_challenge / 'submissions'}"
+        )

@@ -1,0 +1,414 @@
+"""Two folders to scores: what ``compare`` finds out, pairs, assumes, prints and keeps."""
+
+from __future__ import annotations
+
+import json
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from scipy.io import savemat
+
+import evaluation
+from evaluation.authoring.demo import write_demo
+from evaluation.authoring.pairing import pair_names
+from evaluation.challenge import Challenge
+from evaluation.commands.main import run
+from evaluation.findings.errors import WrongUsage
+from evaluation.formats.example import image_bytes
+from evaluation.scoring.from_files import score_submission
+
+SHAPE = (60, 90)
+
+
+def nuclei(*boxes: tuple[int, int, int, int], shape: tuple[int, int] = SHAPE) -> np.ndarray:
+    """A label map with rectangles (top, left, height, width), numbered from 1."""
+    labels = np.zeros(shape, np.uint16)
+    for number, (top, left, height, width) in enumerate(boxes, start=1):
+        labels[top : top + height, left : left + width] = number
+    return labels
+
+
+FOUR = nuclei((5, 5, 10, 10), (5, 30, 10, 10), (30, 5, 10, 10), (30, 30, 10, 10))
+THREE = nuclei((5, 5, 10, 10), (5, 30, 10, 10), (30, 5, 10, 10))  # one missed: precision 1, recall 3/4
+
+
+def put(path: str, labels: np.ndarray) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    if path.endswith(".tif"):
+        tifffile.imwrite(path, labels)
+    else:
+        Path(path).write_bytes(image_bytes(labels, Path(path).suffix))
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def compared(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert run(["compare", *arguments]) == code
+    output = capsys.readouterr()
+    return output.out + output.err
+
+
+# --- two folders ------------------------------------------------------------------------------------------------------
+
+
+def test_scores_of_two_folders_are_those_worked_by_hand(capsys):
+    for name in ("a", "b"):
+        put(f"reference/{name}.tif", FOUR)
+        put(f"masks/{name}_cp_masks.png", THREE)
+    printed = compared(capsys, "reference", "masks", "--output", "out")
+    metrics = json.loads(Path("out/metrics.json").read_text())
+    assert metrics["detection"]["precision"]["group_mean"] == 1
+    assert metrics["detection"]["recall"]["group_mean"] == 0.75
+    assert metrics["detection"]["f1"]["group_mean"] == 0.857143
+    assert "0.7500 0.750–0.750" in printed
+    assert "without endings such as '_masks'): 'a' with 'a_cp_masks'" in printed
+
+
+def test_several_models_stand_side_by_side_and_are_ranked(capsys):
+    for name in ("a", "b", "c"):
+        put(f"reference/{name}.tif", FOUR)
+        put(f"first/{name}.npy", THREE)
+        put(f"second/{name}_mask.tif", FOUR)
+    printed = compared(capsys, "reference", "first", "second", "--report", "--output", "out")
+    assert "second is first of 2 teams" in printed
+    assert "1.0000 ★" in printed
+    assert {path.name for path in Path("out").iterdir()} == {
+        "results", "leaderboard.csv", "leaderboard.json", "compare.html"
+    }  # fmt: skip
+    page = Path("out/compare.html").read_text()
+    assert "first" in page
+    assert "second" in page
+
+
+def test_the_saved_challenge_scores_as_compare_does(capsys):
+    for name in ("a", "b"):
+        put(f"reference/{name}.tif", FOUR)
+        put(f"masks/{name}.tif", THREE)
+    compared(capsys, "reference", "masks", "--save-challenge", "kept", "--output", "out")
+    result = score_submission("kept", "kept/submissions/masks")
+    assert result.texts()["metrics.json"] == Path("out/metrics.json").read_text()
+    assert Challenge.load("kept").name == "Comparison with reference"
+    compared(capsys, "reference", "masks", "--save-challenge", "kept", code=2)  # it is never overwritten
+
+
+def test_it_gives_the_numbers_of_the_demo(tmp_path):
+    made = write_demo(tmp_path / "demo")
+    compared_one = evaluation.compare(made.challenge / "reference", made.submissions["finder"])
+    scored = score_submission(made.challenge, made.submissions["finder"])
+    for path in ("detection.f1", "classification.accuracy", "segmentation.iou", "panoptic.pq", "overall.hausdorff_px"):
+        assert compared_one.value(f"{path}.group_mean") == scored.value(f"{path}.group_mean"), path
+
+
+def test_eight_label_images_take_less_than_three_seconds(capsys):
+    boxes = [(top, left, 12, 12) for top in range(8, 480, 20) for left in range(8, 480, 20)]
+    for index in range(8):
+        put(f"reference/{index}.tif", nuclei(*boxes, shape=(512, 512)))
+        put(f"masks/{index}.tif", nuclei(*boxes[: 500 + index], shape=(512, 512)))
+    before = time.process_time()
+    compared(capsys, "reference", "masks")
+    assert time.process_time() - before < 3
+
+
+# --- what is found out ------------------------------------------------------------------------------------------------
+
+
+def test_formats_are_told_by_content_and_not_by_suffix():
+    for name in ("a", "b"):
+        put(f"reference/{name}.tif", FOUR)
+        put(f"masks/{name}.png", THREE)
+        Path(f"masks/{name}.png").rename(f"masks/{name}.tif")
+    assert evaluation.compare("reference", "masks").value("detection.recall.pooled") == 0.75
+
+
+def test_single_files_and_archives_are_taken():
+    put("reference.tif", FOUR)
+    put("other_name.npy", THREE)
+    assert evaluation.compare("reference.tif", "other_name.npy").value("detection.recall.pooled") == 0.75
+    put("folder/a.tif", FOUR)
+    with zipfile.ZipFile("packed.zip", "w") as archive:
+        archive.write("other_name.npy", "some/folder/a.npy")
+    assert evaluation.compare("folder", "packed.zip").value("detection.recall.pooled") == 0.75
+
+
+def test_pictures_and_notes_beside_the_labels_are_left_out(capsys):
+    put("reference/a.tif", FOUR)
+    put("masks/a.tif", THREE)
+    put("masks/overlay/a.png", np.zeros((*SHAPE, 3), np.uint8))
+    Path("masks/notes.txt").write_text("made on Monday")
+    printed = compared(capsys, "reference", "masks")
+    assert "[file-not-read] 'overlay/a.png': a picture in colour" in printed
+    assert "notes" not in printed
+
+
+def test_folders_of_hovernet_are_read_with_their_classes(tmp_path):
+    for name in ("a", "b"):
+        Path("reference").mkdir(exist_ok=True)
+        Path("output/mat").mkdir(parents=True, exist_ok=True)
+        savemat(f"reference/{name}.mat", {"inst_map": FOUR, "inst_type": np.array([[1], [2], [2], [5]])})
+        savemat(f"output/mat/{name}.mat", {"inst_map": THREE, "inst_type": np.array([[1], [2], [5]])})
+        put(f"output/overlay/{name}.png", np.zeros((*SHAPE, 3), np.uint8))
+    found = evaluation.compare("reference", "output")
+    assert found.challenge.class_names == ("1", "2", "5")
+    assert found.value("classification.accuracy.pooled") == 0.666667
+    named = evaluation.compare("reference", "output", classes="tumour=1,stroma=2=5")
+    assert named.challenge.class_names == ("tumour", "stroma")
+    assert named.value("classification.accuracy.pooled") == 1
+
+
+def test_class_maps_beside_label_images_are_taken():
+    put("reference/a.tif", FOUR)
+    put("reference/a_class.tif", (FOUR > 2) * 1 + (FOUR > 0))  # 1, 1, 2, 2
+    put("masks/a.tif", THREE)
+    put("masks/a_class.tif", (THREE > 0).astype(np.uint8))
+    found = evaluation.compare("reference", "masks")
+    assert found.challenge.class_names == ("1", "2")
+    assert found.value("classification.accuracy.pooled") == 0.666667
+
+
+def test_class_names_are_kept_as_they_are_written():
+    def feature(name, x):
+        ring = [[x, 5], [x + 10, 5], [x + 10, 15], [x, 15], [x, 5]]
+        return {
+            "type": "Feature",
+            "geometry": {"type": "Polygon", "coordinates": [ring]},
+            "properties": {"classification": {"name": name}},
+        }
+
+    for side in ("reference", "other"):
+        Path(side).mkdir()
+        document = {"type": "FeatureCollection", "features": [feature("Tumour", 5), feature("Immune (T)", 30)]}
+        Path(side, "a.geojson").write_text(json.dumps(document))
+    found = evaluation.compare("reference", "other")
+    assert found.challenge.class_names == ("Tumour", "Immune _T_")
+    assert found.challenge.classes[1].aliases == ("Immune (T)",)
+    assert found.value("classification.accuracy.pooled") == 1
+    assert [finding.code for finding in found.findings] == ["size-unknown"]
+
+
+def test_patients_are_folders_or_tcga_barcodes():
+    for name in ("P1/a", "P1/b", "P2/c"):
+        put(f"reference/{name}.tif", FOUR)
+        put(f"masks/{name}.tif", FOUR)
+    assert {case.group for case in evaluation.compare("reference", "masks").challenge.cases} == {"P1", "P2"}
+    for name in ("TCGA-A1-B2C3-01Z-1", "TCGA-A1-B2C3-01Z-2", "TCGA-A1-D4E5-01Z-1"):
+        put(f"tcga/{name}.tif", FOUR)
+    groups = [case.group for case in evaluation.compare("tcga", "tcga").challenge.cases]
+    assert groups == ["TCGA-A1-B2C3", "TCGA-A1-B2C3", "TCGA-A1-D4E5"]
+
+
+# --- what does not fit ------------------------------------------------------------------------------------------------
+
+
+def test_images_of_one_side_are_told_and_count_as_empty(capsys):
+    for name in ("a", "b"):
+        put(f"reference/{name}.tif", FOUR)
+    put("masks/a.tif", FOUR)
+    put("masks/stranger.tif", FOUR)
+    printed = compared(capsys, "reference", "masks", "--output", "out")
+    assert "[not-paired] prediction 'masks', 'b': no file for it" in printed
+    assert "[not-paired] prediction 'masks', 'stranger': no reference for it" in printed
+    assert json.loads(Path("out/metrics.json").read_text())["detection"]["recall"]["pooled"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("labels", "advice"),
+    [
+        (FOUR.T, "Height and width are swapped: transpose the arrays."),
+        (np.kron(FOUR, np.ones((2, 2), np.uint16)), "The prediction is 2 times as large"),
+        (FOUR[:50], "Check whether the images were cropped or padded"),
+    ],
+)
+def test_sizes_that_differ_are_told_with_what_to_do(labels, advice, capsys):
+    put("reference/a.tif", FOUR)
+    put("masks/a.tif", labels)
+    printed = compared(capsys, "reference", "masks", code=2)
+    assert f"{labels.shape[0]} x {labels.shape[1]} px; expected 60 x 90 px" in printed
+    assert advice in printed
+
+
+def test_a_class_of_one_side_is_told(capsys):
+    put("reference/a.tif", FOUR)
+    put("reference/a_class.tif", (FOUR > 0).astype(np.uint8))
+    put("masks/a.tif", FOUR)
+    put("masks/a_class.tif", (FOUR > 2) * 1 + (FOUR > 0))
+    printed = compared(capsys, "reference", "masks")
+    assert "[classes-differ] prediction 'masks': the class '2' is not in the reference" in printed
+
+
+def test_without_classes_on_one_side_all_nuclei_are_of_one_class(capsys):
+    put("reference/a.tif", FOUR)
+    put("reference/a_class.tif", (FOUR > 2) * 1 + (FOUR > 0))
+    put("masks/a.tif", FOUR)
+    printed = compared(capsys, "reference", "masks")
+    assert "All nuclei are taken as one class." in printed
+    assert "classification" not in printed
+
+
+def test_names_without_anything_in_common_are_told(capsys):
+    for name in ("a", "b"):
+        put(f"reference/{name}.tif", FOUR)
+        put(f"masks/x{name}y{name}.tif", FOUR)
+    printed = compared(capsys, "reference", "masks", code=2)
+    assert "names such as 'xaya' or 'xbyb'; expected some of the names of the reference, such as 'a' or 'b'" in printed
+
+
+def test_what_is_not_there_or_holds_no_labels_is_told(capsys):
+    put("reference/a.tif", FOUR)
+    put("photos/a.png", np.zeros((*SHAPE, 3), np.uint8))
+    assert "[missing-option]" in compared(capsys, "reference", "nowhere", code=2)
+    assert "no labels, but 'a.png', a picture in colour" in compared(capsys, "reference", "photos", code=2)
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reference", "prediction", "pairs"),
+    [
+        (["a", "b"], ["b", "a"], {"a": "a", "b": "b"}),
+        (["Img1", "img2"], ["img1", "IMG2"], {"Img1": "img1", "img2": "IMG2"}),
+        (["x_gt", "y_gt"], ["x_cp_masks", "y_seg"], {"x_gt": "x_cp_masks", "y_gt": "y_seg"}),
+        (["TCGA-A1-01Z-00-DX1", "TCGA-B2-01Z-00-DX1"], ["TCGA-A1", "TCGA-B2"],
+         {"TCGA-A1-01Z-00-DX1": "TCGA-A1", "TCGA-B2-01Z-00-DX1": "TCGA-B2"}),
+        (["image_1", "image_2", "image_10"], ["pred_10", "pred_2", "pred_1"],
+         {"image_1": "pred_1", "image_2": "pred_2", "image_10": "pred_10"}),
+        (["img_001", "img_002"], ["out001v2", "out002v2"], {"img_001": "out001v2", "img_002": "out002v2"}),
+        (["a_1", "a_2"], ["a"], {}),
+        (["a", "b"], ["c", "d"], {}),
+        (["1", "2"], ["12", "22"], {}),
+        (["only"], ["other"], {"only": "other"}),
+    ],
+)  # fmt: skip
+def test_names_are_paired_where_it_is_clear(reference, prediction, pairs):
+    found = pair_names(reference, prediction)
+    assert found.pairs == pairs
+    assert set(found.without_prediction) == set(reference) - pairs.keys()
+    assert set(found.without_reference) == set(prediction) - set(pairs.values())
+
+
+# --- real data --------------------------------------------------------------------------------------------------------
+
+
+def test_two_teams_of_the_data_science_bowl_are_compared_in_one_command(shared_data, capsys):
+    folder = shared_data / "dsb2018"
+    submissions = [str(folder / f"submission_{team}.csv") for team in ("DatName", "gray53")]
+    printed = compared(capsys, str(folder / "stage1_solution.csv"), *submissions, "--output", "out")
+    assert "submission_gray53 is first of 2 teams" in printed
+    metrics = json.loads(Path("out/results/submission_DatName/metrics.json").read_text())
+    assert metrics["detection"]["f1"]["pooled"] == pytest.approx(0.4582, abs=5e-5)
+    assert metrics["panoptic"]["pq"]["case_mean"] == pytest.approx(0.4368, abs=5e-5)
+    assert metrics["panoptic"]["pq"]["pooled"] == pytest.approx(0.3324, abs=5e-5)
+
+
+def test_points_are_compared_within_a_radius(shared_data):
+    found = evaluation.compare(shared_data / "monkey" / "A_P000001.xml", shared_data / "monkey" / "A_P000001.xml")
+    assert found.value("detection.f1.pooled") == 1
+    assert found.value("counting.mean_absolute_error.pooled") == 0
+
+
+# --- from Python ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])
+def test_labels_of_any_type_are_taken_where_they_are_whole_numbers(dtype):
+    assert evaluation.compare(FOUR.astype(dtype), THREE.astype(dtype)).value("detection.recall.pooled") == 0.75
+
+
+def test_a_mask_of_booleans_is_one_nucleus_and_told():
+    found = evaluation.compare(FOUR > 0, THREE > 0)
+    assert found.value("detection.recall.pooled") == 1
+    assert {finding.code for finding in found.findings} == {"binary-mask"}
+
+
+@pytest.mark.parametrize("labels", [FOUR + 0.5, FOUR[None], np.where(FOUR, np.nan, 0.0), -1 * FOUR.astype(int), "name"])
+def test_what_cannot_be_labels_is_refused(labels):
+    with pytest.raises(ValueError, match="labels are"):
+        evaluation.compare(FOUR, labels)
+
+
+def test_lists_tables_and_models():
+    assert evaluation.compare([FOUR, FOUR], [FOUR, THREE]).value("detection.recall.pooled") == 0.875
+    assert evaluation.compare({"a": FOUR, "b": FOUR}, {"b": THREE}).value("detection.recall.pooled") == 0.375
+    found = evaluation.compare([FOUR, FOUR], {"good": [FOUR, FOUR], "poor": [THREE, THREE]})
+    assert found.value("detection.recall.pooled", "poor") == 0.75
+    assert found.board is not None
+    assert [team.name for team in found.board.teams] == ["good", "poor"]
+    assert evaluation.compare(FOUR, {"good": FOUR, "poor": THREE}).value("detection.recall.pooled", "good") == 1
+    with pytest.raises(ValueError, match="several models"):
+        found.value("detection.f1.pooled")
+    with pytest.raises(ValueError, match="that the reference has not"):
+        evaluation.compare({"a": FOUR}, {"b": FOUR})
+
+
+@pytest.mark.parametrize(
+    ("reference", "prediction"),
+    [
+        (["T", "T", "S", "S"], ["T", "S", "S"]),
+        ({1: "T", 2: "T", 3: "S", 4: "S"}, {1: "T", 2: "S", 3: "S"}),
+        ([1, 1, 2, 2], [1.0, 2.0, 2.0]),
+        (np.where(FOUR > 2, "S", np.where(FOUR, "T", "")), ["T", "S", "S"]),
+        ((FOUR > 2) * 1 + (FOUR > 0), np.where(THREE > 1, 2, (THREE > 0) * 1)),
+    ],
+)
+def test_classes_are_names_or_numbers_of_labels_or_of_pixels(reference, prediction):
+    found = evaluation.compare((FOUR, reference), (THREE, prediction))
+    assert len(found.challenge.classes) == 2
+    assert found.value("classification.accuracy.pooled") == 0.666667
+
+
+def test_numbers_get_the_names_that_are_given():
+    found = evaluation.compare((FOUR, [1, 1, 2, 2]), (THREE, [1, 2, 2]), classes=["tumour", "stroma"])
+    assert found.challenge.class_names == ("tumour", "stroma")
+    assert found.value("classification.per_class.tumour.recall.pooled") == 0.5
+    with pytest.raises(ValueError, match="not among the classes"):
+        evaluation.compare((FOUR, ["a", "b", "c", "d"]), (FOUR, ["a", "b", "c", "d"]), classes=["a"])
+
+
+def test_instances_may_stand_among_labels():
+    instances = evaluation.instances_from_labels(THREE, class_id=1)
+    assert evaluation.compare(FOUR, instances).value("detection.recall.pooled") == 0.75
+
+
+def test_a_result_shows_itself_and_becomes_tables(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    found = evaluation.compare([FOUR, FOUR], {"good": [FOUR, FOUR], "poor": [THREE, THREE]})
+    assert "poor: detection F1 0.857" in repr(found)
+    assert "<th>good</th><th>poor</th>" in found._repr_html_()
+    scores = found.to_frame().set_index(["model", "path"])["value"]
+    assert scores["poor", "detection.recall.group_mean"] == 0.75
+    cases = found.to_frame("cases")
+    assert cases[cases["model"] == "poor"]["detection.recall"].tolist() == [0.75, 0.75]
+    rows = found.to_frame("nuclei")
+    assert isinstance(rows, pandas.DataFrame)
+    counts = rows[rows["model"] == "poor"].groupby("outcome").size()
+    assert counts["missed"] == 2 * len(found.challenge.matching.rules)
+    found.report(tmp_path / "page.html")
+    assert "good" in (tmp_path / "page.html").read_text()
+    assert {trace.name for trace in found.plot().data} == {"good", "poor"}
+
+
+def test_names_from_files_are_escaped_in_notebooks():
+    assert "<script>" not in evaluation.compare(FOUR, {"<script>": FOUR})._repr_html_()
+
+
+def test_score_instances_takes_labels_without_classes():
+    one = Challenge.from_preset("monuseg2018", name="one class")
+    found = evaluation.score_instances(one, {"a": (FOUR, THREE)})
+    assert found.value("detection.recall.pooled") == 0.75
+    assert repr(found) == "Result('one class', 1 case)"
+    four = Challenge.from_preset("monusac2020", name="four classes")
+    with pytest.raises(ValueError, match="labels without classes"):
+        evaluation.score_instances(four, {"a": (FOUR, THREE)})
+
+
+def test_faults_of_paths_are_raised():
+    put("reference/a.tif", FOUR)
+    with pytest.raises(WrongUsage):
+        evaluation.compare("reference", "nowhere")

@@ -1,0 +1,156 @@
+"""Hints: what would match when nearly nothing does. Each mistake is made on purpose and must be named."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import loadmat, savemat
+
+import evaluation
+from evaluation.authoring.convert import convert_file
+from evaluation.authoring.demo import write_demo
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def scattered(seed: int, number: int = 40, side: int = 200) -> np.ndarray:
+    """Ellipse-like nuclei that do not touch, on a square image, numbered from 1."""
+    random = np.random.default_rng(seed)
+    rows, columns = np.mgrid[:side, :side]
+    labels = np.zeros((side, side), np.int32)
+    while labels.max() < number:
+        y, x = random.integers(8, side - 8, 2)
+        inside = ((rows - y) / random.integers(4, 7)) ** 2 + ((columns - x) / random.integers(4, 7)) ** 2 <= 1
+        grown = ((rows - y) ** 2 + (columns - x) ** 2) <= 81
+        if not labels[grown].any():
+            labels[inside] = labels.max() + 1
+    return labels
+
+
+ONE, TWO = scattered(1), scattered(2)
+MANY = scattered(3, 320, 640)
+
+
+def hinted(reference, prediction) -> str:
+    found = evaluation.compare(reference, prediction)
+    return " ".join(str(finding) for finding in found.findings if finding.code == "nearly-nothing-matches")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (np.transpose, "Transposed, it is 100 % (2 images were tried): are rows and columns"),
+        (np.fliplr, "Mirrored left to right, it is 100 %"),
+        (np.flipud, "Mirrored top to bottom, it is 100 %"),
+        (lambda labels: labels[::-1, ::-1], "Turned by 180 degrees, it is 100 %"),
+        (np.rot90, "Turned by 90 degrees, it is 100 %"),
+        (lambda labels: np.rot90(labels, 3), "Turned by 270 degrees, it is 100 %"),
+        (lambda labels: np.roll(labels, (-11, 17), (0, 1)), "Moved by -17 px in x and 11 px in y"),
+        (lambda labels: np.pad(labels[::2, ::2], ((0, 100), (0, 100))), "2 times as large, it is"),
+        (lambda labels: (labels > 0).astype(np.uint8), "With a number for each region, it is 100 %"),
+        (lambda labels: np.where(labels, labels, 255), "Is the background a value such as 255?"),
+    ],
+)
+def test_the_usual_mistakes_are_named(change, words):
+    assert words in hinted([ONE, TWO], [np.ascontiguousarray(change(ONE)), np.ascontiguousarray(change(TWO))])
+
+
+def test_ids_of_eight_bits_are_named():
+    ids = MANY.astype(np.uint8)
+    ids[(MANY > 0) & (ids == 0)] = 1
+    ids = (ids % 16 + 1) * (MANY > 0)
+    assert "With a number for each region, it is 100 % (1 image was tried): were ids stored in 8 bits" in hinted(
+        MANY, ids
+    )
+
+
+def test_swapped_cases_are_named():
+    said = hinted({"a": ONE, "b": TWO}, {"a": TWO, "b": ONE})
+    assert "Given to each other’s images" in said or "Given to each other's images, it is 100 %" in said
+    assert "b for a" in said
+
+
+def test_permuted_classes_are_named():
+    names = [name for name in "TSL" for _ in range(14)][:40]
+    other = {"T": "S", "S": "L", "L": "T"}
+    said = hinted((ONE, names), (ONE, [other[name] for name in names]))
+    assert "the right class for 0 % of the matched nuclei" in said
+    assert "it is 100 % ('T is L', 'L is S' and 'S is T'): are they in another order?" in said
+
+
+def test_numbers_of_classes_off_by_one_are_named():
+    numbers = [1 + index // 14 for index in range(40)]
+    said = hinted((ONE, numbers), (ONE, [number + 1 for number in numbers]))
+    assert "are their numbers off by one?" in said
+
+
+def test_half_a_pixel_is_named(tmp_path):
+    """The same vertices as XML, whose whole numbers are pixel centres, and as GeoJSON, where they are corners."""
+    made = write_demo(tmp_path)
+    for name in ("P2_1", "P2_2"):
+        source = made.challenge / "reference" / "P2" / f"{name}.xml"
+        (tmp_path / "reference").mkdir(exist_ok=True)
+        (tmp_path / "reference" / f"{name}.xml").write_bytes(source.read_bytes())
+        convert_file(source, tmp_path / "prediction" / f"{name}.geojson", "geojson", origin="pixel_centre")
+    found = evaluation.compare(tmp_path / "reference", tmp_path / "prediction")
+    (hint,) = (finding for finding in found.findings if finding.code == "nearly-nothing-matches")
+    assert "Moved by +0.5 px in x and y it is 0.97" in hint.fix
+    assert "origin = 'pixel_centre'" in hint.fix
+
+
+@pytest.mark.parametrize(
+    "prediction",
+    [[ONE, TWO], [scattered(8), scattered(9)], [np.zeros_like(ONE), TWO], [np.zeros_like(ONE), np.zeros_like(ONE)]],
+)
+def test_no_hint_where_nothing_would_help(prediction):
+    assert hinted([ONE, TWO], prediction) == ""
+
+
+def test_hints_change_no_score():
+    plain = evaluation.compare(ONE, ONE.T).value("detection.f1.pooled")
+    assert plain < 0.2
+
+
+def test_score_gives_hints_on_a_terminal_and_nothing_elsewhere(tmp_path):
+    made = write_demo(tmp_path)
+    wrong = tmp_path / "wrong"
+    for path in made.submissions["namer"].rglob("*.mat"):
+        target = wrong / path.relative_to(made.submissions["namer"])
+        target.parent.mkdir(parents=True)
+        savemat(target, {"n_ary_mask": np.ascontiguousarray(loadmat(path)["n_ary_mask"][:, ::-1])})
+    arguments = [sys.executable, "-m", "evaluation", "score", "--challenge", made.challenge, "--submission", wrong]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "300"}
+    silent = subprocess.run(
+        [*arguments, "--output", tmp_path / "a"], capture_output=True, text=True, env=environment, check=True
+    )
+    assert silent.stdout == ""
+    assert "nearly-nothing" not in silent.stderr
+    printed = in_terminal([*arguments, "--output", tmp_path / "b"], environment)
+    assert "[nearly-nothing-matches]" in printed
+    assert "Mirrored left to right" in printed
+    assert "Written to" in printed
+    assert (tmp_path / "a/metrics.json").read_bytes() == (tmp_path / "b/metrics.json").read_bytes()
+
+
+def in_terminal(arguments, environment) -> str:
+    """What a command prints on a terminal."""
+    main, beside = pty.openpty()
+    process = subprocess.Popen(arguments, stdout=beside, stderr=beside, env=environment)
+    os.close(beside)
+    printed = b""
+    while True:
+        try:
+            piece = os.read(main, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        printed += piece
+    assert process.wait() == 0
+    return printed.decode()

@@ -1,0 +1,235 @@
+"""What new users try first, each with at most two commands, and what they are told when it goes wrong."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from pycocotools import mask as coco_masks
+from scipy.io import savemat
+
+import evaluation
+from evaluation.authoring.demo import write_demo
+from evaluation.commands.main import run
+
+LABELS = np.zeros((40, 60), np.uint16)
+LABELS[2:12, 3:13], LABELS[20:30, 32:44], LABELS[15:19, 3:9] = 1, 2, 3
+TWO = np.where(LABELS == 3, 0, LABELS)
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def put(name: str, labels: np.ndarray = LABELS) -> None:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    tifffile.imwrite(name, labels)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
+    capsys.readouterr()
+    assert run([str(argument) for argument in arguments]) == code
+    printed = capsys.readouterr()
+    return printed.out + printed.err
+
+
+# --- two commands at most ---------------------------------------------------------------------------------------------
+
+
+def test_from_two_folders_to_scores(capsys):
+    for name in "ab":
+        put(f"mine/{name}.tif")
+        put(f"cellpose/{name}_cp_masks.tif", TWO)
+    assert "0.6667" in said(capsys, "compare", "mine", "cellpose")
+
+
+def test_from_a_reference_to_a_challenge_and_a_score(capsys):
+    for name in "ab":
+        put(f"mine/reference/{name}.tif")
+        put(f"sent/{name}.tif", TWO)
+    said(capsys, "init", "mine")
+    said(capsys, "score", "--challenge", "mine", "--submission", "sent", "--output", "out")
+    assert json.loads(Path("out/metrics.json").read_text())["detection"]["recall"]["pooled"] == 0.666667
+
+
+def test_from_python_in_one_line():
+    assert evaluation.compare(LABELS, TWO).value("detection.recall.pooled") == 0.666667
+
+
+def test_from_qupath_to_label_images(capsys):
+    put("a.tif")
+    said(capsys, "convert", "a.tif", "a", "--to", "geojson")
+    said(capsys, "convert", "a.geojson", "b", "--to", "label_tiff", "--size", "40x60")
+    assert np.array_equal(tifffile.imread("b.tif") > 0, LABELS > 0)
+
+
+# --- convert loses nothing --------------------------------------------------------------------------------------------
+
+
+def test_classes_of_hovernet_are_kept(capsys):
+    savemat("a.mat", {"inst_map": LABELS, "inst_type": np.array([[3], [1], [3]])})
+    said(capsys, "convert", "a.mat", "a", "--to", "geojson")
+    features = json.loads(Path("a.geojson").read_text())["features"]
+    assert [feature["properties"]["classification"]["name"] for feature in features] == ["3", "1", "3"]
+    said(capsys, "convert", "a.mat", "b", "--to", "label_tiff")
+    assert set(np.unique(tifffile.imread("b_class.tif"))) == {0, 1, 3}
+    said(capsys, "convert", "a.mat", "c", "--to", "geojson", "--classes", "tumour,stroma,immune")
+    features = json.loads(Path("c.geojson").read_text())["features"]
+    assert [f["properties"]["classification"]["name"] for f in features] == ["immune", "tumour", "immune"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pycocotools
+def test_polygons_of_coco_cover_the_pixels_that_pycocotools_gives_them(capsys):
+    angle = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+    ring = np.stack([30.3 + 8 * np.cos(angle), 20.7 + 6 * np.sin(angle)], axis=1).round(2).ravel().tolist()
+    annotation = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": [ring], "iscrowd": 0}
+    images = [{"id": 1, "file_name": "a.png", "height": 40, "width": 60}]
+    document = {"images": images, "annotations": [annotation], "categories": [{"id": 1, "name": "cell"}]}
+    Path("a.json").write_text(json.dumps(document))
+    said(capsys, "convert", "a.json", "a", "--to", "label_tiff")
+    ours = tifffile.imread("a.tif") > 0
+    theirs = coco_masks.decode(coco_masks.frPyObjects([ring], 40, 60))[..., 0] > 0
+    assert (ours & theirs).sum() / (ours | theirs).sum() > 0.96
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\x80\x04}\x94.", b"\x80\x04\x95garbage", b"\x80\x04cnowhere\nnothing\n.", pickle.dumps([{"contour": [1, 2, 3]}]),
+     pickle.dumps({"inst_map": "text"})],
+)  # fmt: skip
+def test_a_pickle_that_is_none_of_ours_gives_a_message_and_no_traceback(content, capsys):
+    Path("a.pkl").write_bytes(content)
+    printed = said(capsys, "convert", "a.pkl", "a", "--to", "geojson", "--trust-pickle", code=1)
+    assert "[wrong-format] 'a.pkl'" in printed
+    assert "Traceback" not in printed
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def foreign(name: str) -> Path:
+    path = Path(name)
+    if name.endswith(".db"):
+        with sqlite3.connect(path) as database:
+            database.execute("create table annotations (id integer)")
+    else:
+        heads = {
+            ".parquet": b"PAR1" + bytes(100),
+            ".dcm": bytes(128) + b"DICM" + bytes(50),
+            ".bmp": b"BM" + bytes(100),
+            ".nii": bytes(344) + b"n+1\0",
+            ".jpg": b"\xff\xd8\xff\xe0" + bytes(100),
+            ".h5": b"\x89HDF\r\n\x1a\n" + bytes(100),
+        }
+        path.write_bytes(heads[path.suffix])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a.parquet", "a Parquet file, which is not read; export as GeoJSON"),
+        ("a.dcm", "a DICOM file, which is not read; export as"),
+        ("a.db", "an SQLite database, which is not read; export as GeoJSON"),
+        ("a.nii", "a NIfTI image, which is not read; export as"),
+        ("a.bmp", "a BMP image, which is not read; export as"),
+        ("a.jpg", "a JPEG image, which is not read; export as"),
+        ("a.h5", "an HDF5 file, which is not read; export as"),
+    ],
+)
+def test_files_of_other_tools_are_named_by_their_content(name, words, capsys):
+    path = foreign(name)
+    assert words in said(capsys, "convert", path, "out", "--to", "geojson", code=2)
+    Path("folder").mkdir()
+    path.rename(f"folder/{name}")
+    put("mine/a.tif")
+    assert words in said(capsys, "compare", "mine", "folder", code=2)
+
+
+def test_a_label_image_of_another_format_is_named_by_its_content(capsys):
+    put("mine/reference/a.tif")
+    said(capsys, "init", "mine")
+    Path("sent").mkdir()
+    Path("mine/challenge.toml").write_text(
+        Path("mine/challenge.toml").read_text().replace('files = "{case}.tif"', 'files = "{case}.*"')
+    )
+    foreign("a.nii").rename("sent/a.nii")
+    printed = said(capsys, "score", "--challenge", "mine", "--submission", "sent", "--output", "out", code=1)
+    assert "a NIfTI image, which is not read; export as" in printed
+
+
+def test_a_table_may_be_handed_in_as_it_is(shared_data, capsys):
+    challenge = Path("dsb")
+    (challenge / "reference").mkdir(parents=True)
+    (challenge / "reference" / "solution.csv").write_bytes((shared_data / "dsb2018/stage1_solution.csv").read_bytes())
+    said(capsys, "init", "--preset", "dsb2018", challenge)
+    sent = shared_data / "dsb2018" / "submission_DatName.csv"
+    assert "Valid" in said(capsys, "validate", "--challenge", challenge, "--submission", sent)
+    said(capsys, "score", "--challenge", challenge, "--submission", sent, "--output", "out")
+    assert json.loads(Path("out/metrics.json").read_text())["detection"]["f1"]["pooled"] == pytest.approx(
+        0.4582, abs=5e-5
+    )
+
+
+def test_the_name_of_kaggle_for_the_reference_is_taken(shared_data, capsys):
+    (Path("dsb") / "reference").mkdir(parents=True)
+    source = shared_data / "dsb2018/stage1_solution.csv"
+    Path("dsb/reference/stage1_solution.csv").write_bytes(source.read_bytes())
+    assert "65 cases" in said(capsys, "init", "--preset", "dsb2018", "dsb")
+
+
+def test_a_rejected_run_leaves_no_old_scores(tmp_path, capsys):
+    made = write_demo(tmp_path)
+    arguments = ["score", "--challenge", made.challenge, "--submission", made.submissions["finder"], "--output", "out"]
+    said(capsys, *arguments)
+    assert Path("out/metrics.json").exists()
+    (made.submissions["finder"] / "P1/P1_1/Epithelial/1.mat").write_bytes(b"not a mask")
+    Path("out/mine.txt").write_text("stays")
+    said(capsys, *arguments, code=1)
+    assert [path.name for path in Path("out").iterdir()] == ["mine.txt"]
+
+
+def test_a_case_without_reference_is_the_fault_of_the_organisers(capsys):
+    put("mine/reference/a.tif")
+    said(capsys, "init", "mine")
+    text = Path("mine/challenge.toml").read_text().replace('"worst"', '"reject"')
+    Path("mine/challenge.toml").write_text(text)
+    with Path("mine/cases.csv").open("a") as file:
+        file.write("EXTRA,EXTRA,40,60\n")
+    put("sent/a.tif")
+    printed = said(capsys, "score", "--challenge", "mine", "--submission", "sent", "--output", "out", code=3)
+    assert "EXTRA.tif" in printed
+    assert "the reference of every case in cases.csv" in printed
+    assert "add 'EXTRA" not in printed
+
+
+def test_a_size_in_cases_csv_is_suspected_when_both_sides_agree(capsys):
+    put("mine/reference/a.tif")
+    said(capsys, "init", "mine")
+    Path("mine/cases.csv").write_text("case,group,height,width\na,a,60,40\n")
+    put("sent/a.tif")
+    printed = said(capsys, "score", "--challenge", "mine", "--submission", "sent", "--output", "out", code=3)
+    assert "cases.csv" in printed
+
+
+def test_the_guide_of_a_kit_says_how_to_install(tmp_path, capsys):
+    made = write_demo(tmp_path)
+    said(capsys, "kit", "--challenge", made.challenge, "--output", "kit")
+    assert "pipx install" in Path("kit/GUIDE.md").read_text()
+
+
+def test_a_ranking_of_a_family_that_is_not_listed_says_so(capsys):
+    put("mine/reference/a.tif")
+    said(capsys, "init", "mine")
+    text = (
+        Path("mine/challenge.toml").read_text().replace('"detection", "segmentation", "panoptic", ', '"segmentation", ')
+    )
+    Path("mine/challenge.toml").write_text(text)
+    printed = said(capsys, "score", "--challenge", "mine", "--submission", "mine/reference", "--output", "out", code=3)
+    assert "the family 'detection' is not in metrics.families" in printed
