@@ -419,7 +419,7 @@ def test_a_file_whose_classes_are_not_known_beforehand_finds_no_classes_in_them(
     (written,) = convert_file(tmp_path / "a.geojson", tmp_path / "b", "geojson").files
     assert b"class_probabilities" not in written.read_bytes()
     (counts,) = convert_file(tmp_path / "a.geojson", tmp_path / "b", "counts_csv", size_yx=(9, 9)).files
-    assert counts.read_text() == "case,epithelial\na,1\n"
+    assert counts.read_text() == "case,Epithelial\na,1\n"
     (tmp_path / "a.csv").write_text("x,y,probability_q\n1,1,9\n")
     (counts,) = convert_file(tmp_path / "a.csv", tmp_path / "c", "counts_csv", format="points_csv").files
     assert counts.read_text() == "case,nucleus\na,1\n"

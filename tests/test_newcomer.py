@@ -123,7 +123,6 @@ def foreign(name: str) -> Path:
             ".parquet": b"PAR1" + bytes(100),
             ".dcm": bytes(128) + b"DICM" + bytes(50),
             ".bmp": b"BM" + bytes(100),
-            ".nii": bytes(344) + b"n+1\0",
             ".jpg": b"\xff\xd8\xff\xe0" + bytes(100),
             ".h5": b"\x89HDF\r\n\x1a\n" + bytes(100),
         }
@@ -137,7 +136,6 @@ def foreign(name: str) -> Path:
         ("a.parquet", "a Parquet file, which is not read; export as GeoJSON"),
         ("a.dcm", "a DICOM file, which is not read; export as"),
         ("a.db", "an SQLite database, which is not read; export as GeoJSON"),
-        ("a.nii", "a NIfTI image, which is not read; export as"),
         ("a.bmp", "a BMP image, which is not read; export as"),
         ("a.jpg", "a JPEG image, which is not read; export as"),
         ("a.h5", "an HDF5 file, which is not read; export as"),
@@ -159,9 +157,9 @@ def test_a_label_image_of_another_format_is_named_by_its_content(capsys):
     Path("mine/challenge.toml").write_text(
         Path("mine/challenge.toml").read_text().replace('files = "{case}.tif"', 'files = "{case}.*"')
     )
-    foreign("a.nii").rename("sent/a.nii")
+    foreign("a.bmp").rename("sent/a.bmp")
     printed = said(capsys, "score", "--challenge", "mine", "--submission", "sent", "--output", "out", code=1)
-    assert "a NIfTI image, which is not read; export as" in printed
+    assert "a BMP image, which is not read; export as" in printed
 
 
 def test_a_table_may_be_handed_in_as_it_is(shared_data, capsys):

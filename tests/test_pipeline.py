@@ -316,8 +316,8 @@ def test_a_missing_prediction_is_refused_if_the_challenge_rejects_those():
     ("labels", "classes", "message"),
     [
         (np.array([[-1, 0, 3]]), None, "labels are from -1 to 3"),
-        (np.array([[1.0, 0.0]]), None, "not integers"),
-        (np.ones((2, 2, 2), int), None, "not integers of shape"),
+        (np.array([[1.5, 0.0]]), None, "not all whole numbers"),
+        (np.ones((2, 2, 2), int), None, "not whole numbers of shape"),
         (np.array([[2**64 - 1, 0]], np.uint64), None, "labels are from"),
         (np.array([[1, 0, 2]]), [2], r"\(1,\) classes"),
         (np.array([[1, 0, 2]]), [1.9, 2.7], "one integer for each"),

@@ -225,7 +225,7 @@ def test_folders_and_documents_that_are_no_results_are_told(
 ) -> None:
     (tmp_path / "empty").mkdir()
     code, _, err = report(capsys, "--results", tmp_path / "empty")
-    assert (code, "no metrics.json, leaderboard.json, audit.json or sensitivity.json" in err) == (2, True)
+    assert (code, "no metrics.json, leaderboard.json, audit.json, sensitivity.json or tricks.json" in err) == (2, True)
     details = read(finder / "details.json")
     del details["cases"]["P1_1"]["rules"]
     (finder / "details.json").write_text(json.dumps(details))
@@ -246,8 +246,12 @@ def test_score_writes_a_report_beside_the_same_files(made: Path, tmp_path: Path)
         "objects.csv",
         "report.html",
     ]
-    for name in ("details.json", "metrics.json", "objects.csv"):
+    for name in ("details.json", "objects.csv"):
         assert (tmp_path / name).read_bytes() == (made / "results" / "finder" / name).read_bytes()
+    metrics = read(tmp_path / "metrics.json")
+    assert metrics.pop("leaderboard")["position"] is None
+    del metrics["undefined"]["leaderboard"]
+    assert metrics == read(made / "results" / "finder" / "metrics.json")
 
 
 def test_images_that_are_of_no_case_are_told_before_anything_is_scored(

@@ -141,6 +141,8 @@ def test_every_name_of_an_input_is_taken_out_of_the_public_line(tmp_path, capsys
     names = ["Mu\u0308ller", *(case.name for case in CASES[1:])]
     challenge, jobs = write_jobs(tmp_path, "hidden", names, status="Failed on Mu\u0308ller")
     (challenge / "cases.csv").write_text((challenge / "cases.csv").read_text().replace("c1,", "Müller,", 1))
+    for path in (challenge / "reference").glob("c1.*"):
+        path.rename(path.with_name(path.name.replace("c1", "Müller")))
     code, last = score(capsys, challenge, jobs, tmp_path / "out")
     assert code == 1
     assert "[failed-job]" in last

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -426,15 +426,20 @@ def parsed_classes(given: str) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where files are put, and whether they are copied or linked."""
+    """Where files are put, and whether they are copied or linked.
+
+    placed   files that were put before: a second link to one would look like a reference that was handed in
+    """
 
     folder: Path
     copy: bool
+    placed: set[Path] = field(default_factory=set)
 
     def put(self, source: Path, name: str) -> None:
         target = self.folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not self.copy:
+        if not self.copy and source.resolve() not in self.placed:
+            self.placed.add(source.resolve())
             try:
                 os.link(source.resolve(), target)
                 return

@@ -9,8 +9,6 @@ CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to 
     (0, b"PAR1", "a Parquet file", SHAPES),
     (128, b"DICM", "a DICOM file", LABELS),
     (0, b"SQLite format 3\0", "an SQLite database", SHAPES),
-    (344, b"n+1\0", "a NIfTI image", LABELS),
-    (344, b"ni1\0", "a NIfTI image", LABELS),
     (0, b"BM", "a BMP image", LABELS),
     (0, b"\xff\xd8\xff", "a JPEG image", "label images (.tif, .png, .npy), since JPEG changes labels"),
     (0, b"GIF8", "a GIF image", LABELS),
