@@ -19,7 +19,7 @@ from evaluation.challenge import Challenge
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference, prepare_reference
 from evaluation.model import Case, Instances, Points
-from evaluation.report.illustrated import STATE_COLOURS, State
+from evaluation.report.pictures.states import STATE_COLOURS, State
 from evaluation.report.pictures.case_pictures import drawing_of, facts_of
 from evaluation.report.pictures.drawing import draw, overlay_png
 from evaluation.report.pictures.geojson import overlay_geojson

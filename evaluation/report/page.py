@@ -51,7 +51,7 @@ class Cell:
     """A cell that is more than a value.
 
     text    what is shown instead of the value; it is sorted by the value
-    anchor  of a section, figure or picture of the page that it leads to
+    anchor  of a section, table or figure of the page that it leads to
     shade   0…1, how strongly its background is coloured; None: not at all
     name    the anchor of its row, for others to lead to
     """
@@ -118,25 +118,18 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A PNG, with what it shows in words (``alt``); ``width_px`` is how wide it is shown, at most."""
+class Browser:
+    """Nuclei to look through, with filters and pictures; ``evaluation.report.browser`` makes the ``data``.
 
-    png: bytes
-    alt: str
-    caption: str
-    width_px: int
-    anchor: str = ""
+    note   what is left out
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Pictures:
-    """Pictures side by side, with a legend of (colour, what it means)."""
-
-    pictures: tuple[Picture, ...]
-    legend: tuple[tuple[Colour, str], ...] = ()
+    anchor: str
+    data: Mapping[str, Any]
+    note: str = ""
 
 
-Block = Text | Tiles | Table | Figure | Pictures
+Block = Text | Tiles | Table | Figure | Browser
 
 
 @dataclass(frozen=True, slots=True)

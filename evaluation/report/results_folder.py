@@ -27,13 +27,13 @@ from evaluation.findings.rankings import (
 )
 from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.team_scores import read_details, read_metrics
+from evaluation.model import Int64
 from evaluation.report.audit import audit_page
 from evaluation.report.html import page_html
-from evaluation.report.illustrated import Illustration
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.nuclei import OUTCOMES, NucleusTable
 from evaluation.report.page import Page
-from evaluation.report.pictures import find_images, illustrate_cases
+from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
 from evaluation.report.result import ResultDocuments
 from evaluation.report.sensitivity import sensitivity_page
 from evaluation.report.side_by_side import read_results
@@ -41,7 +41,6 @@ from evaluation.report.submission import submission_page
 from evaluation.report.units import worst_cases
 from evaluation.results.files import write_atomically
 
-WORST_CASES = 10
 OBJECTS_BYTES = 500_000_000
 OBJECTS_ROWS = 5_000_000
 LAST_COLUMN = "prediction_area_px"  # before those of the measures
@@ -198,24 +197,38 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
     rules, rule_of_row = table.categories(table.need("rule"))
     chosen = table.take(rule_of_row == (rules.index(result.rule) if result.rule in rules else -1))
     outcomes, outcome_of_row = chosen.categories(chosen.need("outcome"))
-    names, name_of_row = chosen.categories(chosen.need("reference_class"))
+    cases, case = chosen.categories(chosen.need("case"))
     place_of_class = {name: place for place, name in enumerate(result.classes)}
+
+    def classes(column: str) -> Int64:
+        names, name_of_row = chosen.categories(chosen.need(column))
+        return np.array([place_of_class.get(name, -1) for name in names], np.int64)[name_of_row]
+
+    def texts(column: str) -> list[str]:
+        return [cell.decode() for cell in chosen.cells(chosen.need(column))]
+
     return NucleusTable(
         outcome=np.array([OUTCOMES.index(name) for name in outcomes], np.int64)[outcome_of_row],
         classes=result.classes,
-        reference_class=np.array([place_of_class.get(name, -1) for name in names], np.int64)[name_of_row],
+        reference_class=classes("reference_class"),
         reference_area=numbers_of(chosen.cells(chosen.need("reference_area_px"))),
         measures={
             name: numbers_of(chosen.cells(column))
             for column, name in enumerate(table.names)
             if column > table.need(LAST_COLUMN)
         },
+        cases=tuple(cases),
+        case=case,
+        prediction_class=classes("prediction_class"),
+        prediction_area=numbers_of(chosen.cells(chosen.need("prediction_area_px"))),
+        reference_id=texts("reference_id"),
+        prediction_id=texts("prediction_id"),
     )
 
 
 def look_again(
     result: ResultDocuments, sources: Sources, *, workers: int | None, progress: Progress | None
-) -> tuple[Illustration, Mapping[str, Any] | None]:
+) -> tuple[SecondPass, Mapping[str, Any] | None]:
     """Pictures of a submission and what its errors cost, by scoring it once more.
 
     Raises WrongUsage if the result is not of this challenge, or not of this submission.
@@ -230,17 +243,17 @@ def look_again(
         sources.challenge,
         sources.submission,
         challenge=challenge,
-        worst_cases=[unit.name for unit in worst_cases(result, WORST_CASES) if unit.submitted],
+        drawn=[unit.name for unit in worst_cases(result, len(result.cases))],
         images=sources.images,
         overlays=sources.overlays,
         workers=workers,
         progress=progress,
     )
     if not second.corrected:
-        return second.illustration, None
+        return second, None
     costs = costs_document(error_costs(challenge, second.corrected))
     for path, value in costs["as_is"].items():
         if value != result.value(path):
             why = f"{path} is {result.value(path)}, but the submission that was given has {value}"
             raise WrongUsage(NotItsResult(why).at("'metrics.json'"))
-    return second.illustration, costs
+    return second, costs
