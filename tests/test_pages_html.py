@@ -18,8 +18,8 @@ from made_page import CLASSES, F1, PATIENTS, made_page
 
 from evaluation.findings.errors import WrongUsage
 from evaluation.report.html import TEMPLATES, page_html, require_extra
-from evaluation.report.pictures.states import STATE_COLOURS
 from evaluation.report.page import Column, Figure, Page, Section, Table, Text
+from evaluation.report.pictures.states import STATE_COLOURS
 from evaluation.report.plots import Axis, Dot, Series, plot, tabulate
 from evaluation.report.shown import shown_value
 

@@ -15,6 +15,7 @@ from every_format import write_challenge
 
 from evaluation.commands.main import run
 from evaluation.report.html import page_html
+from evaluation.report.page import Browser as Nuclei
 from evaluation.report.results_folder import Sources, page_of_results
 
 LIMIT_BYTES = 10_000_000
@@ -118,9 +119,9 @@ def test_names_of_strangers_are_shown_as_text(made: Path, finder: Path, browser:
 def test_a_page_with_sources_has_pictures_and_costs(made: Path) -> None:
     page = page_of_results(made / "results" / "finder", sources=sources(made), workers=1)
     anchors = [section.anchor for section in page.sections]
-    assert {"costs", "worst-nuclei", "worst-cases"} <= set(anchors)
-    leads = [section.lead for section in page.sections if section.anchor.startswith("worst-")]
-    assert all("Solid lines" in lead and "broken lines" in lead for lead in leads)
+    assert {"costs", "browser-section"} <= set(anchors)
+    (browser,) = (block for section in page.sections for block in section.blocks if isinstance(block, Nuclei))
+    assert all(case["size"] for case in browser.data["cases"])
     costs = page.data["error_costs"]
     metrics = read(made / "results" / "finder" / "metrics.json")
     assert costs["as_is"]["panoptic.pq.group_mean"] == metrics["panoptic"]["pq"]["group_mean"]
@@ -333,8 +334,8 @@ def test_monusac_shows_real_tissue(shared_data: Path, tmp_path: Path, browser: B
     assert path.stat().st_size < LIMIT_BYTES
     with browser.open(path) as opened:
         assert opened.errors == opened.requests == []
-        sources = opened.page.locator("main img").evaluate_all("all => all.map(one => one.src)")
-        assert len(sources) == 14
-        # Ten cases of tissue, 660 px at most, fit into the page: the largest picture has at most 0.6 bytes a pixel.
-        assert 100_000 < max(map(len, sources)) < 4 / 3 * 0.6 * 654 * 577
+        cases = {case["name"]: case for case in json.loads(opened.page.locator("#page_nuclei").inner_text())["cases"]}
+        assert [len(case["windows"]) for case in cases.values()] == [1, 0, 0, 0]  # one has an image
+        assert cases["P1_1"]["size"] == [1153, 1307]
+        assert 40_000 < len(cases["P1_1"]["windows"][0][4]) < 4 / 3 * 0.2 * 1153 * 1307
         assert embedded(opened)["metrics"] == read(tmp_path / "out" / "metrics.json")

@@ -62,7 +62,7 @@ class CasePictures:
 
     def write(self, folder: Path) -> tuple[Path, ...]:
         """Write ``<case>.png``, ``.geojson`` and label images. Names of cases are checked with the challenge."""
-        view = View.whole(self.case.shape_yx, OVERLAY_PX, up=1)
+        view = View.whole(self.case.shape_yx, OVERLAY_PX)
         contents = {
             ".png": overlay_png(self.drawing, view, self.background(view)),
             ".geojson": overlay_geojson(self.drawing, self.class_names, facts_of(self.judged)),
