@@ -15,7 +15,7 @@ from every_format import write_challenge
 
 from evaluation.commands.main import run
 from evaluation.report.html import page_html
-from evaluation.report.page import Browser as Nuclei
+from evaluation.report.page import Widget
 from evaluation.report.results_folder import Sources, page_of_results
 
 LIMIT_BYTES = 10_000_000
@@ -120,7 +120,7 @@ def test_a_page_with_sources_has_pictures_and_costs(made: Path) -> None:
     page = page_of_results(made / "results" / "finder", sources=sources(made), workers=1)
     anchors = [section.anchor for section in page.sections]
     assert {"costs", "browser-section"} <= set(anchors)
-    (browser,) = (block for section in page.sections for block in section.blocks if isinstance(block, Nuclei))
+    (browser,) = (block for section in page.sections for block in section.blocks if isinstance(block, Widget))
     assert all(case["size"] for case in browser.data["cases"])
     costs = page.data["error_costs"]
     metrics = read(made / "results" / "finder" / "metrics.json")
@@ -334,7 +334,7 @@ def test_monusac_shows_real_tissue(shared_data: Path, tmp_path: Path, browser: B
     assert path.stat().st_size < LIMIT_BYTES
     with browser.open(path) as opened:
         assert opened.errors == opened.requests == []
-        cases = {case["name"]: case for case in json.loads(opened.page.locator("#page_nuclei").inner_text())["cases"]}
+        cases = {case["name"]: case for case in json.loads(opened.page.locator("#page_browser").inner_text())["cases"]}
         assert [len(case["windows"]) for case in cases.values()] == [1, 0, 0, 0]  # one has an image
         assert cases["P1_1"]["size"] == [1153, 1307]
         assert 40_000 < len(cases["P1_1"]["windows"][0][4]) < 4 / 3 * 0.2 * 1153 * 1307

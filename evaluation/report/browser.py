@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation.model import Float64, Int64
 from evaluation.report.nuclei import NucleusTable
-from evaluation.report.page import Browser, Section
+from evaluation.report.page import Section, Widget
 from evaluation.report.pictures.scenes import Scene
 
 STATES = ("matched", "wrong_class", "missed", "spurious")
@@ -40,7 +40,7 @@ def browser_section(seen: Sequence[Seen]) -> Section | None:
     return Section("browser-section", TITLE, (browser_of(seen),), LEAD)
 
 
-def browser_of(seen: Sequence[Seen]) -> Browser:
+def browser_of(seen: Sequence[Seen]) -> Widget:
     """The nuclei of one submission or more as data. Rows stay in the order of objects.csv."""
     cases = {name: place for place, name in enumerate(dict.fromkeys(name for of in seen for name in of.nuclei.cases))}
     parts = [columns_of(of, team, cases) for team, of in enumerate(seen)]
@@ -61,7 +61,7 @@ def browser_of(seen: Sequence[Seen]) -> Browser:
         "cases": [case_entry(name, of) for name, of in scenes.items()],
         "columns": {key: plain_values(values[kept]) for key, values in columns.items()},
     }
-    return Browser("browser", data, " ".join(thinned))
+    return Widget("browser", data, f"{len(kept):,} nuclei to look through", " ".join(thinned))
 
 
 def case_entry(name: str, scenes: Sequence[Scene]) -> dict[str, Any]:

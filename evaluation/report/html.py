@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.findings.command_line import MissingExtra
 from evaluation.findings.errors import WrongUsage
-from evaluation.report.page import Browser, Cell, Figure, Page, Table
+from evaluation.report.page import Cell, Figure, Page, Table, Widget
 from evaluation.report.plots import shorten, tabulate
 from evaluation.report.shown import shown_cell, shown_value, visible
 
@@ -34,8 +34,8 @@ def page_html(page: Page) -> str:
     Raises ``ValueError`` if two parts of the page have the same anchor, or a number of a plot is not finite.
     """
     environment = load_environment()
-    browser = next((block for section in page.sections for block in section.blocks if isinstance(block, Browser)), None)
-    scripts = [script("page.js"), *([script("browser.js")] if browser else [])]
+    widgets = [block for section in page.sections for block in section.blocks if isinstance(block, Widget)]
+    scripts = [script("page.js"), *(script(f"{widget.kind}.js") for widget in widgets)]
     if page.figures():
         scripts += [plotly_source(), script("plots.js")]
     figures = [
@@ -48,7 +48,7 @@ def page_html(page: Page) -> str:
         policy=security_policy(scripts),
         style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
         scripts=scripts,
-        nuclei=embedded_json(browser.data) if browser else "",
+        widgets={widget.kind: embedded_json(widget.data) for widget in widgets},
         data=embedded_json(page.data),
         figures=embedded_json(figures) if figures else "",
     )
@@ -150,8 +150,10 @@ def collect_anchors(page: Page) -> frozenset[str]:
     """Everything on the page that can be led to."""
     anchors = [section.anchor for section in page.sections]
     for block in (block for section in page.sections for block in section.blocks):
-        if isinstance(block, Table | Figure | Browser):
+        if isinstance(block, Table | Figure):
             anchors.append(block.anchor)
+        if isinstance(block, Widget):
+            anchors.append(block.kind)
         if isinstance(block, Table):
             anchors += [cell.name for row in block.rows for cell in row if isinstance(cell, Cell) and cell.name]
     if len(set(anchors)) < len(anchors):

@@ -48,6 +48,23 @@ class NucleusTable:
     reference_id: Sequence[str] = ()
     prediction_id: Sequence[str] = ()
 
+    def of_case(self, name: str) -> NucleusTable:
+        """The rows of one case."""
+        rows = np.flatnonzero(self.case == (self.cases.index(name) if name in self.cases else -1))
+        return NucleusTable(
+            outcome=self.outcome[rows],
+            classes=self.classes,
+            reference_class=self.reference_class[rows],
+            reference_area=self.reference_area[rows],
+            measures={key: values[rows] for key, values in self.measures.items()},
+            cases=(name,),
+            case=np.zeros(len(rows), np.int64),
+            prediction_class=self.prediction_class[rows],
+            prediction_area=self.prediction_area[rows],
+            reference_id=[self.reference_id[row] for row in rows],
+            prediction_id=[self.prediction_id[row] for row in rows],
+        )
+
     def count(self, outcome: str) -> int:
         return int(np.count_nonzero(self.outcome == OUTCOMES.index(outcome)))
 

@@ -54,6 +54,7 @@ class Cell:
     anchor  of a section, table or figure of the page that it leads to
     shade   0…1, how strongly its background is coloured; None: not at all
     name    the anchor of its row, for others to lead to
+    page    a file that it leads to instead, relative to this one, as a URL
     """
 
     value: float | int | str | None
@@ -62,6 +63,7 @@ class Cell:
     shade: float | None = None
     tone: Tone = "plain"
     name: str = ""
+    page: str = ""
 
 
 Value = Cell | float | int | str | None
@@ -118,18 +120,21 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Browser:
-    """Nuclei to look through, with filters and pictures; ``evaluation.report.browser`` makes the ``data``.
+class Widget:
+    """A part of the page that answers: ``templates/<kind>.html.j2`` and ``.js`` draw it of its data.
 
+    kind   "browser": nuclei to look through (browser.py); "versus": two teams side by side (versus.py)
+    words  what stands for it on a terminal
     note   what is left out
     """
 
-    anchor: str
+    kind: Literal["browser", "versus"]
     data: Mapping[str, Any]
+    words: str
     note: str = ""
 
 
-Block = Text | Tiles | Table | Figure | Browser
+Block = Text | Tiles | Table | Figure | Widget
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +154,7 @@ class Page:
 
     facts   names and values that identify it: challenge, version, hash, software; they stand at the end
     data    the documents that its numbers come from, by name ("metrics", "leaderboard", …); embedded once as JSON
+    pages   texts and relative URLs of the pages around it, if it is one of a folder
     """
 
     title: str
@@ -156,6 +162,7 @@ class Page:
     facts: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
     data: Mapping[str, Any] = field(default_factory=dict)
+    pages: tuple[tuple[str, str], ...] = ()
 
     def figures(self) -> Sequence[Figure]:
         """All plots in the order of the page."""

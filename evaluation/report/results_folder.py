@@ -25,7 +25,6 @@ from evaluation.findings.rankings import (
     NotMetrics,
     NotOurForm,
 )
-from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.team_scores import read_details, read_metrics
 from evaluation.model import Int64
 from evaluation.report.audit import audit_page
@@ -34,6 +33,7 @@ from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.nuclei import OUTCOMES, NucleusTable
 from evaluation.report.page import Page
 from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
+from evaluation.report.pictures.scenes import Scene
 from evaluation.report.result import ResultDocuments
 from evaluation.report.sensitivity import sensitivity_page
 from evaluation.report.side_by_side import read_results
@@ -89,6 +89,27 @@ def page_of_results(
     if public:
         with reading("metrics.json"):
             return submission_page(read_metrics(folder / "metrics.json", where="'metrics.json'"), title=title)
+    return page_of_result(read_again(folder, sources, workers=workers, progress=progress), title=title)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """All that is known of one submission: its documents, its nuclei, what is drawn of them, what its errors cost."""
+
+    result: ResultDocuments
+    nuclei: NucleusTable | None
+    seen: SecondPass | None = None
+    costs: Mapping[str, Any] | None = None
+
+    @property
+    def scenes(self) -> Mapping[str, Scene]:
+        return self.seen.scenes if self.seen is not None else {}
+
+
+def read_again(
+    folder: Path, sources: Sources | None, *, workers: int | None = None, progress: Progress | None = None
+) -> ReadResult:
+    """The result in a folder; with ``sources`` the submission is read once more."""
     with reading("details.json"):
         result = read_result(folder)
         if sources is not None and result.details is None:
@@ -96,16 +117,19 @@ def page_of_results(
             raise InputFault(NotItsDetails(why, metrics="metrics.json").at("'details.json'"))
     with reading("objects.csv"):
         nuclei = read_nuclei(folder / "objects.csv", result)
-    illustration, costs = None, None
-    if sources is not None:
-        illustration, costs = look_again(result, sources, workers=workers, progress=progress)
+    if sources is None:
+        return ReadResult(result, nuclei)
+    return ReadResult(result, nuclei, *look_again(result, sources, workers=workers, progress=progress))
+
+
+def page_of_result(read: ReadResult, *, title: str = "") -> Page:
     with reading("details.json"):
         return submission_page(
-            result.metrics,
-            details=result.details,
-            nuclei=nuclei,
-            illustration=illustration,
-            error_costs=costs,
+            read.result.metrics,
+            details=read.result.details,
+            nuclei=read.nuclei,
+            illustration=read.seen,
+            error_costs=read.costs,
             title=title,
         )
 
@@ -121,21 +145,6 @@ def report_result(
 def write_page(page: Page, path: Path) -> None:
     """Write the page as one HTML file, whole or not at all. Raises WrongUsage if the extra ``report`` is not there."""
     write_atomically(path, page_html(page))
-
-
-def report_demo(
-    folder: Path, board: Board, *, workers: int | None = None, progress: Progress | None = None
-) -> list[str]:
-    """Write a page for each team of the demo, and that of their leaderboard; their names."""
-    document = leaderboard_document(board)
-    write_page(leaderboard_page(document, results=read_results(folder, document)), folder / "leaderboard.html")
-    written = ["leaderboard.html"]
-    for team in sorted(row.name for row in board.teams):
-        sources = Sources(folder / "challenge", folder / "submissions" / team)
-        title = f"Result of {team}"
-        report_result(folder / "results" / team, sources, title=title, workers=workers, progress=progress)
-        written.append(f"results/{team}/report.html")
-    return written
 
 
 def check_images(challenge: Challenge, folder: Path, images: Path) -> None:

@@ -1,7 +1,7 @@
 "use strict";
 // Nuclei to look through: rows are filtered and sorted here; a picture is drawn when it is seen.
 (() => {
-  const { teams, classes, cases, columns } = JSON.parse(document.getElementById("page_nuclei").textContent);
+  const { teams, classes, cases, columns } = JSON.parse(document.getElementById("page_browser").textContent);
   const root = document.querySelector(".browser");
   const find = (selector) => root.querySelector(selector);
   const STATES = ["matched", "wrong class", "missed", "spurious"];

@@ -1,0 +1,110 @@
+"""The folder of pages that ``leaderboard --report`` writes: it opens from disk, and links lead on and back."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from browser import Browser
+
+from evaluation.commands.main import run
+from evaluation.report.versus import versus_section
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's board; a team has a name that a URL must not have as it is."""
+    folder = tmp_path_factory.mktemp("pages")
+    assert run(["demo", "--output", str(folder), "--workers", "1"]) == 0
+    (folder / "submissions" / "namer").rename(folder / "submissions" / "namer + co @1")
+    where = ["--challenge", str(folder / "challenge"), "--submissions", str(folder / "submissions")]
+    assert run(["leaderboard", *where, "--output", str(folder / "board"), "--workers", "1", "--report"]) == 0
+    return folder / "board"
+
+
+def links_of(page: Path) -> set[Path]:
+    """The files that a page leads to."""
+    urls = re.findall(r'<a href="([^"#][^"]*)"', page.read_text())
+    return {(page.parent / unquote(url)).resolve() for url in urls}
+
+
+def test_every_link_leads_to_a_page_and_every_page_leads_back(made: Path) -> None:
+    board = (made / "leaderboard.html").resolve()
+    pages = {path.resolve() for path in made.rglob("*.html")}
+    teams = {path for path in pages if path.name == "report.html"}
+    cases = {path for path in pages if path.parent.name == "cases"}
+    assert len(teams) == 3 and len(cases) == 8
+    assert links_of(board) == teams | cases
+    assert all(links_of(page) == {board} for page in teams)
+    assert all(links_of(page) == {board} | teams for page in cases)
+
+
+def test_from_the_board_to_a_team_and_a_case_and_back(made: Path, browser: Browser) -> None:
+    with browser.open(made / "leaderboard.html") as opened:
+        opened.page.locator("#board").get_by_role("link", name="namer + co @1").click()
+        opened.page.wait_for_selector("html[data-drawn]", state="attached")
+        assert opened.page.locator("h1").inner_text() == "Result of namer + co @1"
+        opened.page.get_by_role("link", name="Leaderboard", exact=True).click()
+        opened.page.wait_for_selector("html[data-drawn]", state="attached")
+        opened.page.locator("#case-pages").get_by_role("link", name="P2_1").click()
+        opened.page.wait_for_selector("html[data-drawn]", state="attached")
+        assert opened.page.locator("h1").inner_text() == "Case P2_1"
+        assert opened.errors == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+def test_the_page_of_a_case_shows_it_for_every_team(made: Path, browser: Browser, width: int, scheme: Any) -> None:
+    with browser.open(made / "cases" / "P2_1.html", width=width, scheme=scheme) as opened:
+        assert opened.page.locator(".case-view canvas").count() == 3
+        opened.page.locator(".browser [name=team]").select_option(label="outliner")
+        assert opened.page.locator(".case-view canvas").count() == 1
+        details = json.loads((made / "results" / "outliner" / "details.json").read_text())
+        counts = details["cases"]["P2_1"]["rules"]["iou_above"]["counts"]
+        opened.page.locator(".browser [name=state]").select_option("2")
+        assert opened.page.locator(".found").inner_text().startswith(f"{counts['false_negatives']} of ")
+        row = opened.page.locator("#teams tr", has_text="outliner").inner_text()
+        assert str(counts["true_positives"]) in row
+        opened.check()
+
+
+def test_two_teams_are_compared_in_units_and_classes(made: Path, browser: Browser) -> None:
+    document = json.loads((made / "leaderboard.json").read_text())
+    first, second = document["teams"][0], document["teams"][2]
+    with browser.open(made / "leaderboard.html", width=1440) as opened:
+        versus = opened.page.locator("#versus")
+        versus.locator("[name=second]").select_option(label=second["name"])
+        index = 3  # a distance: lower is better
+        versus.locator("[name=column]").select_option(str(index))
+        values = [team["columns"][index]["by_unit"] for team in (first, second)]
+        better = sum(own < other for own, other in zip(*values, strict=True))
+        assert f"Of {len(values[0])} groups {first['name']} is better in {better}" in versus.inner_text()
+        assert versus.locator("svg rect.first").count() == better
+        folders = [made / "results" / team["name"] for team in (first, second)]
+        metrics = [json.loads((folder / "metrics.json").read_text()) for folder in folders]
+        pq = [of["panoptic"]["per_class"]["Neutrophil"]["pq"]["group_mean"] for of in metrics]
+        row = versus.locator("tr", has_text="Neutrophil: PQ").inner_text().split("\t")
+        assert row[1:] == [f"{pq[0]:.4f}", f"{pq[1]:.4f}", f"{pq[0] - pq[1]:+.4f}".replace("-", "−")]
+        heads = versus.locator("tbody th").all_inner_texts()
+        assert [text.split(":")[0] for text in heads[:4]] == ["Epithelial", "Lymphocyte", "Neutrophil", "Macrophage"]
+        versus.locator("[name=second]").select_option(label=first["name"])
+        assert "two different teams" in versus.inner_text()
+        opened.check()
+
+
+def test_of_many_values_of_units_some_are_here_and_it_is_said() -> None:
+    column = {"path": "panoptic.pq.case_mean", "direction": "descending"}
+    values = [0.123456] * 3000
+    team = {"columns": [{"value": 0.5, "by_unit": values}]}
+    teams = [{"name": f"team {index}", **team} for index in range(200)]
+    names = [f"case {index}" for index in range(3000)]
+    document = {"teams": teams, "columns": [column], "unit_names": names, "units": {"kind": "cases"}}
+    section = versus_section(document, {})
+    assert section is not None
+    (widget,) = section.blocks
+    assert widget.note == "2,000 of 3,000 cases are here, evenly spread."
+    assert [widget.data["columns"][0]["names"][place] for place in (0, -1)] == ["case 0", "case 2999"]
+    assert versus_section({**document, "teams": teams[:1]}, {}) is None
