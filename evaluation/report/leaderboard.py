@@ -72,6 +72,7 @@ def leaderboard_page(
         facts=identify_document(document),
         sections=(*sections, rules_section(document, too_large)),
         data=data,
+        teams=tuple((team["name"], label) for label, team in labelled(document, number)),
     )
 
 

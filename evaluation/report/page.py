@@ -155,6 +155,7 @@ class Page:
     facts   names and values that identify it: challenge, version, hash, software; they stand at the end
     data    the documents that its numbers come from, by name ("metrics", "leaderboard", …); embedded once as JSON
     pages   texts and relative URLs of the pages around it, if it is one of a folder
+    teams   their names and how they are written beside plots: one of them can be highlighted everywhere
     """
 
     title: str
@@ -163,6 +164,7 @@ class Page:
     sections: tuple[Section, ...]
     data: Mapping[str, Any] = field(default_factory=dict)
     pages: tuple[tuple[str, str], ...] = ()
+    teams: tuple[tuple[str, str], ...] = ()
 
     def figures(self) -> Sequence[Figure]:
         """All plots in the order of the page."""

@@ -11,7 +11,7 @@ from evaluation.leaderboard.titles import metric_title, short_titles
 from evaluation.report.page import Section, Widget
 from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, is_lower_better
 
-VALUES_UP_TO = 400_000  # of units in the page; of more the units are thinned
+VALUES_UP_TO = 200_000  # of units in the page; of more the units are thinned
 BY_CLASS = ("panoptic.pq", "detection.recall", "detection.precision", "classification.f1", "segmentation.iou",
             "segmentation.hausdorff_px")  # fmt: skip
 

@@ -91,6 +91,92 @@
       head.append(made);
     });
 
+  // --- long tables: search and columns to choose; every table as a file ---
+
+  const named = (caption) => `${caption.replace(/[^\w]+/g, "_").replace(/^_+|_+$/g, "").slice(0, 60).toLowerCase()}`;
+  const save = (text, type, name) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  root.addEventListener("save", (event) => save(...event.detail)); // for plots.js
+  // A cell that a spreadsheet would take for a formula begins with an apostrophe.
+  const csvCell = (text) => `"${text.replace(/^(?=[=+@\t\r]|-(?![\d.]))/, "'").replaceAll('"', '""')}"`;
+  const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "−": "$-$", "↑": "$\\uparrow$", "↓": "$\\downarrow$", "≥": "$\\ge$", "✓": "", "…": "\\dots{}" };
+  const latexCell = (text) => text.replace(/[\\~^−↑↓≥✓…]|[&%$#_{}]/g, (sign) => LATEX[sign] ?? `\\${sign}`);
+  const textOf = (cell) => ("undefined" in cell.dataset ? "" : cell.innerText.replace(/\s+/g, " ").trim());
+  const shownCells = (row) => [...row.cells].filter((cell) => !cell.hidden);
+  const rowsOf = (table) => [...table.rows].filter((row) => !row.hidden).map(shownCells);
+  const asCsv = (table) => {
+    const value = (cell) => (cell.dataset.value !== undefined ? cell.dataset.value : csvCell(textOf(cell)));
+    return `${rowsOf(table).map((cells) => cells.map(value).join(",")).join("\r\n")}\r\n`;
+  };
+  const asLatex = (table, caption) => {
+    const [head, ...rows] = rowsOf(table).map((cells) => `${cells.map((cell) => latexCell(textOf(cell))).join(" & ")} \\\\`);
+    const columns = shownCells(table.rows[0]).map((cell) => (cell.classList.contains("number") ? "r" : "l")).join("");
+    return ["% \\usepackage{booktabs}", "\\begin{table}", `\\caption{${latexCell(caption)}}`, `\\begin{tabular}{${columns}}`, "\\toprule", head, "\\midrule", ...rows, "\\bottomrule", "\\end{tabular}", "\\end{table}", ""].join("\n");
+  };
+  for (const part of document.querySelectorAll(".table")) {
+    const table = part.querySelector("table");
+    const caption = part.querySelector(".caption").textContent;
+    const actions = document.createElement("div");
+    actions.className = "actions";
+    if (table.tBodies[0].rows.length > 10) {
+      const search = Object.assign(document.createElement("input"), { type: "search", placeholder: "Search" });
+      search.setAttribute("aria-label", `Search in: ${caption}`);
+      search.addEventListener("input", () => {
+        const wanted = search.value.toLowerCase();
+        for (const row of table.tBodies[0].rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      });
+      actions.append(search);
+    }
+    if (table.tHead.rows[0].cells.length > 6) {
+      const choice = document.createElement("details");
+      choice.className = "columns";
+      choice.append(Object.assign(document.createElement("summary"), { textContent: "Columns" }));
+      [...table.tHead.rows[0].cells].slice(1).forEach((head, index) => {
+        const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: true });
+        box.addEventListener("change", () => [...table.rows].forEach((row) => (row.cells[index + 1].hidden = !box.checked)));
+        const label = document.createElement("label");
+        label.append(box, ` ${head.textContent}`);
+        choice.append(label);
+      });
+      actions.append(choice);
+    }
+    actions.append(
+      button("CSV", () => save(asCsv(table), "text/csv", `${named(caption)}.csv`)),
+      button("LaTeX", () => save(asLatex(table, caption), "text/plain", `${named(caption)}.tex`)),
+    );
+    for (const made of actions.querySelectorAll("button")) made.setAttribute("aria-label", `${made.textContent}: ${caption}`);
+    part.querySelector(".scroll").after(actions);
+  }
+
+  // --- tables wider than their place say so at their right end ---
+
+  const hint = (part) => part.classList.toggle("more", part.scrollLeft + part.clientWidth < part.scrollWidth - 2);
+  const widths = new ResizeObserver((entries) => entries.forEach(({ target }) => hint(target)));
+  for (const part of document.querySelectorAll(".scroll")) {
+    part.addEventListener("scroll", () => hint(part), { passive: true });
+    widths.observe(part);
+  }
+
+  // --- one team, in all tables and plots ---
+
+  const highlight = document.querySelector(".highlight input");
+  if (highlight)
+    highlight.addEventListener("input", () => {
+      const option = [...document.querySelectorAll("#team_names option")].find((one) => one.value === highlight.value);
+      if (!option && highlight.value) return;
+      root.dataset.team = option ? option.dataset.label : "";
+      for (const row of document.querySelectorAll(".table tbody tr")) {
+        const [cell] = row.cells;
+        row.classList.toggle("chosen", Boolean(option) && (cell.dataset.order || cell.textContent.trim()) === option.value);
+      }
+      redraw();
+    });
+
   // --- contents ---
 
   const links = new Map([...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link]));

@@ -82,6 +82,26 @@
       const base = { textfont: { color: "@ink" }, colorbar: { title: { font: { size: 12.5 } }, tickcolor: "@line" } };
       return { ...merged(base, trace), showscale: trace.showscale !== false && width >= 480 };
     });
+  // One team: its marks stand out, others are pale; its row in a heat map has a frame.
+  const highlighted = (traces, layout) => {
+    const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+    const team = escaped(root.dataset.team || "");
+    if (!team) return [traces, layout];
+    const shapes = ["x", "y"].flatMap((along) => {
+      const names = (layout[`${along}axis`] || {}).categoryarray || [];
+      const at = names.indexOf(team);
+      if (at < 0) return [];
+      const [across, low, high] = [along === "x" ? "y" : "x", at - 0.5, at + 0.5];
+      return [{ type: "rect", [`${along}ref`]: along, [`${across}ref`]: "paper", [`${along}0`]: low, [`${along}1`]: high, [`${across}0`]: 0, [`${across}1`]: 1, line: { color: "@ink", width: 2 }, fillcolor: "@accent/0.12" }];
+    });
+    const hasOwn = traces.some((trace) => trace.name === team);
+    const pale = traces.map((trace) => {
+      if (hasOwn && trace.type !== "heatmap" && trace.name !== team) return { ...trace, opacity: 0.2 };
+      if (trace.mode !== "text" || !trace.text.some((text) => text.endsWith(`  ${team}`))) return trace;
+      return { ...trace, text: trace.text.map((text) => (text.endsWith(`  ${team}`) ? `<b>${text}</b>` : text)) };
+    });
+    return [pale, shapes.length ? { ...layout, shapes: [...(layout.shapes || []), ...shapes] } : layout];
+  };
   const plotOf = (figure) => document.querySelector(`[data-figure="${figure.anchor}"]`);
   const isSeen = (plot) => plot.offsetWidth > 0;
 
@@ -90,12 +110,27 @@
     if (!isSeen(plot)) return;
     const first = !plot.classList.contains("js-plotly-plot");
     const width = isPrinting() ? paperWidth : plot.offsetWidth;
-    Plotly.react(plot, coloured(tracesOf(figure, width)), coloured(layoutOf(figure, width)), {
+    const [traces, layout] = highlighted(tracesOf(figure, width), layoutOf(figure, width));
+    Plotly.react(plot, coloured(traces), coloured(layout), {
       displayModeBar: false,
       responsive: true,
       doubleClick: "reset",
     });
     if (first) listen(plot, figure);
+  };
+
+  const plainText = (text) => {
+    const lines = String(text ?? "").replaceAll("<br>", "; ");
+    return new DOMParser().parseFromString(lines, "text/html").documentElement.textContent;
+  };
+  const asCsv = (figure) => {
+    const cell = (value) => (typeof value === "number" ? value : `"${plainText(value).replace(/^(?=[=+@-])/, "'").replaceAll('"', '""')}"`);
+    const rows = [["series", "x", "y", "value", "note"]];
+    for (const trace of figure.traces) {
+      if (trace.type === "heatmap") trace.z.forEach((line, y) => line.forEach((value, x) => rows.push(["", trace.x[x], trace.y[y], value, ""])));
+      else if (trace.mode !== "text") trace.x.forEach((x, at) => rows.push([trace.name, x, trace.y[at], "", (trace.hovertext || [])[at]]));
+    }
+    return `${rows.map((row) => row.map(cell).join(",")).join("\r\n")}\r\n`;
   };
 
   const listen = (plot, figure) => {
@@ -122,6 +157,10 @@
       made.setAttribute("aria-describedby", `${figure.anchor}_caption`);
       actions.append(made);
     }
+    const csv = Object.assign(document.createElement("button"), { type: "button", textContent: "Save CSV" });
+    csv.addEventListener("click", () => root.dispatchEvent(new CustomEvent("save", { detail: [asCsv(figure), "text/csv", `${figure.anchor}.csv`] })));
+    csv.setAttribute("aria-describedby", `${figure.anchor}_caption`);
+    actions.append(csv);
     if (hasMouse) {
       const hint = document.createElement("span");
       hint.textContent = "Drag to zoom, double-click to reset";
