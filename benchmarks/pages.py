@@ -1,8 +1,8 @@
 """How long large pages take in a real browser: the page of 101 images with 15,000 nuclei and their tissue.
 
 The set of ``benchmarks.files`` is scored once, with tissue that is made from its labels; Chromium opens the page from
-disk. Times are those of the browser's own clock: until the browser of nuclei answers, until the plots in the window are drawn, and
-from a filter to the next picture on the screen (the longest and the median of several).
+disk. Times are those of the browser's own clock: until the browser of nuclei answers, until the plots in the window
+are drawn, and from a filter to the next picture on the screen (the longest and the median of several).
 
     python -m benchmarks.pages [--keep FOLDER]
 """

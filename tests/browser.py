@@ -36,7 +36,8 @@ SEE_ALL = """async () => {
   for (const plot of document.querySelectorAll('[data-figure]')) {
     if (!plot.offsetWidth) continue;
     plot.scrollIntoView();
-    while (!plot.nextElementSibling.matches('.actions')) await new Promise(resolve => setTimeout(resolve, 10));
+    for (let turn = 0; turn < 500 && !plot.nextElementSibling.matches('.actions'); turn++)
+      await new Promise(resolve => setTimeout(resolve, 10));
   }
   scrollTo(0, 0);
 }"""

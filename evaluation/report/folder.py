@@ -63,9 +63,10 @@ def report_board(
             scenes = {case: scene for case, scene in read.scenes.items() if case in chosen}
             seen[name] = TeamCases(units, read.nuclei, scenes)
             first = first or read.result
-    for case in chosen if first else []:
+    if first is not None:
         (output / "cases").mkdir(exist_ok=True)
-        write_page(case_page(case, seen, first), output / "cases" / f"{case}.html")
+        for case in chosen:
+            write_page(case_page(case, seen, first), output / "cases" / f"{case}.html")
     classes = Challenge.load(challenge).class_names
     page = leaderboard_page(document, results=read_results(output, document), classes=classes)
     links = {name: f"results/{quote(name)}/report.html" for name in names}

@@ -61,8 +61,8 @@ class NucleusTable:
             case=np.zeros(len(rows), np.int64),
             prediction_class=self.prediction_class[rows],
             prediction_area=self.prediction_area[rows],
-            reference_id=[self.reference_id[row] for row in rows],
-            prediction_id=[self.prediction_id[row] for row in rows],
+            reference_id=[self.reference_id[row] for row in rows.tolist()],
+            prediction_id=[self.prediction_id[row] for row in rows.tolist()],
         )
 
     def count(self, outcome: str) -> int:

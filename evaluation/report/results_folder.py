@@ -88,7 +88,8 @@ def page_of_results(
         raise WrongUsage(OnlyOneOption("--submission", "pictures show the reference").at("--public"))
     if public:
         with reading("metrics.json"):
-            return submission_page(read_metrics(folder / "metrics.json", where="'metrics.json'"), title=title)
+            metrics = read_metrics(folder / "metrics.json", where="'metrics.json'")
+            return submission_page(without_counts(metrics), title=title)
     return page_of_result(read_again(folder, sources, workers=workers, progress=progress), title=title)
 
 
@@ -132,6 +133,21 @@ def page_of_result(read: ReadResult, *, title: str = "") -> Page:
             error_costs=read.costs,
             title=title,
         )
+
+
+def without_counts(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """metrics.json without what tells how many nuclei of which class the reference holds.
+
+    Errors of counts times cases are numbers of nuclei, and reasons of undefined values say which classes are absent.
+    """
+    kept = {key: value for key, value in metrics.items() if key != "counting"}
+    intervals = {key: value for key, value in metrics.get("confidence_intervals", {}).items() if key != "counting"}
+    rules = {
+        rule: {key: value for key, value in of.items() if key != "counting"}
+        for rule, of in metrics.get("alternatives", {}).items()
+    }
+    given = {"confidence_intervals": intervals, "alternatives": rules}
+    return {**kept, **{key: value for key, value in given.items() if key in metrics}, "undefined": {}}
 
 
 def report_result(

@@ -78,7 +78,9 @@ def submission_page(
     if nuclei is not None:
         sections.append(size_section(nuclei))
     sections += [threshold_section(result, nuclei), alternatives_section(result)]
-    sections += [scores_section(result), undefined_section(result)]
+    sections.append(scores_section(result))
+    if details is not None or metrics["undefined"]:
+        sections.append(undefined_section(result))
     if details is not None:
         sections += [findings_section(result, illustration), rules_section(result)]
     facts = identify_document(metrics)

@@ -108,6 +108,7 @@
   const draw = (figure) => {
     const plot = plotOf(figure);
     if (!isSeen(plot)) return;
+    waiting.delete(figure.anchor);
     const first = !plot.classList.contains("js-plotly-plot");
     const width = isPrinting() ? paperWidth : plot.offsetWidth;
     const [traces, layout] = highlighted(tracesOf(figure, width), layoutOf(figure, width));
@@ -175,7 +176,7 @@
   const first = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries)
-        if (isIntersecting && waiting.delete(target.dataset.figure)) {
+        if (isIntersecting && waiting.has(target.dataset.figure)) {
           first.unobserve(target);
           setTimeout(() => draw(figures.find((figure) => figure.anchor === target.dataset.figure)));
         }
@@ -185,4 +186,6 @@
   );
   root.addEventListener("redraw", () => figures.filter((figure) => isPrinting() || !waiting.has(figure.anchor)).forEach(draw));
   for (const figure of figures) first.observe(plotOf(figure));
+  for (const part of document.querySelectorAll("details.folded"))
+    part.addEventListener("toggle", () => figures.filter((figure) => part.contains(plotOf(figure))).forEach(draw));
 })();
