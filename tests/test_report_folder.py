@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -108,3 +109,40 @@ def test_of_many_values_of_units_some_are_here_and_it_is_said() -> None:
     assert widget.note == "1,000 of 3,000 cases are here, evenly spread."
     assert [widget.data["columns"][0]["names"][place] for place in (0, -1)] == ["case 0", "case 2999"]
     assert versus_section({**document, "teams": teams[:1]}, {}) is None
+
+
+def test_tables_and_plots_are_handed_on_as_files(made: Path, browser: Browser, tmp_path: Path) -> None:
+    document = json.loads((made / "leaderboard.json").read_text())
+    with browser.open(made / "leaderboard.html") as opened:
+
+        def saved(scope: str, name: str) -> str:
+            with opened.page.expect_download() as found:
+                opened.page.locator(scope).get_by_role("button", name=name).first.click()
+            found.value.save_as(tmp_path / "file")
+            return (tmp_path / "file").read_bytes().decode()
+
+        rows = list(csv.reader(saved("#board", "CSV").splitlines()))
+        assert [float(row[1]) for row in rows[1:]] == [team["columns"][0]["value"] for team in document["teams"]]
+        latex = saved("#board", "LaTeX")
+        assert latex.count("\\\\\n") == 4 and "\\begin{tabular}{lrrrrrrr}" in latex and "100 \\%" in latex
+        points = list(csv.reader(saved("#values-1", "Save CSV").splitlines()))
+        values = [value for team in document["teams"] for value in team["columns"][0]["by_unit"]]
+        assert [float(row[1]) for row in points[1:]] == values
+        opened.page.locator("#board .columns summary").click()
+        opened.page.locator("#board .columns input").first.uncheck()
+        assert len(next(csv.reader(saved("#board", "CSV").splitlines()))) == len(rows[0]) - 1
+        facts = opened.page.locator("footer").inner_text()
+        assert f"rules and cases {document['challenge']['hash'][:12]}" in facts
+        assert opened.errors == []
+
+
+def test_one_team_stands_out_in_tables_and_plots(made: Path, browser: Browser) -> None:
+    with browser.open(made / "leaderboard.html") as opened:
+        opened.page.locator(".highlight input").fill("outliner")
+        assert "outliner" in opened.page.locator("#board tr.chosen").inner_text()
+        pale = opened.plot("values-1").evaluate("plot => plot.data.map(trace => [trace.name, trace.opacity])")
+        assert {name for name, opacity in pale if opacity is None} == {"outliner"}
+        (frame,) = opened.plot("podium-map").evaluate("plot => plot.layout.shapes")
+        assert (frame["y0"], frame["y1"]) == (0.5, 1.5)
+        opened.page.locator(".highlight input").fill("")
+        assert opened.page.locator("tr.chosen").count() == 0
