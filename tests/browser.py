@@ -31,6 +31,18 @@ COUNT_MARKS = """plot => {
 }"""
 
 
+# Plots are drawn when they are seen; those in folded parts later.
+SEE_ALL = """async () => {
+  for (const plot of document.querySelectorAll('[data-figure]')) {
+    if (!plot.offsetWidth) continue;
+    plot.scrollIntoView();
+    for (let turn = 0; turn < 500 && !plot.nextElementSibling.matches('.actions'); turn++)
+      await new Promise(resolve => setTimeout(resolve, 10));
+  }
+  scrollTo(0, 0);
+}"""
+
+
 class OpenedPage:
     """A page in a window. ``errors``: of the console, and exceptions. ``requests``: URLs that lead out of the file."""
 
@@ -146,6 +158,7 @@ class Browser:
             opened.page.goto(path.resolve().as_uri())
             if script:
                 opened.page.wait_for_selector("html[data-drawn]", state="attached", timeout=DRAWN_WITHIN_MS)
+                opened.page.evaluate(SEE_ALL)
             yield opened
         finally:
             context.close()

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
-from PIL import Image
 
+from evaluation.report.browser import Seen, browser_section
+from evaluation.report.nuclei import NucleusTable
 from evaluation.report.page import (
     Cell,
     Column,
     Figure,
     Page,
-    Picture,
-    Pictures,
     Section,
     Table,
     Text,
@@ -28,19 +25,6 @@ F1 = (0.8125, 0.75, 0.912345, 0.641026, 0.875, 0.7)
 PQ = (0.6, 0.55, 0.7, None, 0.65, 0.5)
 
 
-def made_png(seed: int, side: int = 96) -> bytes:
-    """Something like stained tissue."""
-    draw = np.random.default_rng(seed)
-    pixels = draw.normal(0, 9, (side, side, 3)) + np.array([228, 196, 214])
-    y, x = np.mgrid[:side, :side]
-    for _ in range(7):
-        (cy, cx), radius = draw.integers(0, side, 2), draw.integers(7, 14)
-        pixels[(y - cy) ** 2 + (x - cx) ** 2 < radius**2] += np.array([-110, -120, -60])
-    file = io.BytesIO()
-    Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(file, "PNG")
-    return file.getvalue()
-
-
 def made_page(patients: tuple[str, ...] = PATIENTS, *, title: str = "Nuclei in four classes: team Aurora") -> Page:
     """All blocks; ``patients`` are six names."""
     anchors = [f"patient-{number}" for number in range(len(patients))]
@@ -53,7 +37,7 @@ def made_page(patients: tuple[str, ...] = PATIENTS, *, title: str = "Nuclei in f
             ("Hash", "sha256:5f1b0c9de8a7"),
             ("Scored by", "nuclei 0.1.0"),
         ),
-        (overview(), distribution(patients, anchors), classes(), compared(patients), pictures(patients), rules()),
+        (overview(), distribution(patients, anchors), classes(), compared(patients), nuclei(patients), rules()),
         {"metrics": {"detection": {"f1": {"group_mean": 0.781895}}}, "names": list(patients)},
     )
 
@@ -262,19 +246,24 @@ def compared(teams: tuple[str, ...]) -> Section:
     )
 
 
-def pictures(names: tuple[str, ...]) -> Section:
-    shown = tuple(
-        Picture(
-            made_png(index),
-            f"Nucleus of {name}, missed",
-            f"{name}, at (120, 44): missed, 210 px",
-            180,
-            f"nucleus-{index}",
-        )
-        for index, name in enumerate(names[:4])
+def nuclei(names: tuple[str, ...]) -> Section:
+    """Four nuclei of two cases: matched, of the wrong class, missed and spurious; without tissue."""
+    table = NucleusTable(
+        outcome=np.array([0, 0, 1, 2]),
+        classes=CLASSES,
+        reference_class=np.array([0, 1, 2, -1]),
+        reference_area=np.array([100, 80, 60, np.nan]),
+        measures={"iou": np.array([0.8, 0.6, np.nan, np.nan])},
+        cases=names[:2],
+        case=np.array([0, 0, 1, 1]),
+        prediction_class=np.array([0, 0, -1, 3]),
+        prediction_area=np.array([95, 85, np.nan, 40]),
+        reference_id=("1", "2", names[0], ""),
+        prediction_id=("1", "2", "", "3"),
     )
-    legend = (("matched", "matched"), ("missed", "missed"), ("spurious", "spurious"), ("wrong_class", "wrong class"))
-    return Section("worst", "The worst nuclei", (Pictures(shown, legend),))
+    section = browser_section([Seen("", table, {})])
+    assert section is not None
+    return section
 
 
 def rules() -> Section:

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,22 +14,23 @@ import shapely.geometry
 import tifffile
 from every_format import toml
 from findings.bench import Bench
-from imagecodecs import png_decode, png_encode
+from imagecodecs import png_decode, png_encode, webp_decode
 from test_overlay import challenge_of, colour, judged, judged_case, prepared_of
 
 from evaluation import Challenge, score_submission
 from evaluation.authoring.demo import DemoPaths, write_demo
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
+from evaluation.instances.labels import instances_from_labels
 from evaluation.metrics.errors import KINDS
 from evaluation.report.pictures import SecondPass, illustrate_cases
-from evaluation.report.pictures.case_pictures import CasePictures
 from evaluation.report.pictures.images import find_images
-from evaluation.report.pictures.judging import Mistake, choose_worst
+from evaluation.report.pictures.labels import label_tiffs
+from evaluation.report.pictures.scenes import WINDOW_PX, outline_texts, scene_of
 from evaluation.scoring.score import Result
 
 TEAM = "finder"
-ENDS = (".geojson", ".png")
+ENDS = (".geojson", ".png", "_prediction.tif", "_reference.tif")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def overlays(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def seen(demo: DemoPaths, overlays: Path) -> SecondPass:
     names = ["P3_2", "P1_1", "no such case", "P3_2"]
-    return illustrate_cases(demo.challenge, demo.submissions[TEAM], worst_cases=names, overlays=overlays, workers=1)
+    return illustrate_cases(demo.challenge, demo.submissions[TEAM], drawn=names, overlays=overlays, workers=1)
 
 
 def rows_of(result: Result) -> list[dict[str, str]]:
@@ -61,18 +61,40 @@ def rows_of(result: Result) -> list[dict[str, str]]:
 # --- what is counted --------------------------------------------------------------------------------------------------
 
 
-def test_the_states_are_the_counts_of_the_score(seen: SecondPass, scored: Result) -> None:
-    for picture in seen.illustration.cases:
-        (case,) = (case for case in scored.cases if case.case.name == picture.case)
-        counts = case.counts["iou_above"]
-        right = int(np.trace(counts.confusion))
-        assert picture.states == {
-            "matched": right,
-            "wrong_class": counts.true_positives - right,
-            "missed": counts.false_negatives,
-            "spurious": counts.false_positives,
-            "ignored": case.ignored_predictions,
+def test_the_rows_of_scenes_are_those_of_objects_csv(seen: SecondPass, scored: Result) -> None:
+    assert [*seen.scenes] == ["P1_1", "P3_2"]
+    for name, scene in seen.scenes.items():
+        rows = [row for row in rows_of(scored) if row["case"] == name]
+        for side, texts in (("reference", scene.reference), ("prediction", scene.prediction)):
+            areas = [int(row[f"{side}_area_px"] or 0) for row in rows]
+            assert [area_of(text) for text in texts] == areas
+        assert {kind for kind, row in zip(scene.kinds, rows, strict=True) if row["outcome"] == "matched"} <= {
+            "right",
+            "wrong_class",
         }
+
+
+def area_of(text: str) -> int:
+    """Pixels inside an outline as the page has it, by the shoelace formula."""
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    twice = 0
+    for ring in filter(None, text.split(";")):
+        x, y, steps = ring.split(" ")
+        place = [int(x), int(y)]
+        for turn, letter in enumerate(steps):
+            before, length = tuple(place), letters.index(letter) - 32
+            place[turn % 2] += length
+            twice += before[0] * place[1] - place[0] * before[1]
+        assert place == [int(x), int(y)]
+    return twice // 2
+
+
+def test_long_borders_take_more_letters() -> None:
+    labels = np.zeros((90, 150), np.int64)
+    labels[3:80, 5:140] = 1
+    labels[10:70, 20:100] = 0
+    (text,) = outline_texts(instances_from_labels(labels), np.array([True]))
+    assert area_of(text) == 77 * 135 - 60 * 80
 
 
 def test_every_case_is_mended(seen: SecondPass, scored: Result) -> None:
@@ -82,83 +104,14 @@ def test_every_case_is_mended(seen: SecondPass, scored: Result) -> None:
         assert corrected.reference.sum() == len(case.reference.class_id)
 
 
-# --- the worst nuclei -------------------------------------------------------------------------------------------------
-
-
-def test_the_worst_nuclei_cost_what_objects_csv_says(seen: SecondPass, scored: Result) -> None:
-    rows = rows_of(scored)
-    assert len(seen.illustration.nuclei) == 10
-    for nucleus in seen.illustration.nuclei:
-        ids = (nucleus.reference_id, nucleus.prediction_id)
-        own = [row for row in rows if row["case"] == nucleus.case]
-        pair = [
-            row for row in own if (row["reference_id"], row["prediction_id"]) == ids and row["outcome"] == "matched"
-        ]
-        if nucleus.kind in ("right", "wrong_class"):
-            area = int(pair[0]["reference_area_px"]) + int(pair[0]["prediction_area_px"])
-            union = area / (1 + float(pair[0]["iou"]))
-            lost = union if nucleus.kind == "wrong_class" else union * (1 - float(pair[0]["iou"]))
-            assert nucleus.loss_px == pytest.approx(lost, abs=0.01)
-            assert nucleus.iou == pytest.approx(float(pair[0]["iou"]), abs=1e-6)
-            assert (nucleus.reference_class, nucleus.prediction_class) == (
-                pair[0]["reference_class"],
-                pair[0]["prediction_class"],
-            )
-        else:
-            assert not pair
-            lost_rows = [
-                int(row[f"{side}_area_px"])
-                for side, outcome, own_id in (("reference", "missed", ids[0]), ("prediction", "spurious", ids[1]))
-                for row in own
-                if row["outcome"] == outcome and row[f"{side}_id"] == own_id
-            ]
-            assert lost_rows and nucleus.loss_px <= sum(lost_rows)
-            if len(lost_rows) == 1:
-                assert nucleus.loss_px == lost_rows[0]
-
-
-def test_the_worst_come_first_and_are_of_several_kinds(seen: SecondPass) -> None:
-    losses = [nucleus.loss_px for nucleus in seen.illustration.nuclei]
-    assert losses == sorted(losses, reverse=True)
-    assert len({nucleus.kind for nucleus in seen.illustration.nuclei}) > 3
-
-
-def test_the_largest_spurious_nucleus_is_among_the_worst(seen: SecondPass, scored: Result) -> None:
-    shown = [nucleus.area_px for nucleus in seen.illustration.nuclei if nucleus.kind == "spurious"]
-    areas = [int(row["prediction_area_px"]) for row in rows_of(scored) if row["outcome"] == "spurious"]
-    assert shown and shown[0] in sorted(areas)[-5:]  # larger ones may be split, merged or poorly outlined
-
-
-def test_pictures_have_numbers_captions_and_words_for_those_who_do_not_see_them(seen: SecondPass) -> None:
-    pictures = [nucleus.picture for nucleus in seen.illustration.nuclei]
-    assert [picture.anchor for picture in pictures] == [f"nucleus-{number}" for number in range(1, 11)]
-    assert [case.picture.anchor for case in seen.illustration.cases] == ["overlay-1", "overlay-2"]
-    for picture in [*pictures, *(case.picture for case in seen.illustration.cases)]:
-        pixels = png_decode(picture.png)
-        assert pixels.shape[1] == picture.width_px <= 700
-        assert "Case P" in picture.caption and "Case P" in picture.alt
-
-
-def test_cases_come_in_the_order_asked_for_each_once(seen: SecondPass) -> None:
-    assert [case.case for case in seen.illustration.cases] == ["P3_2", "P1_1"]
-
-
-def mistake(kind: str, loss: int, reference: int = 0) -> tuple[str, Mistake]:
-    return "a", Mistake(kind, reference, -1, loss, None)
-
-
-def test_three_of_a_kind_are_shown_while_there_are_others() -> None:
-    candidates = [mistake("missed", 100 - i, i) for i in range(9)] + [mistake("spurious", 5), mistake("split", 4)]
-    chosen = [(one.kind, one.loss_px) for _, one in choose_worst(candidates, 5)]
-    assert chosen == [("missed", 100), ("missed", 99), ("missed", 98), ("spurious", 5), ("split", 4)]
-    assert [one.loss_px for _, one in choose_worst(candidates, 7)] == [100, 99, 98, 97, 96, 5, 4]
-    assert choose_worst(candidates[::-1], 7) == choose_worst(candidates, 7)
-    assert choose_worst([], 7) == []
+# --- mistakes ---------------------------------------------------------------------------------------------------------
 
 
 def kinds_of(reference: str, prediction: str) -> list[tuple[str, int, int, int]]:
-    case = judged_case(reference, prediction)
-    return sorted((one.kind, one.reference, one.prediction, one.loss_px) for one in case.mistakes.worst(10))
+    found = judged_case(reference, prediction).mistakes
+    columns = (found.kind, found.reference, found.prediction, found.loss_px)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return sorted((KINDS[kind], *rest) for kind, *rest in rows)
 
 
 def test_several_nuclei_in_one_prediction_are_one_mistake() -> None:
@@ -177,21 +130,26 @@ def test_a_poor_outline_costs_both_nuclei() -> None:
     assert kinds_of("aaaa......", ".ddddddd..") == [("poor_outline", 0, 0, 8)]
 
 
-def test_a_perfect_submission_has_no_worst_nuclei(bench: Bench) -> None:
-    seen = illustrate_cases(*tiny(bench), worst_cases=["case_017"])
-    assert seen.illustration.nuclei == ()
-    assert len(seen.corrected) == 2 and seen.illustration.cases[0].states["matched"] > 0
-
-
-def test_a_nucleus_larger_than_its_picture_is_drawn_smaller() -> None:
+def test_of_a_large_case_the_worst_nuclei_have_windows() -> None:
     labels = np.zeros((1500, 2100), np.int64)
-    labels[100:1300, 50:2000] = 1
-    case = judged(challenge_of(), prepared_of(labels), None)
-    with CasePictures(case, ("small", "LARGE"), None) as drawing:
-        picture = drawing.nucleus(case.mistakes.worst(1)[0]).picture
-    pixels = png_decode(picture.png)
-    assert max(pixels.shape) <= 256
-    assert (pixels == colour("missed")).all(axis=2).sum() > 2 * (1200 + 1950) / 17
+    for number, (y, x) in enumerate([(100, 100), (700, 900), (1300, 2000), (50, 1900)], start=1):
+        labels[y : y + 10 * number, x : x + 10 * number] = number
+    case = judged(challenge_of(), prepared_of(labels), None)  # all are missed
+    scene = scene_of(case, lambda view: None, 2 * WINDOW_PX**2)
+    assert not scene.is_whole
+    assert [(0 <= of.y0 <= y and y + size <= of.y1, 0 <= of.x0 <= x and x + size <= of.x1)
+            for of, (y, x, size) in zip(scene.windows, [(50, 1900, 40), (1300, 2000, 30)], strict=True)] == [
+        (True, True)] * 2  # fmt: skip
+    assert [bool(text) for text in scene.reference] == [False, False, True, True]
+    half = scene_of(case, lambda view: np.zeros((*view.shape_yx, 3), np.uint8), 750 * 1050)
+    assert half.is_whole and webp_decode(half.windows[0].webp).shape == (750, 1050, 3)
+
+
+def test_label_images_give_both_nuclei_of_a_pair_the_same_number() -> None:
+    case = judged_case("aaa.bb..", "ccc....d")
+    reference, prediction = (tifffile.imread(io.BytesIO(content)) for content in label_tiffs(case).values())
+    assert reference.tolist() == [[1, 1, 1, 0, 2, 2, 0, 0]]
+    assert prediction.tolist() == [[1, 1, 1, 0, 0, 0, 0, 4]]
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -199,10 +157,14 @@ def test_a_nucleus_larger_than_its_picture_is_drawn_smaller() -> None:
 
 def test_workers_change_no_byte(demo: DemoPaths, seen: SecondPass, overlays: Path, tmp_path: Path) -> None:
     again = illustrate_cases(
-        demo.challenge, demo.submissions[TEAM], worst_cases=["P3_2", "P1_1"], overlays=tmp_path, workers=2
+        demo.challenge, demo.submissions[TEAM], drawn=["P3_2", "P1_1"], overlays=tmp_path, workers=2
     )
-    files = tuple(overlays / path.name for path in again.illustration.files)
-    assert replace(again.illustration, files=files) == seen.illustration
+    assert tuple(overlays / path.name for path in again.files) == seen.files
+    for name, scene in seen.scenes.items():
+        other = again.scenes[name]
+        assert (other.windows, other.reference, other.prediction, other.kinds) == (
+            scene.windows, scene.reference, scene.prediction, scene.kinds
+        )  # fmt: skip
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
         path.name: path.read_bytes() for path in overlays.iterdir()
     }
@@ -211,7 +173,7 @@ def test_workers_change_no_byte(demo: DemoPaths, seen: SecondPass, overlays: Pat
 def test_overlays_of_every_case_are_written(demo: DemoPaths, seen: SecondPass, overlays: Path) -> None:
     cases = Challenge.load(demo.challenge).cases
     assert sorted(path.name for path in overlays.iterdir()) == sorted(c.name + end for c in cases for end in ENDS)
-    assert sorted(seen.illustration.files) == sorted(overlays.iterdir())
+    assert sorted(seen.files) == sorted(overlays.iterdir())
 
 
 def test_our_own_reader_reads_an_overlay_back(overlays: Path, seen: SecondPass, scored: Result, tmp_path: Path) -> None:
@@ -222,12 +184,14 @@ def test_our_own_reader_reads_an_overlay_back(overlays: Path, seen: SecondPass, 
     target = ["--to", "counts_csv", "--size", "280x330", "--classes", ",".join(names)]
     assert run(["convert", str(source), str(tmp_path / "counts.csv"), *target]) == 0
     row = next(csv.DictReader(io.StringIO((tmp_path / "counts.csv").read_text())))
-    states = next(case.states for case in seen.illustration.cases if case.case == "P1_1")
-    assert int(row["Missed"]) == states["missed"]
-    assert int(row["Matched: reference"]) == int(row["Matched: prediction"]) == states["matched"]
-    assert int(row["Wrong class: prediction"]) == states["wrong_class"]
-    assert int(row["Spurious"]) == states["spurious"]
-    assert int(row["Ignored"]) == states["ignored"] == 1
+    (case,) = (case for case in scored.cases if case.case.name == "P1_1")
+    counts = case.counts["iou_above"]
+    right = int(np.trace(counts.confusion))
+    assert int(row["Missed"]) == counts.false_negatives
+    assert int(row["Matched: reference"]) == int(row["Matched: prediction"]) == right
+    assert int(row["Wrong class: prediction"]) == counts.true_positives - right
+    assert int(row["Spurious"]) == counts.false_positives
+    assert int(row["Ignored"]) == case.ignored_predictions == 1
 
 
 def test_shapes_of_an_overlay_are_valid_and_have_the_areas_of_objects_csv(overlays: Path, scored: Result) -> None:
@@ -271,29 +235,32 @@ def test_an_image_is_found_and_shown(bench: Bench, name: str) -> None:
     name = name.replace("challenge/reference", str(reference))
     bench.write(name, np.full((20, 30, 3), (10, 200, 90), np.uint8))
     images = Path("pictures") if name.startswith("pictures") else None
-    seen = illustrate_cases(*folders, worst_cases=["case_017", "case_018"], images=images).illustration
-    assert [case.has_tissue for case in seen.cases] == [True, False]
+    seen = illustrate_cases(*folders, drawn=["case_017", "case_018"], images=images)
+    assert [has_tissue(seen, name) for name in ("case_017", "case_018")] == [True, False]
     assert not seen.findings
-    shown = png_decode(seen.cases[0].picture.png).reshape(-1, 3)
-    assert (shown == [(2 * value + 255) // 3 // 16 * 16 + 8 for value in (10, 200, 90)]).all(axis=1).mean() > 0.2
-    assert "No image" in seen.cases[1].picture.caption and "No image" not in seen.cases[0].picture.caption
+    pixels = webp_decode(seen.scenes["case_017"].windows[0].webp)
+    assert pixels.shape == (20, 30, 3) and abs(pixels.astype(int) - (10, 200, 90)).max() < 5
+
+
+def has_tissue(seen: SecondPass, name: str = "case_017") -> bool:
+    return any(window.webp for window in seen.scenes[name].windows)
 
 
 def test_elsewhere_no_image_is_looked_for_if_a_folder_is_given(bench: Bench) -> None:
     folders = tiny(bench)
     bench.write("challenge/images/case_017.png", np.zeros((20, 30, 3), np.uint8))
     Path("empty").mkdir()
-    seen = illustrate_cases(*folders, worst_cases=["case_017"], images=Path("empty")).illustration
-    assert not seen.cases[0].has_tissue
+    seen = illustrate_cases(*folders, drawn=["case_017"], images=Path("empty"))
+    assert not has_tissue(seen)
 
 
 @pytest.mark.parametrize("content", [b"", b"GIF89a", b"II*\0\x08\0\0\0\xff\xff", b"\x89PNG\r\n\x1a\n"])
 def test_an_image_that_cannot_be_read_is_told_and_left_out(bench: Bench, content: bytes) -> None:
     folders = tiny(bench)
     bench.write("challenge/images/case_017.tif", content)
-    seen = illustrate_cases(*folders, worst_cases=["case_017"]).illustration
+    seen = illustrate_cases(*folders, drawn=["case_017"])
     assert [finding.code for finding in seen.findings] == ["image-left-out"]
-    assert not seen.cases[0].has_tissue
+    assert not has_tissue(seen)
 
 
 def test_an_image_whose_pixels_are_damaged_is_told_once(bench: Bench) -> None:
@@ -301,9 +268,9 @@ def test_an_image_whose_pixels_are_damaged_is_told_once(bench: Bench) -> None:
     image = bytearray(png_encode(np.zeros((20, 30, 3), np.uint8)))
     image[-20] ^= 255
     bench.write("challenge/images/case_017.png", bytes(image))
-    seen = illustrate_cases(*folders, worst_cases=["case_017"], overlays=Path("out")).illustration
+    seen = illustrate_cases(*folders, drawn=["case_017"], overlays=Path("out"))
     assert [finding.code for finding in seen.findings] == ["image-left-out"]
-    assert not seen.cases[0].has_tissue
+    assert not has_tissue(seen)
 
 
 def test_label_images_of_the_reference_are_no_images_of_tissue(bench: Bench) -> None:
@@ -322,12 +289,17 @@ def test_label_images_of_the_reference_are_no_images_of_tissue(bench: Bench) -> 
 )
 def test_other_kinds_of_nuclei_are_drawn(bench: Bench, kind: str) -> None:
     bench.make(kind)
-    seen = illustrate_cases("challenge", "submission", worst_cases=["case_017"], overlays=Path("out")).illustration
-    assert seen.cases[0].states["matched"] > 0
-    assert (png_decode(seen.cases[0].picture.png) == colour("matched")).all(axis=2).any()
+    seen = illustrate_cases("challenge", "submission", drawn=["case_017"], overlays=Path("out"))
+    assert "right" in seen.scenes["case_017"].kinds and all(map(any, zip(*rows_of_scene(seen), strict=True)))
+    ends = ENDS if "points" not in kind else ENDS[:2]
     assert sorted(path.name for path in Path("out").iterdir()) == sorted(
-        f"case_01{i}{end}" for i in "78" for end in ENDS
+        f"case_01{i}{end}" for i in "78" for end in ends
     )
+
+
+def rows_of_scene(seen: SecondPass) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    scene = seen.scenes["case_017"]
+    return scene.reference, scene.prediction
 
 
 def test_of_numbers_of_nuclei_there_are_no_pictures(tmp_path: Path) -> None:
@@ -346,18 +318,17 @@ def test_of_numbers_of_nuclei_there_are_no_pictures(tmp_path: Path) -> None:
     }
     (tmp_path / "challenge/challenge.toml").write_text(toml(rules))
     (tmp_path / "challenge/cases.csv").write_text("case,height,width\na,9,9\n")
-    seen = illustrate_cases(tmp_path / "challenge", tmp_path / "submission", worst_cases=["a"], overlays=tmp_path / "o")
-    assert seen.illustration.nuclei == seen.illustration.cases == seen.illustration.files == seen.corrected == ()
+    seen = illustrate_cases(tmp_path / "challenge", tmp_path / "submission", drawn=["a"], overlays=tmp_path / "o")
+    assert seen.scenes == {} and seen.files == seen.corrected == ()
 
 
 def test_a_case_that_was_not_submitted_is_all_missed_and_said_so(demo: DemoPaths, tmp_path: Path) -> None:
     shutil.copytree(demo.submissions[TEAM], tmp_path / "team")
     shutil.rmtree(tmp_path / "team/P2/P2_1")
-    seen = illustrate_cases(demo.challenge, tmp_path / "team", worst_cases=["P2_1"], workers=1).illustration
-    assert set(seen.cases[0].states.items()) >= {("matched", 0), ("spurious", 0), ("wrong_class", 0)}
-    assert seen.cases[0].states["missed"] > 20
-    assert "not submitted" in seen.cases[0].picture.caption
-    assert any(nucleus.case == "P2_1" for nucleus in seen.nuclei)
+    seen = illustrate_cases(demo.challenge, tmp_path / "team", drawn=["P2_1"], workers=1)
+    scene = seen.scenes["P2_1"]
+    assert set(scene.kinds) == {"missed"} and len(scene.kinds) > 20
+    assert not any(scene.prediction)
 
 
 def test_faults_are_raised_as_when_it_is_scored(bench: Bench) -> None:
@@ -386,9 +357,7 @@ def test_real_tissue_lies_under_the_outlines(shared_data: Path, tmp_path: Path) 
     (challenge / "images/P1/P1_1.svs").symlink_to(slide)
     (challenge / "images/P1_2.svs").symlink_to(shared_data / "monusac/A9K0_3.svs")  # another image
     submission = shared_data / "monusac_challenge/submission"
-    seen = illustrate_cases(
-        challenge, submission, worst_cases=["P1_1"], overlays=tmp_path / "out", workers=1
-    ).illustration
+    seen = illustrate_cases(challenge, submission, drawn=["P1_1"], overlays=tmp_path / "out", workers=1)
     assert [finding.where for finding in seen.findings] == ["case 'P1_2', 'P1_2.svs'"]
 
     whole = tifffile.imread(slide, key=0).astype(int)
@@ -409,5 +378,6 @@ def test_real_tissue_lies_under_the_outlines(shared_data: Path, tmp_path: Path) 
     lines = np.argwhere((shown == colour("missed")).all(axis=2))
     boxes = np.array([shapely.geometry.shape(f["geometry"]).bounds for f in missed])[:, [1, 0, 3, 2]]
     near = ((lines[:, None] >= boxes[:, :2] - 2) & (lines[:, None] <= boxes[:, 2:] + 2)).all(axis=2).any(axis=1)
-    assert near.all() and len(missed) == seen.cases[0].states["missed"]
+    sides = zip(seen.scenes["P1_1"].reference, seen.scenes["P1_1"].prediction, strict=True)
+    assert near.all() and len(missed) == sum(bool(reference) and not prediction for reference, prediction in sides)
     assert len(set(KINDS) & {nucleus.kind for nucleus in seen.nuclei}) > 2

@@ -19,11 +19,11 @@ from evaluation.challenge import Challenge
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference, prepare_reference
 from evaluation.model import Case, Instances, Points
-from evaluation.report.illustrated import STATE_COLOURS, State
 from evaluation.report.pictures.case_pictures import drawing_of, facts_of
 from evaluation.report.pictures.drawing import draw, overlay_png
 from evaluation.report.pictures.geojson import overlay_geojson
 from evaluation.report.pictures.judging import JudgedCase, judge_case
+from evaluation.report.pictures.states import STATE_COLOURS, State
 from evaluation.report.pictures.views import View
 from evaluation.scoring.match import match_case
 
@@ -228,10 +228,9 @@ def test_empty_sides_single_pixels_and_nuclei_that_fill_the_image(reference: str
     assert overlay_geojson(drawing_of(case), CLASSES, facts_of(case))
 
 
-@pytest.mark.parametrize("subject", [None, {"prediction": 0}])
-def test_lines_at_the_border_of_the_image_are_seen(subject: Any) -> None:
+def test_lines_at_the_border_of_the_image_are_seen() -> None:
     case = judged_case("aaa\naaa\naaa", "...\n...\n...")
-    pixels = draw(drawing_of(case), View(0, 0, 3, 3, up=SCALE), subject=subject)
+    pixels = draw(drawing_of(case), View(0, 0, 3, 3, up=SCALE))
     for edge in (pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]):
         assert (edge == colour("missed")).all()
 
@@ -280,16 +279,6 @@ def test_the_png_holds_the_drawing_and_the_same_bytes_each_time() -> None:
     png = overlay_png(drawing, view)
     np.testing.assert_array_equal(png_decode(png), draw(drawing, view))
     assert png == overlay_png(drawing_of(judged_case(*FIVE)), view)
-
-
-def test_subjects_have_thicker_lines_than_others() -> None:
-    case = judged_case(*FIVE)
-    view = View(0, 0, 5, 25, up=SCALE)
-    areas = [
-        (draw(drawing_of(case), view, subject=subject) == colour("missed")).all(axis=2).sum()
-        for subject in ({"prediction": 0}, {"reference": 1})
-    ]
-    assert areas[1] > 2.5 * areas[0] > 0
 
 
 # --- views ------------------------------------------------------------------------------------------------------------

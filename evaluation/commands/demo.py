@@ -14,7 +14,9 @@ from evaluation.findings.errors import WrongUsage
 
 @click.command()
 @click.option("--output", type=FolderPath, help="Folder to keep the made challenge and the results in.")
-@click.option("--report", is_flag=True, help="Write pages as well: leaderboard.html, results/<team>/report.html.")
+@click.option(
+    "--report", is_flag=True, help="Write pages as well; leaderboard.html leads to all of them."
+)
 @click.option("--real", is_flag=True, help="Real annotations (a tile of NuCLS) and three perturbed copies of them.")
 @Workers
 def demo(output: Path | None, report: bool, real: bool, workers: int | None) -> None:
@@ -41,8 +43,9 @@ def demo(output: Path | None, report: bool, real: bool, workers: int | None) -> 
     for line in outcome.closing_lines():
         click.echo(line)
     if report and outcome.folder is not None:
-        from evaluation.report.results_folder import report_demo
+        from evaluation.report.folder import report_board
 
         with progress_bar("Drawing") as progress, writing_to(outcome.folder):
-            written = report_demo(outcome.folder, outcome.board, workers=workers, progress=progress)
-        click.echo(f"Pages to open in a browser: {', '.join(written)}")
+            folders = (outcome.folder / "challenge", outcome.folder / "submissions")
+            written = report_board(outcome.folder, outcome.board, *folders, workers=workers, progress=progress)
+        click.echo(f"{len(written):,} pages: open {outcome.folder / written[0]} in a browser")

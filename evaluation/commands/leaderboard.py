@@ -42,7 +42,9 @@ def leaderboard(
     cluster: str | None,
     report: bool,
 ) -> None:
-    """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table; with --report leaderboard.html.
+    """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table.
+
+    With --report there are pages as well: leaderboard.html leads to one for each team and each case.
 
     Results are kept in OUTPUT/results: a second call scores what is new or has changed, an interrupted one goes on.
     A team whose submission is rejected stays in the table, with the reason. What --store writes belongs into the folder
@@ -64,7 +66,14 @@ def leaderboard(
             told=None if progress else tell_team,
             executor=executor,
         )
-    show_board(board, output, report=report)
+    show_board(board, output, report=False)
+    if report:
+        from evaluation.report.folder import report_board
+
+        with progress_bar("Drawing") as progress, writing_to(output):
+            folder = challenge_folder(challenge, cluster, output)
+            written = report_board(output, board, folder, submissions, workers=workers, progress=progress)
+        click.echo(f"{len(written):,} pages: open {output / written[0]} in a browser")
     if store is not None:
         from evaluation.leaderboard.board import store_results
 

@@ -27,4 +27,18 @@ def identify_document(document: Mapping[str, Any]) -> tuple[tuple[str, str], ...
     facts.append(("software", str(software["version"])))
     if scored_with := [version for version in software.get("scored_with", ()) if version != software["version"]]:
         facts.append(("scored with", ", ".join(map(str, scored_with))))
+    facts.append(("cite as", citation_of(document)))
     return tuple(facts)
+
+
+def citation_of(document: Mapping[str, Any]) -> str:
+    """One line with the versions and the hash, for a paper.
+
+    >>> citation_of({"challenge": {"name": "A", "version": "2", "hash": "0f" * 32}, "software": {"version": "0.2.0"}})
+    'nuclei-evaluation 0.2.0; A, version 2, rules and cases 0f0f0f0f0f0f'
+    """
+    identity = document["challenge"] or {}
+    made_with = f"nuclei-evaluation {document['software']['version']}"
+    if not identity:
+        return made_with
+    return f"{made_with}; {identity['name']}, version {identity['version']}, rules and cases {identity['hash'][:12]}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.findings.command_line import MissingExtra
 from evaluation.findings.errors import WrongUsage
-from evaluation.report.page import Cell, Figure, Page, Picture, Pictures, Table
+from evaluation.report.page import Cell, Figure, Page, Table, Widget
 from evaluation.report.plots import shorten, tabulate
 from evaluation.report.shown import shown_cell, shown_value, visible
 
@@ -34,8 +34,10 @@ def page_html(page: Page) -> str:
     Raises ``ValueError`` if two parts of the page have the same anchor, or a number of a plot is not finite.
     """
     environment = load_environment()
-    plotly = plotly_source() if page.figures() else ""
-    script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
+    widgets = [block for section in page.sections for block in section.blocks if isinstance(block, Widget)]
+    scripts = [script("page.js"), *(script(f"{widget.kind}.js") for widget in widgets)]
+    if page.figures():
+        scripts += [plotly_source(), script("plots.js")]
     figures = [
         {"anchor": one.anchor, "height": one.height, "traces": plain(one.traces), "layout": plain(one.layout)}
         for one in page.figures()
@@ -43,13 +45,17 @@ def page_html(page: Page) -> str:
     return environment.get_template("page.html.j2").render(
         page=page,
         anchors=collect_anchors(page),
-        policy=security_policy(filter(None, [plotly, script])),
+        policy=security_policy(scripts),
         style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
-        plotly=plotly,
-        script=script,
+        scripts=scripts,
+        widgets={widget.kind: embedded_json(widget.data) for widget in widgets},
         data=embedded_json(page.data),
-        figures=embedded_json(figures),
+        figures=embedded_json(figures) if figures else "",
     )
+
+
+def script(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 # --- the extra --------------------------------------------------------------------------------------------------------
@@ -75,7 +81,7 @@ def load_environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    environment.filters |= {"shown_cell": shown_cell, "png_source": png_source, "png_size": png_size}
+    environment.filters |= {"shown_cell": shown_cell}
     environment.globals |= {
         "kind": lambda block: type(block).__name__,
         "shown_value": shown_value,
@@ -146,23 +152,11 @@ def collect_anchors(page: Page) -> frozenset[str]:
     for block in (block for section in page.sections for block in section.blocks):
         if isinstance(block, Table | Figure):
             anchors.append(block.anchor)
+        if isinstance(block, Widget):
+            anchors.append(block.kind)
         if isinstance(block, Table):
             anchors += [cell.name for row in block.rows for cell in row if isinstance(cell, Cell) and cell.name]
-        if isinstance(block, Pictures):
-            anchors += [picture.anchor for picture in block.pictures if picture.anchor]
     if len(set(anchors)) < len(anchors):
         twice = sorted({anchor for anchor in anchors if anchors.count(anchor) > 1})
         raise ValueError(f"anchors that stand twice on the page: {twice[:5]}")
     return frozenset(anchors)
-
-
-# --- what is shown ----------------------------------------------------------------------------------------------------
-
-
-def png_source(picture: Picture) -> str:
-    return "data:image/png;base64," + base64.b64encode(picture.png).decode()
-
-
-def png_size(picture: Picture) -> tuple[int, int]:
-    """Width and height in px, as the header says."""
-    return int.from_bytes(picture.png[16:20]), int.from_bytes(picture.png[20:24])

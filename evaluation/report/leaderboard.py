@@ -28,6 +28,7 @@ from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, T
 from evaluation.report.plots import Axis, Dot, Series, heat_map, place_discs, plot, rank_lines, series_colour
 from evaluation.report.side_by_side import team_table
 from evaluation.report.team_labels import label_teams, name_some
+from evaluation.report.versus import versus_section
 
 BOXED_VALUES = 6000  # in all box plots together; more are heat maps
 MAPPED_VALUES = 20_000  # in a heat map of units; of more the units are thinned
@@ -37,18 +38,26 @@ Document = Mapping[str, Any]
 
 
 def leaderboard_page(
-    document: Document, *, audit: Document | None = None, results: Mapping[str, Document] | None = None, title: str = ""
+    document: Document,
+    *,
+    audit: Document | None = None,
+    results: Mapping[str, Document] | None = None,
+    classes: Sequence[str] = (),
+    title: str = "",
 ) -> Page:
     """The page of the content of a leaderboard.json.
 
     audit    the content of an audit.json of the same challenge: what becomes of the places under other rules
     results  the content of the metrics.json of teams, by name: all their scores side by side
+    classes  in the order of the challenge; by name if that is not known
     """
     identity = document["challenge"] or {}
     data, too_large = embed_document("leaderboard", document)
     sections = [verdict_section(document)]
     if (table := team_table(document, results or {})) is not None:
         sections.append(Section("teams", "Detection, classification and segmentation", (table,)))
+    if (versus := versus_section(document, results or {}, classes)) is not None:
+        sections.append(versus)
     if document["teams"]:
         sections += [
             *common_section(document),
@@ -66,6 +75,7 @@ def leaderboard_page(
         facts=identify_document(document),
         sections=(*sections, rules_section(document, too_large)),
         data=data,
+        teams=tuple((team["name"], label) for label, team in labelled(document, number)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class NucleusTable:
     classes          names; ``reference_class`` int64 (R,) is an index in them, -1: no reference nucleus
     reference_area   float64 (R,) px, NaN: none
     measures         float64 (R,) by the name of the measure, NaN: not measured
+    cases            names; ``case`` int64 (R,) is an index in them. This and what follows is for the browser
+    prediction_class, prediction_area   as those of the reference
+    reference_id, prediction_id         texts, (R,)
     """
 
     outcome: Int64
@@ -38,6 +41,29 @@ class NucleusTable:
     reference_class: Int64
     reference_area: Float64
     measures: Mapping[str, Float64]
+    cases: tuple[str, ...] = ()
+    case: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    prediction_class: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    prediction_area: Float64 = field(default_factory=lambda: np.empty(0))
+    reference_id: Sequence[str] = ()
+    prediction_id: Sequence[str] = ()
+
+    def of_case(self, name: str) -> NucleusTable:
+        """The rows of one case."""
+        rows = np.flatnonzero(self.case == (self.cases.index(name) if name in self.cases else -1))
+        return NucleusTable(
+            outcome=self.outcome[rows],
+            classes=self.classes,
+            reference_class=self.reference_class[rows],
+            reference_area=self.reference_area[rows],
+            measures={key: values[rows] for key, values in self.measures.items()},
+            cases=(name,),
+            case=np.zeros(len(rows), np.int64),
+            prediction_class=self.prediction_class[rows],
+            prediction_area=self.prediction_area[rows],
+            reference_id=[self.reference_id[row] for row in rows.tolist()],
+            prediction_id=[self.prediction_id[row] for row in rows.tolist()],
+        )
 
     def count(self, outcome: str) -> int:
         return int(np.count_nonzero(self.outcome == OUTCOMES.index(outcome)))

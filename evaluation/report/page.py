@@ -51,9 +51,10 @@ class Cell:
     """A cell that is more than a value.
 
     text    what is shown instead of the value; it is sorted by the value
-    anchor  of a section, figure or picture of the page that it leads to
+    anchor  of a section, table or figure of the page that it leads to
     shade   0…1, how strongly its background is coloured; None: not at all
     name    the anchor of its row, for others to lead to
+    page    a file that it leads to instead, relative to this one, as a URL
     """
 
     value: float | int | str | None
@@ -62,6 +63,7 @@ class Cell:
     shade: float | None = None
     tone: Tone = "plain"
     name: str = ""
+    page: str = ""
 
 
 Value = Cell | float | int | str | None
@@ -118,25 +120,21 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A PNG, with what it shows in words (``alt``); ``width_px`` is how wide it is shown, at most."""
+class Widget:
+    """A part of the page that answers: ``templates/<kind>.html.j2`` and ``.js`` draw it of its data.
 
-    png: bytes
-    alt: str
-    caption: str
-    width_px: int
-    anchor: str = ""
+    kind   "browser": nuclei to look through (browser.py); "versus": two teams side by side (versus.py)
+    words  what stands for it on a terminal
+    note   what is left out
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Pictures:
-    """Pictures side by side, with a legend of (colour, what it means)."""
-
-    pictures: tuple[Picture, ...]
-    legend: tuple[tuple[Colour, str], ...] = ()
+    kind: Literal["browser", "versus"]
+    data: Mapping[str, Any]
+    words: str
+    note: str = ""
 
 
-Block = Text | Tiles | Table | Figure | Pictures
+Block = Text | Tiles | Table | Figure | Widget
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +154,8 @@ class Page:
 
     facts   names and values that identify it: challenge, version, hash, software; they stand at the end
     data    the documents that its numbers come from, by name ("metrics", "leaderboard", …); embedded once as JSON
+    pages   texts and relative URLs of the pages around it, if it is one of a folder
+    teams   their names and how they are written beside plots: one of them can be highlighted everywhere
     """
 
     title: str
@@ -163,6 +163,8 @@ class Page:
     facts: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
     data: Mapping[str, Any] = field(default_factory=dict)
+    pages: tuple[tuple[str, str], ...] = ()
+    teams: tuple[tuple[str, str], ...] = ()
 
     def figures(self) -> Sequence[Figure]:
         """All plots in the order of the page."""

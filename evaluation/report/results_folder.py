@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,16 +25,15 @@ from evaluation.findings.rankings import (
     NotMetrics,
     NotOurForm,
 )
-from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.team_scores import all_metrics, read_details, read_metrics
-from evaluation.model import MatchCounts
+from evaluation.model import Int64, MatchCounts
 from evaluation.report.audit import audit_page
 from evaluation.report.html import page_html
-from evaluation.report.illustrated import Illustration
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.nuclei import OUTCOMES, NucleusTable
 from evaluation.report.page import Page
-from evaluation.report.pictures import find_images, illustrate_cases
+from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
+from evaluation.report.pictures.scenes import Scene
 from evaluation.report.result import ResultDocuments
 from evaluation.report.sensitivity import sensitivity_page
 from evaluation.report.side_by_side import read_results
@@ -43,7 +42,6 @@ from evaluation.report.tricks import tricks_page
 from evaluation.report.units import worst_cases
 from evaluation.results.files import write_atomically
 
-WORST_CASES = 10
 OBJECTS_BYTES = 500_000_000
 OBJECTS_ROWS = 5_000_000
 LAST_COLUMN = "prediction_area_px"  # before those of the measures
@@ -92,7 +90,30 @@ def page_of_results(
         raise WrongUsage(OnlyOneOption("--submission", "pictures show the reference").at("--public"))
     if public:
         with reading("metrics.json"):
-            return submission_page(read_metrics(folder / "metrics.json", where="'metrics.json'"), title=title)
+            metrics = read_metrics(folder / "metrics.json", where="'metrics.json'")
+            return submission_page(without_counts(metrics), title=title)
+    return page_of_result(read_again(folder, sources, workers=workers, progress=progress), title=title)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """All that is known of one submission: its documents, its nuclei, what is drawn of them, what its errors cost."""
+
+    result: ResultDocuments
+    nuclei: NucleusTable | None
+    seen: SecondPass | None = None
+    costs: Mapping[str, Any] | None = None
+    counts: Sequence[MatchCounts] = ()
+
+    @property
+    def scenes(self) -> Mapping[str, Scene]:
+        return self.seen.scenes if self.seen is not None else {}
+
+
+def read_again(
+    folder: Path, sources: Sources | None, *, workers: int | None = None, progress: Progress | None = None
+) -> ReadResult:
+    """The result in a folder; with ``sources`` the submission is read once more."""
     with reading("details.json"):
         result = read_result(folder)
         if sources is not None and result.details is None:
@@ -100,20 +121,37 @@ def page_of_results(
             raise InputFault(NotItsDetails(why, metrics="metrics.json").at("'details.json'"))
     with reading("objects.csv"):
         nuclei = read_nuclei(folder / "objects.csv", result)
-    illustration, costs = None, None
-    counts: list[MatchCounts] = []
-    if sources is not None:
-        illustration, costs, counts = look_again(result, sources, workers=workers, progress=progress)
+    if sources is None:
+        return ReadResult(result, nuclei)
+    return ReadResult(result, nuclei, *look_again(result, sources, workers=workers, progress=progress))
+
+
+def page_of_result(read: ReadResult, *, title: str = "") -> Page:
     with reading("details.json"):
         return submission_page(
-            result.metrics,
-            details=result.details,
-            nuclei=nuclei,
-            illustration=illustration,
-            error_costs=costs,
-            counts=counts,
+            read.result.metrics,
+            details=read.result.details,
+            nuclei=read.nuclei,
+            illustration=read.seen,
+            error_costs=read.costs,
+            counts=read.counts,
             title=title,
         )
+
+
+def without_counts(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """metrics.json without what tells how many nuclei of which class the reference holds.
+
+    Errors of counts times cases are numbers of nuclei, and reasons of undefined values say which classes are absent.
+    """
+    kept = {key: value for key, value in metrics.items() if key != "counting"}
+    intervals = {key: value for key, value in metrics.get("confidence_intervals", {}).items() if key != "counting"}
+    rules = {
+        rule: {key: value for key, value in of.items() if key != "counting"}
+        for rule, of in metrics.get("alternatives", {}).items()
+    }
+    given = {"confidence_intervals": intervals, "alternatives": rules}
+    return {**kept, **{key: value for key, value in given.items() if key in metrics}, "undefined": {}}
 
 
 def report_result(
@@ -127,21 +165,6 @@ def report_result(
 def write_page(page: Page, path: Path) -> None:
     """Write the page as one HTML file, whole or not at all. Raises WrongUsage if the extra ``report`` is not there."""
     write_atomically(path, page_html(page))
-
-
-def report_demo(
-    folder: Path, board: Board, *, workers: int | None = None, progress: Progress | None = None
-) -> list[str]:
-    """Write a page for each team of the demo, and that of their leaderboard; their names."""
-    document = leaderboard_document(board)
-    write_page(leaderboard_page(document, results=read_results(folder, document)), folder / "leaderboard.html")
-    written = ["leaderboard.html"]
-    for team in sorted(row.name for row in board.teams):
-        sources = Sources(folder / "challenge", folder / "submissions" / team)
-        title = f"Result of {team}"
-        report_result(folder / "results" / team, sources, title=title, workers=workers, progress=progress)
-        written.append(f"results/{team}/report.html")
-    return written
 
 
 def check_images(challenge: Challenge, folder: Path, images: Path) -> None:
@@ -203,24 +226,38 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
     rules, rule_of_row = table.categories(table.need("rule"))
     chosen = table.take(rule_of_row == (rules.index(result.rule) if result.rule in rules else -1))
     outcomes, outcome_of_row = chosen.categories(chosen.need("outcome"))
-    names, name_of_row = chosen.categories(chosen.need("reference_class"))
+    cases, case = chosen.categories(chosen.need("case"))
     place_of_class = {name: place for place, name in enumerate(result.classes)}
+
+    def classes(column: str) -> Int64:
+        names, name_of_row = chosen.categories(chosen.need(column))
+        return np.array([place_of_class.get(name, -1) for name in names], np.int64)[name_of_row]
+
+    def texts(column: str) -> list[str]:
+        return [cell.decode() for cell in chosen.cells(chosen.need(column))]
+
     return NucleusTable(
         outcome=np.array([OUTCOMES.index(name) for name in outcomes], np.int64)[outcome_of_row],
         classes=result.classes,
-        reference_class=np.array([place_of_class.get(name, -1) for name in names], np.int64)[name_of_row],
+        reference_class=classes("reference_class"),
         reference_area=numbers_of(chosen.cells(chosen.need("reference_area_px"))),
         measures={
             name: numbers_of(chosen.cells(column))
             for column, name in enumerate(table.names)
             if column > table.need(LAST_COLUMN)
         },
+        cases=tuple(cases),
+        case=case,
+        prediction_class=classes("prediction_class"),
+        prediction_area=numbers_of(chosen.cells(chosen.need("prediction_area_px"))),
+        reference_id=texts("reference_id"),
+        prediction_id=texts("prediction_id"),
     )
 
 
 def look_again(
     result: ResultDocuments, sources: Sources, *, workers: int | None, progress: Progress | None
-) -> tuple[Illustration, Mapping[str, Any] | None, list[MatchCounts]]:
+) -> tuple[SecondPass, Mapping[str, Any] | None, list[MatchCounts]]:
     """Pictures of a submission, what its errors cost, and what was counted in its cases, by scoring it once more.
 
     Raises WrongUsage if the result is not of this challenge, or not of this submission.
@@ -235,21 +272,17 @@ def look_again(
         sources.challenge,
         sources.submission,
         challenge=challenge,
-        worst_cases=[unit.name for unit in worst_cases(result, WORST_CASES) if unit.submitted],
+        drawn=[unit.name for unit in worst_cases(result, len(result.cases))],
         images=sources.images,
         overlays=sources.overlays,
         workers=workers,
         progress=progress,
     )
     if not second.corrected:
-        return second.illustration, None, []
+        return second, None, []
     costs = costs_document(error_costs(challenge, second.corrected))
     for path, value in costs["as_is"].items():
         if value != result.value(path):
             why = f"{path} is {result.value(path)}, but the submission that was given has {value}"
             raise WrongUsage(NotItsResult(why).at("'metrics.json'"))
-    return (
-        second.illustration,
-        costs,
-        [replace(case.counts[AS_IS], pair_probability=case.probability) for case in second.corrected],
-    )
+    return second, costs, [replace(case.counts[AS_IS], pair_probability=case.probability) for case in second.corrected]

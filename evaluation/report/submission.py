@@ -8,12 +8,13 @@ from evaluation.findings import render_findings
 from evaluation.leaderboard.ranked_result import NO_STORED_RESULTS
 from evaluation.leaderboard.titles import metric_title
 from evaluation.model import MatchCounts
+from evaluation.report.browser import Seen, browser_section
 from evaluation.report.coverage import coverage_section
 from evaluation.report.documents import embed_document, identify_document
-from evaluation.report.illustrated import Illustration
 from evaluation.report.listing import show_rest, table_of, with_key
 from evaluation.report.nuclei import NucleusTable, size_section, threshold_section
-from evaluation.report.page import Block, Cell, Column, Figure, Page, Pictures, Section, Table, Text, Tile, Tiles, Value
+from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles, Value
+from evaluation.report.pictures import SecondPass
 from evaluation.report.plots import Axis, Dot, Series, plot, series_colour
 from evaluation.report.result import (
     AGGREGATIONS,
@@ -49,7 +50,7 @@ def submission_page(
     *,
     details: Document | None = None,
     nuclei: NucleusTable | None = None,
-    illustration: Illustration | None = None,
+    illustration: SecondPass | None = None,
     error_costs: Document | None = None,
     counts: Sequence[MatchCounts] = (),
     title: str = "",
@@ -59,7 +60,7 @@ def submission_page(
     metrics       content of metrics.json; without the rest the page shows nothing but aggregates
     details       content of details.json
     nuclei        of objects.csv
-    illustration  pictures of its nuclei and cases
+    illustration  what is drawn of its cases
     error_costs   what each kind of error costs (``error_costs.costs_document``)
     counts        of its cases under the first matching rule, for curves of the class probabilities
 
@@ -71,21 +72,22 @@ def submission_page(
     if error_costs is not None:
         data["error_costs"] = error_costs
         sections.append(cost_section(error_costs))
-    if illustration is not None:
-        sections += picture_sections(illustration, result)
+    if nuclei is not None:
+        sections.append(browser_section([Seen("", nuclei, illustration.scenes if illustration else {})]))
     if details is not None:
         more, details_too_large = embed_document("details", details)
         data |= more
         too_large = " ".join(filter(None, (too_large, details_too_large)))
         if "true_positives" in node_at(details, "pooled.rules")[result.rule]["counts"]:
             sections.append(confusion_section(result))
-        overlays = {picture.case: picture.picture.anchor for picture in (illustration.cases if illustration else ())}
-        sections += [unit_section(result), case_section(result, overlays)]
+        sections += [unit_section(result), case_section(result)]
         sections.append(roc_section(list(details["classes"])[1:], counts))
     if nuclei is not None:
         sections.append(size_section(nuclei))
     sections += [threshold_section(result, nuclei), coverage_section(result), alternatives_section(result)]
-    sections += [scores_section(result), undefined_section(result)]
+    sections.append(scores_section(result))
+    if details is not None or metrics["undefined"]:
+        sections.append(undefined_section(result))
     if details is not None:
         sections += [findings_section(result, illustration), rules_section(result)]
     facts = identify_document(metrics)
@@ -284,7 +286,7 @@ def confusion_section(result: ResultDocuments) -> Section:
     return Section("confusion-section", "Which classes are confused", (table,), lead)
 
 
-# --- errors and pictures ----------------------------------------------------------------------------------------------
+# --- errors ----------------------------------------------------------------------------------------------------------
 
 
 def cost_section(costs: Document) -> Section:
@@ -327,22 +329,6 @@ def cost_section(costs: Document) -> Section:
 def words_of(kind: str) -> str:
     """A kind of error in words."""
     return "all of them" if kind == "all" else kind.replace("_", " ")
-
-
-def picture_sections(illustration: Illustration, result: ResultDocuments) -> list[Section]:
-    """The worst nuclei and the worst cases."""
-    score = main_score(result)
-    way = "highest" if is_lower_better(score) else "lowest"
-    of_nuclei = f"{illustration.definition} {illustration.lines}"
-    of_cases = f"Those with the {way} {metric_title(score)}, the worst first. {illustration.lines}"
-    return [
-        Section(anchor, title, (Pictures(tuple(one.picture for one in pictures), illustration.legend),), lead)
-        for anchor, title, pictures, lead in (
-            ("worst-nuclei", "The worst nuclei", illustration.nuclei, of_nuclei),
-            ("worst-cases", "The worst cases", illustration.cases, of_cases),
-        )
-        if pictures
-    ]
 
 
 # --- everything else --------------------------------------------------------------------------------------------------
@@ -436,7 +422,7 @@ def mean_blocks(result: ResultDocuments) -> list[Block]:
     return blocks
 
 
-def findings_section(result: ResultDocuments, illustration: Illustration | None) -> Section:
+def findings_section(result: ResultDocuments, illustration: SecondPass | None) -> Section:
     """What was said about the files."""
     assert result.details is not None
     lines = [str(line) for line in result.details["findings"]]

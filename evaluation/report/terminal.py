@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table as Grid
 from rich.text import Text as Words
 
-from evaluation.report.page import Block, Figure, Page, Pictures, Section, Table, Text, Tiles, Tone
+from evaluation.report.page import Block, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
 from evaluation.report.shown import shown_cell, shown_value, visible
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def block_renderables(block: Block, rows: int) -> list[RenderableType]:
             return [table_grid(block, rows), *(words(line, "dim") for line in (more, block.note) if line)]
         case Figure():
             return [words(block.caption, "bold"), words(block.description)]
-        case Pictures():
-            return [words(f"{len(block.pictures):,} pictures, on the page only.", "dim")]
+        case Widget():
+            return [words(f"{block.words}, on the page only.", "dim")]
 
 
 def tile_grid(tiles: Tiles) -> Grid:

@@ -172,12 +172,12 @@ def group_table(result: ResultDocuments) -> Table:
     )
 
 
-def case_section(result: ResultDocuments, pictures: Mapping[str, str]) -> Section:
-    """The table of cases. ``pictures``: anchors of the pictures of cases, by name."""
+def case_section(result: ResultDocuments) -> Section:
+    """The table of cases; each leads to its nuclei in the browser, if the page has one."""
     anchors = case_anchors(result)
 
     def name(unit: Unit) -> Cell:
-        return Cell(unit.name, anchor=pictures.get(unit.name, ""), name=anchors[unit.name])
+        return Cell(unit.name, anchor="browser", name=anchors[unit.name])
 
     note, number = "", len(result.cases)
     if len(anchors) < number:

@@ -21,5 +21,5 @@ def outlines_that_overlap(bench: Bench) -> str:
 def image_of_another_size(bench: Bench) -> str:
     bench.make("geojson outlines")
     bench.write("challenge/images/case_017.png", np.zeros((10, 15), np.uint8))
-    seen = illustrate_cases("challenge", "submission", worst_cases=["case_017"]).illustration
+    seen = illustrate_cases("challenge", "submission", drawn=["case_017"])
     return "\n".join(render_findings(seen.findings))

@@ -16,7 +16,7 @@ from scipy.ndimage import maximum_filter
 from evaluation.instances.runs import select_instances
 from evaluation.instances.trace import trace_outlines
 from evaluation.model import Bool, Float64, Instances, Int64, Outlines, Region
-from evaluation.report.illustrated import STATE_COLOURS, STATES
+from evaluation.report.pictures.states import STATE_COLOURS, STATES
 from evaluation.report.pictures.views import View
 
 Rgb = npt.NDArray[np.uint8]
@@ -83,28 +83,23 @@ class Drawing:
     contested: Region
 
 
-def overlay_png(
-    drawing: Drawing, view: View, background: Rgb | None = None, *, subject: Mapping[Side, int] | None = None
-) -> bytes:
+def overlay_png(drawing: Drawing, view: View, background: Rgb | None = None) -> bytes:
     """The picture as a PNG; see ``draw``."""
     from imagecodecs import png_encode  # slow to import, and few need it
 
-    return bytes(png_encode(draw(drawing, view, background, subject=subject), level=6))
+    return bytes(png_encode(draw(drawing, view, background), level=6))
 
 
-def draw(
-    drawing: Drawing, view: View, background: Rgb | None = None, *, subject: Mapping[Side, int] | None = None
-) -> Rgb:
+def draw(drawing: Drawing, view: View, background: Rgb | None = None) -> Rgb:
     """The picture, uint8 (H, W, 3).
 
     background  the image in this view, uint8 (h, w, 3), not yet enlarged; None: plain
-    subject     the nuclei that it is about; their lines are thick, all others thin. None: all alike
     """
     canvas: Rgb = np.full((*view.shape_yx, 3), PLAIN, np.uint8)
     if background is not None:
         canvas[...] = view.enlarged(softened(background))
     fill_regions(canvas, drawing, view, plain=background is None)
-    lines = sorted(line_masks(drawing, view, subject or {}).items())
+    lines = sorted(line_masks(drawing, view).items())
     if background is not None:  # first, so that no line lies under another's edge
         for (width, _), mask in lines:
             canvas[widened(mask, width + 2)] = EDGE
@@ -138,7 +133,7 @@ def mixed(pixels: Rgb, colour: tuple[int, int, int]) -> Rgb:
 # --- lines ------------------------------------------------------------------------------------------------------------
 
 
-def line_masks(drawing: Drawing, view: View, subject: Mapping[Side, int]) -> dict[tuple[int, int], Bool]:
+def line_masks(drawing: Drawing, view: View) -> dict[tuple[int, int], Bool]:
     """The pixels along lines by (width, position of the state in ``ORDER``), with a margin of EDGE_PX around them."""
     shape_yx = tuple(size + 2 * EDGE_PX for size in view.shape_yx)
     masks: dict[tuple[int, int], Bool] = {}
@@ -148,8 +143,7 @@ def line_masks(drawing: Drawing, view: View, subject: Mapping[Side, int]) -> dic
             inside = (row >= 0) & (row < shape_yx[0]) & (column >= 0) & (column < shape_yx[1])
             row, column, nucleus = row[inside], column[inside], nucleus[inside]
             state = side.state[nucleus]
-            width = np.where((state == MATCHED) | bool(subject), 1, 2)  # mistakes are seen first
-            width[nucleus == subject.get(side.side, -1)] = 3
+            width = np.where(state == MATCHED, 1, 2)  # mistakes are seen first
             for key in {*zip(width.tolist(), state.tolist(), strict=True)}:
                 chosen = (width == key[0]) & (state == key[1])
                 mask = masks.setdefault((key[0], ORDER.index(key[1])), np.zeros(shape_yx, np.bool_))

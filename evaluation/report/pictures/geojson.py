@@ -19,8 +19,8 @@ import orjson
 from evaluation.formats.geojson import closed_rings, parts_of
 from evaluation.instances.trace import trace_outlines
 from evaluation.model import Instances, Outlines, Region
-from evaluation.report.illustrated import STATES, State
 from evaluation.report.pictures.drawing import COLOURS, Drawing, DrawnSide, Side
+from evaluation.report.pictures.states import STATES, State
 from evaluation.report.pictures.views import View
 
 NAMES: Mapping[tuple[State, Side], str] = {

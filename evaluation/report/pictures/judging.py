@@ -11,12 +11,11 @@ import numpy.typing as npt
 from evaluation.analysis.error_costs import sort_case
 from evaluation.challenge import Challenge
 from evaluation.instances.runs import select_instances
-from evaluation.metrics.errors import KINDS, MERGED, MISSED, RIGHT, SPURIOUS, WRONG_CLASS, ErrorKinds
+from evaluation.metrics.errors import MERGED, MISSED, RIGHT, SPURIOUS, WRONG_CLASS, ErrorKinds
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, OverlapTable
-from evaluation.report.illustrated import STATES, State
+from evaluation.report.pictures.states import STATES, State
 from evaluation.scoring.match import MatchedCase
 
-MOST_OF_A_KIND = 3  # among the worst, as long as there are others
 NONE = -1
 MATCHED_STATE, MISSED_STATE, SPURIOUS_STATE, WRONG_STATE = (
     STATES.index(state) for state in ("matched", "missed", "spurious", "wrong_class")
@@ -71,32 +70,6 @@ class Mistakes:
 
     def __len__(self) -> int:
         return len(self.kind)
-
-    def worst(self, most: int) -> list[Mistake]:
-        """The worst ``most`` of each kind, the worst first; equal ones in the order of their indices."""
-        order = np.lexsort((self.prediction, self.reference, self.kind, -self.loss_px))
-        of_kinds = [order[self.kind[order] == kind][:most] for kind in range(len(KINDS))]
-        return [
-            Mistake(
-                KINDS[self.kind[i]],
-                int(self.reference[i]),
-                int(self.prediction[i]),
-                int(self.loss_px[i]),
-                None if np.isnan(self.iou[i]) else float(self.iou[i]),
-            )
-            for i in np.concatenate(of_kinds)
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """One of the mistakes of a case."""
-
-    kind: str
-    reference: int
-    prediction: int
-    loss_px: int
-    iou: float | None
 
 
 def judge_case(challenge: Challenge, matched: MatchedCase, submitted: Instances | None) -> JudgedCase:
@@ -204,23 +177,3 @@ def is_largest(single: Int64, partner: Int64, merged: Bool, area_px: Int64) -> B
     _, first = np.unique(partner[order], return_index=True)
     kept[order[first]] = True
     return np.asarray(kept, np.bool_)
-
-
-def choose_worst(candidates: list[tuple[str, Mistake]], most: int) -> list[tuple[str, Mistake]]:
-    """The worst mistakes of all cases, (case, mistake), the worst first.
-
-    At most three of a kind, as long as there are other kinds; the rest is filled up in order.
-    """
-    ordered = sorted(candidates, key=order_of)
-    seen: dict[str, int] = {}
-    mixed: list[tuple[str, Mistake]] = []
-    others: list[tuple[str, Mistake]] = []
-    for case, mistake in ordered:
-        seen[mistake.kind] = seen.get(mistake.kind, 0) + 1
-        (mixed if seen[mistake.kind] <= MOST_OF_A_KIND else others).append((case, mistake))
-    return sorted([*mixed[:most], *others[: max(most - len(mixed), 0)]], key=order_of)
-
-
-def order_of(candidate: tuple[str, Mistake]) -> tuple[int, str, str, int, int]:
-    case, mistake = candidate
-    return -mistake.loss_px, case, mistake.kind, mistake.reference, mistake.prediction

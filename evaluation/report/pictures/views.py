@@ -25,31 +25,29 @@ class View:
     up: int = 1
 
     @classmethod
-    def whole(cls, shape_yx: tuple[int, int], side_px: int, up: int = 8) -> Self:
-        """The whole image, as large as fits into a square; small images are enlarged up to ``up`` times.
+    def whole(cls, shape_yx: tuple[int, int], side_px: int) -> Self:
+        """The whole image, as large as fits into a square, never enlarged.
 
         >>> View.whole((1153, 1307), 640)
         View(y0=0, x0=0, y1=1153, x1=1307, step=3, up=1)
         """
-        longer = max(shape_yx)
-        return cls(0, 0, *shape_yx, step=-(-longer // side_px), up=min(max(side_px // longer, 1), up))
+        return cls(0, 0, *shape_yx, step=-(-max(shape_yx) // side_px))
 
     @classmethod
     def around(cls, box: tuple[int, int, int, int], shape_yx: tuple[int, int], side_px: int) -> Self:
         """A square around a box (y0, x0, y1, x1) with as much again beside it; at the border it moves into the image.
 
-        >>> View.around((0, 90, 20, 100), (100, 120), 240)
-        View(y0=0, x0=75, y1=40, x1=115, step=1, up=6)
+        >>> View.around((0, 90, 20, 100), (100, 120), 60)
+        View(y0=0, x0=60, y1=60, x1=120, step=1, up=1)
         """
-        needed = 2 * max(box[2] - box[0], box[3] - box[1], 20)
-        up, step = max(side_px // needed, 1), -(-needed // side_px)
-        side = side_px * step // up
+        step = -(-2 * max(box[2] - box[0], box[3] - box[1]) // side_px)
+        side = side_px * step
         ends = []
         for low, high, size in ((box[0], box[2], shape_yx[0]), (box[1], box[3], shape_yx[1])):
             begin = min(max((low + high - side) // 2, 0), max(size - side, 0))
             ends.append((begin, min(begin + side, size)))
         (y0, y1), (x0, x1) = ends
-        return cls(y0, x0, y1, x1, step, up)
+        return cls(y0, x0, y1, x1, step)
 
     @property
     def shape_yx(self) -> tuple[int, int]:

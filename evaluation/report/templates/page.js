@@ -2,7 +2,6 @@
 (() => {
   const root = document.documentElement;
   const byId = (id) => document.getElementById(id);
-  const json = (id) => JSON.parse(byId(id).textContent);
   const button = (text, act) => {
     const made = document.createElement("button");
     made.type = "button";
@@ -11,133 +10,6 @@
     return made;
   };
   root.classList.add("js");
-
-  // --- colours: names such as "@missed" and "@1/0.3" become what the style sheet has for light or dark ---
-
-  const probe = document.body.appendChild(document.createElement("span"));
-  probe.hidden = true;
-  const colour = (name) => {
-    const [, variable, opacity] = /^@(\w+)(?:\/([\d.]+))?$/.exec(name) || [];
-    if (!variable) return name;
-    probe.style.color = `var(--${variable.replace("_", "-")})`;
-    const given = getComputedStyle(probe).color;
-    return opacity ? given.replace("rgb(", "rgba(").replace(")", `, ${opacity})`) : given;
-  };
-  // Only where a colour belongs: a team may be called "@1".
-  const coloured = (value, isColour) => {
-    if (typeof value === "string") return isColour ? colour(value) : value;
-    if (Array.isArray(value)) return value.map((inner) => coloured(inner, isColour));
-    if (value === null || typeof value !== "object") return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([key, inner]) => [key, coloured(inner, /colou?rs?(cale|way)?$/.test(key))]),
-    );
-  };
-
-  // --- plots ---
-
-  const figures = typeof Plotly === "undefined" ? [] : json("page_figures");
-  const hasMouse = matchMedia("(hover: hover) and (pointer: fine)").matches;
-  const paper = matchMedia("print");
-  const paperWidth = 640;
-  let isPrinting = paper.matches;
-
-  const merged = (base, over) => {
-    if (over === undefined) return base;
-    if (base === null || over === null || typeof base !== "object" || typeof over !== "object") return over;
-    if (Array.isArray(base) || Array.isArray(over)) return over;
-    return Object.fromEntries(
-      [...new Set([...Object.keys(base), ...Object.keys(over)])].map((key) => [key, merged(base[key], over[key])]),
-    );
-  };
-  const axis = {
-    automargin: true,
-    gridcolor: "@grid",
-    zeroline: false,
-    zerolinecolor: "@muted",
-    linecolor: "@line",
-    tickcolor: "@line",
-    title: { standoff: 10, font: { size: 13, color: "@soft" } },
-  };
-  const layoutOf = (figure, width) => {
-    const base = {
-      height: figure.height,
-      ...(isPrinting ? { width: paperWidth } : { autosize: true }),
-      font: { family: getComputedStyle(document.body).fontFamily, size: 12.5, color: "@ink" },
-      colorway: [1, 2, 3, 4, 5, 6, 7, 8].map((number) => `@${number}`),
-      paper_bgcolor: "@surface",
-      plot_bgcolor: "@surface",
-      margin: { l: 48, r: 12, t: 12, b: 40 },
-      hovermode: "closest",
-      dragmode: hasMouse ? "zoom" : false,
-      hoverlabel: { bgcolor: "@surface", bordercolor: "@line", align: "left", font: { color: "@ink", size: 13 } },
-      legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", itemsizing: "constant" },
-    };
-    for (const name of new Set(["xaxis", "yaxis", ...Object.keys(figure.layout).filter((key) => /^[xy]axis/.test(key))]))
-      base[name] = axis;
-    const layout = merged(base, figure.layout);
-    if (width < 480) {
-      layout.font.size = 11;
-      if (layout.yaxis.ticktext) layout.yaxis.ticktext = layout.yaxis.ticktext.map(shortened);
-    }
-    return layout;
-  };
-  const shortened = (text) => {
-    const letters = text.match(/&\w+;|./gsu) || [];
-    return letters.length > 14 ? [...letters.slice(0, 8), "…", ...letters.slice(-5)].join("") : text;
-  };
-  const tracesOf = (figure, width) =>
-    figure.traces.map((trace) => {
-      if (trace.type !== "heatmap") return trace;
-      const base = { textfont: { color: "@ink" }, colorbar: { title: { font: { size: 12.5 } }, tickcolor: "@line" } };
-      return { ...merged(base, trace), showscale: trace.showscale !== false && width >= 480 };
-    });
-  const plotOf = (figure) => document.querySelector(`[data-figure="${figure.anchor}"]`);
-  const isSeen = (plot) => plot.offsetWidth > 0;
-
-  const draw = (figure) => {
-    const plot = plotOf(figure);
-    if (!isSeen(plot)) return;
-    const first = !plot.classList.contains("js-plotly-plot");
-    const width = isPrinting ? paperWidth : plot.offsetWidth;
-    Plotly.react(plot, coloured(tracesOf(figure, width)), coloured(layoutOf(figure, width)), {
-      displayModeBar: false,
-      responsive: true,
-      doubleClick: "reset",
-    });
-    if (first) listen(plot, figure);
-  };
-  const drawAll = () => figures.forEach(draw);
-
-  const listen = (plot, figure) => {
-    const target = (event) => {
-      const point = event.points[0];
-      const linked = point.data.meta && point.data.meta.links && point.customdata;
-      return linked ? byId(String(point.customdata).slice(1)) : null;
-    };
-    plot.on("plotly_hover", (event) => plot.classList.toggle("leads", target(event) !== null));
-    plot.on("plotly_unhover", () => plot.classList.remove("leads"));
-    plot.on("plotly_click", (event) => {
-      const found = target(event);
-      if (!found) return;
-      location.hash = found.id;
-      reveal(found.id); // also if the address led there before
-    });
-    const save = (format) => () =>
-      Plotly.downloadImage(plot, { format, filename: figure.anchor, width: 900, height: figure.height, scale: format === "png" ? 2 : 1 });
-    const actions = document.createElement("div");
-    actions.className = "actions";
-    for (const format of ["svg", "png"]) {
-      const made = button(`Save ${format.toUpperCase()}`, save(format));
-      made.setAttribute("aria-describedby", `${figure.anchor}_caption`);
-      actions.append(made);
-    }
-    if (hasMouse) {
-      const hint = document.createElement("span");
-      hint.textContent = "Drag to zoom, double-click to reset";
-      actions.append(hint);
-    }
-    plot.after(actions);
-  };
 
   // --- folded parts ---
 
@@ -152,20 +24,19 @@
     found.scrollIntoView({ block: "start" });
   };
   const revealHash = () => reveal(location.hash.slice(1));
+  const redraw = () => root.dispatchEvent(new Event("redraw")); // for plots.js, if there are plots
   addEventListener("hashchange", revealHash);
-  for (const part of document.querySelectorAll("details.folded"))
-    part.addEventListener("toggle", () => figures.filter((figure) => part.contains(plotOf(figure))).forEach(draw));
 
   // --- paper: everything open, light, as wide as a sheet ---
 
+  const paper = matchMedia("print");
   let opened = [];
   const print = (starts) => {
-    if (starts === isPrinting) return;
-    isPrinting = starts;
+    if (starts === root.classList.contains("printing")) return;
     root.classList.toggle("printing", starts);
     if (starts) opened = [...document.querySelectorAll("details.folded:not([open])")];
     for (const part of opened) part.open = starts;
-    drawAll();
+    redraw();
   };
   addEventListener("beforeprint", () => print(true));
   addEventListener("afterprint", () => print(false));
@@ -182,7 +53,7 @@
   const nameToggle = () => (toggle.textContent = isDark() ? "Light colours" : "Dark colours");
   const changeTheme = () => {
     nameToggle();
-    drawAll();
+    redraw();
   };
   toggle.className = "theme";
   document.querySelector(".names").after(toggle);
@@ -220,6 +91,92 @@
       head.append(made);
     });
 
+  // --- long tables: search and columns to choose; every table as a file ---
+
+  const named = (caption) => `${caption.replace(/[^\w]+/g, "_").replace(/^_+|_+$/g, "").slice(0, 60).toLowerCase()}`;
+  const save = (text, type, name) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  root.addEventListener("save", (event) => save(...event.detail)); // for plots.js
+  // A cell that a spreadsheet would take for a formula begins with an apostrophe.
+  const csvCell = (text) => `"${text.replace(/^(?=[=+@\t\r]|-(?![\d.]))/, "'").replaceAll('"', '""')}"`;
+  const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "−": "$-$", "↑": "$\\uparrow$", "↓": "$\\downarrow$", "≥": "$\\ge$", "✓": "", "…": "\\dots{}" };
+  const latexCell = (text) => text.replace(/[\\~^−↑↓≥✓…]|[&%$#_{}]/g, (sign) => LATEX[sign] ?? `\\${sign}`);
+  const textOf = (cell) => ("undefined" in cell.dataset ? "" : cell.innerText.replace(/\s+/g, " ").trim());
+  const shownCells = (row) => [...row.cells].filter((cell) => !cell.hidden);
+  const rowsOf = (table) => [...table.rows].filter((row) => !row.hidden).map(shownCells);
+  const asCsv = (table) => {
+    const value = (cell) => (cell.dataset.value !== undefined ? cell.dataset.value : csvCell(textOf(cell)));
+    return `${rowsOf(table).map((cells) => cells.map(value).join(",")).join("\r\n")}\r\n`;
+  };
+  const asLatex = (table, caption) => {
+    const [head, ...rows] = rowsOf(table).map((cells) => `${cells.map((cell) => latexCell(textOf(cell))).join(" & ")} \\\\`);
+    const columns = shownCells(table.rows[0]).map((cell) => (cell.classList.contains("number") ? "r" : "l")).join("");
+    return ["% \\usepackage{booktabs}", "\\begin{table}", `\\caption{${latexCell(caption)}}`, `\\begin{tabular}{${columns}}`, "\\toprule", head, "\\midrule", ...rows, "\\bottomrule", "\\end{tabular}", "\\end{table}", ""].join("\n");
+  };
+  for (const part of document.querySelectorAll(".table")) {
+    const table = part.querySelector("table");
+    const caption = part.querySelector(".caption").textContent;
+    const actions = document.createElement("div");
+    actions.className = "actions";
+    if (table.tBodies[0].rows.length > 10) {
+      const search = Object.assign(document.createElement("input"), { type: "search", placeholder: "Search" });
+      search.setAttribute("aria-label", `Search in: ${caption}`);
+      search.addEventListener("input", () => {
+        const wanted = search.value.toLowerCase();
+        for (const row of table.tBodies[0].rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      });
+      actions.append(search);
+    }
+    if (table.tHead.rows[0].cells.length > 6) {
+      const choice = document.createElement("details");
+      choice.className = "columns";
+      choice.append(Object.assign(document.createElement("summary"), { textContent: "Columns" }));
+      [...table.tHead.rows[0].cells].slice(1).forEach((head, index) => {
+        const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: true });
+        box.addEventListener("change", () => [...table.rows].forEach((row) => (row.cells[index + 1].hidden = !box.checked)));
+        const label = document.createElement("label");
+        label.append(box, ` ${head.textContent}`);
+        choice.append(label);
+      });
+      actions.append(choice);
+    }
+    actions.append(
+      button("CSV", () => save(asCsv(table), "text/csv", `${named(caption)}.csv`)),
+      button("LaTeX", () => save(asLatex(table, caption), "text/plain", `${named(caption)}.tex`)),
+    );
+    for (const made of actions.querySelectorAll("button")) made.setAttribute("aria-label", `${made.textContent}: ${caption}`);
+    part.querySelector(".scroll").after(actions);
+  }
+
+  // --- tables wider than their place say so at their right end ---
+
+  const hint = (part) => part.classList.toggle("more", part.scrollLeft + part.clientWidth < part.scrollWidth - 2);
+  const widths = new ResizeObserver((entries) => entries.forEach(({ target }) => hint(target)));
+  for (const part of document.querySelectorAll(".scroll")) {
+    part.addEventListener("scroll", () => hint(part), { passive: true });
+    widths.observe(part);
+  }
+
+  // --- one team, in all tables and plots ---
+
+  const highlight = document.querySelector(".highlight input");
+  if (highlight)
+    highlight.addEventListener("input", () => {
+      const option = [...document.querySelectorAll("#team_names option")].find((one) => one.value === highlight.value);
+      if (!option && highlight.value) return;
+      root.dataset.team = option ? option.dataset.label : "";
+      for (const row of document.querySelectorAll(".table tbody tr")) {
+        const [cell] = row.cells;
+        row.classList.toggle("chosen", Boolean(option) && (cell.dataset.order || cell.textContent.trim()) === option.value);
+      }
+      redraw();
+    });
+
   // --- contents ---
 
   const links = new Map([...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link]));
@@ -238,17 +195,12 @@
   );
   for (const section of document.querySelectorAll("main > section")) watch.observe(section);
 
-  // --- begin: one plot a turn, so that the page answers while it draws ---
-
-  const next = (index) => {
-    if (index < figures.length) {
-      draw(figures[index]);
-      setTimeout(next, 0, index + 1);
-      return;
-    }
-    root.dataset.drawn = "true";
-    revealHash();
-  };
   nameToggle();
-  next(0);
+  revealHash();
+  const ready = () => {
+    performance.mark("drawn");
+    root.dataset.drawn = "true";
+  };
+  root.addEventListener("drawn", ready, { once: true }); // the plots that are seen
+  if (!byId("page_figures")) ready();
 })();

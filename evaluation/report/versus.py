@@ -1,0 +1,84 @@
+"""Two teams of a leaderboard side by side: differences in each unit and class, of data in the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evaluation.leaderboard.titles import metric_title, short_titles
+from evaluation.report.page import Section, Widget
+from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, is_lower_better
+
+VALUES_UP_TO = 200_000  # of units in the page; of more the units are thinned
+BY_CLASS = ("panoptic.pq", "detection.recall", "detection.precision", "classification.f1", "segmentation.iou",
+            "segmentation.hausdorff_px")  # fmt: skip
+
+
+def versus_section(document: Document, results: Mapping[str, Document], classes: Sequence[str] = ()) -> Section | None:
+    """The section with the choice of two teams; None for fewer, or if no unit and no class is known."""
+    teams = document["teams"]
+    columns, note = unit_columns(document)
+    rows = class_rows(document, results, classes)
+    if len(teams) < 2 or not (columns or rows):
+        return None
+    kind = str(document["units"]["kind"])
+    data = {
+        "teams": [team["name"] for team in teams],
+        "kind": kind,
+        "columns": columns,
+        "classes": rows,
+    }
+    widget = Widget("versus", data, f"Two of {len(teams):,} teams side by side, in each unit and class", note)
+    lead = f"Choose two teams: where is one better than the other, in which {kind} and in which classes?"
+    return Section("versus-section", "Two teams side by side", (widget,), lead)
+
+
+def unit_columns(document: Document) -> tuple[list[dict[str, Any]], str]:
+    """The values of every team in every unit, a table for each column, and what is left out."""
+    teams, names = document["teams"], document.get("unit_names") or ()
+    if not names or "by_unit" not in teams[0]["columns"][0]:
+        return [], ""
+    columns = document["columns"]
+    limit = max(VALUES_UP_TO // (len(teams) * len(columns)), 1)
+    chosen = np.unique(np.linspace(0, len(names) - 1, min(limit, len(names))).round().astype(int)).tolist()
+    kind = document["units"]["kind"]
+    note = f"{len(chosen):,} of {len(names):,} {kind} are here, evenly spread." if len(chosen) < len(names) else ""
+
+    def rounded(value: float | None) -> float | None:
+        return None if value is None else round(value, 4)
+
+    return [
+        {
+            "title": title,
+            "higher": column["direction"] == "descending",
+            "names": [names[unit] for unit in chosen],
+            "overall": [rounded(team["columns"][index]["value"]) for team in teams],
+            "values": [[rounded(team["columns"][index]["by_unit"][unit]) for unit in chosen] for team in teams],
+        }
+        for index, (column, title) in enumerate(
+            zip(columns, short_titles([column["path"] for column in columns]), strict=True)
+        )
+    ], note
+
+
+def class_rows(document: Document, results: Mapping[str, Document], classes: Sequence[str]) -> list[dict[str, Any]]:
+    """Scores of each class, a row for a score and a class, in the order of ``classes``."""
+    of_teams = [ResultDocuments(results[name]) if (name := team["name"]) in results else None
+                for team in document["teams"]]  # fmt: skip
+    known = [of for of in of_teams if of is not None]
+    if not known:
+        return []
+    path_of_column = document["columns"][0]["path"]
+    main = next((name for name in AGGREGATIONS if path_of_column.endswith(f".{name}")), known[0].main)
+    rows = []
+    for path in BY_CLASS:
+        family, metric = path.split(".")
+        for name in classes or known[0].classes:
+            full = f"{family}.per_class.{name}.{metric}.{main}"
+            values = [of.value(full) if of is not None else None for of in of_teams]
+            if any(value is not None for value in values):
+                title = metric_title(path)
+                rows.append({"class": name, "title": title, "higher": not is_lower_better(path), "values": values})
+    return rows

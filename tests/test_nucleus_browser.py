@@ -1,0 +1,208 @@
+"""The browser of cases and nuclei: what it holds, and that people can look through it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import Browser, OpenedPage
+from test_overlay import judged_case
+
+from evaluation.commands.main import run
+from evaluation.metrics.errors import KINDS
+from evaluation.report import browser as nucleus_browser
+from evaluation.report.browser import STATES, Seen, browser_of, browser_section, lost_px
+from evaluation.report.nuclei import NucleusTable
+
+Row = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of the demo's team 'namer', with everything that is drawn."""
+    folder = tmp_path_factory.mktemp("nuclei")
+    assert run(["demo", "--output", str(folder), "--workers", "1"]) == 0
+    where = ["--challenge", str(folder / "challenge"), "--submission", str(folder / "submissions" / "namer")]
+    page = ["--results", str(folder / "results" / "namer"), "--output", str(folder / "page.html")]
+    assert run(["report", *where, *page, "--workers", "1"]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def rows(made: Path) -> list[Row]:
+    with (made / "results" / "namer" / "objects.csv").open() as stream:
+        return [row for row in csv.DictReader(stream) if row["rule"] == "iou_above"]
+
+
+@pytest.fixture(scope="module")
+def opened(chromium: Any, made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenedPage]:
+    with Browser(chromium, tmp_path_factory.mktemp("pictures")).open(made / "page.html", width=1440) as opened:
+        yield opened
+
+
+def state_of(row: Row) -> str:
+    is_wrong = row["outcome"] == "matched" and row["reference_class"] != row["prediction_class"]
+    return "wrong_class" if is_wrong else row["outcome"]
+
+
+def table(**columns: Any) -> NucleusTable:
+    """Nuclei of one case and class; without a state they are missed."""
+    number = len(next(iter(columns.values())))
+    nothing = np.full(number, np.nan)
+    given = {
+        "outcome": np.ones(number, np.int64), "classes": ("a",), "reference_class": np.zeros(number, np.int64),
+        "reference_area": nothing, "measures": {}, "cases": ("P1",), "case": np.zeros(number, np.int64),
+        "prediction_class": np.zeros(number, np.int64), "prediction_area": nothing,
+        "reference_id": [""] * number, "prediction_id": [""] * number,
+    }  # fmt: skip
+    return NucleusTable(**{**given, **columns})
+
+
+# --- what it holds ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_lost_is_what_the_pixels_say() -> None:
+    """A pair with 3 px on one side only, one of another class, a missed nucleus and a spurious one."""
+    mistakes = judged_case("aaaaaa.BBB.cc....", ".aaaaaabbb.....dd").mistakes
+    expected = {KINDS[kind]: loss for kind, loss in zip(mistakes.kind.tolist(), mistakes.loss_px.tolist(), strict=True)}
+    nuclei = table(
+        outcome=np.array([0, 0, 1, 2]),
+        reference_area=np.array([6, 3, 2, np.nan]),
+        prediction_area=np.array([6, 3, np.nan, 2]),
+        measures={"iou": np.array([5 / 7, 1, np.nan, np.nan])},
+    )
+    found = lost_px(nuclei, np.array([0, 1, 2, 3])).tolist()
+    assert dict(zip(("right", "wrong_class", "missed", "spurious"), found, strict=True)) == expected
+
+
+def test_points_and_pairs_without_an_iou_have_no_loss() -> None:
+    points = table(outcome=np.array([0, 1, 2]))
+    assert np.isnan(lost_px(points, np.array([0, 2, 3]))).all()
+    pair = table(outcome=np.array([0]), reference_area=np.array([9.0]), prediction_area=np.array([9.0]))
+    assert np.isnan(lost_px(pair, np.array([0]))).all()
+
+
+def test_of_many_nuclei_those_that_lost_most_are_kept_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nucleus_browser, "ROWS_UP_TO", 3)
+    block = browser_of([Seen("", table(reference_area=np.array([5.0, 50, 7, 70, 9])), {})])
+    assert block.data["columns"]["loss"] == [50, 70, 9]
+    assert block.note == "The 3 of 5 nuclei that lost most are here."
+
+
+def test_no_nucleus_makes_no_section() -> None:
+    assert browser_section([Seen("", table(outcome=np.empty(0, np.int64)), {})]) is None
+
+
+# --- people look through it -------------------------------------------------------------------------------------------
+
+
+def found(opened: OpenedPage) -> int:
+    return int(opened.page.locator(".found").inner_text().split(" of ")[0].replace(",", ""))
+
+
+def test_filters_count_what_objects_csv_has(opened: OpenedPage, rows: list[Row]) -> None:
+    form = opened.page.locator(".browser form")
+    assert found(opened) == sum(state_of(row) != "matched" for row in rows)
+    for index, state in enumerate(STATES):
+        form.locator("[name=state]").select_option(str(index))
+        own = [row for row in rows if state_of(row) == state]
+        assert found(opened) == len(own) > 0
+    form.locator("[name=state]").select_option("")
+    form.locator("[name=case]").select_option(label="P1_1")
+    form.locator("[name=class]").select_option(label="Lymphocyte")
+    form.locator("[name=low]").fill("300")
+    own = [
+        row
+        for row in rows
+        if row["case"] == "P1_1"
+        and "Lymphocyte" in (row["reference_class"], row["prediction_class"])
+        and float(row["reference_area_px"] or row["prediction_area_px"]) >= 300
+    ]
+    assert found(opened) == len(own) > 0
+    canvas = opened.page.locator(".case-view canvas")
+    assert canvas.count() == 1 and "P1_1" in str(canvas.get_attribute("aria-label"))
+    form.get_by_role("button", name="Clear").click()
+    opened.page.wait_for_function("document.querySelector('.found').textContent.length > 0")
+
+
+def test_what_lost_most_comes_first(opened: OpenedPage, rows: list[Row]) -> None:
+    texts = opened.page.locator(".card").all_inner_texts()
+    lost = [int(text.split(" px lost")[0].split("\n")[-1].replace(",", "")) for text in texts]
+    assert lost == sorted(lost, reverse=True)
+    areas = [int(row["reference_area_px"]) for row in rows if row["outcome"] == "missed"]
+    assert lost[0] >= max(areas)
+
+
+def test_nuclei_are_drawn_in_their_colour(opened: OpenedPage) -> None:
+    card = opened.page.locator(".card").first
+    card.scroll_into_view_if_needed()
+    canvas = card.locator("canvas[data-painted]")
+    canvas.wait_for()
+    orange = canvas.evaluate("""canvas => {
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      let count = 0;
+      for (let at = 0; at < data.length; at += 4)
+        count += Math.abs(data[at] - 230) < 25 && Math.abs(data[at + 1] - 159) < 25 && data[at + 2] < 40;
+      return count;
+    }""")
+    assert card.inner_text().startswith("Missed") and orange > 100
+
+
+def test_a_nucleus_is_looked_at_by_keyboard_alone(opened: OpenedPage) -> None:
+    page = opened.page
+    first = page.locator(".card").first
+    first.focus()
+    page.keyboard.press("Enter")
+    dialog = page.locator("dialog.nucleus")
+    assert dialog.is_visible() and "Missed" in dialog.inner_text()
+    assert dialog.locator(".where").inner_text().startswith("1 of ")
+    page.keyboard.press("ArrowRight")
+    assert dialog.locator(".where").inner_text().startswith("2 of ")
+    assert opened.violations() == []
+    page.keyboard.press("Escape")
+    assert not dialog.is_visible()
+    assert page.evaluate("document.activeElement === document.querySelectorAll('.card')[1]")
+
+
+def test_a_case_of_the_table_leads_to_its_nuclei(opened: OpenedPage, rows: list[Row]) -> None:
+    opened.page.locator("#cases").get_by_role("link", name="P2_1").click()
+    assert found(opened) == sum(row["case"] == "P2_1" for row in rows)
+    opened.page.locator(".browser").get_by_role("button", name="Clear").click()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+def test_the_page_holds(made: Path, browser: Browser, width: int, scheme: Any) -> None:
+    with browser.open(made / "page.html", width=width, scheme=scheme) as opened:
+        opened.check()
+
+
+def test_without_script_it_says_where_the_nuclei_are(made: Path, browser: Browser) -> None:
+    with browser.open(made / "page.html", script=False) as opened:
+        assert "objects.csv has every one" in opened.page.locator(".browser").inner_text()
+        assert not opened.page.locator(".browser form").is_visible()
+
+
+def test_names_of_strangers_are_texts_of_the_browser(made: Path, tmp_path: Path, browser: Browser) -> None:
+    hostile = "<img src=x onerror=alert(1)>"
+    results = made / "results" / "namer"
+    for name in ("metrics.json", "details.json", "objects.csv"):
+        text = (results / name).read_text().replace("P1_1", hostile).replace("Lymphocyte", "</script><b>x")
+        (tmp_path / name).write_text(text)
+    assert run(["report", "--results", str(tmp_path), "--output", str(tmp_path / "page.html")]) == 0
+    with browser.open(tmp_path / "page.html") as opened:
+        opened.page.locator(".browser [name=case]").select_option(label=hostile)
+        assert hostile in opened.page.locator(".card").first.inner_text()
+        opened.page.locator(".card").first.click()
+        assert opened.page.locator("main img").count() == opened.page.locator("main b").count() == 0
+        assert opened.errors == []
+
+
+def test_a_public_page_has_no_nuclei(made: Path, tmp_path: Path) -> None:
+    path = tmp_path / "public.html"
+    assert run(["report", "--results", str(made / "results" / "namer"), "--output", str(path), "--public"]) == 0
+    assert "page_browser" not in path.read_text()
+    assert "page_browser" in (made / "page.html").read_text()

@@ -1,0 +1,148 @@
+"""The folder of pages that ``leaderboard --report`` writes: it opens from disk, and links lead on and back."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from browser import Browser
+
+from evaluation.commands.main import run
+from evaluation.report.versus import versus_section
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's board; a team has a name that a URL must not have as it is."""
+    folder = tmp_path_factory.mktemp("pages")
+    assert run(["demo", "--output", str(folder), "--workers", "1"]) == 0
+    (folder / "submissions" / "namer").rename(folder / "submissions" / "namer + co @1")
+    where = ["--challenge", str(folder / "challenge"), "--submissions", str(folder / "submissions")]
+    assert run(["leaderboard", *where, "--output", str(folder / "board"), "--workers", "1", "--report"]) == 0
+    return folder / "board"
+
+
+def links_of(page: Path) -> set[Path]:
+    """The files that a page leads to."""
+    urls = re.findall(r'<a href="([^"#][^"]*)"', page.read_text().partition("<script")[0])
+    return {(page.parent / unquote(url)).resolve() for url in urls}
+
+
+def test_every_link_leads_to_a_page_and_every_page_leads_back(made: Path) -> None:
+    board = (made / "leaderboard.html").resolve()
+    pages = {path.resolve() for path in made.rglob("*.html")}
+    teams = {path for path in pages if path.name == "report.html"}
+    cases = {path for path in pages if path.parent.name == "cases"}
+    assert len(teams) == 3 and len(cases) == 8
+    assert links_of(board) == teams | cases
+    assert all(links_of(page) == {board} for page in teams)
+    assert all(links_of(page) == {board} | teams for page in cases)
+
+
+def test_from_the_board_to_a_team_and_a_case_and_back(made: Path, browser: Browser) -> None:
+    with browser.open(made / "leaderboard.html") as opened:
+        opened.page.locator("#board").get_by_role("link", name="namer + co @1").click()
+        opened.page.wait_for_selector("html[data-drawn]", state="attached")
+        assert opened.page.locator("h1").inner_text() == "Result of namer + co @1"
+        opened.page.get_by_role("link", name="Leaderboard", exact=True).click()
+        opened.page.wait_for_selector("html[data-drawn]", state="attached")
+        opened.page.locator("#case-pages").get_by_role("link", name="P2_1").click()
+        opened.page.wait_for_selector("html[data-drawn]", state="attached")
+        assert opened.page.locator("h1").inner_text() == "Case P2_1"
+        assert opened.errors == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+def test_the_page_of_a_case_shows_it_for_every_team(made: Path, browser: Browser, width: int, scheme: Any) -> None:
+    with browser.open(made / "cases" / "P2_1.html", width=width, scheme=scheme) as opened:
+        assert opened.page.locator(".case-view canvas").count() == 3
+        opened.page.locator(".browser [name=team]").select_option(label="outliner")
+        assert opened.page.locator(".case-view canvas").count() == 1
+        details = json.loads((made / "results" / "outliner" / "details.json").read_text())
+        counts = details["cases"]["P2_1"]["rules"]["iou_above"]["counts"]
+        opened.page.locator(".browser [name=state]").select_option("2")
+        assert opened.page.locator(".found").inner_text().startswith(f"{counts['false_negatives']} of ")
+        row = opened.page.locator("#teams tr", has_text="outliner").inner_text()
+        assert str(counts["true_positives"]) in row
+        opened.check()
+
+
+def test_two_teams_are_compared_in_units_and_classes(made: Path, browser: Browser) -> None:
+    document = json.loads((made / "leaderboard.json").read_text())
+    first, second = document["teams"][0], document["teams"][2]
+    with browser.open(made / "leaderboard.html", width=1440) as opened:
+        versus = opened.page.locator("#versus")
+        versus.locator("[name=second]").select_option(label=second["name"])
+        index = 3  # a distance: lower is better
+        versus.locator("[name=column]").select_option(str(index))
+        values = [team["columns"][index]["by_unit"] for team in (first, second)]
+        better = sum(own < other for own, other in zip(*values, strict=True))
+        assert f"Of {len(values[0])} groups {first['name']} is better in {better}" in versus.inner_text()
+        assert versus.locator("svg rect.first").count() == better
+        folders = [made / "results" / team["name"] for team in (first, second)]
+        metrics = [json.loads((folder / "metrics.json").read_text()) for folder in folders]
+        pq = [of["panoptic"]["per_class"]["Neutrophil"]["pq"]["group_mean"] for of in metrics]
+        row = versus.locator("tr", has_text="Neutrophil: PQ").inner_text().split("\t")
+        assert row[1:] == [f"{pq[0]:.4f}", f"{pq[1]:.4f}", f"{pq[0] - pq[1]:+.4f}".replace("-", "−")]
+        heads = versus.locator("tbody th").all_inner_texts()
+        assert [text.split(":")[0] for text in heads[:4]] == ["Epithelial", "Lymphocyte", "Neutrophil", "Macrophage"]
+        versus.locator("[name=second]").select_option(label=first["name"])
+        assert "two different teams" in versus.inner_text()
+        opened.check()
+
+
+def test_of_many_values_of_units_some_are_here_and_it_is_said() -> None:
+    column = {"path": "panoptic.pq.case_mean", "direction": "descending"}
+    values = [0.123456] * 3000
+    team = {"columns": [{"value": 0.5, "by_unit": values}]}
+    teams = [{"name": f"team {index}", **team} for index in range(200)]
+    names = [f"case {index}" for index in range(3000)]
+    document = {"teams": teams, "columns": [column], "unit_names": names, "units": {"kind": "cases"}}
+    section = versus_section(document, {})
+    assert section is not None
+    (widget,) = section.blocks
+    assert widget.note == "1,000 of 3,000 cases are here, evenly spread."
+    assert [widget.data["columns"][0]["names"][place] for place in (0, -1)] == ["case 0", "case 2999"]
+    assert versus_section({**document, "teams": teams[:1]}, {}) is None
+
+
+def test_tables_and_plots_are_handed_on_as_files(made: Path, browser: Browser, tmp_path: Path) -> None:
+    document = json.loads((made / "leaderboard.json").read_text())
+    with browser.open(made / "leaderboard.html") as opened:
+
+        def saved(scope: str, name: str) -> str:
+            with opened.page.expect_download() as found:
+                opened.page.locator(scope).get_by_role("button", name=name).first.click()
+            found.value.save_as(tmp_path / "file")
+            return (tmp_path / "file").read_bytes().decode()
+
+        rows = list(csv.reader(saved("#board", "CSV").splitlines()))
+        assert [float(row[1]) for row in rows[1:]] == [team["columns"][0]["value"] for team in document["teams"]]
+        latex = saved("#board", "LaTeX")
+        assert latex.count("\\\\\n") == 4 and "\\begin{tabular}{lrrrrrrr}" in latex and "100 \\%" in latex
+        points = list(csv.reader(saved("#values-1", "Save CSV").splitlines()))
+        values = [value for team in document["teams"] for value in team["columns"][0]["by_unit"]]
+        assert [float(row[1]) for row in points[1:]] == values
+        opened.page.locator("#board .columns summary").click()
+        opened.page.locator("#board .columns input").first.uncheck()
+        assert len(next(csv.reader(saved("#board", "CSV").splitlines()))) == len(rows[0]) - 1
+        facts = opened.page.locator("footer").inner_text()
+        assert f"rules and cases {document['challenge']['hash'][:12]}" in facts
+        assert opened.errors == []
+
+
+def test_one_team_stands_out_in_tables_and_plots(made: Path, browser: Browser) -> None:
+    with browser.open(made / "leaderboard.html") as opened:
+        opened.page.locator(".highlight input").fill("outliner")
+        assert "outliner" in opened.page.locator("#board tr.chosen").inner_text()
+        pale = opened.plot("values-1").evaluate("plot => plot.data.map(trace => [trace.name, trace.opacity])")
+        assert {name for name, opacity in pale if opacity is None} == {"outliner"}
+        (frame,) = opened.plot("podium-map").evaluate("plot => plot.layout.shapes")
+        assert (frame["y0"], frame["y1"]) == (0.5, 1.5)
+        opened.page.locator(".highlight input").fill("")
+        assert opened.page.locator("tr.chosen").count() == 0
