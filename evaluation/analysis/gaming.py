@@ -21,8 +21,8 @@ from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.findings import Finding, render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.prepare import PreparedReference
-from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.board import apply_method, load_ranked
+from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, groups_of, plan_columns, score_table
 from evaluation.leaderboard.teams import find_teams
 from evaluation.model import STRATUM_MEAN, Case, CaseResult, Float64, Instances, UndefinedRule

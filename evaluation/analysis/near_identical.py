@@ -5,11 +5,12 @@ it by whole pixels, at most 3 px, their IoU is at least 0.97. Of points only the
 about centroids to a pixel. Submissions are nearly the same if at least half of the nuclei of each have a twin.
 
 Why 0.97 and a half, as measured. Honest teams share at most 0.40 of their nuclei: this is the most alike pair of the
-nine made fields of ``benchmarks.gaming``, few nuclei with made outlines; the demo's teams share less than 0.01, two real
-ones (Data Science Bowl 2018) 0.01. Copies of which every nucleus is moved by up to 2 px in both directions, where those
-in its way cut it, share at least 0.60, and 0.55 if one nucleus in thirty is left out and three pixels of each are cut
-as well. At an IoU of 0.9 these are 0.66 and 0.69. A copy with a pixel more around every nucleus is not found, nor one
-that leaves out more than half. Teams that both have the very pixels of the reference cannot be told from copies.
+nine made fields of ``benchmarks.gaming``, few nuclei with made outlines; the demo's teams share less than 0.01, two
+real ones (Data Science Bowl 2018) 0.01. Copies of which every nucleus is moved by up to 2 px in both directions, where
+those in its way cut it, share at least 0.60, and 0.55 if one nucleus in thirty is left out and three pixels of each
+are cut as well. At an IoU of 0.9 these are 0.66 and 0.69. A copy with a pixel more around every nucleus is not found,
+nor one that leaves out more than half. Teams that both have the very pixels of the reference cannot be told from
+copies.
 """
 
 from __future__ import annotations
