@@ -24,7 +24,6 @@ from evaluation.analysis.gaming import (
     play,
     play_all,
     score_paths,
-    share_alike,
 )
 from evaluation.analysis.tricks import TRICKS, TrickCase
 from evaluation.challenge import preset_names
@@ -285,10 +284,3 @@ def test_the_page_of_tricks_says_what_pays_who_climbs_and_what_closes_it(bench: 
     Path("results").mkdir()
     Path("results/tricks.json").write_text(json.dumps(document))
     assert "No trick pays" in bench.run("report", "--results", "results")
-
-
-def test_nuclei_on_the_same_pixels_are_alike_whatever_their_order_and_class() -> None:
-    one, other = strips((0, 4), (5, 9), classes=(1, 2)), strips((5, 9), (0, 4), (10, 12), classes=(1, 1, 1))
-    assert share_alike([one], [other]) == pytest.approx(2 / 3)
-    assert share_alike([one], [None]) == 0
-    assert share_alike([None], [None]) == 0

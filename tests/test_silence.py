@@ -159,8 +159,8 @@ def test_a_table_of_scores_can_have_floors_on_its_columns_only() -> None:
 @pytest.mark.parametrize(
     ("floor", "code", "got"),
     [
-        ({"path": "detection.f1.pooled", "at_least": 1.5}, "invalid-rule", "1.5"),
-        ({"path": "detection.f1.pooled", "at_least": 0}, "invalid-rule", "0"),
+        ({"path": "detection.f1.pooled", "at_least": 1.5}, "contradictory-rules", "1.5"),
+        ({"path": "detection.f1.pooled", "at_least": 0}, "contradictory-rules", "0"),
         ({"path": "detection.f2.pooled", "at_least": 0.5}, "invalid-rule", "detection.f2.pooled"),
         ({"path": "segmentation.hausdorff_px.pooled", "at_least": 0.5}, "contradictory-rules", "a floor on"),
         ({"path": "detection.f1.pooled"}, "missing-rule", "missing"),
@@ -319,6 +319,9 @@ def test_init_leaderboard_and_audit_say_that_a_ranking_can_be_gamed(bench: Bench
     (line,) = json.loads(Path("board/leaderboard.json").read_text())["findings"]
     assert "'segmentation.iou.pooled'" in line
     assert "a missed nucleus costs nothing in 'segmentation.iou.pooled'" in bench.run("audit", *where, "audit")
+    told = bench.run("audit", "--tricks", "--report", *where, "tricks")
+    assert "[gameable-ranking] challenge.toml: ranking.columns" in told
+    assert "[gameable-ranking]" in Path("tricks/tricks.html").read_text()
     assert "[gameable-ranking]" in bench.run("init", "--preset", "monusac2020", "new")
     assert "[gameable-ranking]" not in bench.run("init", "--preset", "dsb2018", "other")
 

@@ -12,15 +12,17 @@ from pathlib import Path
 
 import numpy as np
 
+from evaluation.analysis.near_identical import NEARLY_THE_SAME, twin_share
 from evaluation.analysis.plays import Play
 from evaluation.analysis.tricks import TRICKS, Trick, TrickCase
 from evaluation.analysis.tricks_document import Change, Entry, TricksFound, moved_teams, names_at_first
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
-from evaluation.findings import Finding
+from evaluation.findings import Finding, render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.prepare import PreparedReference
 from evaluation.leaderboard.board import apply_method, load_ranked
+from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, groups_of, plan_columns, score_table
 from evaluation.leaderboard.teams import find_teams
 from evaluation.model import STRATUM_MEAN, Case, CaseResult, Float64, Instances, UndefinedRule
@@ -317,8 +319,6 @@ def read_submission(folder: Path, challenge: Challenge, path: Path) -> list[Read
 
 # --- the audit of a challenge -----------------------------------------------------------------------------------------
 
-ALIKE = 0.95  # share of the nuclei of two teams that lie on the same pixels
-
 
 def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None = None) -> TricksFound:
     """Play every trick on every team of a folder, and say what pays under the ranking of the challenge.
@@ -343,8 +343,9 @@ def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None =
     played = play_all(field, counted, judge_of(counted), rankings, tricks) if field.teams else None
     title = f"{challenge.name}: tricks"
     identity = {"name": challenge.name, "version": challenge.version, "hash": challenge.hash}
+    findings = tuple(render_findings(gameable_ranking(challenge)))
     if played is None:
-        return TricksFound(title, identity, tricks, (), (), left_out=left_out)
+        return TricksFound(title, identity, tricks, (), (), left_out=left_out, findings=findings)
     own = played.positions(0)
     return TricksFound(
         title,
@@ -363,6 +364,7 @@ def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None =
         ),
         tuple(entries_of(field, played)),
         left_out,
+        findings,
     )
 
 
@@ -379,7 +381,9 @@ def entries_of(field: Field, played: Played) -> list[Entry]:
         twice = names_at_first(positions(ranked, [*originals.values(), second]))
         twice = tuple(dict.fromkeys(team if name == second.name else name for name in twice))
         alike = [
-            name for name in played.teams if name < team and share_alike(field.teams[name], field.teams[team]) >= ALIKE
+            name
+            for name in played.teams
+            if name < team and twin_share(field.teams[name], field.teams[team]) >= NEARLY_THE_SAME
         ]
         found.append(
             Entry(
@@ -390,23 +394,3 @@ def entries_of(field: Field, played: Played) -> list[Entry]:
             )
         )
     return found
-
-
-def share_alike(one: Predictions, other: Predictions) -> float:
-    """Share of the nuclei of two submissions that lie on exactly the same pixels, of those of the larger one."""
-    same = total = 0
-    for left, right in zip(one, other, strict=True):
-        sides = [set() if nuclei is None else prints_of(nuclei) for nuclei in (left, right)]
-        same += len(sides[0] & sides[1])
-        total += max(len(sides[0]), len(sides[1]))
-    return same / total if total else 0.0
-
-
-def prints_of(nuclei: Instances) -> set[bytes]:
-    """What tells the pixels, or the point, of each nucleus from those of others."""
-    if nuclei.point_yx is not None:
-        return {row.tobytes() for row in nuclei.point_yx}
-    order = np.argsort(nuclei.run_instance, kind="stable")
-    runs = np.stack([nuclei.run_start[order], nuclei.run_stop[order]], axis=1)
-    ends = np.cumsum(np.bincount(nuclei.run_instance, minlength=len(nuclei)))[:-1]
-    return {part.tobytes() for part in np.split(runs, ends)}

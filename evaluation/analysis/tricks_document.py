@@ -56,6 +56,7 @@ class TricksFound:
     changes: tuple[Change, ...] = ()
     entries: tuple[Entry, ...] = ()
     left_out: Mapping[str, str] | None = None
+    findings: tuple[str, ...] = ()
 
     @property
     def paying(self) -> list[Play]:
@@ -98,6 +99,7 @@ def tricks_document(found: TricksFound) -> dict[str, Any]:
             for of in found.entries
         ],
         "left_out": dict(found.left_out or {}),
+        "findings": list(found.findings),
     }
 
 
@@ -119,7 +121,7 @@ def tricks_lines(found: TricksFound) -> list[str]:
     if len(paying) > LINES_UP_TO:
         lines.append(f"  and {len(paying) - LINES_UP_TO} more; tricks.json has all of them.")
     lines += change_lines(found, len(paying))
-    lines += entry_lines(found)
+    lines += [*entry_lines(found), *found.findings]
     calibrated = [play for play in found.plays if play.kind == "calibration" and play.climbs]
     lines += [
         f"Calibration, which is honest: {quote(play.team)} would stand at {play.after:g} instead of {play.before:g}: "

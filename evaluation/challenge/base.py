@@ -31,7 +31,7 @@ def invalid(key: str, found: str, allowed: str) -> RuleFault:
 
 
 def contradiction(key: str, found: str, allowed: str) -> RuleFault:
-    """A value that a rule cannot have beside others."""
+    """A value that makes no sense, or not beside others."""
     return RuleFault(Contradiction(found, allowed).at(key))
 
 

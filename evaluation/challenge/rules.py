@@ -181,9 +181,9 @@ class MetricRules(Rules):
     per: Literal["image", "mm2"] = "image"
     class_probabilities: bool = False
     class_groups: dict[Name, Grouping] = Field(default_factory=dict)
-    coverage: Annotated[float, Field(gt=0, le=1)] | None = None
-    distance_cap_px: Annotated[float, Field(gt=0, le=1e6)] | None = None
-    distance_cap_um: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    coverage: float | None = None
+    distance_cap_px: float | None = None
+    distance_cap_um: float | None = None
     shapes: bool = False
 
     @model_validator(mode="after")
@@ -234,8 +234,12 @@ class MetricRules(Rules):
         return tuple(dict.fromkeys(name.partition(".")[0] for name in self.families))
 
     def check_coverage(self) -> None:
-        """Refuse a coverage or a distance cap that nothing asks for, and families that lack theirs."""
+        """Refuse a coverage or a distance cap without sense or use, and families that lack theirs."""
         families = set(self.family_names)
+        for key, most in (("coverage", 1), ("distance_cap_px", 10**6), ("distance_cap_um", 10**6)):
+            value = getattr(self, key)
+            if value is not None and not 0 < value <= most:
+                raise contradiction(key, f"{value:g}", f"more than 0 and at most {most:,}")
         if (self.coverage is not None) != ("covered" in families):
             got = "missing for the family 'covered'" if "covered" in families else "given without the family 'covered'"
             raise contradiction("coverage", got, "a coverage with that family, and only with it")
@@ -304,7 +308,13 @@ class Floor(Rules):
     """What a team needs to be ranked before those that lack it: a number of metrics.json, and how much at least."""
 
     path: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)+$")]
-    at_least: Annotated[float, Field(gt=0, lt=1)]
+    at_least: float
+
+    @model_validator(mode="after")
+    def check_consistency(self) -> Self:
+        if not 0 < self.at_least < 1:
+            raise contradiction("at_least", f"{self.at_least:g}", "more than 0, which all reach, and less than 1")
+        return self
 
 
 class RankingRules(Rules):

@@ -49,7 +49,8 @@ def paying_section(document: Document) -> Section:
         (name, times) = of_trick.most_common(1)[0]
         words = f"{tricks[name]['words'].capitalize()}: that pays for {times:,} teams, more than any other trick."
         verdict = Text((words,), "bad" if open_to_all else "warning")
-    blocks: list[Block] = [verdict, tiles]
+    findings = tuple(document.get("findings", ()))
+    blocks: list[Block] = [verdict, tiles, *([Text(findings, "warning")] if findings else [])]
 
     def teams_of(name: str) -> str:
         return name_some([play["team"] for play in paying if play["trick"] == name])
