@@ -624,6 +624,7 @@ METHODS = (
     "rank_then_aggregate",
     "test_then_rank",
     "ranked_pairs",
+    "better_teams",
 )
 EDGES = {
     "one team": [[[0.5, 0.6, 0.7]]],
