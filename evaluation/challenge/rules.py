@@ -278,11 +278,13 @@ class AggregationRules(Rules):
 
     class_present   where a class must occur in a unit for its panoptic quality to count there: in "either" side, or in
                     the "reference" (then predictions of other classes cost nothing, as in PanNuke)
+    worst           whether the worst group, or the worst stratum, of every metric stands beside its means
     """
 
     unit: AggregationUnit
     undefined: UndefinedRule
     class_present: ClassPresence = "either"
+    worst: Literal["group", "stratum"] | None = None
 
 
 Margin = Annotated[float, Field(ge=0, lt=1e9)]

@@ -104,7 +104,7 @@ def better_in_samples(
     as often as they were drawn. NaN for a team that has no value in a sample.
     """
     first, second = np.triu_indices(len(values), 1)
-    known = ~np.isnan(values)
+    known, each = ~np.isnan(values), np.eye(len(values))
     least = 1e-12 * max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-300)
 
     def count_better(weights: Int64) -> Float64:
@@ -123,8 +123,7 @@ def better_in_samples(
             mean, spread = (np.where(np.abs(of) <= least, 0.0, of) for of in (centre + mean, spread))
             half = half_width(units, spread, level / len(first))
             beyond = np.abs(mean) + half > margin  # not inside ± margin
-            np.add.at(found, (slice(None), other), beyond & (mean - half > 0))
-            np.add.at(found, (slice(None), one), beyond & (mean + half < 0))
+            found += (beyond & (mean - half > 0)) @ each[other] + (beyond & (mean + half < 0)) @ each[one]
         return found
 
     return count_better

@@ -287,8 +287,8 @@ def share_of_wins(matrix: npt.NDArray[np.int8], known: Bool, missing: Missing) -
 def number_of_better(matrix: npt.NDArray[np.int8], known: Bool, missing: Missing) -> Float64:
     """How many others are better than each team, float64 (T, K), as in ``share_of_wins``; NaN where not ``known``.
 
-    >>> number_of_better(np.array([[[0, 1, 1], [0, 0, 0], [0, 0, 0]]], np.int8), np.ones((3, 1), bool), "worst").tolist()
-    [[0.0], [1.0], [1.0]]
+    >>> number_of_better(np.array([[[0, 1], [0, 0]]], np.int8), np.ones((2, 1), bool), "worst").tolist()
+    [[0.0], [1.0]]
     """
     others = np.asarray(known.all(axis=1) | (missing == "worst"))
     return np.where(known, (matrix == 1)[:, others].sum(axis=1).T, np.nan)
