@@ -115,11 +115,13 @@ def test_a_team_without_a_value_is_last_or_not_ranked() -> None:
     np.testing.assert_array_equal(apply_method(table, rules_of(table, missing="unranked")).position, [1, 2, NAN])
 
 
+@pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("floors", [False, True])
-def test_a_sample_is_ranked_as_the_table_that_is_drawn(floors: bool) -> None:
+def test_a_sample_is_ranked_as_the_table_that_is_drawn(floors: bool, gaps: bool) -> None:
     random = np.random.default_rng(3)
     values = 0.5 + random.normal(0, 0.02, (2, 6, 9)) + random.normal(0, 0.02, (2, 6, 1))
-    values[random.random(values.shape) < 0.05] = NAN
+    if gaps:
+        values[random.random(values.shape) < 0.05] = NAN
     values[:, 1] = values[:, 0]  # equal teams
     values[:, 2] = values[:, 0] + 0.01  # always ahead by the same
     table = table_of(values)

@@ -105,18 +105,25 @@ def better_in_samples(
     """
     first, second = np.triu_indices(len(values), 1)
     known, each = ~np.isnan(values), np.eye(len(values))
+    complete = bool(known.all())
     least = 1e-12 * max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-300)
 
     def count_better(weights: Int64) -> Float64:
         drawn = weights.astype(np.float64)
         found = np.where(drawn @ known.T > 0, 0.0, np.nan)
+        of_team = drawn @ np.nan_to_num(values).T * (1.0 if higher_is_better else -1.0)
         for begin in range(0, len(first), PAIRS_AT_ONCE):
             one, other = (of[begin : begin + PAIRS_AT_ONCE] for of in (first, second))
             both = known[one] & known[other]
             apart = np.where(both, values[one] - values[other], 0.0) * (1.0 if higher_is_better else -1.0)
             centre = apart.sum(axis=1) / np.maximum(both.sum(axis=1), 1)
             off = np.where(both, apart - centre[:, None], 0.0)
-            units, total, squares = (drawn @ of.T for of in (both.astype(np.float64), off, off**2))
+            squares = drawn @ (off**2).T
+            if complete:  # then sums of teams are enough
+                units = drawn.sum(axis=1)[:, None]
+                total = (of_team[:, one] - of_team[:, other]) - units * centre
+            else:
+                units, total = drawn @ both.T.astype(np.float64), drawn @ off.T
             mean = total / np.maximum(units, 1)
             variance = np.maximum(squares - total * mean, 0.0) / np.maximum(units - 1, 1)
             spread = np.sqrt(np.where(variance <= 1e-14 * squares, 0.0, variance))
