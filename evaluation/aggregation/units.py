@@ -89,8 +89,10 @@ def mean_of_units(
     parts = [value] if strata is None else [value[np.asarray(stratum)] for stratum in strata]
     kept = [part[~np.isnan(part)].tolist() for part in parts]
     means = [math.fsum(values) / len(values) for values in kept if values]
-    if means:
-        mean = Score(math.fsum(means) / len(means) if worst is None else worst_value(means, worst))
+    if means and worst is not None:
+        mean = Score(worst_value(means, worst))
+    elif means:
+        mean = Score(math.fsum(means) / len(means))
     else:
         reasons = set(reason.tolist())
         mean = Score(None, UNDEFINED_REASONS[reasons.pop() - 1] if len(reasons) == 1 else "no-units")

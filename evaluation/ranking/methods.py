@@ -290,7 +290,7 @@ def number_of_better(matrix: npt.NDArray[np.int8], known: Bool, missing: Missing
     >>> number_of_better(np.array([[[0, 1], [0, 0]]], np.int8), np.ones((2, 1), bool), "worst").tolist()
     [[0.0], [1.0]]
     """
-    others = np.asarray(known.all(axis=1) | (missing == "worst"))
+    others = np.asarray((missing == "worst") | known.all(axis=1))
     return np.where(known, (matrix == 1)[:, others].sum(axis=1).T, np.nan)
 
 
