@@ -570,6 +570,19 @@ def test_a_group_brings_into_a_mean_over_strata_what_the_unit_of_the_challenge_i
     assert values.tolist() == pytest.approx(mean_of_cases if by_case else of_groups, abs=1e-9)
 
 
+def test_teams_are_ranked_by_their_worst_group(made: DemoPaths, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    with (folder / "challenge.toml").open("a") as toml:
+        toml.write('[aggregation]\nworst = "group"\n')
+    path = "detection.f1.worst_group"
+    for name, submission in made.submissions.items():
+        result = score_submission(folder, submission)
+        (column,) = plan_columns(result.challenge, [RankingColumn(path=path, direction="descending")])
+        values = values_of_groups(result.challenge, result.details, column)
+        assert result.value(path) == pytest.approx(values.min(), abs=1e-6), name
+        assert values.min() < values.max()
+
+
 def test_a_group_brings_its_own_score_into_a_pooled_column(made: DemoPaths) -> None:
     result = score_submission(made.challenge, made.submissions["namer"])
     path = "alternatives.best_iou_centroid_inside.detection.f1.pooled"
@@ -624,6 +637,7 @@ METHODS = (
     "rank_then_aggregate",
     "test_then_rank",
     "ranked_pairs",
+    "better_teams",
 )
 EDGES = {
     "one team": [[[0.5, 0.6, 0.7]]],

@@ -507,6 +507,47 @@ def test_the_mean_over_strata_weighs_organs_and_not_patients():
     assert result.value("detection.recall.stratum_mean") != result.value("detection.recall.group_mean")
 
 
+def group_values(result, path):
+    keys = path.split(".")
+    found = []
+    for name in ("P0", "P1", "P2", "P3"):
+        node = result.details["groups"][name]["rules"]["iou_above"]["scores"]
+        for key in keys:
+            node = node[key]
+        found.append(node)
+    return found
+
+
+def test_the_worst_group_and_the_worst_stratum_stand_beside_the_means_where_they_are_asked_for():
+    """All of patients() but the rule itself stays as it is; P0 is of the kidney, the others of the lung."""
+    plain, group, stratum = (
+        patients(aggregation={"unit": "group", **worst}) for worst in ({}, {"worst": "group"}, {"worst": "stratum"})
+    )
+    recall, missed = group_values(plain, "detection.recall"), group_values(plain, "segmentation.hausdorff_px")
+    assert len(set(recall)) > 1
+    assert group.value("detection.recall.worst_group") == pytest.approx(min(recall), abs=1e-6)
+    assert group.value("segmentation.hausdorff_px.worst_group") == pytest.approx(max(missed), abs=1e-6)
+    organs = [recall[0], sum(recall[1:]) / 3]
+    assert stratum.value("detection.recall.worst_stratum") == pytest.approx(min(organs), abs=1e-6)
+    assert set(plain.metrics["detection"]["recall"]) == {"pooled", "group_mean", "case_mean", "stratum_mean"}
+    assert set(group.metrics["detection"]["recall"]) - set(plain.metrics["detection"]["recall"]) == {"worst_group"}
+    for name in ("pooled", "group_mean", "case_mean", "stratum_mean"):
+        assert group.value(f"detection.recall.{name}") == plain.value(f"detection.recall.{name}")
+
+
+def test_the_worst_group_may_be_ranked_by_where_it_is_asked_for_and_has_no_interval():
+    columns = ({"path": "detection.f1.worst_group", "direction": "descending"},)
+    ranking = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": columns}
+    patients(ranking=ranking, aggregation={"unit": "group", "worst": "group"})
+    with pytest.raises(ChallengeBroken, match="worst_group"):
+        patients(ranking=ranking)
+    with pytest.raises(ChallengeBroken, match=r"confidence\.columns"):
+        patients(
+            aggregation={"unit": "group", "worst": "group"},
+            confidence={**CONFIDENCE, "columns": ("detection.f1.worst_group",)},
+        )
+
+
 def test_strata_may_be_pooled_before_they_are_averaged():
     result = patients(aggregation={"unit": "pooled"})
     strata = result.details["strata"]

@@ -46,6 +46,7 @@ METHODS = (
     "rank_then_aggregate",
     "test_then_rank",
     "ranked_pairs",
+    "better_teams",
 )
 
 

@@ -61,7 +61,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
                     ["is better than", "agree"]),
     "cyclic": (lambda: board(CYCLIC), ["cannot be told apart from"], ["is better than", "No single"]),
     "one patient": (lambda: board(DOMINANT[:, :1]), ["A is first", "one patient only", "none is claimed"],
-                    ["better", "decides"]),
+                    ["is better than", "decides"]),
     "two patients": (lambda: board(DOMINANT[:, :2]), ["2 patients are too few", "told apart"], ["is better than"]),
     "four patients": (lambda: board(DOMINANT[:2, :4]), ["4 patients are too few"], ["is better than", "would be first in"]),  # noqa: E501
     "five patients far apart": (lambda: board([[0.90, 0.91, 0.92, 0.93, 0.94], [0.10, 0.12, 0.11, 0.13, 0.12]]),

@@ -10,6 +10,7 @@ import numpy as np
 
 from evaluation.model import (
     UNDEFINED_REASONS,
+    Better,
     Bool,
     Float64,
     Score,
@@ -70,11 +71,14 @@ def penalise(
     return PenalisedScores(np.where(instead, worst, value), instead | mixed, found)
 
 
-def mean_of_units(penalised: PenalisedScores, strata: Sequence[Sequence[int]] | None = None) -> UnitMean:
+def mean_of_units(
+    penalised: PenalisedScores, strata: Sequence[Sequence[int]] | None = None, *, worst: Better | None = None
+) -> UnitMean:
     """Mean of a metric over units; every unit weighs the same. Summed exactly (``math.fsum``), so in any order.
 
     strata   the units of each stratum: then the mean over strata of their means, each stratum weighing the same; one of
              which every unit is left out is left out
+    worst    the direction of the metric: then the worst of these means, not their mean; "one": the farthest from 1
 
     The mean is undefined if a unit has points where outlines are asked for: no cost makes up for that.
     """
@@ -85,9 +89,22 @@ def mean_of_units(penalised: PenalisedScores, strata: Sequence[Sequence[int]] | 
     parts = [value] if strata is None else [value[np.asarray(stratum)] for stratum in strata]
     kept = [part[~np.isnan(part)].tolist() for part in parts]
     means = [math.fsum(values) / len(values) for values in kept if values]
-    if means:
+    if means and worst is not None:
+        mean = Score(worst_value(means, worst))
+    elif means:
         mean = Score(math.fsum(means) / len(means))
     else:
         reasons = set(reason.tolist())
         mean = Score(None, UNDEFINED_REASONS[reasons.pop() - 1] if len(reasons) == 1 else "no-units")
     return UnitMean(mean, int(entered.sum()), int((~entered).sum()), int(penalised.penalised.sum()))
+
+
+def worst_value(values: Sequence[float], better: Better) -> float:
+    """The lowest where higher is better, the highest where lower is, the farthest from 1 of ratios.
+
+    >>> worst_value([0.5, 0.9], "higher"), worst_value([0.5, 0.9], "lower"), worst_value([0.5, 1.2], "one")
+    (0.5, 0.9, 0.5)
+    """
+    if better == "one":
+        return max(values, key=lambda value: (abs(value - 1), value))
+    return min(values) if better == "higher" else max(values)

@@ -25,7 +25,7 @@ from evaluation.leaderboard.board import apply_method, load_ranked
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, groups_of, plan_columns, score_table
 from evaluation.leaderboard.teams import find_teams
-from evaluation.model import STRATUM_MEAN, Case, CaseResult, Float64, Instances, UndefinedRule
+from evaluation.model import OF_STRATA, Case, CaseResult, Float64, Instances, UndefinedRule
 from evaluation.results.metrics_json import rounded
 from evaluation.scoring.cases import CaseOutcome, ReadCase, read_and_match
 from evaluation.scoring.from_files import plan_cases, raise_faults
@@ -113,7 +113,7 @@ def values_of_groups(
     """What each group, in ascending order, brings into a column, float64 (G,)."""
     names = list(dict.fromkeys(result.case.group for result in results))
     by_case = column.aggregation == "case_mean" or (
-        column.aggregation == STRATUM_MEAN and challenge.aggregation.unit == "case"
+        column.aggregation in OF_STRATA and challenge.aggregation.unit == "case"
     )
     if not by_case:
         return of_groups[np.argsort(names)]

@@ -20,7 +20,7 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.formats import Request
 from evaluation.formats.images import find_image, list_images
 from evaluation.leaderboard.gameable import gameable_ranking
-from evaluation.model import STRATUM_MEAN
+from evaluation.model import OF_STRATA
 from evaluation.results.files import write_atomically
 from evaluation.submission.patterns import compile_pattern
 
@@ -202,7 +202,7 @@ def needed_columns(challenge: Challenge, cases: Iterable[FoundCase]) -> tuple[st
         "index": any(rules.needs_index for rules in sides) or any(case.index is not None for case in cases),
         "offset_x": slide,
         "offset_y": slide,
-        "stratum": any(path.endswith(f".{STRATUM_MEAN}") for path in paths),
+        "stratum": any(path.endswith(OF_STRATA) for path in paths),
         "area_mm2": bool(metrics.false_positives) and metrics.per == "mm2",
     }
     return tuple(column for column in COLUMNS if needed[column])

@@ -282,11 +282,13 @@ class AggregationRules(Rules):
 
     class_present   where a class must occur in a unit for its panoptic quality to count there: in "either" side, or in
                     the "reference" (then predictions of other classes cost nothing, as in PanNuke)
+    worst           whether the worst group, or the worst stratum, of every metric stands beside its means
     """
 
     unit: AggregationUnit
     undefined: UndefinedRule
     class_present: ClassPresence = "either"
+    worst: Literal["group", "stratum"] | None = None
 
 
 Margin = Annotated[float, Field(ge=0, lt=1e9)]
@@ -321,8 +323,8 @@ class RankingRules(Rules):
     """How teams are ranked. It changes no score.
 
     method     sum_of_ranks, mean_of_ranks, median_of_ranks: of the ranks in the columns. absolute: by the one column.
-               aggregate_then_rank, rank_then_aggregate, test_then_rank, ranked_pairs: from the values of the units
-               (groups)
+               aggregate_then_rank, rank_then_aggregate, test_then_rank, ranked_pairs, better_teams: from the values of
+               the units (groups)
     aggregate  of values or ranks over units, for aggregate_then_rank and rank_then_aggregate
     ties       what equal values get: min ("1, 2, 2, 4"), average ("1, 2.5, 2.5, 4") or dense ("1, 2, 2, 3")
     missing    a team without a value in a column: the worst rank there, or not ranked at all; and one that lacks values
@@ -347,6 +349,9 @@ class RankingRules(Rules):
     margin: Margin = 0.0
     samples: Annotated[int, Field(ge=100, le=100_000)] = 1000
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+
+    def margin_of(self, column: RankingColumn) -> float:
+        return self.margin if column.margin is None else column.margin
 
     @property
     def missing_rank(self) -> Missing:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.base import faults_of
@@ -57,9 +58,16 @@ from evaluation.leaderboard.team_scores import (
 from evaluation.leaderboard.teams import ResultFolder, Told, Unranked, score_teams
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from evaluation.model.version import __version__
-from evaluation.ranking.differences import Differences, across_columns, paired_differences
+from evaluation.ranking.differences import (
+    BETTER,
+    Differences,
+    across_columns,
+    better_in_samples,
+    paired_differences,
+)
 from evaluation.ranking.kendall import kendall_tau
 from evaluation.ranking.methods import (
+    BY_MATRIX,
     Ranking,
     has_value,
     needs_units,
@@ -298,7 +306,7 @@ def build_board(
                 column.direction,
                 column.weight,
                 column_test(kept.teams, test),
-                margin := rules.margin if column.margin is None else column.margin,
+                margin := rules.margin_of(column),
                 differences_of(kept, place, rules.significance_level, margin),
                 across[place],
             )
@@ -335,6 +343,8 @@ def rank_by_method(table: ScoreTable, rules: RankingRules) -> Ranking:
     matrix = None
     if rules.method == "test_then_rank":
         matrix = np.stack([test.better for test in compare_columns(table, rules) if test is not None])
+    elif rules.method == "better_teams":
+        matrix = better_matrix(table, rules)
     return rank_teams(
         table,
         method=rules.method,
@@ -343,6 +353,21 @@ def rank_by_method(table: ScoreTable, rules: RankingRules) -> Ranking:
         aggregate=rules.aggregate,
         test_matrix=matrix,
     )
+
+
+def better_matrix(table: ScoreTable, rules: RankingRules) -> npt.NDArray[np.int8]:
+    """1 where the team of the row is better than that of the column by the paired difference, int8 (K, T, T)."""
+    assert table.by_unit is not None
+    found = [
+        paired_differences(
+            table.by_unit[:, place],
+            higher_is_better=bool(table.higher_is_better[place]),
+            level=rules.significance_level,
+            margin=rules.margin_of(column),
+        )
+        for place, column in enumerate(rules.columns)
+    ]
+    return np.stack([of.verdict == BETTER for of in found]).astype(np.int8)
 
 
 def compare_columns(table: ScoreTable, rules: RankingRules) -> list[Comparison | None]:
@@ -413,7 +438,7 @@ def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
             values,
             higher_is_better=table.higher_is_better,
             weights=table.weights,
-            method=rules.method,
+            method="mean_of_ranks" if rules.method == "better_teams" else rules.method,
             ties=rules.ties,
             missing=rules.missing_rank,
         )
@@ -451,7 +476,7 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
     if rules.method == "ranked_pairs":
         return lambda weights: np.array([rank_drawn(table, rules, times) for times in weights])
     below = table.below_floor()
-    if rules.method == "test_then_rank":
+    if rules.method in BY_MATRIX:
         return test_ranker(table, rules, below)
     found = unit_values(table, method=rules.method, ties=rules.ties, missing=rules.missing_rank)
     if rules.method == "rank_then_aggregate" and below.any() and not below.all():  # ranks in units are among themselves
@@ -488,19 +513,20 @@ def rank_drawn(table: ScoreTable, rules: RankingRules, times: Int64) -> Float64:
 
 
 def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> RankSamples:
-    """The same for test_then_rank: all pairs of teams are tested again in each sample, those below a floor apart."""
+    """The same for ``BY_MATRIX``: all pairs of teams are tested again in each sample, those below a floor apart."""
+    by_tests = rules.method == "test_then_rank"
+
+    def in_samples(values: Float64, place: int) -> Callable[[Int64], npt.NDArray[Any]]:
+        higher, level = bool(table.higher_is_better[place]), rules.significance_level
+        if by_tests:
+            columns = len(table.columns)
+            return wins_in_samples(values, higher_is_better=higher, test=rules.test, level=level, columns=columns)
+        margin = rules.margin_of(rules.columns[place])
+        return better_in_samples(values, higher_is_better=higher, level=level, margin=margin)
+
     parts = [part for part in (below, ~below) if part.any()]
     of_parts = [
-        [
-            wins_in_samples(
-                of_part.by_unit[:, place],
-                higher_is_better=bool(table.higher_is_better[place]),
-                test=rules.test,
-                level=rules.significance_level,
-                columns=len(table.columns),
-            )
-            for place in range(len(table.columns))
-        ]
+        [in_samples(of_part.by_unit[:, place], place) for place in range(len(table.columns))]
         for part in parts
         if (of_part := select_teams(table, part)).by_unit is not None
     ]
@@ -508,7 +534,7 @@ def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> RankSamp
     def rank(values: Float64) -> Float64:
         return positions_of(
             values,
-            higher_is_better=np.ones(len(table.columns), np.bool_),
+            higher_is_better=np.full(len(table.columns), by_tests),
             weights=table.weights,
             method=rules.method,
             ties=rules.ties,
@@ -627,6 +653,9 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
         f"these ranks; the {by_weight}mean of the ranks decides.",
         "test_then_rank": f"In {columns} teams are ranked by how many others they are significantly better than; the "
         f"{by_weight}mean of these ranks decides.",
+        "better_teams": f"In {columns} the place of a team is one more than the number of teams that are better there: "
+        "ahead by the interval of the paired difference, and not only inside the margin"
+        + (f". The {by_weight}mean of these places decides." if len(rules.columns) > 1 else "."),
         "ranked_pairs": f"Teams meet in pairs: each {each} in {columns} is a ballot{weighting}, and the pairs are "
         "locked from the clearest to the closest, but for those that contradict what is locked. How many teams stand "
         "before a team decides.",

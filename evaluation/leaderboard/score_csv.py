@@ -31,7 +31,7 @@ from evaluation.findings.rankings import (
     UnusedMetric,
 )
 from evaluation.findings.submission import NoScores, OtherGroup, TwoGroups, UnknownCaseInScores, UnprintableCase
-from evaluation.model import Float64, Int64, MissingValues, ScoreTable
+from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Int64, MissingValues, ScoreTable
 from evaluation.ranking.missing import Settled, settle_gaps
 
 BYTES_LIMIT = 2_000_000_000
@@ -202,7 +202,7 @@ def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], wher
     places: dict[str, int] = {}
     for place, column in enumerate(columns):
         metric, _, ending = column.path.rpartition(".")
-        if ending in ("pooled", "stratum_mean"):
+        if ending in ("pooled", *OF_STRATA, WORST_GROUP):
             expected = "a column that is a mean over cases or groups; nothing can be pooled from scores"
             raise InputFault(InvalidValue(quote(ending), expected).at(f"column {quote(column.path, 120)}"))
         if ending in MEANS:

@@ -25,7 +25,7 @@ from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.findings.rankings import NoRanking, NoRankingColumns, NotItsDetails, NotMetrics
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import (
-    STRATUM_MEAN,
+    OF_STRATA,
     UNDEFINED_REASONS,
     CaseTable,
     Float64,
@@ -178,7 +178,7 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
     """
     metric, aggregation = column.metric, column.aggregation
     groups = groups_of(challenge)
-    by_case = aggregation == "case_mean" or (aggregation == STRATUM_MEAN and challenge.aggregation.unit == "case")
+    by_case = aggregation == "case_mean" or (aggregation in OF_STRATA and challenge.aggregation.unit == "case")
     kind = "cases" if by_case else "groups"
     names = [case.name for case in challenge.cases] if by_case else groups
     entries = [details[kind][name]["rules"][column.rule] for name in names]

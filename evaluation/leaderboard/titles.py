@@ -24,7 +24,7 @@ NAMES: Mapping[str, str] = {
 }
 # Families whose metrics have names of their own; of all others the family is named.
 FAMILIAR = ("classification", "segmentation", "panoptic", "counting", "curves", "thresholds", "distances")
-AGGREGATIONS = ("pooled", "group_mean", "case_mean", "stratum_mean")
+AGGREGATIONS = ("pooled", "group_mean", "case_mean", "stratum_mean", "worst_group", "worst_stratum")
 
 
 def metric_title(path: str) -> str:

@@ -9,7 +9,7 @@ from functools import cache
 
 from evaluation.metrics.metric import Effect, Example, Metric
 from evaluation.metrics.registry import METRIC_FAMILIES
-from evaluation.model import AGGREGATIONS, STRATUM_MEAN, UNDEFINED_REASONS
+from evaluation.model import AGGREGATIONS, OF_STRATA, UNDEFINED_REASONS, WORST_GROUP
 
 FOLDER = "docs/metrics"
 EFFECTS: Mapping[Effect, str] = {
@@ -54,7 +54,7 @@ def page_of(name: str) -> str | None:
 def general_path(keys: Sequence[str]) -> tuple[str, ...]:
     """A path with placeholders for what a challenge chooses, without matching rule and aggregation."""
     keys = list(keys[2:] if keys[0] == "alternatives" else keys)
-    if keys and keys[-1] in (*AGGREGATIONS, STRATUM_MEAN):
+    if keys and keys[-1] in (*AGGREGATIONS, *OF_STRATA, WORST_GROUP):
         keys.pop()
     for index, key in enumerate(keys[:-1]):
         if key in ("per_class", "grouped"):

@@ -37,8 +37,11 @@ from evaluation.model.instances import Boundaries, Instances, RasterisationRepor
 from evaluation.model.matches import Matches, OverlapTable
 from evaluation.model.rules import (
     AGGREGATIONS,
+    OF_STRATA,
     STRATUM_MEAN,
     WITH_FRACTION,
+    WORST_GROUP,
+    WORST_STRATUM,
     Aggregate,
     AggregationUnit,
     BorderRule,
@@ -72,9 +75,12 @@ from evaluation.model.scores import (
 
 __all__ = [
     "AGGREGATIONS",
+    "OF_STRATA",
     "STRATUM_MEAN",
     "UNDEFINED_REASONS",
     "WITH_FRACTION",
+    "WORST_GROUP",
+    "WORST_STRATUM",
     "Aggregate",
     "AggregationUnit",
     "Annotations",

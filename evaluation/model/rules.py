@@ -18,6 +18,8 @@ Perturbation = Literal["none", "eroded", "dilated", "shifted"]  # of predictions
 WITH_FRACTION: tuple[IgnorePolicy, ...] = ("drop_overlapping", "drop_unmatched")  # policies that need one
 AGGREGATIONS = ("pooled", "group_mean", "case_mean")
 STRATUM_MEAN = "stratum_mean"  # beside them if cases.csv names strata
+WORST_GROUP, WORST_STRATUM = "worst_group", "worst_stratum"  # if the challenge asks for one
+OF_STRATA = (STRATUM_MEAN, WORST_STRATUM)
 RankingMethod = Literal[
     "sum_of_ranks",
     "mean_of_ranks",
@@ -27,6 +29,7 @@ RankingMethod = Literal[
     "rank_then_aggregate",
     "test_then_rank",
     "ranked_pairs",
+    "better_teams",
 ]
 Aggregate = Literal["mean", "median"]
 Ties = Literal["min", "average", "dense"]

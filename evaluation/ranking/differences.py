@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ FEWEST_UNITS = 5  # in common, for an interval
 UNDECIDED, EQUIVALENT, BETTER, WORSE = 0, 1, 2, 3
 VERDICTS = ("undecided", "equivalent", "better", "worse")
 POWER = 0.8  # of the number of units that would decide a pair
+PAIRS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,9 +76,7 @@ def paired_differences(values: Float64, *, higher_is_better: bool, level: float,
     least = 1e-12 * max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-300)
     spread = np.where(spread <= least, 0.0, spread)
     mean = np.where(np.abs(mean) <= least, 0.0, mean)
-    has_interval = units >= FEWEST_UNITS
-    half = stdtrit(np.maximum(units - 1, 1), 1 - level / 2 / pairs) * spread / np.sqrt(np.maximum(units, 1))
-    half[~has_interval] = np.nan
+    half = half_width(units, spread, level / pairs)
     low, high = mean - half, mean + half
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = np.where(mean == 0, 0.0, mean / spread)
@@ -89,9 +89,51 @@ def paired_differences(values: Float64, *, higher_is_better: bool, level: float,
     )
 
 
-def positions_by_better(found: Differences) -> Float64:
-    """1 + the number of teams that are better, float64 (T,)."""
-    return np.asarray(1.0 + (found.verdict == WORSE).sum(axis=1))
+def half_width(units: Float64, spread: Float64, level: float) -> Float64:
+    """Of the interval of a mean difference, from the standard deviation of the differences; NaN for too few units."""
+    half = stdtrit(np.maximum(units - 1, 1), 1 - level / 2) * spread / np.sqrt(np.maximum(units, 1))
+    return np.where(units >= FEWEST_UNITS, half, np.nan)
+
+
+def better_in_samples(
+    values: Float64, *, higher_is_better: bool, level: float, margin: float = 0.0
+) -> Callable[[Int64], Float64]:
+    """The function that counts in samples how many others are better than each team, float64 (S, T).
+
+    It takes how often each sample has each unit, int64 (S, G). "Better" is as in ``paired_differences``, of the units
+    as often as they were drawn. NaN for a team that has no value in a sample.
+    """
+    first, second = np.triu_indices(len(values), 1)
+    known, each = ~np.isnan(values), np.eye(len(values))
+    complete = bool(known.all())
+    least = 1e-12 * max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-300)
+
+    def count_better(weights: Int64) -> Float64:
+        drawn = weights.astype(np.float64)
+        found = np.where(drawn @ known.T > 0, 0.0, np.nan)
+        of_team = drawn @ np.nan_to_num(values).T * (1.0 if higher_is_better else -1.0)
+        for begin in range(0, len(first), PAIRS_AT_ONCE):
+            one, other = (of[begin : begin + PAIRS_AT_ONCE] for of in (first, second))
+            both = known[one] & known[other]
+            apart = np.where(both, values[one] - values[other], 0.0) * (1.0 if higher_is_better else -1.0)
+            centre = apart.sum(axis=1) / np.maximum(both.sum(axis=1), 1)
+            off = np.where(both, apart - centre[:, None], 0.0)
+            squares = drawn @ (off**2).T
+            if complete:  # then sums of teams are enough
+                units = drawn.sum(axis=1)[:, None]
+                total = (of_team[:, one] - of_team[:, other]) - units * centre
+            else:
+                units, total = drawn @ both.T.astype(np.float64), drawn @ off.T
+            mean = total / np.maximum(units, 1)
+            variance = np.maximum(squares - total * mean, 0.0) / np.maximum(units - 1, 1)
+            spread = np.sqrt(np.where(variance <= 1e-14 * squares, 0.0, variance))
+            mean, spread = (np.where(np.abs(of) <= least, 0.0, of) for of in (centre + mean, spread))
+            half = half_width(units, spread, level / len(first))
+            beyond = np.abs(mean) + half > margin  # not inside ± margin
+            found += (beyond & (mean - half > 0)) @ each[other] + (beyond & (mean + half < 0)) @ each[one]
+        return found
+
+    return count_better
 
 
 def across_columns(tests: list[Comparison | None]) -> list[int]:

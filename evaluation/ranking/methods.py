@@ -17,6 +17,8 @@ from evaluation.ranking.ranked_pairs import lock_pairs, majority_margins
 from evaluation.ranking.ranks import ROUNDING, rank_values, weighted_median
 
 BY_RANKS_IN_UNITS = ("rank_then_aggregate", "ranked_pairs")
+BY_MATRIX = ("test_then_rank", "better_teams")
+BY_UNITS = (*BY_RANKS_IN_UNITS, *BY_MATRIX, "aggregate_then_rank")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +53,7 @@ class Ranking:
 
 def needs_units(method: RankingMethod) -> bool:
     """Whether a method wants the values of units (groups), not only those of the data set."""
-    return method in ("aggregate_then_rank", "rank_then_aggregate", "test_then_rank", "ranked_pairs")
+    return method in BY_UNITS
 
 
 def rank_behind(table: ScoreTable, rank: Callable[[ScoreTable], Ranking]) -> Ranking:
@@ -122,8 +124,10 @@ def rank_teams(
     ranked_pairs          the number of teams that stand before a team by ``lock_pairs`` is ranked: every unit in every
                           column is a ballot, with the weight of the column. Ranks in columns are those of
                           rank_then_aggregate, and only shown
+    better_teams          the place in a column is one more than the number of teams that are better there by
+                          ``paired_differences``, whatever the tie rule; with several columns the mean is ranked
 
-    Every rank, also that of the result, follows the tie rule. What was added up is equal up to ``ROUNDING``.
+    Every other rank, also that of the result, follows the tie rule. What was added up is equal up to ``ROUNDING``.
 
     missing      what happens to a team without a value in a column. "worst": it ranks after all others there. In
                  rank_then_aggregate and ranked_pairs this holds in each unit. "unranked": it is not ranked at all, and
@@ -132,7 +136,7 @@ def rank_teams(
                  left out. aggregate_then_rank leaves units without a value out, as the means of metrics.json do
     aggregate    over units, for aggregate_then_rank and rank_then_aggregate
     test_matrix  int8 (K, T, T), 1 where the team of the row is significantly better than that of the column; for
-                 test_then_rank
+                 test_then_rank and better_teams
 
     Raises ``ValueError`` if the table has no column, or lacks the units or the matrix that the method needs.
 
@@ -146,11 +150,14 @@ def rank_teams(
         raise ValueError("a table without a column cannot be ranked")
     higher_is_better, tolerance = table.higher_is_better, 0.0
     ahead: Float64 | None = None
-    if method == "test_then_rank":
+    if method in BY_MATRIX:
         if test_matrix is None:
-            raise ValueError("test_then_rank needs the matrix of significant differences")
-        values = share_of_wins(test_matrix, has_value(table), missing)
-        higher_is_better = np.ones(len(table.columns), np.bool_)
+            raise ValueError(f"{method} needs the matrix of significant differences")
+        if method == "test_then_rank":
+            values = share_of_wins(test_matrix, has_value(table), missing)
+        else:
+            values = number_of_better(test_matrix, has_value(table), missing)
+        higher_is_better = np.full(len(table.columns), method == "test_then_rank")
     elif needs_units(method):
         units = unit_values(table, method=method, ties=ties, missing=missing)
         values, higher_is_better = aggregate_units(units.by_unit, aggregate), units.higher_is_better
@@ -160,10 +167,12 @@ def rank_teams(
     else:
         values = table.overall
     ranks = rank_columns(values, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance)
+    if method == "better_teams":
+        ranks = places_by_better(values, ranks)
     combined = combine_ranks(ranks, method=method, weights=table.weights)
     if ahead is not None:
         combined = np.where(np.isnan(combined), np.nan, ahead)
-    position = rank_values(combined, higher_is_better=False, ties=ties, tolerance=ROUNDING)
+    position = rank_combined(combined, len(table.columns), method=method, ties=ties)
     gaps = find_gaps(table)
     by_gap = method in BY_RANKS_IN_UNITS and missing == "unranked"
     return Ranking(
@@ -199,7 +208,16 @@ def positions_of(
     [1.0, 2.0]
     """
     ranks = rank_columns(values, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance)
+    if method == "better_teams":
+        ranks = places_by_better(values, ranks)
     combined = combine_ranks(ranks, method=method, weights=weights)
+    return rank_combined(combined, values.shape[-1], method=method, ties=ties)
+
+
+def rank_combined(combined: Float64, columns: int, *, method: RankingMethod, ties: Ties) -> Float64:
+    """The rank of the combined number; of better_teams in one column it is the place already."""
+    if method == "better_teams" and columns == 1:
+        return combined
     return rank_values(combined, higher_is_better=False, ties=ties, tolerance=ROUNDING)
 
 
@@ -264,6 +282,22 @@ def share_of_wins(matrix: npt.NDArray[np.int8], known: Bool, missing: Missing) -
     others = np.asarray(known.all(axis=1) | (missing == "worst"))
     wins = (matrix == 1)[:, :, others].sum(axis=-1).T
     return np.where(known, wins / max(1, np.count_nonzero(others) - 1), np.nan)
+
+
+def number_of_better(matrix: npt.NDArray[np.int8], known: Bool, missing: Missing) -> Float64:
+    """How many others are better than each team, float64 (T, K), as in ``share_of_wins``; NaN where not ``known``.
+
+    >>> number_of_better(np.array([[[0, 1], [0, 0]]], np.int8), np.ones((2, 1), bool), "worst").tolist()
+    [[0.0], [1.0]]
+    """
+    others = np.asarray((missing == "worst") | known.all(axis=1))
+    return np.where(known, (matrix == 1)[:, others].sum(axis=1).T, np.nan)
+
+
+def places_by_better(better: Float64, ranks: Float64) -> Float64:
+    """1 + the number of better teams (..., T, K); of a ranked team without a value all that have one are better."""
+    others = np.asarray((~np.isnan(better)).sum(axis=-2, keepdims=True))
+    return np.where(np.isnan(ranks), np.nan, 1 + np.where(np.isnan(better), others, better))
 
 
 def rank_columns(values: Float64, *, higher_is_better: Bool, ties: Ties, missing: Missing, tolerance: float) -> Float64:

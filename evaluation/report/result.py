@@ -16,6 +16,8 @@ AGGREGATIONS: Mapping[str, str] = {
     "group_mean": "mean over groups",
     "case_mean": "mean over cases",
     "stratum_mean": "mean over strata",
+    "worst_group": "worst group",
+    "worst_stratum": "worst stratum",
     "pooled": "all pooled",
 }
 OF_UNIT: Mapping[str, str] = {"pooled": "pooled", "group": "group_mean", "case": "case_mean"}

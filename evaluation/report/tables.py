@@ -53,6 +53,7 @@ def shown_interval(interval: Interval | None) -> str:
 
 NO_INTERVALS: Mapping[tuple[str, ...], Interval] = {}
 MEANS = {"pooled": "pooled", "group_mean": "group mean", "case_mean": "case mean", "stratum_mean": "stratum mean"}
+MEANS |= {"worst_group": "worst group", "worst_stratum": "worst stratum"}
 ARROWS: dict[Better, str] = {"higher": "↑", "lower": "↓", "one": "→1"}
 
 

@@ -9,9 +9,7 @@ from evaluation.findings import Finding, quote
 from evaluation.findings.challenge import CasesWithoutStratum, FamilyNotListed, UnknownColumn
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics import FAMILIES, Metric, metrics_of
-from evaluation.model import (
-    STRATUM_MEAN,
-)
+from evaluation.model import OF_STRATA, WORST_GROUP, WORST_STRATUM
 from evaluation.scoring.score import aggregations_of
 
 
@@ -36,7 +34,7 @@ def check_columns(challenge: Challenge) -> None:
         or unknown_column(f"challenge.toml: {key}", path, metrics, known)
         for key, paths in columns.items()
         for path in paths
-        if path not in known
+        if path not in known or (key == "confidence.columns" and path.endswith((WORST_GROUP, WORST_STRATUM)))
     ]
     faults += [
         Finding(
@@ -60,7 +58,7 @@ def is_floor(metric: Metric) -> bool:
 def unknown_column(where: str, path: str, metrics: Collection[str], known: Collection[str]) -> Finding:
     """The finding for a path that no result has: a mean over strata without strata, or anything else."""
     metric, _, aggregation = path.rpartition(".")
-    if aggregation == STRATUM_MEAN and metric in metrics:
+    if aggregation in OF_STRATA and metric in metrics:
         return CasesWithoutStratum(path).at(where)
     return UnknownColumn(path, known).at(where)
 

@@ -19,6 +19,8 @@ from evaluation.findings import Finding
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import (
     STRATUM_MEAN,
+    WORST_GROUP,
+    WORST_STRATUM,
     AggregationUnit,
     CaseResult,
     CaseTable,
@@ -215,7 +217,13 @@ def average_units(
     if "strata" in of_metric:
         unit = challenge.aggregation.unit
         kind = "strata" if unit == "pooled" else KINDS[unit]
-        means[STRATUM_MEAN] = mean_of_units(of_metric[kind], strata_of(found.units[kind].names, kind, cases))
+        strata = strata_of(found.units[kind].names, kind, cases)
+        means[STRATUM_MEAN] = mean_of_units(of_metric[kind], strata)
+        if challenge.aggregation.worst == "stratum":
+            means[WORST_STRATUM] = mean_of_units(of_metric[kind], strata, worst=metric.better)
+    if challenge.aggregation.worst == "group":
+        each = [[place] for place in range(len(found.units["groups"].names))]
+        means[WORST_GROUP] = mean_of_units(of_metric["groups"], each, worst=metric.better)
     return MetricScores(metric.path, metric.better, means)
 
 
@@ -241,6 +249,7 @@ def confidence_intervals(
         for index, metric in enumerate(metrics)
         for aggregation, mean in scores[index].means.items()
         if mean.score.value is not None
+        and aggregation not in (WORST_GROUP, WORST_STRATUM)
         and (
             (*prefix, *metric.path, aggregation) in wanted
             if wanted
@@ -300,4 +309,5 @@ def strata_of(names: Sequence[str], kind: str, cases: Sequence[CaseResult]) -> l
 def aggregations_of(challenge: Challenge) -> tuple[str, ...]:
     """The names of the aggregations that results of a challenge have."""
     has_strata = bool(challenge.cases) and all(case.stratum for case in challenge.cases)
-    return (*MEANS.values(), *([STRATUM_MEAN] if has_strata else []))
+    worst = {"group": [WORST_GROUP], "stratum": [WORST_STRATUM] if has_strata else []}
+    return (*MEANS.values(), *([STRATUM_MEAN] if has_strata else []), *worst.get(challenge.aggregation.worst or "", []))
