@@ -120,3 +120,8 @@ def test_files_that_another_program_is_writing_stay(tmp_path, monkeypatch):
     write_together(tmp_path, SECOND)
     assert other[0].wait(30) == 0
     assert contents(tmp_path) == {"details.json": "1", "objects.csv": "2", "metrics.json": "3"}
+
+
+def test_where_there_is_no_folder_nothing_is_removed(tmp_path):
+    remove_results(tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,10 +74,11 @@ def test_a_leaderboard_that_is_stopped_says_what_it_keeps(
     options = ["--challenge", demo.challenge, "--submissions", teams, "--output", tmp_path / "out"]
     command = [sys.executable, "-m", "evaluation", "leaderboard", *map(str, options), "--workers", "2"]
     with subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True) as call:
+        ours = partial(processes_of, call.pid, str(tmp_path))
         assert call.stderr is not None
         try:
             if moment == "workers start":
-                while call.poll() is None and len(list(processes_of(call.pid, str(tmp_path)))) < 3:  # the watcher, the program, a worker
+                while call.poll() is None and len(list(ours())) < 3:  # watcher, program, a worker
                     time.sleep(0.005)
             else:
                 call.stderr.readline()

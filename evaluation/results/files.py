@@ -96,6 +96,8 @@ RESULTS = ("metrics.json", "details.json", "objects.csv")
 
 def remove_results(folder: Path) -> None:
     """Remove the files of an earlier result, metrics.json first, and unfinished ones; others stay."""
+    if not folder.is_dir():
+        return
     for name in RESULTS:
         (folder / name).unlink(missing_ok=True)
     with alone_in(folder) as is_alone:
