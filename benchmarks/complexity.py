@@ -1,4 +1,7 @@
-"""What hostile nuclei cost: ten shapes at n and at 2n, in every format of outlines and of runs, through ``score``.
+"""What hostile nuclei cost: ten shapes at n and at 2n, in every format of outlines, runs and masks, through ``score``.
+
+In masks the later nucleus has the pixel, and there is an eleventh shape: nuclei strewn over the image pixel by pixel.
+Files are decoded in this process, so that the time and the memory of it count.
 
     python -m benchmarks.complexity                   all shapes in all formats: processor time, memory, ratios
     python -m benchmarks.complexity stacked 20000     one shape at one n
@@ -18,16 +21,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
+from evaluation.authoring.examples import example_files
+from evaluation.challenge import Challenge
+from evaluation.decoding import guard
 from evaluation.findings.errors import EvaluationError
+from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.rasterise import rasterise_outlines
-from evaluation.model import Instances, Outlines
+from evaluation.model import Case, Instances, Outlines
 from evaluation.scoring.from_files import score_submission
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -293,6 +301,70 @@ FORMATS: dict[str, Format] = {
 }
 
 
+VALUES = {f"c{number}": number for number in range(1, CLASSES + 1)}
+CLASS_MAP = {"class_values": VALUES, "class_map": "{case}_class.tif"}
+MASKS: dict[str, dict[str, Any]] = {
+    "label_image tif": {"files": "{case}.tif", **CLASS_MAP},
+    "label_image npz": {"files": "{case}.npz", **CLASS_MAP},
+    "label_image mha": {"files": "{case}.mha", **CLASS_MAP},
+    "label_image nii.gz": {"files": "{case}.nii.gz", **CLASS_MAP},
+    "label_image png, class table": {"files": "{case}.png", "class_table": "{case}.csv"},
+    "label_image by class": {"files": "{case}/{class}.tif"},
+    "label_image components": {"files": "{case}.png", "components": 4, "class_values": VALUES},
+    "nary_mat": {"files": "{case}/{class}/*.mat"},
+    "hovernet_mat": {"files": "{case}.mat", "class_values": VALUES},
+    "conic_array": {"files": "pred.npy", "class_values": VALUES},
+    "pannuke_masks": {"files": "{case}.npy", "class_values": VALUES},
+    "colour_map": {
+        "files": "{case}.png",
+        "border": "remove",
+        "border_colour": "#00ff00",
+        "colours": {name: f"#ff{number:02x}00" for name, number in VALUES.items()},
+    },
+    "coco_panoptic": {"files": "{case}.png", "segments": "{case}.json"},
+}
+
+
+def scattered(n: int) -> Instances:
+    """n nuclei of nine pixels, each strewn over the whole image."""
+    side = 3 * math.ceil(math.sqrt(n))
+    place = np.arange(side * side)
+    nucleus = (place % n).astype(np.int32)
+    return Instances(
+        shape_yx=(side, side),
+        class_id=(np.arange(n) % CLASSES + 1).astype(np.int16),
+        source_id=np.arange(1, n + 1),
+        run_start=place,
+        run_stop=place + 1,
+        run_instance=nucleus,
+    )
+
+
+def mask_of(shape: str, n: int) -> Instances:
+    """A shape as a mask can hold it: no pixel has two nuclei."""
+    if shape == scattered.__name__:
+        return scattered(n)
+    kept = resolve_overlaps(instances_of(SHAPES[shape](n)), "last", "image").instances
+    return replace(kept, source_id=np.arange(1, len(kept) + 1))
+
+
+def write_masks(folder: Path, kind: str, reference: Instances, prediction: Instances) -> None:
+    """As ``write_challenge``, in a format of masks."""
+    case = Case("c1", "P1", *prediction.shape_yx, index=0)
+    document = challenge_document({"format": kind.split()[0], **MASKS[kind]}, "keep")
+    challenge = Challenge.build({**document, "cases": [case]})
+    folders = {"challenge": (challenge.reference, reference), "submission": (challenge.submission, prediction)}
+    (folder / "challenge").mkdir(parents=True, exist_ok=True)
+    for place, (rules, instances) in folders.items():
+        with patch("evaluation.formats.example.example_instances", lambda *_, made=instances: made):
+            files = example_files(challenge, rules, [case])
+        for name, content in files.items():
+            path = folder / place / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    write_rules(folder / "challenge", document, case)
+
+
 def toml_value(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {toml_value(item)}" for key, item in value.items()) + "}"
@@ -301,40 +373,41 @@ def toml_value(value: Any) -> str:
     return json.dumps(value)
 
 
-def write_challenge(folder: Path, kind: str, reference: Picture, prediction: Picture, *, overlap: str = "keep") -> None:
-    """A challenge of one case with all matching rules, and a submission."""
-    form = FORMATS[kind]
-    side = {"format": kind, **form.keys}
-    ignore = {"ignore": {"policy": "clip"}} if overlap == "ignore" else {}
-    document = {
+def challenge_document(side: dict[str, Any], overlap: str) -> dict[str, Any]:
+    """A challenge with all matching rules, whose reference and submission have the same format."""
+    reference = dict(side, overlap=overlap, overlap_scope="image")
+    for key in ("files", "class_map", "class_table", "segments"):
+        if key in side:
+            reference[key] = f"reference/{side[key]}".replace("*", "1")
+    return {
         "format_version": 1,
         "name": "complexity",
         "classes": [{"name": f"c{number}"} for number in range(1, CLASSES + 1)],
-        "reference": {
-            **side,
-            "files": f"reference/{form.files}",
-            "overlap": overlap,
-            "overlap_scope": "image",
-            **ignore,
-        },
-        "submission": {**side, "files": form.files, "missing_case": "worst", "missing_class_file": "empty"},
+        "reference": reference | ({"ignore": {"policy": "clip"}} if overlap == "ignore" else {}),
+        "submission": {**side, "missing_case": "worst", "missing_class_file": "empty"},
         "matching": {
             "rules": [{**rule, "name": rule["rule"], "class_aware": False, "ties": "first_pixel"} for rule in RULES]
         },
         "metrics": {"families": list(FAMILIES), "boundary": "open", "iou_thresholds": [0.5, 0.75]},
         "aggregation": {"unit": "group", "undefined": "skip"},
     }
-    height, width = prediction.shape_yx
-    texts = {
-        "challenge/challenge.toml": "".join(f"{key} = {toml_value(value)}\n" for key, value in document.items()),
-        "challenge/cases.csv": f"case,group,height,width\nc1,P1,{height},{width}\n",
-        f"challenge/reference/{form.files.format(case='c1')}": form.write(reference),
-        f"submission/{form.files.format(case='c1')}": form.write(prediction),
-    }
-    for name, text in texts.items():
+
+
+def write_rules(folder: Path, document: dict[str, Any], case: Case) -> None:
+    (folder / "challenge.toml").write_text("".join(f"{key} = {toml_value(value)}\n" for key, value in document.items()))
+    (folder / "cases.csv").write_text(f"case,group,height,width,index\nc1,P1,{case.height},{case.width},0\n")
+
+
+def write_challenge(folder: Path, kind: str, reference: Picture, prediction: Picture, *, overlap: str = "keep") -> None:
+    """A challenge of one case with all matching rules, and a submission."""
+    form = FORMATS[kind]
+    file = form.files.format(case="c1")
+    for name, picture in ((f"challenge/reference/{file}", reference), (f"submission/{file}", prediction)):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(form.write(picture))
+    document = challenge_document({"format": kind, "files": form.files, **form.keys}, overlap)
+    write_rules(folder / "challenge", document, Case("c1", "P1", *prediction.shape_yx))
 
 
 # --- measurements -----------------------------------------------------------------------------------------------------
@@ -342,11 +415,17 @@ def write_challenge(folder: Path, kind: str, reference: Picture, prediction: Pic
 
 def measure(kind: str, shape: str, n: int, overlap: str, *, both: bool) -> dict[str, Any]:
     """Score a shape in this process: seconds of processor time, bytes of memory, and how it ended."""
-    picture = SHAPES[shape](n)
+    guard.IS_AVAILABLE = False
     with tempfile.TemporaryDirectory() as kept:
         folder = Path(kept)
-        write_challenge(folder, kind, picture if both else ordinary(picture.shape_yx), picture, overlap=overlap)
-        del picture
+        if kind in MASKS:
+            mask = mask_of(shape, n)
+            write_masks(folder, kind, mask if both else instances_of(ordinary(mask.shape_yx)), mask)
+            del mask
+        else:
+            picture = SHAPES[shape](n)
+            write_challenge(folder, kind, picture if both else ordinary(picture.shape_yx), picture, overlap=overlap)
+            del picture
         began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         ending = "scored"
         try:
@@ -372,9 +451,9 @@ def in_own_process(kind: str, shape: str, n: int, overlap: str, minutes: float, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("shape", nargs="?", choices=SHAPES)
+    parser.add_argument("shape", nargs="?", choices=[*SHAPES, scattered.__name__])
     parser.add_argument("n", nargs="?", type=int, default=4000)
-    parser.add_argument("--format", choices=FORMATS)
+    parser.add_argument("--format", choices=[*FORMATS, *MASKS])
     parser.add_argument("--overlap", choices=OVERLAP_RULES, default="keep")
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--both", action="store_true", help="the shape is the reference too")
@@ -384,8 +463,10 @@ def main() -> None:
         print(json.dumps(measure(given.format, given.shape, given.n, given.overlap, both=given.both)))
         return
     print("| shape | format | n | seconds | at 2n | times | MB | at 2n | |\n" + "| --- " * 9 + "|")
-    for shape in [given.shape] if given.shape else SHAPES:
-        for kind in [given.format] if given.format else FORMATS:
+    for shape in [given.shape] if given.shape else [*SHAPES, scattered.__name__]:
+        for kind in [given.format] if given.format else [*FORMATS, *MASKS]:
+            if shape == scattered.__name__ and kind in FORMATS:
+                continue
             found = [
                 in_own_process(kind, shape, n, given.overlap, given.minutes, both=given.both)
                 for n in (given.n, 2 * given.n)

@@ -26,6 +26,7 @@ PHASES = {
     "start": ("evaluation.execution.forks", "work"),  # of a worker
     "unpacking": ("evaluation.scoring.receive", "open_submission"),
     "decoding": ("evaluation.scoring.cases", "read_prediction"),
+    "answering": ("evaluation.decoding.guard", "receive_answer"),  # a decoder is at work
     "scoring": ("evaluation.scoring.cases", "measure_cases"),
     "summary": ("evaluation.scoring.from_files", "summarise"),
     "writing": ("evaluation.results.files", "write_new"),

@@ -1,6 +1,6 @@
 """Sends a signal to the program in each phase, and tells how it ended. On this machine and inside the image.
 
-    python signals.py CHALLENGE SUBMISSION SCRATCH      prints a line of JSON for each ``Run`` of ``RUNS``
+    python signals.py CHALLENGE SUBMISSION SCRATCH      prints a line of JSON for each ``Run`` of ``chosen()``
 
 Imports nothing but what Python brings and the program.
 """
@@ -23,7 +23,7 @@ HELD = Path(__file__).with_name("held.py")
 SECONDS = 60.0
 SIGNALS = ("TERM", "INT", "KILL")
 IN_MAIN = ("imports", "unpacking", "summary", "writing")
-IN_WORKER = ("start", "decoding", "scoring")
+IN_WORKER = ("start", "decoding", "answering", "scoring")
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,14 @@ RUNS = (
 )
 
 
+def chosen() -> list[Run]:
+    """A third of them, for the image: each signal in each phase, sent to one process after the other in turn."""
+    of_signal: dict[tuple[str, str], list[Run]] = {}
+    for run in RUNS:
+        of_signal.setdefault((run.phase, run.signal), []).append(run)
+    return [runs[place % len(runs)] for place, runs in enumerate(of_signal.values())]
+
+
 def ended(run: Run, challenge: Path, submission: Path, scratch: Path) -> End:
     """Start the program, wait until it is held, send the signal, and wait for the end."""
     output, mark = scratch / "output", scratch / "mark"
@@ -80,7 +88,7 @@ def ended(run: Run, challenge: Path, submission: Path, scratch: Path) -> End:
             code: int | None = process.wait(SECONDS)
         except subprocess.TimeoutExpired:
             code = None
-        left = left_of(process.pid)
+        left = left_of(process.pid, str(mark))
         for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
@@ -111,19 +119,21 @@ def fields_of(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
-def left_of(leader: int) -> list[str]:
-    """The processes of a session, after those that have just been killed had a moment."""
+def left_of(leader: int, word: str) -> list[str]:
+    """The processes of a program, after those that have just been killed had a moment."""
     until = time.monotonic() + 2.0
-    while (left := list(session(leader))) and time.monotonic() < until:
+    while (left := list(processes_of(leader, word))) and time.monotonic() < until:
         time.sleep(0.02)
     return left
 
 
-def session(leader: int) -> Iterator[str]:
+def processes_of(leader: int, word: str) -> Iterator[str]:
+    """Those of a session, and those with a word in their command: what decodes has a session of its own."""
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # gone meanwhile
             fields = fields_of(int(path.name))
-            if fields[3] == str(leader) and fields[0] != "Z":
+            is_ours = fields[3] == str(leader) or word.encode() in (path / "cmdline").read_bytes()
+            if is_ours and fields[0] != "Z":
                 yield path.name
 
 
@@ -135,8 +145,9 @@ def main() -> None:
         place.mkdir()
         return ended(run, challenge, submission, place)
 
+    runs = chosen()
     with ThreadPoolExecutor(2) as executor:
-        for run, end in zip(RUNS, executor.map(of, RUNS), strict=True):
+        for run, end in zip(runs, executor.map(of, runs), strict=True):
             print(json.dumps({"name": run.name, **asdict(end)}), flush=True)
 
 

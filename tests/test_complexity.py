@@ -18,19 +18,24 @@ from every_format import write_challenge as write_every_format
 
 from benchmarks.complexity import (
     FORMATS,
+    MASKS,
     MOST_TIMES,
     OVERLAP_RULES,
     RULES,
     SHAPES,
     Picture,
     instances_of,
+    mask_of,
     ordinary,
     write_challenge,
+    write_masks,
 )
 from evaluation import SubmissionRejected, check_submission, score_submission
 from evaluation.challenge import MATCHING_RULES
 from evaluation.challenge.matching_rules import Sides
+from evaluation.decoding import guard
 from evaluation.decoding.json_keys import repeated_key
+from evaluation.formats import coco_panoptic
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.matching import match_iou_assignment, overlap_table
 from evaluation.metrics.count_objects import count_objects
@@ -46,6 +51,12 @@ COUNTED = (
 )  # fmt: skip
 NUMBER = {"comb": 150, "image_size": 150, "nested": 200, "stripes": 300}  # of nuclei or parts, where 400 take long
 WITHOUT_HOLES = ("polygons_json", "coco_json", "asap_xml", "nucls_csv")
+
+
+@pytest.fixture(autouse=True)
+def decoded_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that another process does could be counted."""
+    monkeypatch.setattr(guard, "IS_AVAILABLE", False)
 
 
 class Counter:
@@ -179,6 +190,21 @@ def test_reading_a_format(kind: str, shape: str, tmp_path: Path) -> None:
         return lambda: check_submission(folder / "challenge", folder / "submission", workers=1)
 
     job(10)()  # what is imported at first use shall not be counted
+    assert growth(job, NUMBER.get(shape, 400)) < MOST_TIMES
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, "scattered"])
+@pytest.mark.parametrize("kind", MASKS)
+def test_reading_masks(kind: str, shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coco_panoptic, "IDS", 1 << 12)  # a table of all ids, as large for few pixels as for many
+
+    def job(n: int) -> Callable[[], object]:
+        mask = mask_of(shape, n)
+        folder = tmp_path / str(n)
+        write_masks(folder, kind, instances_of(ordinary(mask.shape_yx)), mask)
+        return lambda: check_submission(folder / "challenge", folder / "submission", workers=1)
+
+    job(10)()
     assert growth(job, NUMBER.get(shape, 400)) < MOST_TIMES
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from evaluation.results import files
-from evaluation.results.files import write_atomically, write_together
+from evaluation.results.files import remove_results, write_atomically, write_together
 
 FIRST = {"a": "1", "b": "2", "c": "3"}
 
@@ -73,3 +76,52 @@ def test_what_was_put_in_place_is_known(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         write_atomically(tmp_path / "two", "2")
     assert files.written == ["one", "a", "b", "c"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from evaluation.results import files
+files.undisturbed = lambda: os.kill(os.getpid(), signal.SIGKILL)
+files.write_together(Path(sys.argv[1]), {"details.json": "1", "objects.csv": "2", "metrics.json": "3"})
+"""
+SECOND = {"details.json": "4", "objects.csv": "5", "metrics.json": "6"}
+KEPT = {".metrics.json": "of others", ".metrics.json.backup00": "of others", ".a.12345678": "of others"}
+
+
+@pytest.mark.parametrize("then", ["scored", "refused"])
+def test_what_a_killed_program_left_is_removed_by_the_next(tmp_path, then):
+    for name, content in KEPT.items():
+        (tmp_path / name).write_text(content)
+    assert subprocess.run([sys.executable, "-c", KILLED, tmp_path], check=False).returncode == -signal.SIGKILL
+    assert len(contents(tmp_path)) == len(KEPT) + len(SECOND)
+    if then == "scored":
+        write_together(tmp_path, SECOND)
+        assert contents(tmp_path) == KEPT | SECOND
+    else:
+        remove_results(tmp_path)
+        assert contents(tmp_path) == KEPT
+
+
+def test_files_that_another_program_is_writing_stay(tmp_path, monkeypatch):
+    """The other waits until this one is done."""
+    write_new = files.write_new
+    other: list[subprocess.Popen[bytes]] = []
+    code = KILLED.replace("files.undisturbed", "_")
+
+    def write_slowly(path: Path, data: bytes) -> None:
+        write_new(path, data)
+        if not other:
+            other.append(subprocess.Popen([sys.executable, "-c", code, tmp_path]))
+            with pytest.raises(subprocess.TimeoutExpired):
+                other[0].wait(1)
+
+    monkeypatch.setattr(files, "write_new", write_slowly)
+    write_together(tmp_path, SECOND)
+    assert other[0].wait(30) == 0
+    assert contents(tmp_path) == {"details.json": "1", "objects.csv": "2", "metrics.json": "3"}
+
+
+def test_where_there_is_no_folder_nothing_is_removed(tmp_path):
+    remove_results(tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []

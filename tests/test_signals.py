@@ -8,10 +8,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
-from signals import RUNS, End, Run, ended, left_of, session
+from signals import RUNS, SIGNALS, End, Run, chosen, ended, left_of, processes_of
 
 from evaluation.authoring.demo import DemoPaths, write_demo
 
@@ -56,6 +57,13 @@ def test_a_signal_in_any_phase_ends_everything_with_a_true_line(run: Run, demo: 
     assert faults_of_end(run, ended(run, demo.challenge, demo.submissions["finder"], tmp_path)) == []
 
 
+def test_the_image_gets_every_signal_in_every_phase() -> None:
+    runs = chosen()
+    assert {(run.signal, run.phase) for run in runs} == {(name, run.phase) for name in SIGNALS for run in RUNS}
+    assert {run.to for run in runs} == {run.to for run in RUNS}
+    assert 3 * len(runs) <= len(RUNS) + 10
+
+
 @pytest.mark.parametrize("name", ["TERM", "KILL"])
 @pytest.mark.parametrize("moment", ["workers start", "a result is there"])
 def test_a_leaderboard_that_is_stopped_says_what_it_keeps(
@@ -66,17 +74,18 @@ def test_a_leaderboard_that_is_stopped_says_what_it_keeps(
     options = ["--challenge", demo.challenge, "--submissions", teams, "--output", tmp_path / "out"]
     command = [sys.executable, "-m", "evaluation", "leaderboard", *map(str, options), "--workers", "2"]
     with subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True) as call:
+        ours = partial(processes_of, call.pid, str(tmp_path))
         assert call.stderr is not None
         try:
             if moment == "workers start":
-                while call.poll() is None and len(list(session(call.pid))) < 3:  # the watcher, the program, a worker
+                while call.poll() is None and len(list(ours())) < 3:  # watcher, program, a worker
                     time.sleep(0.005)
             else:
                 call.stderr.readline()
             os.kill(call.pid, getattr(signal, f"SIG{name}"))
             lines = call.stderr.read().splitlines()
             assert call.wait(60) == {"TERM": 143, "KILL": -9}[name]
-            assert left_of(call.pid) == []
+            assert left_of(call.pid, str(tmp_path)) == []
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(call.pid, signal.SIGKILL)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import secrets
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -29,21 +30,32 @@ def write_together(folder: Path, contents: Mapping[str, str | bytes]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     temporary = {name: folder / f".{name}.{secrets.token_hex(4)}" for name in contents}
     placed: list[str] = []
-    try:
-        for name, content in contents.items():
-            write_new(temporary[name], content.encode() if isinstance(content, str) else content)
-        with undisturbed(folder):
-            if len(contents) > 1:
-                (folder / list(contents)[-1]).unlink(missing_ok=True)  # of an earlier call
-            for name, path in temporary.items():
-                path.replace(folder / name)
-                placed.append(name)
-            written.extend(placed)
-            placed.clear()
-    except BaseException:
-        for path in (*temporary.values(), *(folder / name for name in placed)):
-            path.unlink(missing_ok=True)
-        raise
+    with alone_in(folder) as is_alone:
+        try:
+            if is_alone and len(contents) > 1:
+                remove_unfinished(folder, contents)
+            for name, content in contents.items():
+                write_new(temporary[name], content.encode() if isinstance(content, str) else content)
+            with undisturbed():
+                if len(contents) > 1:
+                    (folder / list(contents)[-1]).unlink(missing_ok=True)  # of an earlier call
+                for name, path in temporary.items():
+                    path.replace(folder / name)
+                    placed.append(name)
+                written.extend(placed)
+                placed.clear()
+        except BaseException:
+            for path in (*temporary.values(), *(folder / name for name in placed)):
+                path.unlink(missing_ok=True)
+            raise
+
+
+def remove_unfinished(folder: Path, names: Iterable[str]) -> None:
+    """Remove what a program that was killed while it wrote these files has left under temporary names."""
+    known = re.compile(rf"\.({'|'.join(map(re.escape, names))})\.[0-9a-f]{{8}}")
+    for path in folder.iterdir():
+        if known.fullmatch(path.name) and path.is_file():
+            path.unlink()
 
 
 def write_new(path: Path, data: bytes) -> None:
@@ -56,20 +68,38 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def undisturbed(folder: Path) -> Iterator[None]:
-    """No other program puts files into the folder meanwhile, and signals wait."""
+def alone_in(folder: Path) -> Iterator[bool]:
+    """No other program writes files into the folder meanwhile; False where the file system has no locks."""
     handle = os.open(folder, os.O_RDONLY)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    is_alone = False
     try:
-        with suppress(OSError):  # some network file systems have no locks
+        with suppress(OSError):  # some network file systems
             fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+            is_alone = True
+        yield is_alone
     finally:
         os.close(handle)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Signals wait meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    try:
+        yield
+    finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+RESULTS = ("metrics.json", "details.json", "objects.csv")
+
+
 def remove_results(folder: Path) -> None:
-    """Remove the files of an earlier result, metrics.json first; others stay."""
-    for name in ("metrics.json", "details.json", "objects.csv"):
+    """Remove the files of an earlier result, metrics.json first, and unfinished ones; others stay."""
+    if not folder.is_dir():
+        return
+    for name in RESULTS:
         (folder / name).unlink(missing_ok=True)
+    with alone_in(folder) as is_alone:
+        if is_alone:
+            remove_unfinished(folder, RESULTS)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from container.engine import GROUND_TRUTH, MEMORY, SUBMISSION, TMP, Ended, Engine
-from evaluation import score_submission
+from container.here import scored_here
 from evaluation.authoring.demo import DemoPaths
-from evaluation.results.metrics_json import as_json
 
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 SHELL = "/opt/venv/bin/python -m evaluation score; code=$?; ls -A /output; exit $code"
@@ -66,7 +65,7 @@ def rows_of(engine: Engine, demo: DemoPaths, scratch: Path) -> Iterator[Row]:
 
 
 def disks(engine: Engine, submission: Path, challenge: Path) -> Iterator[Row]:
-    texts = score_submission(challenge, submission, workers=1).texts()
+    texts = scored_here(challenge, submission).texts(public=True)
     pages = {name: -(-len(text.encode()) // 4096) * 4 for name, text in texts.items()}
     full = {"`/output` is full from the start": 4, "`/output` is full before the last file": sum(pages.values()) - 4}
     mounts = {SUBMISSION: submission, GROUND_TRUTH: challenge}
@@ -108,11 +107,8 @@ def two_at_once(engine: Engine, demo: DemoPaths, scratch: Path) -> Row:
     names = ("finder", "outliner")
     with ThreadPoolExecutor(2) as executor:
         ends = list(executor.map(run, names))
-    found = {path.name: path.read_text() for path in output.iterdir()}
-    wanted = [score_submission(demo.challenge, demo.submissions[name], workers=1) for name in names]
-    is_one = found["details.json"] in [as_json(one.details) for one in wanted] and any(
-        found["objects.csv"] == one.objects and found["details.json"] == as_json(one.details) for one in wanted
-    )
+    found = {path.name: path.read_bytes().decode() for path in output.iterdir()}
+    wanted = [scored_here(demo.challenge, demo.submissions[name]).texts(public=True) for name in names]
     worst = max(ends, key=lambda end: (end.code is None, end.code))
-    said = worst.last if is_one else "files of both"
+    said = worst.last if found in wanted else "files of both"
     return Row("two runs with one `/output`", worst.code, said, tuple(sorted(found)))

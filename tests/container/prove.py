@@ -22,17 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import real_challenges as real
-from signals import RUNS, End
+from signals import End, chosen
 from test_leaks import planted_in
 from test_signals import faults_of_end
 
 from container import machines, submissions
 from container.engine import GROUND_TRUTH, MEMORY, SUBMISSION, Ended, Engine
+from container.here import scored_here
 from container.made_set import write_set
 from container.submissions import Given
-from evaluation import score_submission
 from evaluation.authoring.demo import write_demo
-from evaluation.leaderboard.board import rank_result
 from evaluation.model.version import __version__
 from evaluation.results.metrics_json import as_json
 
@@ -185,7 +184,7 @@ class Proof:
             ended = self.engine.score(submission, ground_truth)
             seconds.append(ended.seconds)
             used = ground_truth or ROOT / "ground_truth"
-            here = rank_result(used, score_submission(used, submission)).texts(public=ground_truth is not None)
+            here = scored_here(used, submission).texts(public=ground_truth is not None)
             faults = [
                 *self.faults_of_scored(ended, here["metrics.json"].encode()),
                 *([] if ended.files.get("details.json") == here["details.json"].encode() else ["other details.json"]),
@@ -212,7 +211,7 @@ class Proof:
         given = list(submissions.of_every_format(self.scratch / "formats"))
         results = self.several(self.scratch / "formats", given)
         for one, ended in zip(given, results, strict=True):
-            here = score_submission(one.ground_truth, one.path, workers=1)
+            here = scored_here(one.ground_truth, one.path)
             self.check(one.name, self.faults_of_scored(ended, as_json(here.metrics).encode()))
 
     def real_input(self) -> None:
@@ -223,7 +222,7 @@ class Proof:
         polygons = real.puma_polygons(SHARED_DATA)
         kept = {name: [one for index, one in enumerate(of_case) if index % 10] for name, of_case in polygons.items()}
         pair = real.puma(SHARED_DATA, self.scratch / "puma", kept)
-        here = score_submission(pair.challenge, pair.submission)
+        here = scored_here(pair.challenge, pair.submission)
         ended = self.engine.score(pair.submission, pair.challenge)
         faults = self.faults_of_scored(ended, as_json(here.metrics).encode())
         total, found = (sum(map(len, side.values())) for side in (polygons, kept))
@@ -277,7 +276,7 @@ class Proof:
         asked, lost = Given("a killed worker", place), Given("a worker that is lost", place)
         (told,) = self.several(folder, [asked], "--workers", "2", kill_a_worker=True)
         self.check(asked.name, self.faults_of_refused(asked.name, told, 70, ""), f"{told.seconds:.1f} s")
-        here = as_json(score_submission(lost.ground_truth, lost.path, workers=1).metrics).encode()
+        here = as_json(scored_here(lost.ground_truth, lost.path).metrics).encode()
         (ended,) = self.several(folder, [lost], kill_a_worker=True)
         self.check(lost.name, self.faults_of_scored(ended, here), f"{ended.seconds:.1f} s")
         ended = self.engine.score(lost.path, lost.ground_truth, memory=LITTLE_MEMORY)
@@ -285,7 +284,7 @@ class Proof:
         self.check("memory for fewer workers", faults, f"{LITTLE_MEMORY // 10**6} MB, {ended.seconds:.1f} s")
 
     def signals(self) -> None:
-        """The signals of tests/signals.py, in the image."""
+        """A third of the signals of tests/signals.py, in the image; all of them are in tests/test_signals.py."""
         demo = write_demo(self.scratch / "signals")
         ended = self.engine.run(
             ["/tests/signals.py", "/given/challenge", "/given/submission", "/tmp"], entrypoint=PYTHON,
@@ -295,7 +294,7 @@ class Proof:
         ends = {line["name"]: End(line["code"], line["last"], line["files"], line["left"])
                 for line in map(json.loads, ended.out.splitlines())}  # fmt: skip
         faults = [f"ended with {ended.code}: {ended.err[-500:]}"] if ended.code else []
-        for run in RUNS:
+        for run in chosen():
             found = faults_of_end(run, ends[run.name]) if run.name in ends else ["not run"]
             faults += [f"{run.name}: {fault}" for fault in found]
         self.check("signals", faults, f"{len(ends)} of them, {ended.seconds:.0f} s")
