@@ -107,7 +107,7 @@ class UnknownKey(Kind):
     Correct or remove the key.
 
     [unknown-key] challenge.toml: aggregation.units: a key that is not known; expected one of 'class_present',
-    'undefined' or 'unit'. Did you mean 'unit'?
+    'undefined', 'unit' or 'worst'. Did you mean 'unit'?
     """
 
     code = "unknown-key"
