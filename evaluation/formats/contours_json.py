@@ -218,6 +218,7 @@ def example(made: Example[ContoursJsonRules], cases: Sequence[Case], class_name:
     marks = made.marks(case, class_name)
     rings = [[]] * len(marks) if rules.are_points else [ring.tolist() for _, ring in made.rings(case, class_name)]
     document: dict[str, Any]
+    shapes: list[dict[str, Any]]
     if rules.tool == "labelme":
         shapes = [
             {
