@@ -62,6 +62,17 @@ SIDES: dict[str, dict[str, Any]] = {
     "conic_array": {"files": "pred.npy", "class_values": VALUES},
     "pannuke_masks": {"files": "{case}.npy", "class_values": CHANNELS},
     "pannuke_masks shared": {"files": "masks.npy", "class_values": CHANNELS},
+    "contours_json hovernet": {
+        **OUTLINES, "files": "{case}.json", "shape": "outline", "tool": "hovernet", "origin": "pixel_centre",
+        "class_values": VALUES,
+    },
+    "contours_json cellvit": {
+        **OUTLINES, "files": "{case}.json", "shape": "outline", "tool": "cellvit", "origin": "pixel_centre",
+    },
+    "contours_json cellvit points": {
+        "files": "{case}.json", "shape": "point", "tool": "cellvit", "origin": "pixel_centre",
+    },
+    "contours_json labelme": {**OUTLINES, "files": "{case}.json", "shape": "outline", "tool": "labelme"},
     "colour_map": {"files": "{case}.png", "border": "remove", **COLOURS},
     "colour_map dilated": {"files": "{case}.png", "border": "remove_and_dilate", **COLOURS},
 }  # fmt: skip

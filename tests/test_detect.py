@@ -36,8 +36,7 @@ def test_the_example_of_every_format_is_found_by_its_content(kind, tmp_path):
     format = kind.split()[0]
     assert found is not None
     assert found.format == ("label_image" if format in LOOK_LIKE_LABELS else format)
-    shape = SIDES[kind].get("shape")
-    assert found.keys == ({} if shape is None else {"shape": shape})
+    assert found.keys == {key: SIDES[kind][key] for key in ("tool", "shape") if key in SIDES[kind]}
 
 
 @pytest.mark.parametrize("kind", ["geojson points", "aperio_xml", "coco_json", "points_csv"])

@@ -103,7 +103,7 @@ DRAWN: tuple[Target, ...] = ("geojson", "polygons_json")
 PAINTED: tuple[Target, ...] = ("label_tiff", "nary_mat")
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table", "segments")
 WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their sizes."
-CENTRES = ("aperio_xml",)  # formats whose whole coordinates are taken for pixel centres
+CENTRES = ("aperio_xml", "hovernet", "cellvit")  # formats and tools whose whole coordinates are taken for pixel centres
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -479,7 +479,7 @@ def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
             fault = InvalidValue(found, allowed, "Leave it out, or give --challenge.")
             raise WrongUsage(fault.at(f"--set {key}="))
     format = FORMATS[name]
-    usual = {**DEFAULTS, "origin": "pixel_centre" if name in CENTRES else "pixel_corner"}
+    usual = {**DEFAULTS, "origin": usual_origin(name, options)}
     if options.get("shape") == "point":
         usual = {key: value for key, value in usual.items() if key not in ("vertices", "vanished")}
     chosen = {key: value for key, value in usual.items() if key in format.model_fields}
@@ -490,6 +490,11 @@ def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
         faults = [each for fault in error.errors() for each in option_faults(fault, name)]
         said = [InvalidValue(each.got, each.expected).at(f"--set {each.where}=") for each in faults]
         raise WrongUsage(*said) from None
+
+
+def usual_origin(format: str, keys: Mapping[str, Any]) -> OriginRule:
+    """Where a format counts from, if nobody says."""
+    return "pixel_centre" if format in CENTRES or keys.get("tool") in CENTRES else "pixel_corner"
 
 
 def option_faults(fault: Any, format: str) -> list[Finding]:

@@ -13,11 +13,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from evaluation.authoring.convert import (
-    CENTRES,
     DEFAULTS,
     class_table,
     numbers_in_mat,
     read_one_case,
+    usual_origin,
     whole_numbers,
 )
 from evaluation.challenge import FormatRules, LimitRules
@@ -297,7 +297,7 @@ def usual_keys(format: str, keys: Mapping[str, Any]) -> dict[str, Any]:
         **DEFAULTS,
         **KAGGLE,
         "other_shapes": "skip",
-        "origin": "pixel_centre" if format in CENTRES else "pixel_corner",
+        "origin": usual_origin(format, keys),
     }
     if keys.get("shape") == "point":
         usual = {key: value for key, value in usual.items() if key not in ("vertices", "vanished")}

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO
 
 from evaluation.challenge import LimitRules
@@ -20,6 +21,7 @@ from evaluation.formats import hovernet_mat, rle_csv
 PICTURES = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 MATLAB_MAGIC = b"MATLAB"
 MOST_CHANNELS = 16
+NO_KEYS: Mapping[str, Detected] = MappingProxyType({})
 CUT = 64  # bytes of a chunk that are looked at again with the next one, for words that are cut
 # What decides, in this order: a word of the file, the format that has it, and the shape of its nuclei.
 JSON_WORDS = (
@@ -34,7 +36,14 @@ JSON_WORDS = (
     ("FeatureCollection", "geojson", None),
     ("bbox", "midog_json", None),
 )
-LATE_WORDS = ("FeatureCollection", "bbox")  # they decide if no other word does
+# The same for keys: the tool, and the shape of its nuclei.
+JSON_KEYS = (
+    ("nuc", "hovernet", "outline"),
+    ("contour", "cellvit", "outline"),
+    ("cells", "cellvit", "point"),
+    ("shapes", "labelme", "outline"),
+)
+LATE_WORDS = ("FeatureCollection", "cells", "bbox")  # they decide if no other word does
 XML_WORDS = (
     ("Dot", "asap_xml", "point"),
     ("PointSet", "asap_xml", "point"),
@@ -85,7 +94,8 @@ def detect_array(stream: BinaryIO, where: str) -> Detected:
 def detect_text(chunks: Iterator[bytes]) -> Detected | None:
     head = next(chunks, b"").removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith((b"{", b"[")):
-        return first_word(head, chunks, JSON_WORDS)
+        keys = {key: Detected("contours_json", {"tool": tool, "shape": shape}) for key, tool, shape in JSON_KEYS}
+        return first_word(head, chunks, JSON_WORDS, keys)
     if not head.startswith(b"<"):
         return detect_table(head)
     if b"<ASAP_Annotations" in head:
@@ -93,15 +103,22 @@ def detect_text(chunks: Iterator[bytes]) -> Detected | None:
     return Detected("aperio_xml") if b"<Annotations" in head else None
 
 
-def first_word(head: bytes, chunks: Iterator[bytes], words: tuple[tuple[str, str, str | None], ...]) -> Detected | None:
-    """What the first word in quotes that decides stands for."""
+def first_word(
+    head: bytes,
+    chunks: Iterator[bytes],
+    words: tuple[tuple[str, str, str | None], ...],
+    keys: Mapping[str, Detected] = NO_KEYS,
+) -> Detected | None:
+    """What the first word in quotes that decides stands for; ``keys`` decide before a colon only."""
     known = {word: Detected(format, {"shape": shape} if shape else {}) for word, format, shape in words}
-    pattern = re.compile(f'"({"|".join(known)})"'.encode())
+    of_keys = f'|"({"|".join(keys)})"\\s*:' if keys else "|(?!)()"
+    pattern = re.compile(f'"({"|".join(known)})"{of_keys}'.encode())
+    known |= keys
     late: set[str] = set()
     text = head
     while text:
-        for found in pattern.findall(text):
-            if (word := found.decode()) not in LATE_WORDS:
+        for of_word, of_key in pattern.findall(text):
+            if (word := (of_word or of_key).decode()) not in LATE_WORDS:
                 return known[word]
             late.add(word)
         chunk = next(chunks, b"")

@@ -25,6 +25,7 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats import counts_csv, points_csv, rle_csv
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.coco_document import Document, id_of, read_document
+from evaluation.formats.contours_json import size_told
 from evaluation.formats.csv_columns import table_of
 from evaluation.formats.hovernet_mat import IDS, variable_of
 from evaluation.formats.label_image import KINDS, suffix_of
@@ -116,6 +117,8 @@ def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> F
             return FoundImage(name, size_in_mat(stream, request))
         if format in ("label_image", "colour_map"):
             return FoundImage(name, size_of_image(source, stream, request))
+        if format == "contours_json":
+            return FoundImage(name, plain_size(size_told(stream, request)))  # type: ignore[arg-type]
     return FoundImage(name)
 
 

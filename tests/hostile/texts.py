@@ -399,4 +399,49 @@ COCO = [
     midog("midog nothing", None, coco(), nuclei=0),
 ]  # fmt: skip
 
-TEXTS = (*APERIO, *ASAP, *GEOJSON, *PLATFORM, *CSV, *RLE, *COCO)
+nuc = one("contours_json hovernet", "c1.json")
+cells = one("contours_json cellvit", "c1.json")
+centroids = one("contours_json cellvit points", "c1.json")
+shapes = one("contours_json labelme", "c1.json")
+CELL = {"centroid": [4, 4], "contour": [[1, 1], [7, 1], [7, 7]], "type": 1}
+SHAPE = {"label": "Epithelial", "points": [[1, 1], [7, 1], [7, 7]], "shape_type": "polygon", "group_id": None}
+
+
+def contours(key: str, *records: object) -> bytes:
+    return as_json({key: list(records)})
+
+
+CONTOURS = [
+    nuc("nuc empty file", "not-json", b""),
+    nuc("nuc is a list", None, contours("nuc", CELL), nuclei=1),
+    nuc("nuc is a number", "wrong-format", as_json({"nuc": 5})),
+    nuc("nuc record is a text", "invalid-annotation", as_json({"nuc": {"1": "a"}})),
+    nuc("nuc contour is null", "invalid-annotation", as_json({"nuc": {"1": {**CELL, "contour": None}}})),
+    nuc("nuc contour without a vertex", "empty-polygon", as_json({"nuc": {"1": {**CELL, "contour": []}}})),
+    nuc("nuc contour of texts", "invalid-coordinate", as_json({"nuc": {"1": {**CELL, "contour": ["a", "b", "c"]}}})),
+    nuc("nuc contour beyond all bounds", "invalid-coordinate", as_json({"nuc": {"1": {**CELL, "contour": [[1e300, 1]] * 3}}})),
+    nuc("nuc probability of 2", "invalid-probability", as_json({"nuc": {"1": {**CELL, "type_prob": 2}}})),
+    nuc("nuc type of 99", "unknown-class", as_json({"nuc": {"1": {**CELL, "type": 99}}})),
+    nuc("nuc type of many digits", "unknown-class", as_json({"nuc": {"1": {**CELL, "type": 10**18}}})),
+    nuc("nuc type is a list", "unknown-class", as_json({"nuc": {"1": {**CELL, "type": [[1]]}}})),
+    nuc("nuc id twice", "duplicate-key", b'{"nuc": {"1": 1, "1": 2}}'),
+    nuc("nuc too many", "too-large", as_json({"nuc": {str(i): CELL for i in range(1001)}}), limits={"instances_per_case": 1000}),
+    nuc("nuc nested deep", "too-deep", deep(b'{"nuc":[', b"]}", 100_000)),
+    nuc("nuc nothing", None, as_json({"nuc": {}}), nuclei=0),
+    cells("cells is null", "wrong-format", as_json({"cells": None})),
+    cells("cells type_map is a list", "unknown-class", as_json({"type_map": [1], "cells": [{**CELL, "type": 77}]})),
+    cells("cells type_map of texts", "unknown-class", as_json({"type_map": {"1": ESCAPES}, "cells": [CELL]})),
+    cells("cells without contours", "invalid-annotation", contours("cells", {"centroid": [1, 2], "type": 1})),
+    cells("cells too many vertices", "too-large", contours("cells", {**CELL, "contour": [[1, 1]] * 3000}), limits={"vertices_per_file": 1000}),
+    centroids("cells centroid of a number", "invalid-coordinate", as_json({"type_map": {"1": "Epithelial"}, "cells": [{**CELL, "centroid": [5]}]})),
+    centroids("cells centroid is a text", "invalid-annotation", contours("cells", {**CELL, "centroid": "5, 5"})),
+    shapes("shapes points is an object", "invalid-annotation", contours("shapes", {**SHAPE, "points": {}})),
+    shapes("shapes circle", "unsupported-shape", contours("shapes", {**SHAPE, "shape_type": "circle"})),
+    shapes("shapes type is a list", "unsupported-shape", contours("shapes", {**SHAPE, "shape_type": ["polygon"]})),
+    shapes("shapes rectangle of texts", "invalid-coordinate", contours("shapes", {**SHAPE, "shape_type": "rectangle", "points": [["a", 1], [2, 3]]})),
+    shapes("shapes group is an object", None, contours("shapes", {**SHAPE, "group_id": {"a": [1]}}), nuclei=1),
+    shapes("shapes unknown label", "unknown-class", contours("shapes", {**SHAPE, "label": "Epitheliar"})),
+    shapes("shapes group without a vertex", "empty-polygon", contours("shapes", {**SHAPE, "group_id": 1, "points": []})),
+]  # fmt: skip
+
+TEXTS = (*APERIO, *ASAP, *GEOJSON, *PLATFORM, *CSV, *RLE, *COCO, *CONTOURS)

@@ -14,6 +14,7 @@ from evaluation.challenge.formats.coco_json import CocoJsonRules
 from evaluation.challenge.formats.coco_panoptic import CocoPanopticRules
 from evaluation.challenge.formats.colour_map import ColourMapRules
 from evaluation.challenge.formats.conic_array import ConicArrayRules
+from evaluation.challenge.formats.contours_json import ContoursJsonRules
 from evaluation.challenge.formats.counts_csv import CountsCsvRules
 from evaluation.challenge.formats.geojson import GeojsonRules
 from evaluation.challenge.formats.hovernet_mat import HovernetMatRules
@@ -48,6 +49,7 @@ FORMATS: dict[str, type[FormatRules]] = {
         ConicArrayRules,
         PannukeMasksRules,
         ColourMapRules,
+        ContoursJsonRules,
         CountsCsvRules,
     )
 }
