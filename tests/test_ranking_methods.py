@@ -17,7 +17,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
@@ -734,6 +734,7 @@ def test_only_the_order_of_the_values_counts_but_for_means_and_medians(table, op
 
 @given(table=tables(gaps=False), options=rules)
 def test_a_team_that_is_last_everywhere_changes_nobody_elses_place(table, options):
+    assume(options["method"] != "better_teams")  # with few units the last team is not worse, and shares a place
     if options["method"] == "test_then_rank":
         options["method"] = "rank_then_aggregate"
     last = np.where(table.higher_is_better, -9.0, 9.0)
@@ -775,6 +776,7 @@ def test_a_team_that_is_better_everywhere_is_not_behind(table, options):
 
 @given(table=tables(), options=rules)
 def test_positions_are_ranks_of_the_ranked_teams(table, options):
+    assume(options["method"] != "better_teams")  # its places have gaps: one more than the number of better teams
     options["ties"] = "min"
     found = positions(table, **options)
     ranked = [place for place in found if not math.isnan(place)]

@@ -215,9 +215,9 @@ def positions_of(
 
 
 def rank_combined(combined: Float64, columns: int, *, method: RankingMethod, ties: Ties) -> Float64:
-    """The rank of the combined number; of better_teams in one column it is the place already."""
+    """The rank of the combined number; of better_teams in one column it is the rank already, a whole number."""
     if method == "better_teams" and columns == 1:
-        return combined
+        return np.round(combined)
     return rank_values(combined, higher_is_better=False, ties=ties, tolerance=ROUNDING)
 
 
