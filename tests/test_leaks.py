@@ -15,7 +15,7 @@ from every_format import CASES, SIDES, challenge_document
 from fuzz.mutate import mutated
 from hostile.corpus import CORPUS
 from hostile.make import aperio, hdf5, mha, vertices
-from hostile.record import Hostile, example_files_of
+from hostile.record import JOBS, Hostile, example_files_of
 from hostile.record import write_challenge as write_rules
 
 from evaluation.commands import main as cli
@@ -138,7 +138,9 @@ def test_no_rejected_submission_is_told_anything_of_the_reference(
         (platform / str(index)).mkdir()
         _, submission = record.write(platform / str(index))
         code, lines = score(platform, submission, capsys)
-        if code != 1 or not lines:
+        # The platform writes the list of jobs: with hidden names, an image that is no case is the challenge's fault.
+        is_job = case_names == "hidden" and record.kind == JOBS and record.code == "unknown-case"
+        if code != (3 if is_job else 1) or not lines:
             leaks.append((record.name, code, lines))
         leaks += [(record.name, found, line) for line in lines if (found := planted_in(line))]
         leaks += [(record.name, "path", line) for line in lines if str(platform) in line]
