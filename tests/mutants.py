@@ -311,7 +311,7 @@ MUTANTS: Sequence[Mutant] = [
         ("else total / weights.sum()", "else total / ranks.shape[-1]"),
         ('others = np.asarray(known.all(axis=1) | (missing == "worst"))', "others = np.asarray(known.all(axis=1))"),
         ("return np.asarray(absent & ~absent.all(axis=0))", "return np.asarray(absent)"),
-        ("ranks[unranked] = np.nan", "ranks[nobody] = np.nan"),
+        ("ranks[nobody] = np.nan", "assert nobody.size"),
     ),
     *of("kendall", "ranks_of_teams stability ranking_methods significance",
         ("- 2 * self.tied_both", "- self.tied_both"),

@@ -304,14 +304,13 @@ def rank_columns(values: Float64, *, higher_is_better: Bool, ties: Ties, missing
     """Ranks of the teams in each column, float64 (..., T, K) as the values; NaN for teams that are not ranked."""
     absent = np.isnan(values)
     nobody = np.asarray(absent.all(axis=(-2, -1)))
-    unranked = nobody[..., None] | (absent.any(axis=-1) & (missing == "unranked"))
     signed = np.where(higher_is_better, -values, values)
-    signed[unranked] = np.nan
+    signed[absent.any(axis=-1) & (missing == "unranked")] = np.nan
     by_column = rank_values(
         np.swapaxes(signed, -1, -2), higher_is_better=False, ties=ties, missing=missing, tolerance=tolerance
     )
     ranks = np.swapaxes(by_column, -1, -2)
-    ranks[unranked] = np.nan
+    ranks[nobody] = np.nan
     return ranks
 
 
