@@ -17,14 +17,17 @@ OF_FIXTURE = {"shared_data": "real_data", "browser": "browser", "chromium": "bro
 # File or file::function, without parameters.
 OF_TEST = {
     "docs": (
+        "test_development_walks.py::test_a_walk_of_the_page_works_and_touches_few_files",
         "test_docs.py::test_commands_in_the_documents_run",
         "test_docs.py::test_the_table_in_the_readme_is_the_one_that_the_demo_prints",
         "test_worker_pools.py::test_python_examples_run_where_they_can",
         "test_worker_pools.py::test_commands_of_the_page_run_with_the_address_of_a_cluster",
     ),
     "fuzz": (
+        "test_damage.py::test_damaged_files_are_refused_or_give_the_right_pixels",
         "test_fuzz.py",
         "test_hostile_corpus.py::test_hostile_submissions_are_refused_as_they_must_be",
+        "test_itk.py::test_a_thousand_damages_are_refused_or_give_the_right_pixels",
     ),
     "slow": (
         "test_bands.py::test_bands_are_what_erosion_in_scipy_takes_away",
@@ -40,6 +43,8 @@ OF_TEST = {
         "test_worker_pools.py::test_any_executor_makes_the_bytes_of_one_process",
         "test_worker_pools.py::test_few_pixels_are_scored_before_workers_would_have_started",
         "test_worker_pools.py::test_the_commands_take_the_address_of_a_cluster",
+        "test_gaming.py::test_audit_with_tricks_says_what_pays_and_which_entries_are_the_same",
+        "test_hints.py::test_score_gives_hints_on_a_terminal_and_nothing_elsewhere",
         "test_install.py::test_programs_that_use_the_public_names_are_type_checked",
         "test_leaks.py::test_metrics_of_a_scored_submission_hold_nothing_of_single_cases",
         "test_leaks.py::test_no_mutated_submission_is_told_anything_of_the_reference",
