@@ -231,6 +231,12 @@ def test_an_empty_side_matches_nothing(rule, references, predictions):
     assert (len(matches), matches.reference_index.dtype, matches.union_px.dtype) == (0, np.int32, np.int64)
 
 
+def test_assignment_takes_three_pairs_at_the_radius_before_two_that_coincide():
+    reference, prediction = points_of([[0, 0], [0, 10], [0, 20]]), points_of([[0, -10], [0, 0], [0, 10]])
+    found = match_centroid_assignment(reference, prediction, radius_px=10, class_aware=False)
+    assert pairs_of(found) == [(0, 0), (1, 1), (2, 2)]
+
+
 def test_closest_first_and_assignment_differ_where_pairs_are_in_the_way():
     """Columns 0 and 10 of the reference, 6 and 14 of the prediction: 6 takes 10, and 14 is too far from 0."""
     reference, prediction = points_of([(0, 0), (0, 10)]), points_of([(0, 14), (0, 7)])
