@@ -132,7 +132,7 @@ def test_pictures_and_notes_beside_the_labels_are_left_out(capsys):
     put("masks/overlay/a.png", np.zeros((*SHAPE, 3), np.uint8))
     Path("masks/notes.txt").write_text("made on Monday")
     printed = compared(capsys, "reference", "masks")
-    assert "[file-not-read] 'overlay/a.png': a picture in colour" in printed
+    assert "[file-not-read] 'masks/overlay/a.png': a picture in colour" in printed
     assert "notes" not in printed
 
 
@@ -202,6 +202,7 @@ def test_images_of_one_side_are_told_and_count_as_empty(capsys):
     put("masks/stranger.tif", FOUR)
     printed = compared(capsys, "reference", "masks", "--output", "out")
     assert "[not-paired] prediction 'masks', 'b': no file for it" in printed
+    assert "missing-case" not in printed  # the same in other words
     assert "[not-paired] prediction 'masks', 'stranger': no reference for it" in printed
     assert json.loads(Path("out/metrics.json").read_text())["detection"]["recall"]["pooled"] == 0.5
 

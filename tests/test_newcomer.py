@@ -148,6 +148,51 @@ def test_files_of_other_tools_are_named_by_their_content(name, words, capsys):
     path.rename(f"folder/{name}")
     put("mine/a.tif")
     assert words in said(capsys, "compare", "mine", "folder", code=2)
+    put("mine/reference/a.tif")
+    said(capsys, "init", "mine")
+    handed_in = ("score", "--challenge", "mine", "--submission", f"folder/{name}", "--output", "out")
+    assert f"[not-a-zip] '{name}': {words}" in said(capsys, *handed_in, code=1)
+
+
+def test_a_zarr_folder_is_named_as_such_wherever_its_parts_lie(capsys):
+    put("mine/a.tif")
+    Path("a.zarr/0").mkdir(parents=True)
+    Path("a.zarr/.zgroup").write_text('{"zarr_format": 2}')
+    Path("a.zarr/0/0.0").write_bytes(bytes(range(200)))
+    words = "of a Zarr folder, which is not read; export as label images"
+    assert words in said(capsys, "compare", "mine", "a.zarr", code=2)
+    assert words in said(capsys, "compare", "mine", "a.zarr/0", code=2)
+    assert words in said(capsys, "convert", "a.zarr", "out", "--to", "geojson", code=2)
+    assert "a folder; convert its files one by one" in said(capsys, "convert", "mine", "out", "--to", "geojson", code=2)
+
+
+def test_a_path_that_is_not_there_is_told_with_its_name(capsys):
+    put("mine/a.tif")
+    assert "PREDICTIONS: there is no 'yours'; expected a file or folder" in said(
+        capsys, "compare", "mine", "yours", code=2
+    )
+    Path("empty").mkdir()
+    assert "[empty-submission] 'empty': no file" in said(capsys, "compare", "mine", "empty", code=2)
+
+
+def test_each_fault_is_told_once(capsys, monkeypatch):
+    for name in "ab":
+        put(f"mine/reference/{name}.tif")
+        put(f"sent/{name}.tif")
+    said(capsys, "init", "mine")
+    Path("sent/a.tif").write_text("no image")
+    tifffile.imwrite("sent/b.tif", -LABELS.astype(np.int16))
+    arguments = ("validate", "--challenge", "mine", "--submission", "sent")
+    printed = said(capsys, *arguments, code=1)
+    assert (printed.count("[wrong-format]"), printed.count("[negative-label]")) == (1, 1)
+    assert printed.splitlines()[-1].startswith("Submission rejected: [")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    printed = said(capsys, *arguments, code=1).rpartition("\x1b[2K")[2]  # behind the bar
+    assert [line.split("]")[0] for line in printed.splitlines()] == [
+        "Submission rejected:",
+        "[negative-label",
+        "[wrong-format",
+    ]
 
 
 def test_a_label_image_of_another_format_is_named_by_its_content(capsys):

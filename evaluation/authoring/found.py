@@ -39,7 +39,7 @@ from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsag
 from evaluation.formats import Request, read_collection
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.detect import Detected, detect_format
-from evaluation.formats.foreign import HEAD_BYTES, foreign_content
+from evaluation.decoding.foreign import foreign_file
 from evaluation.formats.images import find_image, list_images
 from evaluation.formats.label_image import read_image, suffix_of
 from evaluation.model import Annotations, Case, Outlines, Points
@@ -183,7 +183,8 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
     for kind in order[1:]:
         not_read += [(name, f"{kind[0]} ({kind[2]})") for name, _, _ in kinds[kind]]
     findings = [
-        NotRead(what).at(*(quote(name, 120) for name, _ in of_kind)) for what, of_kind in grouped(not_read).items()
+        NotRead(what).at(*(quote(f"{path.name}/{name}", 120) for name, _ in of_kind))
+        for what, of_kind in grouped(not_read).items()
     ]
     (format, _, suffix), detected = order[0], chosen[0][2]
     files = [FoundFile(file, name, suffix) for name, file, _ in chosen]
@@ -208,7 +209,7 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
     try:
         files = open_submission(path, limits)
     except SubmissionRejected as error:
-        raise WrongUsage(*error.findings) from None
+        raise WrongUsage(*(replace(one, where=quote(str(path), 200)) for one in error.findings)) from None
     names = [name for name in files.names if not any(part.startswith(".") for part in name.split("/"))]
     if isinstance(files, FolderFiles):
         return [(name, files.root / name) for name in names]
@@ -232,8 +233,7 @@ def detect_file(path: Path) -> tuple[Detected | None, str]:
     try:
         detected = detect_format(path)
         if detected is None:
-            with path.open("rb") as stream:
-                return None, foreign_content(stream.read(HEAD_BYTES)) or "of no format that is known"
+            return None, foreign_file(path) or "of no format that is known"
         if detected.format != "label_image":
             return detected, SUFFIXES.get(detected.format, ".json")
         with path.open("rb") as stream:

@@ -38,7 +38,7 @@ from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_table import read_class_table
 from evaluation.formats.example import Example, csv_bytes, image_bytes
-from evaluation.formats.foreign import HEAD_BYTES, foreign_content
+from evaluation.decoding.foreign import HEAD_BYTES, foreign_content
 from evaluation.formats.format import Format
 from evaluation.formats.mat_labels import read_mat_labels
 from evaluation.formats.request import Request
