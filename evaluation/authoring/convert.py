@@ -19,6 +19,7 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.formats import FORMATS, KEYS_OF_FORMATS
 from evaluation.challenge.formats.rules import LARGEST_NUMBER
+from evaluation.decoding.foreign import foreign_file
 from evaluation.decoding.mat_file import MatFile
 from evaluation.findings import Finding, quote
 from evaluation.findings.annotations import (
@@ -42,7 +43,6 @@ from evaluation.findings.submission import EverythingOutsideImage, SomeWithoutCl
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.counts_csv import write_counts_csv
 from evaluation.formats.detect import Detected, detect_format
-from evaluation.decoding.foreign import foreign_file
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.images import FoundImage, find_image

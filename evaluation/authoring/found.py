@@ -30,6 +30,7 @@ from evaluation.decoding.content import (
     TIFF_MAGICS,
     ZIP_MAGIC,
 )
+from evaluation.decoding.foreign import foreign_file
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff_header import TiffFile
@@ -39,7 +40,6 @@ from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsag
 from evaluation.formats import Request, read_collection
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.detect import Detected, detect_format
-from evaluation.decoding.foreign import foreign_file
 from evaluation.formats.images import find_image, list_images
 from evaluation.formats.label_image import read_image, suffix_of
 from evaluation.model import Annotations, Case, Outlines, Points

@@ -45,7 +45,8 @@ class NotRead(Kind):
 
     Nothing, unless these are the files that should be compared: then name their folder.
 
-    [file-not-read] 'masks/photo.png': a picture in colour; expected labels in the format of the other files. It was left out.
+    [file-not-read] 'masks/photo.png': a picture in colour; expected labels in the format of the other files. It was
+    left out.
     """
 
     code = "file-not-read"

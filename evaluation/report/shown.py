@@ -35,8 +35,9 @@ def names_apart(names: Sequence[str], limit: int = 40) -> list[str]:
     """
     if len(set(names)) < 2 or max(map(len, names)) <= limit:
         return list(names)
-    start = re.sub(r"\w+\W*\w*$", "", commonprefix(names).replace("_", " "))
-    end = re.sub(r"\w+$", "", commonprefix([name[len(start) :][::-1] for name in names]).replace("_", " "))
+    start = re.sub(r"\w+\W*\w*$", "", commonprefix(names).replace("_", " "))  # noqa: RUF071
+    backwards = [name[len(start) :][::-1] for name in names]
+    end = re.sub(r"\w+$", "", commonprefix(backwards).replace("_", " "))  # noqa: RUF071
     return [("…" if start else "") + name[len(start) : len(name) - len(end)] + ("…" if end else "") for name in names]
 
 
