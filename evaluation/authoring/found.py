@@ -182,23 +182,16 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
     chosen = kinds[order[0]]
     for kind in order[1:]:
         not_read += [(name, f"{kind[0]} ({kind[2]})") for name, _, _ in kinds[kind]]
-    findings = [
-        NotRead(what).at(*(quote(f"{path.name}/{name}", 120) for name, _ in of_kind))
-        for what, of_kind in grouped(not_read).items()
-    ]
+    left_out: dict[str, list[str]] = {}
+    for name, what in not_read:
+        left_out.setdefault(what, []).append(quote(f"{path.name}/{name}", 120))
+    findings = [NotRead(what).at(*names) for what, names in left_out.items()]
     (format, _, suffix), detected = order[0], chosen[0][2]
     files = [FoundFile(file, name, suffix) for name, file, _ in chosen]
     try:
         return understand(path, format, suffix, dict(detected.keys), files, tuple(findings))
     except InputFault as fault:
         raise WrongUsage(*fault.findings) from None
-
-
-def grouped(not_read: Iterable[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
-    found: dict[str, list[tuple[str, str]]] = {}
-    for name, what in not_read:
-        found.setdefault(what, []).append((name, what))
-    return found
 
 
 def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
