@@ -256,6 +256,34 @@ def test_what_is_not_there_or_holds_no_labels_is_told(capsys):
     assert "no labels, but 'a.png', a picture in colour" in compared(capsys, "reference", "photos", code=2)
 
 
+def platform_download(folder: str, outputs: tuple[str, ...] = ("nuclei.tif",)) -> None:
+    """What the platform offers for download: a list of jobs, and a folder named by the key of each job."""
+    jobs = []
+    for pk, name, labels in (("80873d95", "a.tif", FOUR), ("d112c34d", "b.tif", THREE)):
+        image = {"image": {"pk": "532ea0ef", "name": name}, "interface": {"slug": "tissue"}}
+        jobs.append({"pk": pk, "inputs": [image], "outputs": [], "status": "Succeeded"})
+        for output in outputs:
+            put(f"{folder}/{pk}/output/{output}", labels)
+    Path(folder, "predictions.json").write_text(json.dumps(jobs))
+
+
+@pytest.mark.parametrize("folder", ["download", "around/download"])
+def test_a_download_from_the_platform_is_paired_by_its_list_of_jobs(folder, capsys):
+    for name in ("a", "b"):
+        put(f"reference/{name}.tif", FOUR)
+    platform_download(folder)
+    printed = compared(capsys, "reference", folder.split("/")[0], "--output", "out")
+    assert json.loads(Path("out/metrics.json").read_text())["detection"]["recall"]["pooled"] == 0.875
+    assert "[" not in printed  # nothing is left out
+
+
+def test_several_outputs_of_a_job_are_told_with_what_to_do(capsys):
+    put("reference/a.tif", FOUR)
+    platform_download("download", ("nuclei.tif", "tissue.tif"))
+    printed = compared(capsys, "reference", "download", code=2)
+    assert "several outputs of each job, such as 'nuclei.tif' and 'tissue.tif'; expected one output" in printed
+
+
 # --- pairs ------------------------------------------------------------------------------------------------------------
 
 

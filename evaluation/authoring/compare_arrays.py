@@ -12,17 +12,15 @@ from typing import Any
 import numpy as np
 
 from evaluation.analysis.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
+from evaluation.authoring.class_plan import Plan, named_class, parsed_classes
 from evaluation.authoring.compare import (
     CONFIDENCE,
     ONE_CLASS,
-    Plan,
     compare_paths,
     model_names,
-    named_class,
-    parsed_classes,
 )
 from evaluation.authoring.comparison import Comparison, comparison_of
-from evaluation.authoring.found import NAMELESS
+from evaluation.authoring.sides import NAMELESS
 from evaluation.challenge import Challenge
 from evaluation.challenge.documents import RECOMMENDED
 from evaluation.decoding.label_array import find_binary_mask

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.authoring.challenge_text import challenge_text
-from evaluation.authoring.compare import OF_POINTS, ONE_CLASS, Plan, are_points, class_values, plan_classes
-from evaluation.authoring.found import FoundFile, FoundSide, look_at
+from evaluation.authoring.class_plan import IGNORED, Plan, class_values, plan_classes
+from evaluation.authoring.compare import OF_POINTS, ONE_CLASS, are_points
+from evaluation.authoring.found import look_at
 from evaluation.authoring.pairing import pair_names
+from evaluation.authoring.sides import FoundFile, FoundSide
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS
 from evaluation.findings import Finding, quote
@@ -20,7 +22,6 @@ from evaluation.findings.comparison import NothingToCompare
 from evaluation.findings.errors import WrongUsage
 
 REFERENCE = "reference"
-IGNORED = "ambiguous"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,11 @@ class NothingToCompare(Kind):
     what: str
 
 
+class SeveralForEachJob(NothingToCompare):
+    expected = "one output with nuclei for each job"
+    fix = "Keep the files of one output beside predictions.json, and remove the others."
+
+
 class NothingPaired(Kind):
     """No file of the prediction has the name of a file of the reference."""
 
