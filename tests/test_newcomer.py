@@ -69,6 +69,55 @@ def test_from_qupath_to_label_images(capsys):
     assert np.array_equal(tifffile.imread("b.tif") > 0, LABELS > 0)
 
 
+def test_from_a_published_challenge_to_its_rules(capsys):
+    said(capsys, "init", "--preset", "monusac2020", "mine")
+    assert Path("mine/challenge.toml").read_text().count("\n") < 15
+    assert "class_order: the later class in the list" in said(capsys, "presets", "monusac2020")
+
+
+def test_from_two_models_to_a_page_and_a_challenge(capsys):
+    for name in "ab":
+        put(f"mine/{name}.tif")
+        put(f"cellpose/{name}_cp_masks.tif", TWO)
+        put(f"stardist/{name}.tif")
+    options = ("--report", "--output", "out", "--save-challenge", "kept")
+    printed = said(capsys, "compare", "mine", "cellpose", "stardist", *options)
+    assert "paired by another spelling" in printed
+    assert "stardist is first of 2 teams" in printed
+    assert "cellpose" in Path("out/compare.html").read_text() and Path("kept/challenge.toml").is_file()
+
+
+def test_from_classes_of_arrays_to_a_page_and_tables():
+    pytest.importorskip("pandas")
+    found = evaluation.compare((LABELS, ["tumour", "stroma", "stroma"]), (LABELS, ["tumour", "tumour", "stroma"]))
+    found.report("page.html")
+    assert "balanced_accuracy" in Path("page.html").read_text()
+    lengths = [len(found.to_frame(level)) for level in ("cases", "nuclei")]
+    assert lengths == [1, 3] and {"path", "value"} <= set(found.to_frame().columns)
+    assert found.plot().data and "<table>" in found._repr_html_()
+
+
+def test_from_new_reference_files_to_rows_of_cases(capsys):
+    put("mine/reference/a.tif")
+    said(capsys, "init", "mine")
+    Path("mine/cases.csv").write_text("case,group,height,width\na,patient 1,40,60\n")  # edited by hand
+    put("mine/reference/b.tif")
+    said(capsys, "init", "--refresh", "mine")
+    assert Path("mine/cases.csv").read_text() == "case,group,height,width\na,patient 1,40,60\nb,b,40,60\n"
+
+
+def test_score_says_what_it_found_and_what_would_match(capsys, monkeypatch):
+    labels = np.zeros((40, 40), np.uint16)
+    labels[2:8, 20:30], labels[12:16, 30:39], labels[1:4, 8:14] = 1, 2, 3
+    put("mine/reference/a.tif", labels)
+    put("sent/a.tif", labels.T)
+    said(capsys, "init", "mine")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    printed = said(capsys, "score", "--challenge", "mine", "--submission", "sent", "--output", "out")
+    assert "detection.f1" in printed and "Written to out" in printed
+    assert "nearly-nothing-matches" in printed and "ransposed" in printed and "100 %" in printed
+
+
 # --- convert loses nothing --------------------------------------------------------------------------------------------
 
 

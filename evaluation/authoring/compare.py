@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.analysis.hints import hints_about_files
-from evaluation.authoring.challenge_text import challenge_text, table_text
+from evaluation.authoring.challenge_text import challenge_text, table_text, tables_above
 from evaluation.authoring.class_plan import IGNORED, Plan, plan_classes
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.found import look_at
@@ -238,10 +238,7 @@ def document_of(
     points = any(are_points(side) for side in (reference, *models.values()))
     ignore: dict[str, Any] = {} if has_ignored or points else {"ignore": {"classes": []}}
     return {
-        "format_version": 1,
-        "name": f"Comparison with {safe_name(reference.path.resolve().name)}",
-        "version": "1",
-        "preset": RECOMMENDED,
+        **tables_above(RECOMMENDED, f"Comparison with {safe_name(reference.path.resolve().name)}"),
         "classes": [{"name": name, **({"aliases": aliases} if aliases else {})} for name, aliases in plan],
         "reference": {**of_reference, **ignore},
         "submission": {**of_submission, "missing_case": "worst", "missing_class_file": "empty"},

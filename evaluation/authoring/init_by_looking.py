@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.authoring.challenge_text import challenge_text
+from evaluation.authoring.challenge_text import challenge_text, heading_of, tables_above
 from evaluation.authoring.class_plan import IGNORED, Plan, class_values, plan_classes
 from evaluation.authoring.compare import OF_POINTS, ONE_CLASS, are_points
 from evaluation.authoring.found import look_at
@@ -47,17 +47,7 @@ def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None) -
         reference = look_at(folder / REFERENCE, Path(workspace) / "reference")
         found = None if sample is None else look_at(sample, Path(workspace) / "sample")
         plan, findings = plan_classes(reference, {}, None)
-        document = {
-            "format_version": 1,
-            "name": name,
-            "version": "1",
-            "preset": preset,
-            **tables_of(reference, found or reference, plan, preset),
-        }
-    heading = [
-        f"Made by 'evaluation init' of what lies in {REFERENCE}/: the preset '{preset}', and what differs from it.",
-        f"All rules of the preset, with comments: 'evaluation presets {preset}', docs/presets/{preset}.md.",
-    ]
+        document = tables_above(preset, name) | tables_of(reference, found or reference, plan, preset)
     notes = [f"Reference {reference.words()}"]
     if found is not None:
         notes.append(f"Submission {found.words()}")
@@ -65,7 +55,7 @@ def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None) -
     if found is not None:
         pairs = pair_names(reference.cases, found.cases).pairs
         sizes = {name: size for name, other in pairs.items() if (size := found.cases[other].size_yx) is not None}
-    return Looked(challenge_text(heading, document), tuple(notes), (*reference.findings, *findings), sizes)
+    return Looked(challenge_text(heading_of(preset), document), tuple(notes), (*reference.findings, *findings), sizes)
 
 
 def tables_of(reference: FoundSide, submission: FoundSide, plan: Plan, preset: str) -> dict[str, Any]:
