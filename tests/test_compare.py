@@ -430,3 +430,25 @@ def test_faults_of_paths_are_raised():
     put("reference/a.tif", FOUR)
     with pytest.raises(WrongUsage):
         evaluation.compare("reference", "nowhere")
+
+
+def test_what_one_side_of_arrays_lacks_is_told_as_for_files():
+    found = evaluation.compare({"a": FOUR, "b": FOUR}, {"a": FOUR})
+    assert ["[not-paired] prediction 'prediction', 'b': no file for it" in str(one) for one in found.findings] == [True]
+    found = evaluation.compare((FOUR, ["a", "b", "b", "b"]), (FOUR, ["a", "b", "b", "c"]))
+    assert [one.code for one in found.findings] == ["classes-differ"]
+    assert "the class 'c' is not in the reference" in str(found.findings[0])
+    assert repr(evaluation.compare(FOUR * 0, FOUR * 0)).endswith("prediction: no nuclei")
+
+
+@pytest.mark.parametrize(
+    ("reference", "prediction", "words"),
+    [
+        ([FOUR, FOUR], [FOUR], "2 images in the reference, 1 in 'prediction': give tables by name"),
+        ("folder", FOUR, "both are paths, or both are arrays"),
+        (FOUR, "folder", "both are paths, or both are arrays"),
+    ],
+)
+def test_sides_that_cannot_be_compared_are_refused(reference, prediction, words):
+    with pytest.raises(ValueError, match=words):
+        evaluation.compare(reference, prediction)

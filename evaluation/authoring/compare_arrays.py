@@ -24,7 +24,8 @@ from evaluation.authoring.sides import NAMELESS
 from evaluation.challenge import Challenge
 from evaluation.challenge.documents import RECOMMENDED
 from evaluation.decoding.label_array import find_binary_mask
-from evaluation.findings import Finding
+from evaluation.findings import Finding, quote
+from evaluation.findings.comparison import ClassesDiffer, NoPrediction
 from evaluation.instances.labels import instances_from_labels, whole_labels
 from evaluation.model import Instances
 from evaluation.model.label_runs import runs_of
@@ -65,13 +66,17 @@ def compare(
     """
     given = classes if classes is None or isinstance(classes, str) else ",".join(classes)
     if isinstance(reference, PATHS):
-        if isinstance(prediction, Mapping):
-            paths = {name: Path(path) for name, path in prediction.items()}
+        given_paths = [prediction] if isinstance(prediction, PATHS) else prediction
+        several = given_paths.values() if isinstance(given_paths, Mapping) else given_paths
+        if not all(isinstance(path, PATHS) for path in several):
+            raise ValueError("the reference is a path, the prediction is none: both are paths, or both are arrays")
+        if isinstance(given_paths, Mapping):
+            paths = {name: Path(path) for name, path in given_paths.items()}
         else:
-            paths = model_names(
-                [Path(path) for path in ([prediction] if isinstance(prediction, PATHS) else prediction)]
-            )
+            paths = model_names([Path(path) for path in given_paths])
         return compare_paths(Path(reference), paths, classes=given, workers=workers)
+    if isinstance(prediction, PATHS):
+        raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
     images = images_by_name(reference)
     models = {name: images_by_name(of_model) for name, of_model in models_in(reference, prediction).items()}
     plan = plan_of([images, *models.values()], given)
@@ -95,6 +100,16 @@ def compare(
         if set(of_model) - set(known):
             raise ValueError(
                 f"{model!r} has images that the reference has not: {sorted(set(of_model) - set(known))[:3]}"
+            )
+        if isinstance(reference, list) and len(of_model) < len(known):
+            raise ValueError(f"{len(known)} images in the reference, {len(of_model)} in {model!r}: give tables by name")
+        if lacking := [f"prediction {quote(model)}, {quote(name)}" for name in known if name not in of_model]:
+            findings[NoPrediction([]).at(*lacking)] = None
+        names = [plan[id - 1][0] for id in sorted(ids_in(images, ids))]
+        for id in sorted(ids_in(of_model, ids) - ids_in(images, ids)):
+            what = f"the class {quote(plan[id - 1][0])} is not in the reference"
+            findings[ClassesDiffer(what, names, f"{names[0]}={plan[id - 1][0]}").at(f"prediction {quote(model)}")] = (
+                None
             )
         made = side(of_model, f"{model!r}, image")
         pairs = {name: (instances, made.get(name)) for name, instances in known.items()}
@@ -152,6 +167,11 @@ def key_of(value: Any) -> str:
     if value != int(value):
         raise ValueError(f"{value!r} is no class; expected names or whole numbers")
     return str(int(value))
+
+
+def ids_in(side: Images, ids: Mapping[str, int]) -> set[int]:
+    """The classes that occur on a side."""
+    return {ids[key] for image in side.values() for key in class_keys(parts_of(image)[1]) if key in ids}
 
 
 def plan_of(sides: Sequence[Images], given: str | None) -> Plan:
