@@ -345,7 +345,7 @@ def test_a_mask_of_booleans_is_one_nucleus_and_told():
     assert {finding.code for finding in found.findings} == {"binary-mask"}
 
 
-@pytest.mark.parametrize("labels", [FOUR + 0.5, FOUR[None], np.where(FOUR, np.nan, 0.0), -1 * FOUR.astype(int), "name"])
+@pytest.mark.parametrize("labels", [FOUR + 0.5, FOUR[None], np.where(FOUR, np.nan, 0.0), -1 * FOUR.astype(int)])
 def test_what_cannot_be_labels_is_refused(labels):
     with pytest.raises(ValueError, match="labels are"):
         evaluation.compare(FOUR, labels)

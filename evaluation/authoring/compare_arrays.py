@@ -105,12 +105,11 @@ def compare(
             raise ValueError(f"{len(known)} images in the reference, {len(of_model)} in {model!r}: give tables by name")
         if lacking := [f"prediction {quote(model)}, {quote(name)}" for name in known if name not in of_model]:
             findings[NoPrediction([]).at(*lacking)] = None
-        names = [plan[id - 1][0] for id in sorted(ids_in(images, ids))]
-        for id in sorted(ids_in(of_model, ids) - ids_in(images, ids)):
-            what = f"the class {quote(plan[id - 1][0])} is not in the reference"
-            findings[ClassesDiffer(what, names, f"{names[0]}={plan[id - 1][0]}").at(f"prediction {quote(model)}")] = (
-                None
-            )
+        names = [plan[own - 1][0] for own in sorted(ids_in(images, ids))]
+        for own in sorted(ids_in(of_model, ids) - ids_in(images, ids)) if names else []:
+            name = plan[own - 1][0]
+            kind = ClassesDiffer(f"the class {quote(name)} is not in the reference", names, f"{names[0]}={name}")
+            findings[kind.at(f"prediction {quote(model)}")] = None
         made = side(of_model, f"{model!r}, image")
         pairs = {name: (instances, made.get(name)) for name, instances in known.items()}
         results[model] = result = score_instances(challenge, pairs, groups=groups)

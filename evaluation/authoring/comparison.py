@@ -63,9 +63,8 @@ class Comparison:
         lines = [f"Comparison of {cases} {'image' if cases == 1 else 'images'}, means"]
         for model, result in self.results.items():
             values = {path: number(result, f"{path}.{AGGREGATION}") for path in SHORT}
-            lines.append(
-                f"  {model}: " + (", ".join(f"{metric_title(p)} {v}" for p, v in values.items() if v) or "no nuclei")
-            )
+            shown = ", ".join(f"{metric_title(path)} {value}" for path, value in values.items() if value)
+            lines.append(f"  {model}: {shown or 'no nuclei'}")
         return "\n".join(lines)
 
     def rows(self) -> list[tuple[str, str, list[tuple[float | None, tuple[float, float] | None]]]]:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from evaluation.authoring.contents import look_into, look_into_shared, size_beside
 from evaluation.authoring.convert import DEFAULTS, usual_origin
-from evaluation.authoring.places import images_of_jobs, place_files, place_in_jobs
+from evaluation.authoring.places import bare_parts, images_of_jobs, place_files, place_in_jobs
 from evaluation.authoring.sides import NAMELESS, FoundCase, FoundFile, FoundSide
 from evaluation.challenge import LimitRules
 from evaluation.challenge.formats import FORMATS
@@ -56,6 +56,7 @@ PICTURE_SUFFIXES = {
     (ZIP_MAGIC, EMPTY_ZIP_MAGIC): ".npz",
 }
 GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
+PICTURE = "a picture in colour"
 KAGGLE = {"pixel_order": "column", "first_pixel": 1}
 
 
@@ -96,8 +97,11 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
     chosen = kinds[order[0]]
     for kind in order[1:]:
         not_read += [(name, f"{kind[0]} ({kind[2]})") for name, _, _ in kinds[kind]]
+    stems = {bare_parts(name) for name, _, _ in chosen}
     left_out: dict[str, list[str]] = {}
     for name, what in not_read:
+        if what == PICTURE and bare_parts(name) in stems:  # the image of a case
+            continue
         left_out.setdefault(what, []).append(quote(f"{path.name}/{name}", 120))
     findings = [NotRead(what).at(*names) for what, names in left_out.items()]
     (format, _, suffix), detected = order[0], chosen[0][2]
@@ -147,7 +151,7 @@ def detect_file(path: Path) -> tuple[Detected | None, str]:
             head = stream.read(26)
             suffix = next(suffix for magics, suffix in PICTURE_SUFFIXES.items() if head.startswith(magics))
             if is_coloured(head, suffix, stream):
-                return None, "a picture in colour"
+                return None, PICTURE
         return detected, suffix
     except OSError as error:
         return None, (error.strerror or "not readable").lower()

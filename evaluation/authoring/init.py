@@ -75,13 +75,15 @@ class StartedChallenge:
 
     def lines(self) -> list[str]:
         """What to do next, in words."""
-        written = f"Written: {self.folder / CHALLENGE_FILE} and {self.folder / CASES_FILE} ({len(self.cases)} cases)."
+        number = f"{len(self.cases)} {'case' if len(self.cases) == 1 else 'cases'}"
+        written = f"Written: {self.folder / CHALLENGE_FILE} and {self.folder / CASES_FILE} ({number})."
         lines = [*self.notes, written]
         without_size = [case.name for case in self.cases if case.size_yx is None]
         if without_size:
             names = ", ".join(map(quote, without_size[:3]))
             what = "No image beside" if "{case}" in self.reference_files else "No size for"
-            of = "reference files" if "{case}" in self.reference_files else "images"
+            of = "reference file" if "{case}" in self.reference_files else "image"
+            of += "s" * (len(without_size) > 1)
             lines.append(
                 f"{what} {len(without_size)} {of} ({names}): their height and width are left "
                 f"open in {CASES_FILE}; fill them in, in px."
@@ -118,10 +120,11 @@ def initialise_challenge(
     title = name or folder.resolve().name
     looked: Looked | None = None
     cases = () if sample else find_cases(challenge, folder)
-    if sample or (not cases and has_files(folder / "reference")):
-        from evaluation.authoring.init_by_looking import text_by_looking
+    if sample or has_files(folder / "reference"):
+        from evaluation.authoring.init_by_looking import has_other_classes, text_by_looking
 
-        looked = text_by_looking(folder, preset, title, sample)
+    if sample or (has_files(folder / "reference") and (not cases or has_other_classes(folder, challenge))):
+        looked = text_by_looking(folder, preset, title, sample, in_place=bool(cases))
         challenge = Challenge.build(resolve_preset(tomllib.loads(looked.text)))
         sizes = looked.sizes
         cases = tuple(
