@@ -314,6 +314,10 @@ def test_the_guide_of_a_kit_says_how_to_install(tmp_path, capsys):
     made = write_demo(tmp_path)
     said(capsys, "kit", "--challenge", made.challenge, "--output", "kit")
     assert "pipx install" in Path("kit/GUIDE.md").read_text()
+    put("mine/reference/a.tif")
+    said(capsys, "init", "mine")
+    said(capsys, "kit", "--challenge", "mine", "--output", "kit2")
+    assert "- nucleus\n" in Path("kit2/GUIDE.md").read_text()  # nuclei without a class are of this one
 
 
 def test_a_ranking_of_a_family_that_is_not_listed_says_so(capsys):
