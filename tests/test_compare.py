@@ -132,7 +132,7 @@ def test_pictures_and_notes_beside_the_labels_are_left_out(capsys):
     put("masks/overlay/a.png", np.zeros((*SHAPE, 3), np.uint8))
     Path("masks/notes.txt").write_text("made on Monday")
     printed = compared(capsys, "reference", "masks")
-    assert "[file-not-read] 'overlay/a.png': a picture in colour" in printed
+    assert "[file-not-read] 'masks/overlay/a.png': a picture in colour" in printed
     assert "notes" not in printed
 
 
@@ -202,6 +202,7 @@ def test_images_of_one_side_are_told_and_count_as_empty(capsys):
     put("masks/stranger.tif", FOUR)
     printed = compared(capsys, "reference", "masks", "--output", "out")
     assert "[not-paired] prediction 'masks', 'b': no file for it" in printed
+    assert "missing-case" not in printed  # the same in other words
     assert "[not-paired] prediction 'masks', 'stranger': no reference for it" in printed
     assert json.loads(Path("out/metrics.json").read_text())["detection"]["recall"]["pooled"] == 0.5
 
@@ -253,6 +254,34 @@ def test_what_is_not_there_or_holds_no_labels_is_told(capsys):
     put("photos/a.png", np.zeros((*SHAPE, 3), np.uint8))
     assert "[missing-option]" in compared(capsys, "reference", "nowhere", code=2)
     assert "no labels, but 'a.png', a picture in colour" in compared(capsys, "reference", "photos", code=2)
+
+
+def platform_download(folder: str, outputs: tuple[str, ...] = ("nuclei.tif",)) -> None:
+    """What the platform offers for download: a list of jobs, and a folder named by the key of each job."""
+    jobs = []
+    for pk, name, labels in (("80873d95", "a.tif", FOUR), ("d112c34d", "b.tif", THREE)):
+        image = {"image": {"pk": "532ea0ef", "name": name}, "interface": {"slug": "tissue"}}
+        jobs.append({"pk": pk, "inputs": [image], "outputs": [], "status": "Succeeded"})
+        for output in outputs:
+            put(f"{folder}/{pk}/output/{output}", labels)
+    Path(folder, "predictions.json").write_text(json.dumps(jobs))
+
+
+@pytest.mark.parametrize("folder", ["download", "around/download"])
+def test_a_download_from_the_platform_is_paired_by_its_list_of_jobs(folder, capsys):
+    for name in ("a", "b"):
+        put(f"reference/{name}.tif", FOUR)
+    platform_download(folder)
+    printed = compared(capsys, "reference", folder.split("/")[0], "--output", "out")
+    assert json.loads(Path("out/metrics.json").read_text())["detection"]["recall"]["pooled"] == 0.875
+    assert "[" not in printed  # nothing is left out
+
+
+def test_several_outputs_of_a_job_are_told_with_what_to_do(capsys):
+    put("reference/a.tif", FOUR)
+    platform_download("download", ("nuclei.tif", "tissue.tif"))
+    printed = compared(capsys, "reference", "download", code=2)
+    assert "several outputs of each job, such as 'nuclei.tif' and 'tissue.tif'; expected one output" in printed
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------
@@ -316,7 +345,7 @@ def test_a_mask_of_booleans_is_one_nucleus_and_told():
     assert {finding.code for finding in found.findings} == {"binary-mask"}
 
 
-@pytest.mark.parametrize("labels", [FOUR + 0.5, FOUR[None], np.where(FOUR, np.nan, 0.0), -1 * FOUR.astype(int), "name"])
+@pytest.mark.parametrize("labels", [FOUR + 0.5, FOUR[None], np.where(FOUR, np.nan, 0.0), -1 * FOUR.astype(int)])
 def test_what_cannot_be_labels_is_refused(labels):
     with pytest.raises(ValueError, match="labels are"):
         evaluation.compare(FOUR, labels)
@@ -377,7 +406,7 @@ def test_a_result_shows_itself_and_becomes_tables(tmp_path):
     rows = found.to_frame("nuclei")
     assert isinstance(rows, pandas.DataFrame)
     counts = rows[rows["model"] == "poor"].groupby("outcome").size()
-    assert counts["missed"] == 2 * len(found.challenge.matching.rules)
+    assert counts["missed"] == 2  # one in each image
     found.report(tmp_path / "page.html")
     assert "good" in (tmp_path / "page.html").read_text()
     assert {trace.name for trace in found.plot().data} == {"good", "poor"}
@@ -401,3 +430,25 @@ def test_faults_of_paths_are_raised():
     put("reference/a.tif", FOUR)
     with pytest.raises(WrongUsage):
         evaluation.compare("reference", "nowhere")
+
+
+def test_what_one_side_of_arrays_lacks_is_told_as_for_files():
+    found = evaluation.compare({"a": FOUR, "b": FOUR}, {"a": FOUR})
+    assert ["[not-paired] prediction 'prediction', 'b': no file for it" in str(one) for one in found.findings] == [True]
+    found = evaluation.compare((FOUR, ["a", "b", "b", "b"]), (FOUR, ["a", "b", "b", "c"]))
+    assert [one.code for one in found.findings] == ["classes-differ"]
+    assert "the class 'c' is not in the reference" in str(found.findings[0])
+    assert repr(evaluation.compare(FOUR * 0, FOUR * 0)).endswith("prediction: no nuclei")
+
+
+@pytest.mark.parametrize(
+    ("reference", "prediction", "words"),
+    [
+        ([FOUR, FOUR], [FOUR], "2 images in the reference, 1 in 'prediction': give tables by name"),
+        ("folder", FOUR, "both are paths, or both are arrays"),
+        (FOUR, "folder", "both are paths, or both are arrays"),
+    ],
+)
+def test_sides_that_cannot_be_compared_are_refused(reference, prediction, words):
+    with pytest.raises(ValueError, match=words):
+        evaluation.compare(reference, prediction)

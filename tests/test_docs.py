@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from notebook import executed_notebook
 from processes import run_in_group
 from pydantic import BaseModel
 
@@ -65,11 +66,13 @@ def test_links_lead_somewhere(path):
         assert (path.parent / target).exists(), target
 
 
-def test_python_examples_in_the_documents_run(tmp_path, monkeypatch):
+def test_the_notebook_is_the_page_on_python_and_what_its_code_gives(tmp_path, monkeypatch, pytestconfig):
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "documentation"}  # as in a notebook: what one block makes the next one has
-    for block in re.findall(r"```python\n(.*?)```", text_of("docs/python.md"), re.DOTALL):
-        exec(compile(block, "docs/python.md", "exec"), names)
+    notebook = executed_notebook(text_of("docs/python.md"))
+    if pytestconfig.getoption("--renew-golden"):
+        (ROOT / "docs/python.ipynb").write_text(notebook)
+    assert text_of("docs/python.ipynb") == notebook
+    assert "<table>" in notebook and Path("compare.html").is_file()
 
 
 def test_the_overview_of_the_metrics_names_every_family_aggregation_and_reason():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -118,3 +119,29 @@ def test_a_fault_says_which_entry_came_from_the_preset(tmp_path):
     with pytest.raises(ChallengeBroken) as raised:
         Challenge.load(tmp_path)
     assert raised.value.findings[0].where == "challenge.toml: metrics.distance_cap_px, of the preset 'recommended'"
+
+
+def test_the_file_has_what_differs_from_the_preset_and_no_more():
+    put("mine/reference/a.tif")
+    assert run(["init", "mine"]) == 0
+    written = tomllib.loads(Path("mine/challenge.toml").read_text())
+    assert written["submission"] == {"format": "label_image", "files": "{case}.tif"}
+    assert written["reference"] == {"format": "label_image", "files": "reference/{case}.tif", "ignore": {"classes": []}}
+    assert "missing_case" not in Path("mine/challenge.toml").read_text()
+
+
+def test_other_classes_in_files_of_the_preset_s_form_are_taken_over(capsys):
+    xml = """<Annotations><Annotation><Attributes><Attribute Name="{}"/></Attributes><Regions><Region><Vertices>
+        <Vertex X="1" Y="1"/><Vertex X="9" Y="1"/><Vertex X="5" Y="8"/></Vertices></Region></Regions></Annotation>
+        </Annotations>"""
+    for folder, name in (("mine", "Mitosis"), ("usual", "Neutrophil")):
+        path = Path(folder, "reference/P1/a.xml")
+        path.parent.mkdir(parents=True)
+        path.write_text(xml.format(name))
+        tifffile.imwrite(path.with_name("a.tif"), np.zeros((20, 30, 3), np.uint8))
+        capsys.readouterr()
+        assert run(["init", folder]) == 0
+        assert "file-not-read" not in capsys.readouterr().out  # the picture of the case
+    assert [entry.name for entry in Challenge.load(Path("mine")).classes] == ["Mitosis"]
+    assert len(Challenge.load(Path("usual")).classes) == 4
+    assert Challenge.load(Path("mine")).cases[0].group == "P1"

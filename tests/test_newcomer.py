@@ -69,6 +69,55 @@ def test_from_qupath_to_label_images(capsys):
     assert np.array_equal(tifffile.imread("b.tif") > 0, LABELS > 0)
 
 
+def test_from_a_published_challenge_to_its_rules(capsys):
+    said(capsys, "init", "--preset", "monusac2020", "mine")
+    assert Path("mine/challenge.toml").read_text().count("\n") < 15
+    assert "class_order: the later class in the list" in said(capsys, "presets", "monusac2020")
+
+
+def test_from_two_models_to_a_page_and_a_challenge(capsys):
+    for name in "ab":
+        put(f"mine/{name}.tif")
+        put(f"cellpose/{name}_cp_masks.tif", TWO)
+        put(f"stardist/{name}.tif")
+    options = ("--report", "--output", "out", "--save-challenge", "kept")
+    printed = said(capsys, "compare", "mine", "cellpose", "stardist", *options)
+    assert "paired by another spelling" in printed
+    assert "stardist is first of 2 teams" in printed
+    assert "cellpose" in Path("out/compare.html").read_text() and Path("kept/challenge.toml").is_file()
+
+
+def test_from_classes_of_arrays_to_a_page_and_tables():
+    pytest.importorskip("pandas")
+    found = evaluation.compare((LABELS, ["tumour", "stroma", "stroma"]), (LABELS, ["tumour", "tumour", "stroma"]))
+    found.report("page.html")
+    assert "balanced_accuracy" in Path("page.html").read_text()
+    lengths = [len(found.to_frame(level)) for level in ("cases", "nuclei")]
+    assert lengths == [1, 3] and {"path", "value"} <= set(found.to_frame().columns)
+    assert found.plot().data and "<table>" in found._repr_html_()
+
+
+def test_from_new_reference_files_to_rows_of_cases(capsys):
+    put("mine/reference/a.tif")
+    said(capsys, "init", "mine")
+    Path("mine/cases.csv").write_text("case,group,height,width\na,patient 1,40,60\n")  # edited by hand
+    put("mine/reference/b.tif")
+    said(capsys, "init", "--refresh", "mine")
+    assert Path("mine/cases.csv").read_text() == "case,group,height,width\na,patient 1,40,60\nb,b,40,60\n"
+
+
+def test_score_says_what_it_found_and_what_would_match(capsys, monkeypatch):
+    labels = np.zeros((40, 40), np.uint16)
+    labels[2:8, 20:30], labels[12:16, 30:39], labels[1:4, 8:14] = 1, 2, 3
+    put("mine/reference/a.tif", labels)
+    put("sent/a.tif", labels.T)
+    said(capsys, "init", "mine")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    printed = said(capsys, "score", "--challenge", "mine", "--submission", "sent", "--output", "out")
+    assert "detection.f1" in printed and "Written to out" in printed
+    assert "nearly-nothing-matches" in printed and "ransposed" in printed and "100 %" in printed
+
+
 # --- convert loses nothing --------------------------------------------------------------------------------------------
 
 
@@ -148,6 +197,51 @@ def test_files_of_other_tools_are_named_by_their_content(name, words, capsys):
     path.rename(f"folder/{name}")
     put("mine/a.tif")
     assert words in said(capsys, "compare", "mine", "folder", code=2)
+    put("mine/reference/a.tif")
+    said(capsys, "init", "mine")
+    handed_in = ("score", "--challenge", "mine", "--submission", f"folder/{name}", "--output", "out")
+    assert f"[not-a-zip] '{name}': {words}" in said(capsys, *handed_in, code=1)
+
+
+def test_a_zarr_folder_is_named_as_such_wherever_its_parts_lie(capsys):
+    put("mine/a.tif")
+    Path("a.zarr/0").mkdir(parents=True)
+    Path("a.zarr/.zgroup").write_text('{"zarr_format": 2}')
+    Path("a.zarr/0/0.0").write_bytes(bytes(range(200)))
+    words = "of a Zarr folder, which is not read; export as label images"
+    assert words in said(capsys, "compare", "mine", "a.zarr", code=2)
+    assert words in said(capsys, "compare", "mine", "a.zarr/0", code=2)
+    assert words in said(capsys, "convert", "a.zarr", "out", "--to", "geojson", code=2)
+    assert "a folder; convert its files one by one" in said(capsys, "convert", "mine", "out", "--to", "geojson", code=2)
+
+
+def test_a_path_that_is_not_there_is_told_with_its_name(capsys):
+    put("mine/a.tif")
+    assert "PREDICTIONS: there is no 'yours'; expected a file or folder" in said(
+        capsys, "compare", "mine", "yours", code=2
+    )
+    Path("empty").mkdir()
+    assert "[empty-submission] 'empty': no file" in said(capsys, "compare", "mine", "empty", code=2)
+
+
+def test_each_fault_is_told_once(capsys, monkeypatch):
+    for name in "ab":
+        put(f"mine/reference/{name}.tif")
+        put(f"sent/{name}.tif")
+    said(capsys, "init", "mine")
+    Path("sent/a.tif").write_text("no image")
+    tifffile.imwrite("sent/b.tif", -LABELS.astype(np.int16))
+    arguments = ("validate", "--challenge", "mine", "--submission", "sent")
+    printed = said(capsys, *arguments, code=1)
+    assert (printed.count("[wrong-format]"), printed.count("[negative-label]")) == (1, 1)
+    assert printed.splitlines()[-1].startswith("Submission rejected: [")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    printed = said(capsys, *arguments, code=1).rpartition("\x1b[2K")[2]  # behind the bar
+    assert [line.split("]")[0] for line in printed.splitlines()] == [
+        "Submission rejected:",
+        "[negative-label",
+        "[wrong-format",
+    ]
 
 
 def test_a_label_image_of_another_format_is_named_by_its_content(capsys):
@@ -220,6 +314,10 @@ def test_the_guide_of_a_kit_says_how_to_install(tmp_path, capsys):
     made = write_demo(tmp_path)
     said(capsys, "kit", "--challenge", made.challenge, "--output", "kit")
     assert "pipx install" in Path("kit/GUIDE.md").read_text()
+    put("mine/reference/a.tif")
+    said(capsys, "init", "mine")
+    said(capsys, "kit", "--challenge", "mine", "--output", "kit2")
+    assert "- nucleus\n" in Path("kit2/GUIDE.md").read_text()  # nuclei without a class are of this one
 
 
 def test_a_ranking_of_a_family_that_is_not_listed_says_so(capsys):

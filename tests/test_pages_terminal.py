@@ -61,3 +61,20 @@ def test_cells_are_shown_as_in_html() -> None:
     rows = [line.split() for line in text.splitlines() if line.strip()][-4:-1]
     assert rows == [["a", "−0.01"], ["b", "–"], ["✓", "c", "half"]]
     assert "A note." in text
+
+
+def test_long_names_are_shown_as_far_as_they_differ() -> None:
+    long = "TCGA-E2-A1B5-01Z-00-DX1_preliminary_test_set_of_breast_tumours_region"
+    text = printed(table_page(*((f"{long}_{index}.tif", 0.5) for index in range(3))))
+    assert [line.split()[0] for line in text.splitlines() if "0.50" in line] == [
+        "…region_0…",
+        "…region_1…",
+        "…region_2…",
+    ]
+    text = printed(table_page((f"{'x' * 300}a", 0.5)))
+    assert text.count("x") == 300  # one name alone is not cut
+
+
+def test_short_names_are_shown_whole() -> None:
+    text = printed(table_page(("region 1", 0.5), ("region 2", 0.5)))
+    assert "region 1" in text and "region 2" in text

@@ -11,6 +11,18 @@ from typing import Any
 TABLES = ("classes", "reference", "submission", "matching", "metrics", "aggregation", "ranking", "confidence")
 
 
+def heading_of(preset: str) -> list[str]:
+    return [
+        f"Made by 'evaluation init': the rules of the preset '{preset}', and what differs from it.",
+        f"All rules of the preset, with comments: 'evaluation presets {preset}', docs/presets/{preset}.md.",
+    ]
+
+
+def tables_above(preset: str, name: str) -> dict[str, Any]:
+    """What every challenge.toml that takes a preset begins with."""
+    return {"format_version": 1, "name": name, "version": "1", "preset": preset}
+
+
 def challenge_text(heading: Sequence[str], document: Mapping[str, Any]) -> str:
     """The document as TOML: comments, single keys, then its tables in their usual order."""
     lines = [f"# {line}" for line in heading]

@@ -6,31 +6,30 @@ they are scored as any others are.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from evaluation.analysis.hints import hints_about_files
-from evaluation.authoring.challenge_text import challenge_text, table_text
+from evaluation.authoring.challenge_text import challenge_text, table_text, tables_above
+from evaluation.authoring.class_plan import IGNORED, Plan, plan_classes
 from evaluation.authoring.comparison import Comparison, comparison_of
-from evaluation.authoring.found import NAMELESS, FoundFile, FoundSide, look_at
+from evaluation.authoring.found import look_at
 from evaluation.authoring.pairing import Pairing, pair_names
+from evaluation.authoring.placing import Placing, stage
+from evaluation.authoring.sides import FoundSide
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED
 from evaluation.challenge.formats import FORMATS
 from evaluation.challenge.formats.rules import PointRules
 from evaluation.execution.workers import Progress
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import Finding, quote
 from evaluation.findings.command_line import FolderNotEmpty
 from evaluation.findings.comparison import (
-    ClassesDiffer,
-    ClassesLeftOut,
     NoPrediction,
     NoReferenceOfImage,
     NoSizeKnown,
@@ -42,7 +41,6 @@ from evaluation.findings.errors import WrongUsage
 from evaluation.results.files import write_atomically
 from evaluation.scoring.from_files import score_submission
 
-IGNORED = "ambiguous"  # the class that the preset does not score
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "percentile", "resample": "groups"}
 RADIUS_PX = 12.0
 OF_POINTS: dict[str, Any] = {
@@ -76,7 +74,6 @@ ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
         ]
     },
 }
-UNUSED_NUMBER = 30_000
 
 
 def compare_paths(
@@ -241,10 +238,7 @@ def document_of(
     points = any(are_points(side) for side in (reference, *models.values()))
     ignore: dict[str, Any] = {} if has_ignored or points else {"ignore": {"classes": []}}
     return {
-        "format_version": 1,
-        "name": f"Comparison with {safe_name(reference.path.resolve().name)}",
-        "version": "1",
-        "preset": RECOMMENDED,
+        **tables_above(RECOMMENDED, f"Comparison with {safe_name(reference.path.resolve().name)}"),
         "classes": [{"name": name, **({"aliases": aliases} if aliases else {})} for name, aliases in plan],
         "reference": {**of_reference, **ignore},
         "submission": {**of_submission, "missing_case": "worst", "missing_class_file": "empty"},
@@ -352,152 +346,3 @@ def index_rows(
         if known:
             indices[case] = known.pop()
     return indices
-
-
-# --- classes ----------------------------------------------------------------------------------------------------------
-
-Plan = list[tuple[str, list[str]]]  # names of the classes, and other spellings
-
-
-def plan_classes(
-    reference: FoundSide, models: Mapping[str, FoundSide], given: str | None
-) -> tuple[Plan, list[Finding]]:
-    """The classes that are scored, and what is worth knowing about those that only one side has."""
-    everything = dict.fromkeys(name for side in (reference, *models.values()) for name in side.classes)
-    one: Plan = [(NAMELESS, [*(name for name in everything if name.casefold() != NAMELESS), ""])]
-    if given is not None:
-        return (one, []) if given.strip() == "none" else (parsed_classes(given), [])
-    of_reference = [name for name in reference.classes if name.casefold() != IGNORED]
-    silent = [model for model, side in models.items() if not side.classes]
-    if not everything:
-        return one, []
-    if not of_reference or silent:
-        who, others = (
-            ("the reference", "the prediction")
-            if not of_reference
-            else (f"prediction {quote(silent[0])}", "the reference")
-        )
-        return one, [ClassesLeftOut(f"{others} tells classes, this side does not", "").at(who)]
-    known = {name.casefold() for name in of_reference}
-    findings: list[Finding] = []
-    names = list(of_reference)
-    for model, side in models.items():
-        own = [name for name in side.classes if name.casefold() not in {*known, IGNORED}]
-        where = f"prediction {quote(model)}"
-        if len(own) == len(side.classes) and len(known) + len(own) > 2:
-            example = ",".join(f"{a}={b}" for a, b in zip(of_reference, own, strict=False))
-            what = (
-                f"its classes are {listed(own, last='and')}, those of the reference {listed(of_reference, last='and')}"
-            )
-            advice = f" Say which are the same, for example: --classes '{example}'."
-            return one, [ClassesLeftOut(what, advice).at(where)]
-        if len(own) == len(side.classes):
-            return one, []
-        for name in own:
-            what = f"the class {quote(name)} is not in the reference"
-            findings.append(ClassesDiffer(what, of_reference, f"{of_reference[0]}={name}").at(where))
-        names += [name for name in own if name.casefold() not in {n.casefold() for n in names}]
-    return [named_class(name) for name in names], findings
-
-
-def named_class(name: str) -> tuple[str, list[str]]:
-    """A class with a name that challenge.toml may have, and its own spelling."""
-    plain = re.sub(r"[^A-Za-z0-9 _+-]", "_", name)[:64]
-    plain = plain if re.match("[A-Za-z0-9]", plain) else f"class {plain}"[:64]
-    return plain, [] if plain == name else [name]
-
-
-def parsed_classes(given: str) -> Plan:
-    """``tumour=neoplastic=1,stroma`` as names with other spellings.
-
-    >>> parsed_classes("tumour=neoplastic=1, stroma")
-    [('tumour', ['neoplastic', '1']), ('stroma', [])]
-    """
-    plan = []
-    for part in given.split(","):
-        name, *aliases = (word.strip() for word in part.split("="))
-        plain, own = named_class(name)
-        plan.append((plain, [*own, *filter(None, aliases)]))
-    return plan
-
-
-# --- files ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Placing:
-    """Where files are put, and whether they are copied or linked.
-
-    placed   files that were put before: a second link to one would look like a reference that was handed in
-    """
-
-    folder: Path
-    copy: bool
-    placed: set[Path] = field(default_factory=set)
-
-    def put(self, source: Path, name: str) -> None:
-        target = self.folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not self.copy and source.resolve() not in self.placed:
-            self.placed.add(source.resolve())
-            try:
-                os.link(source.resolve(), target)
-                return
-            except OSError:  # another file system
-                pass
-        shutil.copyfile(source, target)
-
-
-def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, place: Placing) -> dict[str, Any]:
-    """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
-
-    cases  the name of each case on this side, by its name in the challenge
-    """
-    prefix = "reference/" if below == "reference" else ""
-    keys = {"format": side.format, "files": f"{prefix}{{case}}{side.suffix}", **side.keys}
-    if side.is_shared:
-        keys["files"] = f"{prefix}all{side.suffix}"
-        file = next(iter(side.cases.values())).files[0]
-        place.put(file.path, f"{below}/all{side.suffix}")
-    elif side.has_class_files:
-        if len(plan) == 1:
-            got = "a file for each class, but the classes are not on both sides"
-            raise WrongUsage(NothingToCompare(got).at(quote(str(side.path), 200)))
-        keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
-    else:
-        keys["files"] = f"{prefix}{{case}}{side.suffix}"
-    for case, name in cases.items():
-        if not side.is_shared:
-            for file in side.cases[name].files:
-                put_file(file, case, plan, below, place)
-    if len(plan) > 1 and side.has_class_maps:
-        keys["class_map"] = f"{prefix}{{case}}_class{side.suffix}"
-    needs_numbers = side.format in ("conic_array", "pannuke_masks")
-    if needs_numbers or (len(plan) > 1 and side.numbers):
-        keys["class_values"] = class_values(side, plan)
-    return keys
-
-
-def put_file(file: FoundFile, case: str, plan: Plan, below: str, place: Placing) -> None:
-    if file.of_class:
-        own = file.of_class.casefold()
-        name = next(
-            (n for n, aliases in plan if own in {n.casefold(), *(a.casefold() for a in aliases)}), file.of_class
-        )
-        place.put(file.path, f"{below}/{case}/{name}{file.suffix}")
-        return
-    place.put(file.path, f"{below}/{case}{file.suffix}")
-    if file.class_map is not None and len(plan) > 1:
-        place.put(file.class_map, f"{below}/{case}_class{file.suffix}")
-
-
-def class_values(side: FoundSide, plan: Plan) -> dict[str, Any]:
-    """The numbers that stand for each class in the files of a side."""
-    values: dict[str, Any] = {}
-    for place, (name, aliases) in enumerate(plan):
-        spellings = [name, *aliases]
-        known = sorted(
-            {side.numbers[s] for s in spellings if s in side.numbers} | {int(s) for s in spellings if s.isdecimal()}
-        )
-        values[name] = known if len(known) > 1 else known[0] if known else UNUSED_NUMBER + place
-    return values

@@ -12,21 +12,20 @@ from typing import Any
 import numpy as np
 
 from evaluation.analysis.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
+from evaluation.authoring.class_plan import Plan, named_class, parsed_classes
 from evaluation.authoring.compare import (
     CONFIDENCE,
     ONE_CLASS,
-    Plan,
     compare_paths,
     model_names,
-    named_class,
-    parsed_classes,
 )
 from evaluation.authoring.comparison import Comparison, comparison_of
-from evaluation.authoring.found import NAMELESS
+from evaluation.authoring.sides import NAMELESS
 from evaluation.challenge import Challenge
 from evaluation.challenge.documents import RECOMMENDED
 from evaluation.decoding.label_array import find_binary_mask
-from evaluation.findings import Finding
+from evaluation.findings import Finding, quote
+from evaluation.findings.comparison import ClassesDiffer, NoPrediction
 from evaluation.instances.labels import instances_from_labels, whole_labels
 from evaluation.model import Instances
 from evaluation.model.label_runs import runs_of
@@ -67,13 +66,17 @@ def compare(
     """
     given = classes if classes is None or isinstance(classes, str) else ",".join(classes)
     if isinstance(reference, PATHS):
-        if isinstance(prediction, Mapping):
-            paths = {name: Path(path) for name, path in prediction.items()}
+        given_paths = [prediction] if isinstance(prediction, PATHS) else prediction
+        several = given_paths.values() if isinstance(given_paths, Mapping) else given_paths
+        if not all(isinstance(path, PATHS) for path in several):
+            raise ValueError("the reference is a path, the prediction is none: both are paths, or both are arrays")
+        if isinstance(given_paths, Mapping):
+            paths = {name: Path(path) for name, path in given_paths.items()}
         else:
-            paths = model_names(
-                [Path(path) for path in ([prediction] if isinstance(prediction, PATHS) else prediction)]
-            )
+            paths = model_names([Path(path) for path in given_paths])
         return compare_paths(Path(reference), paths, classes=given, workers=workers)
+    if isinstance(prediction, PATHS):
+        raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
     images = images_by_name(reference)
     models = {name: images_by_name(of_model) for name, of_model in models_in(reference, prediction).items()}
     plan = plan_of([images, *models.values()], given)
@@ -98,6 +101,15 @@ def compare(
             raise ValueError(
                 f"{model!r} has images that the reference has not: {sorted(set(of_model) - set(known))[:3]}"
             )
+        if isinstance(reference, list) and len(of_model) < len(known):
+            raise ValueError(f"{len(known)} images in the reference, {len(of_model)} in {model!r}: give tables by name")
+        if lacking := [f"prediction {quote(model)}, {quote(name)}" for name in known if name not in of_model]:
+            findings[NoPrediction([]).at(*lacking)] = None
+        names = [plan[own - 1][0] for own in sorted(ids_in(images, ids))]
+        for own in sorted(ids_in(of_model, ids) - ids_in(images, ids)) if names else []:
+            name = plan[own - 1][0]
+            kind = ClassesDiffer(f"the class {quote(name)} is not in the reference", names, f"{names[0]}={name}")
+            findings[kind.at(f"prediction {quote(model)}")] = None
         made = side(of_model, f"{model!r}, image")
         pairs = {name: (instances, made.get(name)) for name, instances in known.items()}
         results[model] = result = score_instances(challenge, pairs, groups=groups)
@@ -154,6 +166,11 @@ def key_of(value: Any) -> str:
     if value != int(value):
         raise ValueError(f"{value!r} is no class; expected names or whole numbers")
     return str(int(value))
+
+
+def ids_in(side: Images, ids: Mapping[str, int]) -> set[int]:
+    """The classes that occur on a side."""
+    return {ids[key] for image in side.values() for key in class_keys(parts_of(image)[1]) if key in ids}
 
 
 def plan_of(sides: Sequence[Images], given: str | None) -> Plan:

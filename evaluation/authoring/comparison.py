@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding
+from evaluation.findings.comparison import NoPrediction
+from evaluation.findings.submission import MissingCaseWorst
 from evaluation.leaderboard.board import board_of_challenge
 from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
@@ -61,7 +63,8 @@ class Comparison:
         lines = [f"Comparison of {cases} {'image' if cases == 1 else 'images'}, means"]
         for model, result in self.results.items():
             values = {path: number(result, f"{path}.{AGGREGATION}") for path in SHORT}
-            lines.append(f"  {model}: " + ", ".join(f"{metric_title(p)} {v}" for p, v in values.items() if v))
+            shown = ", ".join(f"{metric_title(path)} {value}" for path, value in values.items() if value)
+            lines.append(f"  {model}: {shown or 'no nuclei'}")
         return "\n".join(lines)
 
     def rows(self) -> list[tuple[str, str, list[tuple[float | None, tuple[float, float] | None]]]]:
@@ -169,6 +172,8 @@ def comparison_of(
         ]
         board = board_of_challenge(challenge, challenge.ranking, teams, (), ())
     told = [*findings, *(finding for result in results.values() for finding in result.findings)]
+    if any(finding.code == NoPrediction.code for finding in findings):
+        told = [finding for finding in told if finding.code != MissingCaseWorst.code]  # the same in other words
     return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(told)), board)
 
 

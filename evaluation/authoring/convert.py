@@ -19,6 +19,7 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.formats import FORMATS, KEYS_OF_FORMATS
 from evaluation.challenge.formats.rules import LARGEST_NUMBER
+from evaluation.decoding.foreign import foreign_file
 from evaluation.decoding.mat_file import MatFile
 from evaluation.findings import Finding, quote
 from evaluation.findings.annotations import (
@@ -42,7 +43,6 @@ from evaluation.findings.submission import EverythingOutsideImage, SomeWithoutCl
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.counts_csv import write_counts_csv
 from evaluation.formats.detect import Detected, detect_format
-from evaluation.formats.foreign import HEAD_BYTES, foreign_content
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.images import FoundImage, find_image
@@ -527,10 +527,9 @@ def known_values(rules: FormatRules, names: Sequence[str]) -> dict[int, int]:
 
 def detect(source: Path) -> Detected:
     """The format of a file, by its content. Raises WrongUsage if it is of none, InputFault for damaged files."""
-    detected = detect_format(source)
+    detected = None if source.is_dir() else detect_format(source)
     if detected is None:
-        with source.open("rb") as stream:
-            what = foreign_content(stream.read(HEAD_BYTES))
+        what = foreign_file(source) or ("a folder; convert its files one by one" if source.is_dir() else "")
         raise WrongUsage((ForeignFormat(what) if what else NoKnownFormat(FORMATS)).at(quote(source.name)))
     return detected
 

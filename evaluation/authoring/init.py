@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.authoring.challenge_text import table_text, toml_string
+from evaluation.authoring.challenge_text import challenge_text, heading_of, table_text, tables_above
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.challenge.documents import read_rules, read_text, resolve_preset
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
@@ -75,13 +75,15 @@ class StartedChallenge:
 
     def lines(self) -> list[str]:
         """What to do next, in words."""
-        written = f"Written: {self.folder / CHALLENGE_FILE} and {self.folder / CASES_FILE} ({len(self.cases)} cases)."
+        number = f"{len(self.cases)} {'case' if len(self.cases) == 1 else 'cases'}"
+        written = f"Written: {self.folder / CHALLENGE_FILE} and {self.folder / CASES_FILE} ({number})."
         lines = [*self.notes, written]
         without_size = [case.name for case in self.cases if case.size_yx is None]
         if without_size:
             names = ", ".join(map(quote, without_size[:3]))
             what = "No image beside" if "{case}" in self.reference_files else "No size for"
-            of = "reference files" if "{case}" in self.reference_files else "images"
+            of = "reference file" if "{case}" in self.reference_files else "image"
+            of += "s" * (len(without_size) > 1)
             lines.append(
                 f"{what} {len(without_size)} {of} ({names}): their height and width are left "
                 f"open in {CASES_FILE}; fill them in, in px."
@@ -98,10 +100,10 @@ class StartedChallenge:
 def initialise_challenge(
     folder: Path, *, preset: str, name: str | None = None, sample: Path | None = None
 ) -> StartedChallenge:
-    """Write challenge.toml (all rules of the preset, commented) and cases.csv into a folder.
+    """Write challenge.toml (the preset, and what differs from it) and cases.csv into a folder.
 
-    If ``reference/`` holds files in another form than the preset's, or a sample of a submission is given, the file is
-    short: the preset, and what differs since it was found there.
+    What differs is what is found, if ``reference/`` holds files in another form than the preset's, or a sample of a
+    submission is given.
 
     What is in the reference already becomes cases. Their sizes come from the reference itself where it tells, as label
     images do, or from the header of an image beside it (SVS, TIFF, PNG) that is called like the file or the case.
@@ -109,7 +111,7 @@ def initialise_challenge(
     overwritten: raises WrongUsage. Raises ChallengeBroken for files that cannot be read, and for names that cases
     cannot have.
     """
-    text = preset_text(preset)
+    preset_rules = tomllib.loads(preset_text(preset))
     for file in (CHALLENGE_FILE, CASES_FILE):
         if (folder / file).exists():
             raise WrongUsage(FileExists().at(quote(folder / file)))
@@ -118,10 +120,11 @@ def initialise_challenge(
     title = name or folder.resolve().name
     looked: Looked | None = None
     cases = () if sample else find_cases(challenge, folder)
-    if sample or (not cases and has_files(folder / "reference")):
-        from evaluation.authoring.init_by_looking import text_by_looking
+    if sample or has_files(folder / "reference"):
+        from evaluation.authoring.init_by_looking import has_other_classes, text_by_looking
 
-        looked = text_by_looking(folder, preset, title, sample)
+    if sample or (has_files(folder / "reference") and (not cases or has_other_classes(folder, challenge))):
+        looked = text_by_looking(folder, preset, title, sample, in_place=bool(cases))
         challenge = Challenge.build(resolve_preset(tomllib.loads(looked.text)))
         sizes = looked.sizes
         cases = tuple(
@@ -130,12 +133,8 @@ def initialise_challenge(
     pattern = challenge.reference.files
     columns = needed_columns(challenge, cases)
     (folder / pattern.partition("{")[0].rpartition("/")[0]).mkdir(parents=True, exist_ok=True)
-    heading = (
-        f"# Made by 'evaluation init --preset {preset}'. Every rule that can change a score is in this file; change "
-        f'it to suit.\nformat_version = 1\nname = {toml_string(title)}\nversion = "1"\n\n'
-    )
-    publish = "" if "[publish]" in text else PUBLISH
-    write_atomically(folder / CHALLENGE_FILE, (looked.text if looked else heading + text) + publish)
+    text = looked.text if looked else challenge_text(heading_of(preset), tables_above(preset, title))
+    write_atomically(folder / CHALLENGE_FILE, text + ("" if "publish" in preset_rules else PUBLISH))
     write_atomically(folder / CASES_FILE, cases_csv(cases, columns))
     open_columns = tuple(column for column in columns if column != "index" or not cases)
     return StartedChallenge(

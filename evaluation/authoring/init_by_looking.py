@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.authoring.challenge_text import challenge_text
-from evaluation.authoring.compare import OF_POINTS, ONE_CLASS, Plan, are_points, class_values, plan_classes
-from evaluation.authoring.found import FoundFile, FoundSide, look_at
+from evaluation.authoring.challenge_text import challenge_text, heading_of, tables_above
+from evaluation.authoring.class_plan import IGNORED, Plan, class_values, plan_classes
+from evaluation.authoring.compare import OF_POINTS, ONE_CLASS, are_points
+from evaluation.authoring.found import look_at
 from evaluation.authoring.pairing import pair_names
+from evaluation.authoring.sides import NAMELESS, FoundFile, FoundSide
+from evaluation.challenge import Challenge
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS
 from evaluation.findings import Finding, quote
@@ -20,7 +23,6 @@ from evaluation.findings.comparison import NothingToCompare
 from evaluation.findings.errors import WrongUsage
 
 REFERENCE = "reference"
-IGNORED = "ambiguous"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,11 @@ class Looked:
     sizes: Mapping[str, tuple[int, int]]
 
 
-def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None) -> Looked:
+def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None, *, in_place: bool) -> Looked:
     """challenge.toml for what lies in ``reference/`` of a folder.
 
-    sample  a submission, whose format becomes that of the submissions; None: they look like the reference
+    sample    a submission, whose format becomes that of the submissions; None: they look like the reference
+    in_place  the files lie where the preset expects them: only their classes differ
 
     Raises WrongUsage if nothing there can be read, or if files of one form lie in places of several.
     """
@@ -46,17 +49,11 @@ def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None) -
         reference = look_at(folder / REFERENCE, Path(workspace) / "reference")
         found = None if sample is None else look_at(sample, Path(workspace) / "sample")
         plan, findings = plan_classes(reference, {}, None)
-        document = {
-            "format_version": 1,
-            "name": name,
-            "version": "1",
-            "preset": preset,
-            **tables_of(reference, found or reference, plan, preset),
-        }
-    heading = [
-        f"Made by 'evaluation init' of what lies in {REFERENCE}/: the preset '{preset}', and what differs from it.",
-        f"All rules of the preset, with comments: 'evaluation presets {preset}', docs/presets/{preset}.md.",
-    ]
+        tables = tables_of(reference, found or reference, plan, preset)
+        if in_place:
+            ignore = {key: value for key, value in tables["reference"].items() if key == "ignore"}
+            tables |= {"reference": ignore, "submission": {}}
+        document = tables_above(preset, name) | {key: value for key, value in tables.items() if value}
     notes = [f"Reference {reference.words()}"]
     if found is not None:
         notes.append(f"Submission {found.words()}")
@@ -64,7 +61,18 @@ def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None) -
     if found is not None:
         pairs = pair_names(reference.cases, found.cases).pairs
         sizes = {name: size for name, other in pairs.items() if (size := found.cases[other].size_yx) is not None}
-    return Looked(challenge_text(heading, document), tuple(notes), (*reference.findings, *findings), sizes)
+    return Looked(challenge_text(heading_of(preset), document), tuple(notes), (*reference.findings, *findings), sizes)
+
+
+def has_other_classes(folder: Path, challenge: Challenge) -> bool:
+    """Whether the files of a reference name classes that a challenge does not know; numbers stand for any class."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="evaluation-init-") as workspace:
+            found = look_at(folder / REFERENCE, Path(workspace))
+    except WrongUsage:
+        return False
+    known = {*challenge.class_ids(), NAMELESS}
+    return not found.numbers and any(name.casefold() not in known for name in found.classes)
 
 
 def tables_of(reference: FoundSide, submission: FoundSide, plan: Plan, preset: str) -> dict[str, Any]:
@@ -89,8 +97,11 @@ def tables_of(reference: FoundSide, submission: FoundSide, plan: Plan, preset: s
     special: Mapping[str, Any] = {}
     if preset == RECOMMENDED:
         special = OF_POINTS if points else ONE_CLASS if len(plan) == 1 else {}
-    missing = {key: below["submission"][key] for key in ("missing_case", "missing_class_file")}
-    return {"classes": classes, "reference": of_reference, "submission": {**of_submission, **missing}, **special}
+    for name, table in (("reference", of_reference), ("submission", of_submission)):
+        if table["format"] == below[name]["format"]:
+            for key in [key for key, value in table.items() if below[name].get(key) == value]:
+                del table[key]
+    return {"classes": classes, "reference": of_reference, "submission": of_submission, **special}
 
 
 def keys_of(side: FoundSide, plan: Plan) -> dict[str, Any]:

@@ -134,8 +134,8 @@ def class_lines(challenge: Challenge) -> list[str]:
     lines = []
     for of_class in challenge.classes:
         words = [f"- {of_class.name}"]
-        if of_class.aliases:
-            words.append(f"(also {listed(of_class.aliases)})")
+        if aliases := [alias for alias in of_class.aliases if alias]:
+            words.append(f"(also {listed(aliases)})")
         if (numbers := rules.value("class_values")) is not None:
             words.append(f"= {' or '.join(map(str, numbers[of_class.name]))}")
         if (colours := rules.value("colours")) is not None:

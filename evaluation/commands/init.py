@@ -24,8 +24,8 @@ from evaluation.commands.options import FolderPath, challenge_folder, existing, 
 def init(preset: str, name: str | None, submission: Path | None, refresh: bool, folder: Path) -> None:
     """Start a challenge in FOLDER: challenge.toml, and cases.csv with the cases of FOLDER/reference.
 
-    Formats, classes, patients and sizes are found in the files of the reference, and in images beside them. If the
-    reference is not there yet, challenge.toml has all rules of the preset, with comments.
+    Formats, classes, patients and sizes are found in the files of the reference, and in images beside them.
+    challenge.toml holds the preset, and what differs from it.
     """
     from evaluation.authoring.init import initialise_challenge, refresh_cases
 

@@ -118,7 +118,10 @@ def no_process() -> str:
 
 
 def explain_failure(error: EvaluationError) -> None:
-    """All findings, then one last line that is safe and useful to whoever handed in the submission."""
+    """Each finding once: on a terminal a line each, elsewhere those that are not in the last line.
+
+    The last line is safe and useful to whoever handed in the submission.
+    """
     lines = render_findings(error.findings)
     if isinstance(error, ChallengeBroken):
         last = "The challenge itself has a fault; this is not about the submission. Organisers: see the lines above."
@@ -132,7 +135,9 @@ def explain_failure(error: EvaluationError) -> None:
 
         hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
         last = render_summary(redact_findings(error.findings, hidden), intro=error.intro)
-        lines = [] if lines == [last.removeprefix(f"{error.intro} ")] else lines
+        if len(lines) > 1 and sys.stderr.isatty():
+            lines, last = [error.intro, *lines[:-1]], lines[-1]
+        lines = [line for line in lines if line not in last]
     for line in [*lines, last]:
         print(line, file=sys.stderr)
     sys.stderr.flush()

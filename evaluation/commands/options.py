@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from evaluation.findings import quote
-from evaluation.findings.command_line import AddressOfOutput, CannotWrite, FileForFolder, NoChallenge, NoPath
+from evaluation.findings.command_line import AddressOfOutput, CannotWrite, FileForFolder, NoChallenge, NoPath, NotThere
 from evaluation.findings.errors import ChallengeBroken, ResultsNotWritten, SubmissionRejected, WrongUsage
 
 OUTPUT = Path("/output")  # of the platform
@@ -96,7 +96,8 @@ def challenge_folder(path: Path | str, cluster: str | None = None, output: Path 
     return path
 
 
-def existing(path: Path, option: str) -> Path:
+def existing(path: Path, option: str, *, usual: bool = False) -> Path:
+    """The path. Raises WrongUsage if nothing is there; ``usual``: it was not given, but is where it usually is."""
     if not path.exists():
-        raise WrongUsage(NoPath(option, path).at(option))
+        raise WrongUsage((NoPath(option, path) if usual else NotThere(str(path))).at(option))
     return path

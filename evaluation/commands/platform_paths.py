@@ -28,7 +28,7 @@ def ground_truth() -> Path:
     """
     if is_platform() and any(path.is_file() for path in GROUND_TRUTH.rglob("*")):
         return GROUND_TRUTH
-    own = existing(OWN_GROUND_TRUTH, "--challenge")
+    own = existing(OWN_GROUND_TRUTH, "--challenge", usual=True)
     if is_platform():
         from evaluation.authoring.demo import is_demo
 

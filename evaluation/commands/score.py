@@ -60,9 +60,9 @@ def score(
     is_public = challenge is None and platform_paths.is_platform()
     is_read = challenge is not None and sys.stdout.isatty()
     challenge = challenge_folder(challenge, cluster, output) if challenge else platform_paths.ground_truth()
-    submission = submission or existing(platform_paths.INPUT, "--submission")
+    submission = submission or existing(platform_paths.INPUT, "--submission", usual=True)
     submission = local(submission, cluster, output, challenge=challenge)
-    output = output or existing(platform_paths.OUTPUT, "--output")
+    output = output or existing(platform_paths.OUTPUT, "--output", usual=True)
     output_folder(output)
     if images is not None:
         from evaluation.challenge import Challenge

@@ -107,6 +107,14 @@ class NoPath(MissingOption):
     usual_path: object
 
 
+class NotThere(MissingOption):
+    got = "there is no {path:quoted 120}"
+    expected = "a file or folder"
+    fix = "Look at how it is spelt."
+
+    path: str
+
+
 class NoFolderForPages(MissingOption):
     expected = "a folder that pages are kept in"
     fix = "Add --output DIR."

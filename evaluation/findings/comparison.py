@@ -26,6 +26,11 @@ class NothingToCompare(Kind):
     what: str
 
 
+class SeveralForEachJob(NothingToCompare):
+    expected = "one output with nuclei for each job"
+    fix = "Keep the files of one output beside predictions.json, and remove the others."
+
+
 class NothingPaired(Kind):
     """No file of the prediction has the name of a file of the reference."""
 
@@ -45,7 +50,8 @@ class NotRead(Kind):
 
     Nothing, unless these are the files that should be compared: then name their folder.
 
-    [file-not-read] 'photo.png': a picture in colour; expected labels in the format of the other files. It was left out.
+    [file-not-read] 'masks/photo.png': a picture in colour; expected labels in the format of the other files. It was
+    left out.
     """
 
     code = "file-not-read"

@@ -164,6 +164,13 @@ class NotAZip(Kind):
     fix = "Pack or copy it again."
 
 
+class ForeignSubmission(NotAZip):
+    got = "{what}"
+    fix = "Pack one."
+
+    what: str
+
+
 class TooManyFiles(Kind):
     """The submission has too many files.
 
@@ -280,7 +287,7 @@ class NoCaseFound(Kind):
 
 
 class NoPredictionAmongFiles(NoCaseFound):
-    got = "no prediction among {count:,} files ({shown}{more})"
+    got = "no prediction among {count:,} {count:file/files} ({shown}{more})"
 
     names: Sequence[str]
 

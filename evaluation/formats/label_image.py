@@ -27,6 +27,7 @@ from evaluation.decoding.content import (
     check_content,
     pickled,
 )
+from evaluation.decoding.foreign import HEAD_BYTES, foreign_content
 from evaluation.decoding.itk import NIFTI_MAGICS, NRRD_MAGIC, read_nifti, read_nrrd
 from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.decoding.mha import read_mha
@@ -38,7 +39,6 @@ from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_table import read_class_table
 from evaluation.formats.example import Example, csv_bytes, image_bytes
-from evaluation.formats.foreign import HEAD_BYTES, foreign_content
 from evaluation.formats.format import Format
 from evaluation.formats.mat_labels import read_mat_labels
 from evaluation.formats.request import Request

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
+from os.path import commonprefix
 
 from evaluation.report.page import Cell, Column
 
@@ -22,6 +25,20 @@ def visible(text: str) -> str:
         f"‹U+{ord(character):04X}›" if character != "\n" and unicodedata.category(character) in HIDDEN else character
         for character in text
     )
+
+
+def names_apart(names: Sequence[str], limit: int = 40) -> list[str]:
+    """Names of a column: if some are long, without what all begin or end with but a word.
+
+    >>> names_apart(["TCGA-E2-A1B5 breast 1.tif", "TCGA-E2-A1B5 breast 12.tif"], 12)
+    ['…breast 1…', '…breast 12…']
+    """
+    if len(set(names)) < 2 or max(map(len, names)) <= limit:
+        return list(names)
+    start = re.sub(r"\w+\W*\w*$", "", commonprefix(names).replace("_", " "))  # noqa: RUF071
+    backwards = [name[len(start) :][::-1] for name in names]
+    end = re.sub(r"\w+$", "", commonprefix(backwards).replace("_", " "))  # noqa: RUF071
+    return [("…" if start else "") + name[len(start) : len(name) - len(end)] + ("…" if end else "") for name in names]
 
 
 @dataclass(frozen=True, slots=True)

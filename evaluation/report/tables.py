@@ -9,7 +9,7 @@ from rich.table import Table
 
 from evaluation.model import AggregationUnit, Better, Interval, MetricScores, RasterisationReport, UnitMean
 from evaluation.report.result import is_lower_better
-from evaluation.report.shown import visible
+from evaluation.report.shown import names_apart, visible
 
 HEADLINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "Detection": (("detection", "precision"), ("detection", "recall"), ("detection", "f1")),
@@ -158,12 +158,12 @@ def rasterisation_table(reports: Mapping[str, RasterisationReport], *, outlines:
     outlines   False: the reference holds pixels, so that nothing of it can vanish, cross itself or reach outside
     """
     table = Table(title="Rasterisation of the reference", box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
-    table.add_column("case")
+    table.add_column("case", overflow="fold")
     of_pixels = ("outlines" if outlines else "nuclei", "ignore regions", "contested px", "lost pixels", "lost whole")
     of_outlines = ("vanished", "self-intersecting", "reach outside", "holes", "multi-part") if outlines else ()
     for heading in (*of_pixels, *of_outlines):
         table.add_column(heading, justify="right")
-    for case, report in reports.items():
+    for case, report in zip(names_apart(list(reports)), reports.values(), strict=True):
         numbers = (
             report.outlines,
             report.ignore_outlines,
@@ -177,5 +177,5 @@ def rasterisation_table(reports: Mapping[str, RasterisationReport], *, outlines:
             report.outlines_multi_part,
         )
         cells = [f"{number:,}" if number is not None else "–" for number in numbers]
-        table.add_row(case, *cells[: len(table.columns) - 1])
+        table.add_row(visible(case), *cells[: len(table.columns) - 1])
     return table

@@ -9,7 +9,7 @@ from rich.table import Table as Grid
 from rich.text import Text as Words
 
 from evaluation.report.page import Block, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
-from evaluation.report.shown import shown_cell, shown_value, visible
+from evaluation.report.shown import names_apart, shown_cell, shown_value, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -78,10 +78,14 @@ def tile_grid(tiles: Tiles) -> Grid:
 def table_grid(table: Table, rows: int) -> Grid:
     grid = Grid(title=words(table.caption, "bold"), box=box.SIMPLE_HEAD, title_justify="left", title_style="")
     for column in table.columns:
-        grid.add_column(words(column.title), justify="left" if column.digits is None else "right")
-    for row in table.rows[:rows]:
-        cells = [shown_cell(value, column) for value, column in zip(row, table.columns, strict=True)]
-        grid.add_row(*(words(SIGNS[one.cell.tone] + (one.text or "–"), STYLES[one.cell.tone]) for one in cells))
+        grid.add_column(words(column.title), justify="left" if column.digits is None else "right", overflow="fold")
+    shown = [
+        [shown_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows[:rows]
+    ]
+    names = names_apart([cells[0].text for cells in shown])
+    for name, cells in zip(names, shown, strict=True):
+        texts = zip((name, *(one.text for one in cells[1:])), cells, strict=True)
+        grid.add_row(*(words(SIGNS[one.cell.tone] + (text or "–"), STYLES[one.cell.tone]) for text, one in texts))
     return grid
 
 

@@ -93,13 +93,14 @@ class Result:
 
         scores  a row for each number of metrics.json: path, value, low, high
         cases   a row for each case: its group, its nuclei, and every score of it
-        nuclei  the rows of objects.csv
+        nuclei  the rows of objects.csv under the first matching rule: one for each matched, missed and spurious nucleus
         """
         import pandas
 
-        if level == "nuclei":
-            return pandas.read_csv(StringIO(self.objects))
         rule = next(iter(self.scores))
+        if level == "nuclei":
+            nuclei = pandas.read_csv(StringIO(self.objects))
+            return nuclei[nuclei["rule"] == rule].reset_index(drop=True)
         if level == "cases":
             units = self.units[rule]["cases"]
             of_case = {result.case.name: result.case for result in self.cases}

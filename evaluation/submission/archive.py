@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from evaluation.challenge import LimitRules
+from evaluation.decoding.foreign import foreign_file
 from evaluation.findings import Finding, quote
 from evaluation.findings.annotations import TooManyBytes
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
 from evaluation.findings.submission import (
+    ForeignSubmission,
     NoSubmission,
     NotAZip,
     OverlappingMembers,
@@ -208,7 +210,8 @@ def list_members(path: Path, limits: LimitRules) -> list[Member]:
     except OSError as error:
         raise WrongUsage(NoSubmission(why_unreadable(error)).at(quote(path, 200))) from None
     except Damaged:
-        raise SubmissionRejected(NotAZip().at(quote(path.name))) from None
+        what = foreign_file(path)
+        raise SubmissionRejected((ForeignSubmission(what) if what else NotAZip()).at(quote(path.name))) from None
     return members
 
 

@@ -146,11 +146,8 @@ class JobReader:
         if len(chosen) != 1:
             what = f"{len(chosen)} inputs" + ("" if slug is None else f" {quote(slug)}")
             raise InputFault(SeveralInputs(what).at(where))
-        image, file = chosen[0].get("image"), chosen[0].get("file")
-        if isinstance(image, dict) and isinstance(name := image.get("name"), str):
+        if name := name_in(chosen[0]):
             return name
-        if isinstance(file, str):
-            return unquote(file.partition("?")[0].rpartition("/")[2])
         raise InputFault(InvalidJob("an input that has neither the name of an image nor a file").at(where))
 
     def files_of_case(self, jobs: Sequence[Job]) -> tuple[CaseFile, ...]:
@@ -236,6 +233,14 @@ def classes_by_slug(challenge: Challenge) -> dict[str, int]:
             slugs.setdefault(socket.replace("{class}", spelling).casefold(), class_id)
             slugs.setdefault(socket.replace("{class}", re.sub("[^a-z0-9]+", "-", spelling)).casefold(), class_id)
     return slugs
+
+
+def name_in(value: Mapping[str, Any]) -> str:
+    """The name of the image or file of an input, "" if it has none."""
+    image, file = value.get("image"), value.get("file")
+    if isinstance(image, dict) and isinstance(name := image.get("name"), str):
+        return name
+    return unquote(file.partition("?")[0].rpartition("/")[2]) if isinstance(file, str) else ""
 
 
 def values_of(job: Mapping[str, Any], key: str, where: str) -> list[Mapping[str, Any]]:

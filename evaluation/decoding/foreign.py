@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 HEAD_BYTES = 352
 LABELS = "label images (.tif, .png, .npy)"
 SHAPES = "GeoJSON, or as label images"
@@ -18,6 +20,19 @@ CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to 
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "a ZIP or a folder"),
     (0, b"Rar!", "a RAR archive", "a ZIP or a folder"),
 )
+ZARR = (".zarray", ".zgroup", "zarr.json")
+PARENTS = 5  # folders above a chunk that may be the store
+
+
+def foreign_file(path: Path) -> str:
+    """What a file, or the folder that it is a part of, is and what to export instead; "" if nothing is known."""
+    for folder in (path, *path.parents[:PARENTS]):
+        if folder.is_dir() and any((folder / name).is_file() for name in ZARR):
+            return f"of a Zarr folder, which is not read; export as {LABELS}"
+    if path.is_dir():
+        return ""
+    with path.open("rb") as stream:
+        return foreign_content(stream.read(HEAD_BYTES))
 
 
 def foreign_content(head: bytes) -> str:

@@ -1,0 +1,123 @@
+"""Which case, group and class a file is of, by its place in a folder."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from evaluation.authoring.sides import FoundFile
+from evaluation.challenge import LimitRules
+from evaluation.decoding.json import read_json
+from evaluation.findings import listed, quote
+from evaluation.findings.comparison import SeveralForEachJob
+from evaluation.findings.errors import InputFault
+from evaluation.submission.jobs import JOBS_FILE, jobs_folder, name_in, values_of
+
+CLASS_MAPS = ("_class", "_classes", "_type", "_types")
+
+
+def images_of_jobs(files: Mapping[str, Path]) -> dict[str, str]:
+    """The image that each folder of a download from the platform belongs to, as predictions.json tells; else nothing.
+
+    Raises InputFault for a list of jobs that cannot be read.
+    """
+    names = sorted(files)
+    folder = jobs_folder(names)
+    if folder is None:
+        return {}
+    where = quote(folder + JOBS_FILE, 120)
+    with files[folder + JOBS_FILE].open("rb") as stream:
+        jobs = read_json(stream, where=where, limits=LimitRules())
+    images = {}
+    for job in jobs if isinstance(jobs, list) else []:
+        if isinstance(job, dict) and isinstance(pk := job.get("pk"), str):
+            name = next(filter(None, map(name_in, values_of(job, "inputs", where))), "")
+            if name:
+                images[f"{folder}{pk}/"] = bare_parts(name)[-1]
+    return images
+
+
+def place_in_jobs(files: Sequence[FoundFile], images: Mapping[str, str]) -> list[FoundFile]:
+    """The files with the cases of their jobs. Raises InputFault if a job has several."""
+    placed = [
+        replace(file, case=images[f"{folder}/"])
+        for file in files
+        for folder in PurePosixPath(file.name).parents
+        if f"{folder}/" in images
+    ]
+    if len({file.case for file in placed}) < len(placed):
+        kinds = sorted({PurePosixPath(file.name).name for file in placed})
+        got = f"several outputs of each job, such as {listed(kinds, 3, last='and')}"
+        raise InputFault(SeveralForEachJob(got).at(quote(JOBS_FILE)))
+    return with_groups(placed)
+
+
+def place_files(files: Sequence[FoundFile], format: str) -> list[FoundFile]:
+    """The files with the case, group and class that their places tell; class maps go with their label images."""
+    parts = {file.name: bare_parts(file.name) for file in files}
+    maps: dict[str, Path] = {}
+    if format == "label_image":
+        stems = {name: "/".join(of_file) for name, of_file in parts.items()}
+        known = set(stems.values())
+        for file in files:
+            base = next((stems[file.name][: -len(e)] for e in CLASS_MAPS if stems[file.name].endswith(e)), None)
+            if base in known:
+                maps[base] = file.path
+        files = [file for file in files if file.path not in maps.values()]
+        files = [replace(file, class_map=maps.get(stems[file.name])) for file in files]
+    folders = Counter(of_file[:-1] for of_file in parts.values())
+    has_class_folders = format in ("nary_mat", "label_image") and are_class_folders([parts[f.name] for f in files])
+    stems_alone = len({parts[file.name][-1] for file in files}) == len(files)
+    folders_alone = all(parts[file.name][:-1] and folders[parts[file.name][:-1]] == 1 for file in files)
+    placed = []
+    for file in files:
+        of_file = parts[file.name]
+        if has_class_folders:
+            placed.append(
+                replace(file, case=of_file[-3], of_class=of_file[-2], group=of_file[-4] if len(of_file) > 3 else "")
+            )
+        elif stems_alone:
+            placed.append(replace(file, case=of_file[-1], group=of_file[-2] if len(of_file) > 1 else ""))
+        elif folders_alone:
+            placed.append(replace(file, case=of_file[-2], group=of_file[-3] if len(of_file) > 2 else ""))
+        else:
+            placed.append(replace(file, case="_".join(of_file), group=of_file[-2] if len(of_file) > 1 else ""))
+    return with_groups(placed)
+
+
+def bare_parts(name: str) -> tuple[str, ...]:
+    """The folders and the stem of a name.
+
+    >>> bare_parts("P1/slide.svs.geojson.gz")
+    ('P1', 'slide')
+    """
+    *folders, stem = name.split("/")
+    stem = re.sub(r"\.gz$", "", stem, flags=re.IGNORECASE)
+    while (suffix := PurePosixPath(stem).suffix) and re.fullmatch(r"\.[A-Za-z][A-Za-z0-9]{0,7}", suffix):
+        stem = stem[: -len(suffix)]
+    return (*folders, stem)
+
+
+def are_class_folders(parts: Sequence[tuple[str, ...]]) -> bool:
+    """Whether each file lies in a folder named like its class, which lies in a folder named like its case."""
+    if any(len(of_file) < 3 for of_file in parts):
+        return False
+    places = [(of_file[:-2], of_file[-2]) for of_file in parts]
+    cases, classes = {case for case, _ in places}, {name for _, name in places}
+    return len(set(places)) == len(places) and len(classes) < len(places) and len(cases) < len(places)
+
+
+def with_groups(files: Sequence[FoundFile]) -> list[FoundFile]:
+    """Groups are folders if there are several and one has several cases, else patients by TCGA's barcodes."""
+    cases_of: dict[str, set[str]] = {}
+    for file in files:
+        cases_of.setdefault(file.group, set()).add(file.case)
+    if len(cases_of) > 1 and max(map(len, cases_of.values())) > 1 and "" not in cases_of:
+        return list(files)
+    codes = [re.match(r"TCGA-[A-Z0-9]{2}-[A-Z0-9]{4}", file.case) for file in files]
+    return [
+        replace(file, group=code[0] if code and all(codes) else "") for file, code in zip(files, codes, strict=True)
+    ]

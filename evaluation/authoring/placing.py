@@ -1,0 +1,83 @@
+"""Files of a side to the places where the rules of a challenge expect them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evaluation.authoring.class_plan import Plan, class_values
+from evaluation.authoring.sides import FoundFile, FoundSide
+from evaluation.findings import quote
+from evaluation.findings.comparison import NothingToCompare
+from evaluation.findings.errors import WrongUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where files are put, and whether they are copied or linked.
+
+    placed   files that were put before: a second link to one would look like a reference that was handed in
+    """
+
+    folder: Path
+    copy: bool
+    placed: set[Path] = field(default_factory=set)
+
+    def put(self, source: Path, name: str) -> None:
+        target = self.folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not self.copy and source.resolve() not in self.placed:
+            self.placed.add(source.resolve())
+            try:
+                os.link(source.resolve(), target)
+                return
+            except OSError:  # another file system
+                pass
+        shutil.copyfile(source, target)
+
+
+def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, place: Placing) -> dict[str, Any]:
+    """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
+
+    cases  the name of each case on this side, by its name in the challenge
+    """
+    prefix = "reference/" if below == "reference" else ""
+    keys = {"format": side.format, "files": f"{prefix}{{case}}{side.suffix}", **side.keys}
+    if side.is_shared:
+        keys["files"] = f"{prefix}all{side.suffix}"
+        file = next(iter(side.cases.values())).files[0]
+        place.put(file.path, f"{below}/all{side.suffix}")
+    elif side.has_class_files:
+        if len(plan) == 1:
+            got = "a file for each class, but the classes are not on both sides"
+            raise WrongUsage(NothingToCompare(got).at(quote(str(side.path), 200)))
+        keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
+    else:
+        keys["files"] = f"{prefix}{{case}}{side.suffix}"
+    for case, name in cases.items():
+        if not side.is_shared:
+            for file in side.cases[name].files:
+                put_file(file, case, plan, below, place)
+    if len(plan) > 1 and side.has_class_maps:
+        keys["class_map"] = f"{prefix}{{case}}_class{side.suffix}"
+    needs_numbers = side.format in ("conic_array", "pannuke_masks")
+    if needs_numbers or (len(plan) > 1 and side.numbers):
+        keys["class_values"] = class_values(side, plan)
+    return keys
+
+
+def put_file(file: FoundFile, case: str, plan: Plan, below: str, place: Placing) -> None:
+    if file.of_class:
+        own = file.of_class.casefold()
+        name = next(
+            (n for n, aliases in plan if own in {n.casefold(), *(a.casefold() for a in aliases)}), file.of_class
+        )
+        place.put(file.path, f"{below}/{case}/{name}{file.suffix}")
+        return
+    place.put(file.path, f"{below}/{case}{file.suffix}")
+    if file.class_map is not None and len(plan) > 1:
+        place.put(file.class_map, f"{below}/{case}_class{file.suffix}")

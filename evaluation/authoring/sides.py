@@ -1,0 +1,82 @@
+"""What was found on a side: its files, cases and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evaluation.findings import Finding, listed, quote
+
+NAMELESS = "nucleus"  # what nuclei without a class are called
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file of a case.
+
+    name       below the folder, for messages
+    suffix     that its content has
+    case       the name that its place gives to its case
+    group      of the case, "" if the place tells none
+    of_class   the class whose nuclei it has, "" for all
+    class_map  a second image that has the class of every pixel
+    """
+
+    path: Path
+    name: str
+    suffix: str
+    case: str = ""
+    group: str = ""
+    of_class: str = ""
+    class_map: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundCase:
+    """A case of a side. ``index`` is its place in an array of all cases."""
+
+    files: tuple[FoundFile, ...]
+    group: str = ""
+    size_yx: tuple[int, int] | None = None
+    index: int | None = None
+    extent_yx: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundSide:
+    """What a path holds.
+
+    keys      of the rules of its format, as far as they are known
+    cases     by the name that the files give them
+    classes   names of the classes in the files, in the order in which they are met; none if the files tell none
+    numbers   the numbers that stand for classes in the files, by name
+    findings  what was not read
+    """
+
+    path: Path
+    format: str
+    suffix: str
+    keys: Mapping[str, Any]
+    cases: Mapping[str, FoundCase]
+    classes: tuple[str, ...]
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    is_shared: bool = False
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def has_class_maps(self) -> bool:
+        return any(file.class_map for case in self.cases.values() for file in case.files)
+
+    @property
+    def has_class_files(self) -> bool:
+        return any(file.of_class for case in self.cases.values() for file in case.files)
+
+    def words(self) -> str:
+        """The side in a sentence."""
+        number = len(self.cases)
+        images = f"{number:,} {'image' if number == 1 else 'images'} as {self.format}"
+        classes = f"classes {listed(self.classes, 20, last='and')}" if self.classes else "no classes"
+        parts = ", each part of a MultiPolygon a nucleus" if self.keys.get("parts") == "apart" else ""
+        return f"{quote(str(self.path), 120)}: {images}, {classes}{parts}"
