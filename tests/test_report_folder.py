@@ -89,7 +89,14 @@ def test_two_teams_are_compared_in_units_and_classes(made: Path, browser: Browse
         pq = [of["panoptic"]["per_class"]["Neutrophil"]["pq"]["group_mean"] for of in metrics]
         row = versus.locator("tr", has_text="Neutrophil: PQ").inner_text().split("\t")
         assert row[1:] == [f"{pq[0]:.4f}", f"{pq[1]:.4f}", f"{pq[0] - pq[1]:+.4f}".replace("-", "−")]
-        heads = versus.locator("tbody th").all_inner_texts()
+        pair = next(
+            pair for pair in document["common_nuclei"]["pairs"] if {pair["first"], pair["second"]} ==
+            {first["name"], second["name"]}
+        )  # fmt: skip
+        common, *ahead = versus.locator("table").first.inner_text().splitlines()
+        assert common == f"On the {pair['common']} nuclei that both matched"
+        assert f"{pair['measures'][0]['ahead']} by {abs(pair['measures'][0]['difference']):.4f}" in "\n".join(ahead)
+        heads = versus.locator("table").nth(1).locator("tbody th").all_inner_texts()
         assert [text.split(":")[0] for text in heads[:4]] == ["Epithelial", "Lymphocyte", "Neutrophil", "Macrophage"]
         versus.locator("[name=second]").select_option(label=first["name"])
         assert "two different teams" in versus.inner_text()

@@ -34,6 +34,7 @@ def rank(
 ) -> None:
     """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
     from evaluation.leaderboard.rank_given import rank_given
+    from evaluation.leaderboard.teams import ResultFolder
 
     output_folder(output)
     if report:
@@ -41,4 +42,4 @@ def rank(
     folder = challenge_folder(challenge) if challenge else None
     found = local(results) if results else None
     board = rank_given(folder, results=found, scores=scores, columns=columns, settings=settings, unit=unit)
-    show_board(board, output, report=report)
+    show_board(board, output, report=report, metrics=ResultFolder(found).metrics() if found else None)

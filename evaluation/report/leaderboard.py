@@ -26,7 +26,7 @@ from evaluation.report.documents import embed_document, identify_document
 from evaluation.report.listing import show_rest, table_of, with_key
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles
 from evaluation.report.plots import Axis, Dot, Series, heat_map, place_discs, plot, rank_lines, series_colour
-from evaluation.report.side_by_side import team_table
+from evaluation.report.skills import team_table
 from evaluation.report.team_labels import label_teams, name_some
 from evaluation.report.versus import versus_section
 

@@ -36,7 +36,7 @@ from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
 from evaluation.report.pictures.scenes import Scene
 from evaluation.report.result import ResultDocuments
 from evaluation.report.sensitivity import sensitivity_page
-from evaluation.report.side_by_side import read_results
+from evaluation.report.skills import read_results
 from evaluation.report.submission import submission_page
 from evaluation.report.tricks import tricks_page
 from evaluation.report.units import worst_cases

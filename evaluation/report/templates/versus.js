@@ -1,7 +1,7 @@
 "use strict";
 // Two teams side by side: a bar for the difference in each unit, tables of units and classes.
 (() => {
-  const { teams, kind, columns, classes } = JSON.parse(document.getElementById("page_versus").textContent);
+  const { teams, kind, columns, classes, common } = JSON.parse(document.getElementById("page_versus").textContent);
   const root = document.getElementById("versus");
   const form = root.querySelector("form");
   const SVG = "http://www.w3.org/2000/svg";
@@ -82,6 +82,9 @@
         .map((row) => [`${row.class}: ${row.title} ${row.higher ? "↑" : "↓"}`, shown(row.values[a]), shown(row.values[b]), signed(row.values[a] - row.values[b])]);
       if (rows.length) parts.unshift(table("Scores of each class", ["class and score", ...names, "difference"], rows));
     }
+    const pair = common.pairs.find(([one, other]) => (one === a && other === b) || (one === b && other === a));
+    if (pair && a !== b)
+      parts.unshift(table(`On the ${pair[2].toLocaleString("en")} nuclei that both matched`, ["score", "ahead"], common.titles.map((title, at) => [title, pair[3][at]])));
     root.querySelector(".found").textContent = words;
     root.querySelector(".tables").replaceChildren(...parts);
   };
