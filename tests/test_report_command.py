@@ -85,7 +85,7 @@ def test_the_page_embeds_the_documents_and_plots_their_numbers(made: Path, opene
     assert drawn[-1] == [group["panoptic"]["pq"] for group in groups]
     assert opened.marks("spread") == 4 * len(groups)
     assert any(str(group["detection"]["f1"]) in opened.hover("spread", trace=0, point=2) for group in groups)
-    assert str(metrics["panoptic"]["pq"]["group_mean"]) in opened.hover("main-scores", trace=3, point=0)
+    assert str(metrics["panoptic"]["pq"]["group_mean"]) in opened.hover("main-scores", trace=4, point=0)
     pairs = sum(len(trace) for trace in opened.plot("iou-by-area").evaluate("plot => plot.data.map(t => t.x)")[:-2])
     assert pairs == details["pooled"]["rules"]["iou_above"]["counts"]["true_positives"]
 
