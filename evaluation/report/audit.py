@@ -25,6 +25,7 @@ def audit_page(document: Document, *, title: str = "") -> Page:
     """The page of the content of an audit.json."""
     identity = document["challenge"] or {}
     data, too_large = embed_document("audit", document)
+    labels = labels_of(document, len(document["teams"]))
     return Page(
         title=title or (f"{identity['name']}: audit" if identity else "Audit"),
         subtitle="What becomes of the ranking under other rules",
@@ -37,6 +38,7 @@ def audit_page(document: Document, *, title: str = "") -> Page:
             method_section(document, too_large),
         ),
         data=data,
+        teams=tuple((team["name"], label) for team, label in zip(document["teams"], labels, strict=True)),
     )
 
 

@@ -48,6 +48,7 @@ def submission_page(
     error_costs: Document | None = None,
     counts: Sequence[MatchCounts] = (),
     title: str = "",
+    classes: Sequence[str] = (),
 ) -> Page:
     """The report of one result.
 
@@ -57,10 +58,11 @@ def submission_page(
     illustration  what is drawn of its cases
     error_costs   what each kind of error costs (``error_costs.costs_document``)
     counts        of its cases under the first matching rule, for curves of the class probabilities
+    classes       in the order of the challenge, where details.json is not given
 
     KeyError, TypeError, ValueError and IndexError mean that a document is not of the form that ``score`` writes.
     """
-    result = ResultDocuments(metrics, details)
+    result = ResultDocuments(metrics, details, tuple(classes))
     data, too_large = embed_document("metrics", metrics)
     sections: list[Section | None] = [verdict_section(result, error_costs), class_section(result)]
     if error_costs is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table as Grid
@@ -12,13 +12,14 @@ from rich.text import Text as Words
 from evaluation.model import RasterisationReport
 from evaluation.report.listing import table_of, with_key
 from evaluation.report.page import Block, Column, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
-from evaluation.report.result import ResultDocuments
+from evaluation.report.result import AGGREGATIONS, ResultDocuments
 from evaluation.report.shown import shown_cell, shown_value, visible
-from evaluation.report.skills import ABOUT, Score, skill_rows
+from evaluation.report.skills import ABOUT, Score, main_of, skill_rows
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+SIDE_BY_SIDE = 5  # teams in a shell
 SIGNS: dict[Tone, str] = {"plain": "", "good": "✓ ", "warning": "! ", "bad": "✕ "}
 STYLES: dict[Tone, str] = {"plain": "", "good": "green", "warning": "yellow", "bad": "red"}
 
@@ -115,6 +116,15 @@ def skill_grid(columns: Mapping[str, tuple[ResultDocuments, str]], title: str = 
         best = row.best if compared else None
         grid.add_row(f"  {row.path} {row.arrow}", *(marked(score, best) for score in row.scores))
     return grid
+
+
+def team_grid(document: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> Grid:
+    """The first teams of a leaderboard with a result, side by side."""
+    found = {team["name"]: ResultDocuments(results[team["name"]]) for team in document["teams"]
+             if team["name"] in results}  # fmt: skip
+    main, shown = main_of(document, next(iter(found.values()))), list(found.items())[:SIDE_BY_SIDE]
+    which = "All teams" if len(found) <= SIDE_BY_SIDE else f"The first {SIDE_BY_SIDE} of {len(found):,} teams"
+    return skill_grid({name: (of, main) for name, of in shown}, f"{which} side by side, {AGGREGATIONS[main]}")
 
 
 def marked(score: Score, best: float | None) -> str:
