@@ -222,7 +222,7 @@ def test_a_document_that_is_too_large_is_not_in_the_page_and_this_is_told() -> N
     document["notes"] = ["x" * EMBEDDED_UP_TO]
     page = audit_page(document)
     assert page.data == {}
-    assert texts(page)[-1].startswith("audit.json is too large to be in this page")
+    assert dict(page.facts)["not embedded"].startswith("audit.json is too large to be in this page")
 
 
 def test_an_audit_stands_on_the_page_of_its_leaderboard() -> None:
