@@ -96,13 +96,13 @@ def facts_of(judged: JudgedCase) -> dict[Side, list[Facts]]:
 
     Of a nucleus without a pair the largest IoU with one of the other side, if they share pixels.
     """
-    matched, table = judged.matched, judged.matched.table
+    matched, table, kinds = judged.matched, judged.matched.table, judged.kinds
     pairs = next(iter(matched.matches.values()))
     with np.errstate(invalid="ignore"):  # points have no pixels
         iou_of_pairs = pairs.intersection_px / pairs.union_px
     sides: tuple[tuple[Side, Instances, Codes, Int32, Int32], ...] = (
-        ("reference", matched.reference.instances, judged.kinds.reference, table.reference_index, pairs.reference_index),
-        ("prediction", matched.prediction, judged.kinds.prediction, table.prediction_index, pairs.prediction_index),
+        ("reference", matched.reference.instances, kinds.reference, table.reference_index, pairs.reference_index),
+        ("prediction", matched.prediction, kinds.prediction, table.prediction_index, pairs.prediction_index),
     )
     found: dict[Side, list[Facts]] = {}
     for side, instances, kind, of_table, of_pairs in sides:
