@@ -319,7 +319,7 @@ MUTANTS: Sequence[Mutant] = [
     *of(
         "significance", "significance",
         ("told_apart &= friedman.p_value <= level", "told_apart &= True"),
-        ("pairs.p_values.T) <= level * AT_LEVEL", "pairs.p_values.T) <= level"),
+        ("pairs.p_values.T) <= level * AT_LEVEL", "pairs.p_values.T) < level"),
         ("np.arange(len(order), 0, -1)), 1)", "len(order)), 1)"),
         ("ndtr((0.5 - more) / spread)", "ndtr(-more / spread)"),
         ("(2 * number + 1) / 24 - signed.ties / 48", "(2 * number + 1) / 24"),

@@ -222,7 +222,7 @@ def test_a_document_that_is_too_large_is_not_in_the_page_and_this_is_told() -> N
     document["notes"] = ["x" * EMBEDDED_UP_TO]
     page = audit_page(document)
     assert page.data == {}
-    assert texts(page)[-1].startswith("audit.json is too large to be in this page")
+    assert dict(page.facts)["not embedded"].startswith("audit.json is too large to be in this page")
 
 
 def test_an_audit_stands_on_the_page_of_its_leaderboard() -> None:
@@ -256,6 +256,19 @@ def test_the_page_is_accessible_and_fits(browser, tmp_path: Path, width, scheme)
         assert opened.hover("audit-places", point=1).endswith("…ert(1)>\nplace 2 in 50 % of the variants")
         assert names[0] in opened.page.locator("#audit-teams").inner_text()
         assert opened.page.locator("img[src=x]").count() == 0
+
+
+def test_one_team_stands_out_in_tables_and_plots(browser, tmp_path: Path) -> None:
+    path = tmp_path / "audit.html"
+    path.write_text(page_html(audit_page(made())), encoding="utf-8")
+    with browser.open(path) as opened:
+        opened.page.locator(".highlight input").fill("B")
+        assert opened.page.locator("#audit-teams tr.chosen th").all_inner_texts() == ["B"]
+        pale = opened.plot("audit-lines").evaluate("plot => plot.data.map(trace => [trace.name, trace.opacity])")
+        assert {name for name, opacity in pale if opacity is None} == {"B"}
+        (frame,) = opened.plot("audit-places").evaluate("plot => plot.layout.shapes")
+        assert (frame["y0"], frame["y1"]) == (0.5, 1.5)
+        assert opened.errors == []
 
 
 def test_report_writes_the_page_beside_the_audit(tmp_path: Path) -> None:

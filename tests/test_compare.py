@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -82,8 +83,13 @@ def test_several_models_stand_side_by_side_and_are_ranked(capsys):
         "results", "leaderboard.csv", "leaderboard.json", "compare.html"
     }  # fmt: skip
     page = Path("out/compare.html").read_text()
-    assert "first" in page
-    assert "second" in page
+    table = page.split('id="all-scores"')[1].split("</table>")[0]
+    for title in ("detection F1", "IoU", "overall IoU", "PQ", "covered IoU"):
+        assert re.search(rf"{title}( \(class mean\))? ↑", table), title
+    assert "1.000 (1.000 to 1.000)<" in table
+    assert ">0.857 (0.857 to 0.857)<" in table
+    assert "On common nuclei" in page
+    assert '"pairs":[[0,1,9,' in page  # three images, three nuclei in each, matched by both
 
 
 def test_the_saved_challenge_scores_as_compare_does(capsys):

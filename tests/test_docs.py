@@ -190,5 +190,5 @@ def test_the_table_in_the_readme_is_the_one_that_the_demo_prints():
         check=True,
     )
     printed = [line.strip() for line in done.stdout.splitlines() if "." in line and ("↑" in line or "↓" in line)]
-    assert len(printed) == 11
+    assert len(printed) == 17
     assert set(printed) <= {line.strip() for line in text_of("README.md").splitlines()}

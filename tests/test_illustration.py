@@ -26,7 +26,8 @@ from evaluation.metrics.errors import KINDS
 from evaluation.report.pictures import SecondPass, illustrate_cases
 from evaluation.report.pictures.images import find_images
 from evaluation.report.pictures.labels import label_tiffs
-from evaluation.report.pictures.scenes import WINDOW_PX, outline_texts, scene_of
+from evaluation.report.pictures.scenes import WINDOW_PX, lost_in_rows, outline_texts, scene_of
+from evaluation.report.pictures.scenes import rows_of as rows_of_case
 from evaluation.scoring.score import Result
 
 TEAM = "finder"
@@ -107,27 +108,12 @@ def test_every_case_is_mended(seen: SecondPass, scored: Result) -> None:
 # --- mistakes ---------------------------------------------------------------------------------------------------------
 
 
-def kinds_of(reference: str, prediction: str) -> list[tuple[str, int, int, int]]:
-    found = judged_case(reference, prediction).mistakes
-    columns = (found.kind, found.reference, found.prediction, found.loss_px)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return sorted((KINDS[kind], *rest) for kind, *rest in rows)
-
-
-def test_several_nuclei_in_one_prediction_are_one_mistake() -> None:
-    assert kinds_of("aaaa.bbb.cc", "ddddddddddd") == [("merged", 0, 0, 11)]
-
-
-def test_a_nucleus_in_pieces_tells_of_all_its_pieces() -> None:
-    assert kinds_of("aaaaaaaaa", "ddd.eee..") == [("split", 0, 0, 9)]
-
-
-def test_pieces_beside_a_matched_nucleus_tell_of_themselves() -> None:
-    assert kinds_of("aaaaaaaaaa", "dddddd.eee") == [("right", 0, 0, 4), ("split", 0, 1, 3)]
-
-
-def test_a_poor_outline_costs_both_nuclei() -> None:
-    assert kinds_of("aaaa......", ".ddddddd..") == [("poor_outline", 0, 0, 8)]
+def test_what_rows_cost_is_what_the_pixels_say() -> None:
+    """Pixels on one side only of two pairs, one with a poor outline; what is missed and spurious costs its area."""
+    case = judged_case("aaaaaa.bbbb.cc....", ".aaaaaabbbbb....dd")
+    assert lost_in_rows(case, rows_of_case(case)).tolist() == [2, 1, 2, 2]
+    poor = judged_case("aaaa......", ".ddddddd..")
+    assert lost_in_rows(poor, rows_of_case(poor)).tolist() == [4, 7]
 
 
 def test_of_a_large_case_the_worst_nuclei_have_windows() -> None:

@@ -31,7 +31,7 @@ from evaluation.report.critical_difference import Diagram, draw_diagram, lay_out
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text
-from evaluation.report.side_by_side import read_results
+from evaluation.report.skills import read_results
 from evaluation.results.metrics_json import as_json
 from evaluation.scoring.from_files import score_submission
 

@@ -48,6 +48,19 @@ def rank(folder: Path, *arguments: object) -> tuple[int, dict[str, Any]]:
     return code, json.loads(path.read_text(), parse_constant=pytest.fail) if path.exists() else {}
 
 
+def test_the_page_shows_all_families_of_given_results_side_by_side(made, results, tmp_path, capsys):
+    code, document = rank(tmp_path, "--challenge", made.challenge, "--results", results, "--report")
+    assert code == 0
+    page = (tmp_path / "board/leaderboard.html").read_text()
+    table = page.split('id="all-scores"')[1].split("</table>")[0]
+    for team in document["teams"]:
+        metrics = json.loads((results / team["name"] / "metrics.json").read_text())
+        for path in ("detection.precision", "classification.accuracy", "segmentation.iou_class_mean", "panoptic.sq"):
+            family, name = path.split(".")
+            assert f'data-value="{metrics[family][name]["group_mean"]}"' in table
+    assert "All teams side by side" in capsys.readouterr().out
+
+
 def rank_csv(folder: Path, *rows: str, header: str = HEADER, columns: str = "pq:descending", more: Any = ()) -> Any:
     (folder / "scores.csv").write_text("\n".join([header, *rows, ""]))
     of_columns = [part for column in columns.split() for part in ("--column", column)]

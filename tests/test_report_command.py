@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from browser import Browser, OpenedPage
 from every_format import write_challenge
 
+from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.report.html import page_html
 from evaluation.report.page import Widget
@@ -85,7 +87,7 @@ def test_the_page_embeds_the_documents_and_plots_their_numbers(made: Path, opene
     assert drawn[-1] == [group["panoptic"]["pq"] for group in groups]
     assert opened.marks("spread") == 4 * len(groups)
     assert any(str(group["detection"]["f1"]) in opened.hover("spread", trace=0, point=2) for group in groups)
-    assert str(metrics["panoptic"]["pq"]["group_mean"]) in opened.hover("main-scores", trace=3, point=0)
+    assert str(metrics["panoptic"]["pq"]["group_mean"]) in opened.hover("main-scores", trace=4, point=0)
     pairs = sum(len(trace) for trace in opened.plot("iou-by-area").evaluate("plot => plot.data.map(t => t.x)")[:-2])
     assert pairs == details["pooled"]["rules"]["iou_above"]["counts"]["true_positives"]
 
@@ -172,6 +174,36 @@ def test_a_public_page_tells_nothing_of_cases(made: Path, tmp_path: Path, capsys
     shutil.copyfile(made / "results" / "finder" / "metrics.json", tmp_path / "alone" / "metrics.json")
     assert report(capsys, "--results", tmp_path / "alone", "--output", tmp_path / "alone.html")[0] == 0
     assert (tmp_path / "alone.html").read_bytes() == page.read_bytes()
+
+
+def test_with_the_challenge_a_public_page_has_its_classes_in_order_and_what_publish_names(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    challenge = tmp_path / "challenge"
+    shutil.copytree(made / "challenge", challenge)
+    results = made / "results" / "finder"
+    where = ("--results", results, "--public", "--challenge", challenge, "--output", tmp_path / "public.html")
+    rules_file = challenge / "challenge.toml"
+    as_shipped = rules_file.read_text()
+    rules_file.write_text(f'{as_shipped}\n[publish]\nmetrics = "all"\n')
+    assert report(capsys, *where)[0] == 0
+    found = re.findall(r'<th scope="row">(\w+)</th>', (tmp_path / "public.html").read_text().split('id="classes"')[1])
+    assert found[:4] == ["Epithelial", "Lymphocyte", "Neutrophil", "Macrophage"]
+    rules_file.write_text(f'{as_shipped}\n[publish]\nmetrics = "ranked"\n')
+    assert report(capsys, *where)[0] == 0
+    page = (tmp_path / "public.html").read_text()
+    embedded = json.loads(re.findall(r'id="page_data">(.*?)</script>', page)[0])["metrics"]
+    ranked = set(Challenge.load(challenge).published_paths or ())
+    metrics = read(results / "metrics.json")
+    assert set(embedded) <= {"challenge", "software", "undefined", *(path.split(".")[0] for path in ranked)}
+    for path in ranked:
+        family, name, aggregation = path.split(".")
+        assert embedded[family][name] == {aggregation: metrics[family][name][aggregation]}
+    cases = challenge / "cases.csv"
+    cases.write_text(cases.read_text().replace("0.25", "0.5"))
+    code, _, told = report(capsys, *where)
+    assert code == 2
+    assert "[different-challenges]" in told
 
 
 def test_a_public_page_does_not_tell_how_many_nuclei_there_are(made: Path, tmp_path: Path) -> None:

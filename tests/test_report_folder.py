@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pytest
-from browser import Browser
+from browser import Browser, OpenedPage
+from PIL import Image
 
 from evaluation.commands.main import run
 from evaluation.report.versus import versus_section
@@ -89,7 +92,14 @@ def test_two_teams_are_compared_in_units_and_classes(made: Path, browser: Browse
         pq = [of["panoptic"]["per_class"]["Neutrophil"]["pq"]["group_mean"] for of in metrics]
         row = versus.locator("tr", has_text="Neutrophil: PQ").inner_text().split("\t")
         assert row[1:] == [f"{pq[0]:.4f}", f"{pq[1]:.4f}", f"{pq[0] - pq[1]:+.4f}".replace("-", "−")]
-        heads = versus.locator("tbody th").all_inner_texts()
+        pair = next(
+            pair for pair in document["common_nuclei"]["pairs"] if {pair["first"], pair["second"]} ==
+            {first["name"], second["name"]}
+        )  # fmt: skip
+        common, *ahead = versus.locator("table").first.inner_text().splitlines()
+        assert common == f"On the {pair['common']} nuclei that both matched"
+        assert f"{pair['measures'][0]['ahead']} by {abs(pair['measures'][0]['difference']):.4f}" in "\n".join(ahead)
+        heads = versus.locator("table").nth(1).locator("tbody th").all_inner_texts()
         assert [text.split(":")[0] for text in heads[:4]] == ["Epithelial", "Lymphocyte", "Neutrophil", "Macrophage"]
         versus.locator("[name=second]").select_option(label=first["name"])
         assert "two different teams" in versus.inner_text()
@@ -146,3 +156,57 @@ def test_one_team_stands_out_in_tables_and_plots(made: Path, browser: Browser) -
         assert (frame["y0"], frame["y1"]) == (0.5, 1.5)
         opened.page.locator(".highlight input").fill("")
         assert opened.page.locator("tr.chosen").count() == 0
+
+
+# --- screenshots, compared by their structure -------------------------------------------------------------------------
+
+PARTS = """() => [...document.querySelectorAll('h1, h2, .tiles, .table, .plot, .bars svg, .gallery, .case-view canvas')]
+  .filter(part => part.checkVisibility({ contentVisibilityAuto: true }) && part.getBoundingClientRect().height)
+  .map(part => {
+    const { x, y, width, height } = part.getBoundingClientRect();
+    const kinds = { H1: 'heading', H2: 'heading', CANVAS: 'picture', svg: 'bars', DL: 'tiles', OL: 'gallery' };
+    const kind = kinds[part.tagName] || (part.matches('.plot') ? 'plot' : 'table');
+    return { kind, name: part.dataset.figure || part.id, x, y: y + scrollY, width, height };
+  })"""
+LOOKED_AT = {
+    "board": "leaderboard.html",
+    "team": "results/outliner/report.html",
+    "case": "cases/P2_1.html",
+}
+
+
+def structure_of(opened: OpenedPage, name: str) -> list[str]:
+    """The parts of a page from top to bottom, each and whether it is as wide as half the screenshot.
+
+    Every plot and picture must have ink: more than two colours, the rarer ones on a thousandth of its pixels at least.
+    """
+    parts = opened.page.evaluate(PARTS)
+    pixels = np.array(Image.open(opened.screenshot(name)).convert("RGB")).astype(np.int64)
+    lines = []
+    for part in sorted(parts, key=lambda part: (round(part["y"]), part["x"])):
+        x, y = max(round(part["x"]), 0), round(part["y"])
+        seen = pixels[y : y + round(part["height"]), x : x + round(part["width"])]
+        if part["kind"] in ("plot", "canvas", "svg"):
+            _, count = np.unique(seen.reshape(-1, 3) @ [65536, 256, 1], return_counts=True)
+            assert len(count) > 2 and 1 - count.max() / count.sum() > 0.001, (name, part)
+        across = "wide" if part["width"] > 0.5 * pixels.shape[1] else "narrow"
+        lines.append(f"{part['kind']} {across} {part['name']}".strip())
+    for one, other in itertools.combinations([part for part in parts if part["kind"] in ("plot", "table")], 2):
+        apart = one["y"] + one["height"] <= other["y"] + 1 or other["y"] + other["height"] <= one["y"] + 1
+        assert apart, (name, one["name"], other["name"])
+    return lines
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+@pytest.mark.parametrize("name", LOOKED_AT)
+def test_a_screenshot_has_the_structure_of_the_golden_one(
+    made: Path, browser: Browser, name: str, width: int, scheme: Any, request: pytest.FixtureRequest
+) -> None:
+    with browser.open(made / LOOKED_AT[name], width=width, scheme=scheme) as opened:
+        found = structure_of(opened, name)
+        opened.check()
+    golden = Path(__file__).parent / "golden" / "pages" / f"{name}_{width}.txt"
+    if request.config.getoption("--renew-golden"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text("\n".join(found) + "\n", encoding="utf-8")
+    assert found == golden.read_text(encoding="utf-8").splitlines()

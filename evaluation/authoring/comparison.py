@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -12,12 +13,13 @@ from evaluation.challenge import Challenge
 from evaluation.findings import Finding
 from evaluation.findings.comparison import NoPrediction
 from evaluation.findings.submission import MissingCaseWorst
-from evaluation.leaderboard.board import board_of_challenge
+from evaluation.leaderboard.board import board_of_challenge, with_common_nuclei
 from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.page import Page
-from evaluation.report.tables import ALL_SKILLS
+from evaluation.report.result import ResultDocuments
+from evaluation.report.skills import SkillRow, skill_rows
 from evaluation.scoring.score import Result
 
 if TYPE_CHECKING:
@@ -67,29 +69,22 @@ class Comparison:
             lines.append(f"  {model}: {shown or 'no nuclei'}")
         return "\n".join(lines)
 
-    def rows(self) -> list[tuple[str, str, list[tuple[float | None, tuple[float, float] | None]]]]:
-        """The headline scores: skill, path in metrics.json, and of each model the value with its interval."""
-        first = next(iter(self.results.values()))
-        present = {metric.path for metric in next(iter(first.scores.values()))}
-        means = {
-            model: {metric.path: metric.means[AGGREGATION].score.value for metric in next(iter(result.scores.values()))}
-            for model, result in self.results.items()
-        }
-        found = []
-        for skill, paths in ALL_SKILLS.items():
-            for path in (path for path in paths if path in present):
-                full = (*path, AGGREGATION)
-                cells = [(means[model][path], ends_of(result, full)) for model, result in self.results.items()]
-                found.append((skill, ".".join(path), cells))
-        return found
+    @property
+    def documents(self) -> dict[str, tuple[ResultDocuments, str]]:
+        """The result of each model, and the aggregation of it that is shown."""
+        return {model: (ResultDocuments(result.metrics), AGGREGATION) for model, result in self.results.items()}
+
+    def rows(self) -> list[SkillRow]:
+        """The scores of each skill, side by side."""
+        return skill_rows(list(self.documents.values()))
 
     def _repr_html_(self) -> str:
         """The table that notebooks show."""
         head = "".join(f"<th>{escape(model)}</th>" for model in self.results)
         body = []
-        for skill, path, cells in self.rows():
-            values = "".join(f"<td>{escape(with_interval(value, ends))}</td>" for value, ends in cells)
-            body.append(f'<tr><th style="text-align:left" title="{escape(skill)}">{escape(path)}</th>{values}</tr>')
+        for row in self.rows():
+            values = "".join(f"<td>{score}</td>" for score in row.scores)
+            body.append(f'<tr><th style="text-align:left" title="{row.skill}">{escape(row.path)}</th>{values}</tr>')
         return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
     def to_frame(self, level: Level = "scores") -> pandas.DataFrame:
@@ -110,20 +105,21 @@ class Comparison:
         require_extra()
         import plotly.graph_objects as drawn
 
-        bounded = [(path, cells) for _, path, cells in self.rows() if not path.endswith("_px") and "error" not in path]
+        bounded = [row for row in self.rows() if row.arrow == "↑"]
         figure = drawn.Figure()
         for index, model in enumerate(self.results):
-            values = [cells[index] for _, cells in bounded]
+            known = [(row, of.value, of.ends or (of.value,) * 2) for row in bounded
+                     if (of := row.scores[index]).value is not None]  # fmt: skip
             figure.add_scatter(
                 name=model,
-                x=[metric_title(path) for path, _ in bounded],
-                y=[value for value, _ in values],
+                x=[metric_title(row.path) for row, _, _ in known],
+                y=[value for _, value, _ in known],
                 mode="markers",
                 error_y={
                     "type": "data",
                     "symmetric": False,
-                    "array": [ends[1] - value if ends and value is not None else 0 for value, ends in values],
-                    "arrayminus": [value - ends[0] if ends and value is not None else 0 for value, ends in values],
+                    "array": [ends[1] - value for _, value, ends in known],
+                    "arrayminus": [value - ends[0] for _, value, ends in known],
                 },
             )
         figure.update_layout(scattermode="group", yaxis_range=[0, 1.02], yaxis_title="mean over images, 95 % interval")
@@ -139,7 +135,12 @@ class Comparison:
         from evaluation.report.leaderboard import leaderboard_page
 
         documents = {model: result.metrics for model, result in self.results.items()}
-        return leaderboard_page(leaderboard_document(self.board), results=documents, title=self.challenge.name)
+        return leaderboard_page(
+            leaderboard_document(self.board),
+            results=documents,
+            classes=self.challenge.class_names,
+            title=self.challenge.name,
+        )
 
     def report(self, path: Path | str) -> None:
         """Write a page with all models, to be opened in a browser. Needs the extra ``report``."""
@@ -171,6 +172,14 @@ def comparison_of(
             for model, result in results.items()
         ]
         board = board_of_challenge(challenge, challenge.ranking, teams, (), ())
+        with tempfile.TemporaryDirectory(prefix="evaluation-compare-") as scratch:
+            objects: dict[str, Path | None] = {
+                model: Path(scratch) / f"{number}.csv" for number, model in enumerate(results)
+            }
+            for model, path in objects.items():
+                assert path is not None
+                path.write_text(results[model].objects, encoding="utf-8")
+            board = with_common_nuclei(board, challenge, challenge.ranking, objects)
     told = [*findings, *(finding for result in results.values() for finding in result.findings)]
     if any(finding.code == NoPrediction.code for finding in findings):
         told = [finding for finding in told if finding.code != MissingCaseWorst.code]  # the same in other words
@@ -184,21 +193,3 @@ def number(result: Result, path: str) -> str:
     except KeyError:
         return ""
     return "" if value is None else f"{value:.3f}"
-
-
-def ends_of(result: Result, path: tuple[str, ...]) -> tuple[float, float] | None:
-    interval = result.intervals.get(path)
-    if interval is None or interval.low is None or interval.high is None:
-        return None
-    return float(interval.low), float(interval.high)
-
-
-def with_interval(value: float | None, ends: tuple[float, float] | None) -> str:
-    """A value with its interval, as tables show it.
-
-    >>> with_interval(0.5, (0.25, 0.75)), with_interval(0.5, None), with_interval(None, None)
-    ('0.500 (0.250 to 0.750)', '0.500', '–')
-    """
-    if value is None:
-        return "–"
-    return f"{value:.3f} ({ends[0]:.3f} to {ends[1]:.3f})" if ends else f"{value:.3f}"

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.io import savemat
@@ -29,7 +30,7 @@ from evaluation.authoring.synthesis import (
 from evaluation.leaderboard.board import board_of_challenge, load_ranked, write_board
 from evaluation.leaderboard.document import Board
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
-from evaluation.model import Bool, Int32, MetricScores, Outlines
+from evaluation.model import Bool, Int32, Outlines
 from evaluation.scoring.from_files import score_submission
 
 DEFAULT_SEED = 9  # one at which the three come out within 0.01 in PQ; they are near each other at any
@@ -201,9 +202,9 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DemoOutcome:
-    """The scores of the three teams under the primary matching rule, their leaderboard, and where all is written."""
+    """metrics.json of the three teams, their leaderboard, and where all is written."""
 
-    scores: dict[str, tuple[MetricScores, ...]]
+    results: dict[str, dict[str, Any]]
     board: Board
     folder: Path | None
     title: str
@@ -211,11 +212,8 @@ class DemoOutcome:
     def lines(self) -> list[str]:
         """What the table shows, in words; every statement follows from its numbers."""
 
-        def means(*path: str) -> dict[str, float]:
-            of_team = {
-                team: next(metric.means["group_mean"].score.value for metric in scores if metric.path == path)
-                for team, scores in self.scores.items()
-            }
+        def means(family: str, name: str) -> dict[str, float]:
+            of_team = {team: metrics[family][name]["group_mean"] for team, metrics in self.results.items()}
             return {team: value for team, value in of_team.items() if value is not None}
 
         quality, found = means("panoptic", "pq"), means("detection", "f1")
@@ -263,12 +261,12 @@ def run_demo(
     paths = write(output)
     challenge, rules = load_ranked(paths.challenge)
     columns = plan_columns(challenge, rules.columns)
-    scores, teams = {}, []
+    results, teams = {}, []
     for team, submission in paths.submissions.items():
         result = score_submission(paths.challenge, submission, workers=workers, progress=progress)
         result.write(output / "results" / team)
-        scores[team] = next(iter(result.scores.values()))
+        results[team] = result.metrics
         teams.append(team_of_documents(team, challenge, columns, result.metrics, result.details))
     board = board_of_challenge(challenge, rules, teams, (), ())
     write_board(output, board)
-    return DemoOutcome(scores, board, output, title)
+    return DemoOutcome(results, board, output, title)

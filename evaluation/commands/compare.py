@@ -49,13 +49,13 @@ def compare(
             workers=workers,
             progress=progress,
         )
-    from evaluation.report.tables import side_by_side_table
+    from evaluation.report.terminal import skill_grid
 
     for line in found.notes:
         click.echo(line)
-    show(side_by_side_table(list(found.results), found.rows()))
+    show(skill_grid(found.documents))
     if found.board is not None:
-        show_sections(found.page(), "places")
+        show_sections(found.page(), "places", "common")
     show_findings(found.findings)
     if output is not None:
         with writing_to(output):

@@ -33,9 +33,11 @@ def demo(output: Path | None, report: bool, real: bool, workers: int | None) -> 
         outcome = make(output_folder(output) if output else None, workers=workers, progress=progress)
     from evaluation.leaderboard.document import leaderboard_document
     from evaluation.report.leaderboard import leaderboard_page
-    from evaluation.report.tables import comparison_table
+    from evaluation.report.result import ResultDocuments
+    from evaluation.report.terminal import skill_grid
 
-    show(comparison_table(outcome.scores, "group_mean", outcome.title))
+    columns = {team: (ResultDocuments(metrics), "group_mean") for team, metrics in outcome.results.items()}
+    show(skill_grid(columns, outcome.title))
     for line in outcome.lines():
         click.echo(line)
     click.echo()

@@ -33,7 +33,9 @@ def rank(
     report: bool,
 ) -> None:
     """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
+    from evaluation.challenge import Challenge
     from evaluation.leaderboard.rank_given import rank_given
+    from evaluation.leaderboard.teams import ResultFolder
 
     output_folder(output)
     if report:
@@ -41,4 +43,6 @@ def rank(
     folder = challenge_folder(challenge) if challenge else None
     found = local(results) if results else None
     board = rank_given(folder, results=found, scores=scores, columns=columns, settings=settings, unit=unit)
-    show_board(board, output, report=report)
+    classes = Challenge.load(folder).class_names if folder else ()
+    files = ResultFolder(found).metrics() if found else None
+    show_board(board, output, report=report, metrics=files, classes=classes)

@@ -18,7 +18,7 @@ from evaluation.commands.screen import progress_bar, show, show_findings
 @Workers
 def rasterise(challenge: Path | str, output: Path, workers: int | None) -> None:
     """Turn the reference into label maps and tell what happened to overlapping, vanished and broken outlines."""
-    from evaluation.report.tables import rasterisation_table
+    from evaluation.report.terminal import rasterisation_table
     from evaluation.results.rasterisation import write_rasterisation
     from evaluation.scoring.rasterise import rasterise_reference
 

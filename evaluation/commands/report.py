@@ -17,12 +17,13 @@ from evaluation.findings.errors import WrongUsage
               help="Folder with metrics.json, leaderboard.json, audit.json or sensitivity.json.")  # fmt: skip
 @click.option("--output", type=FolderPath, help="HTML file to write. [default: a summary on the terminal]")
 @click.option(
-    "--challenge", type=PathOrAddress, help="Folder of the challenge, for pictures and the cost of each error."
+    "--challenge", type=PathOrAddress, help="Folder of the challenge, for pictures, the cost of errors, what is public."
 )
 @click.option("--submission", type=PathOrAddress, help="Folder or ZIP of the submission that was scored, for the same.")
 @click.option("--images", type=FolderPath, help="Folder with the images of the cases. [default: images/]")
 @click.option("--overlays", type=FolderPath, help="Folder for overlays of all cases: PNG, and GeoJSON for QuPath.")
-@click.option("--public", is_flag=True, help="Only what metrics.json tells: nothing of single cases or patients.")
+@click.option("--public", is_flag=True, help="Only what may be published: nothing of single cases or patients; "
+              "with --challenge only what its [publish] names.")
 @Workers
 def report(
     results: Path,
@@ -43,17 +44,20 @@ def report(
 
     given = {"--submission": submission, "--challenge": challenge, "--images": images, "--overlays": overlays}
     named = [option for option, path in given.items() if path is not None]
+    is_rules = named == ["--challenge"] and (public or (results / "leaderboard.json").is_file())
     for option in ("--challenge", "--submission"):
-        if named and given[option] is None:
+        if named and given[option] is None and not is_rules:
             raise WrongUsage(NotGivenBeside(option, named[0], "--challenge and --submission").at(option))
+    rules = challenge_folder(challenge) if challenge is not None else None
     sources = None
-    if challenge is not None and submission is not None:
-        challenge = challenge_folder(challenge)
-        sources = Sources(challenge, local(submission, challenge=challenge), images, overlays)
+    if rules is not None and submission is not None:
+        sources = Sources(rules, local(submission, challenge=rules), images, overlays)
     if output is not None:
         check_report()
     with progress_bar("Drawing") as progress, writing_to(overlays or results):
-        page = page_of_results(results, sources=sources, public=public, workers=workers, progress=progress)
+        page = page_of_results(
+            results, sources=sources, public=public, challenge=rules, workers=workers, progress=progress
+        )
     if output is not None:
         with writing_to(output):
             write_page(page, output)

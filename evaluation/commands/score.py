@@ -93,13 +93,15 @@ def score(
             report_result(output, Sources(challenge, submission, images), workers=workers, progress=progress)
     if is_read:
         from evaluation.analysis.hints import hints_about_files
-        from evaluation.report.tables import score_table
+        from evaluation.report.result import AGGREGATIONS, ResultDocuments
+        from evaluation.report.terminal import skill_grid
 
-        rule, scores = next(iter(result.scores.items()))
+        rule = next(iter(result.scores))
         title = f"{result.challenge.name}, {f'matched by {rule}' if result.challenge.matching.rules else 'counted'}"
-        unit, confidence = result.challenge.aggregation.unit, result.challenge.confidence
-        level = confidence.level if confidence else 0.0
-        show(score_table(scores, title, unit=unit, intervals=result.intervals, level=level))
+        if result.intervals and (confidence := result.challenge.confidence):
+            title += f", {100 * confidence.level:g} % intervals"
+        read = ResultDocuments(result.metrics, result.details)
+        show(skill_grid({AGGREGATIONS[name]: (read, name) for name in read.aggregations}, title, compared=False))
         show_findings([*result.findings, *hints_about_files(challenge, submission, result)])
         ranks = result.metrics.get("leaderboard")
         if ranks and ranks["position"] is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,21 +51,37 @@ def check_report() -> None:
     require_extra()
 
 
-def show_board(board: Board, output: Path, *, report: bool) -> None:
-    """Write a leaderboard and print what its page begins with."""
+def show_board(
+    board: Board,
+    output: Path,
+    *,
+    report: bool,
+    metrics: Mapping[str, Path] | None = None,
+    classes: Sequence[str] = (),
+) -> None:
+    """Write a leaderboard and print what its page begins with.
+
+    metrics   the metrics.json of each team; None: those that ``leaderboard`` keeps
+    classes   in the order of the challenge
+    """
     from evaluation.leaderboard.board import write_board
     from evaluation.leaderboard.document import leaderboard_document
     from evaluation.report.leaderboard import leaderboard_page
     from evaluation.report.results_folder import write_page
-    from evaluation.report.side_by_side import read_results
+    from evaluation.report.skills import read_results, results_in
+    from evaluation.report.terminal import team_grid
 
     document = leaderboard_document(board)
     with writing_to(output):
         write_board(output, board)
-        page = leaderboard_page(document, results=read_results(output, document))
+        results = read_results(output, document) if metrics is None else results_in(metrics, document)
+        page = leaderboard_page(document, results=results, classes=classes)
         if report:
             write_page(page, output / "leaderboard.html")
-    show_sections(page, "places", "teams", "common")
+    show_sections(page, "places")
+    if results:
+        show(team_grid(document, results))
+    show_sections(page, "common")
     for line in [board.words, *board.findings]:
         click.echo(line)
     click.echo(f"Written to {output}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")

@@ -444,6 +444,10 @@ class ResultFolder:
             for file in self.find()[0]
         }
 
+    def metrics(self) -> dict[str, Path]:
+        """The metrics.json of each team."""
+        return {file.name: file.metrics for file in self.find()[0]}
+
     def where(self, path: Path) -> str:
         """A file in messages."""
         return quote(path.relative_to(self.path).as_posix(), 120)

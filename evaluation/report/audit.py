@@ -8,7 +8,7 @@ from typing import Any
 
 from evaluation.leaderboard.document import interval, percent, shown
 from evaluation.leaderboard.titles import short_titles
-from evaluation.report.documents import embed_document, identify_document
+from evaluation.report.documents import document_page
 from evaluation.report.listing import share_cell, show_rest, table_of
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles, Tone
 from evaluation.report.plots import place_discs, rank_lines
@@ -23,21 +23,17 @@ Document = Mapping[str, Any]
 
 def audit_page(document: Document, *, title: str = "") -> Page:
     """The page of the content of an audit.json."""
-    identity = document["challenge"] or {}
-    data, too_large = embed_document("audit", document)
-    return Page(
-        title=title or (f"{identity['name']}: audit" if identity else "Audit"),
-        subtitle="What becomes of the ranking under other rules",
-        facts=identify_document(document),
-        sections=(
-            verdict_section(document),
-            *rule_sections(document),
-            swap_section(document),
-            difference_section(document),
-            method_section(document, too_large),
-        ),
-        data=data,
-    )
+    labels = labels_of(document, len(document["teams"]))
+    sections = [
+        verdict_section(document),
+        *rule_sections(document),
+        swap_section(document),
+        difference_section(document),
+        method_section(document),
+    ]
+    teams = [(team["name"], label) for team, label in zip(document["teams"], labels, strict=True)]
+    subtitle = "What becomes of the ranking under other rules"
+    return document_page("audit", document, sections, subtitle=subtitle, title=title, teams=teams)
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
@@ -272,7 +268,7 @@ def difference_section(document: Document) -> Section:
 # --- the method -------------------------------------------------------------------------------------------------------
 
 
-def method_section(document: Document, too_large: str) -> Section:
+def method_section(document: Document) -> Section:
     """What was varied, who is not ranked, what is left out."""
     varied = table_of(
         "varied",
@@ -284,7 +280,7 @@ def method_section(document: Document, too_large: str) -> Section:
         sortable=False,
     )
     unranked = [unranked_table(document["not_ranked"])] if document["not_ranked"] else []
-    notes = tuple(filter(None, [*document["notes"], too_large]))
+    notes = tuple(document["notes"])
     lead = (
         "Every combination of the rules that were tried is a variant; in each all teams are ranked anew. Shares of "
         "variants are no probabilities: they say how much of what was tried agrees."

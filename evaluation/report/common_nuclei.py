@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.leaderboard.document import percent
@@ -26,7 +26,7 @@ def common_section(document: Document) -> list[Section]:
     told = [Text(unknown, "warning")] if unknown else []
     if len(found["teams"]) < 2:
         return [Section("common", "On common nuclei", tuple(told))] if told else []
-    measures = [f"{metric_title(of['name'])} {'↑' if of['better'] == 'higher' else '↓'}" for of in found["measures"]]
+    measures = measure_titles(found["measures"])
     others = len(found["teams"]) - 1
 
     def ahead(team: Document, measure: int) -> Cell:
@@ -60,6 +60,10 @@ def common_section(document: Document) -> list[Section]:
         f"one of the {document['units']['kind']} weighing the same."
     )
     return [Section("common", "On common nuclei", (teams, pairs, *told), lead)]
+
+
+def measure_titles(measures: Sequence[Document]) -> list[str]:
+    return [f"{metric_title(of['name'])} {'↑' if of['better'] == 'higher' else '↓'}" for of in measures]
 
 
 def shares(pair: Document) -> Cell:

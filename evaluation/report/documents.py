@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from evaluation.report.page import Page, Section
+
 EMBEDDED_UP_TO = 3_000_000  # characters: a page stays below 10 MB with the library of plots in it
+
+
+def document_page(
+    name: str,
+    document: Mapping[str, Any],
+    sections: Iterable[Section | None],
+    *,
+    subtitle: str,
+    title: str = "",
+    teams: Sequence[tuple[str, str]] = (),
+) -> Page:
+    """The page of a document, which is in it if it is not too large. Without ``title``: challenge and ``name``."""
+    identity, (data, too_large) = document["challenge"] or {}, embed_document(name, document)
+    return Page(
+        title=title or (f"{identity['name']}: {name}" if identity else name.capitalize()),
+        subtitle=subtitle,
+        facts=(*identify_document(document), *([("not embedded", too_large)] if too_large else [])),
+        sections=tuple(section for section in sections if section is not None),
+        data=data,
+        teams=tuple(teams),
+    )
 
 
 def embed_document(name: str, document: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

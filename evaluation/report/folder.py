@@ -24,7 +24,7 @@ from evaluation.report.page import Cell, Column, Page, Section, Table, Text
 from evaluation.report.pictures.scenes import Scene
 from evaluation.report.result import ResultDocuments, Unit, is_lower_better
 from evaluation.report.results_folder import Sources, page_of_result, read_again, write_page
-from evaluation.report.side_by_side import read_results
+from evaluation.report.skills import read_results
 from evaluation.report.units import main_score, unit_columns, worst_cases
 
 CASES_UP_TO = 100  # that have a page

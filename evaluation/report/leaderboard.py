@@ -22,11 +22,11 @@ from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.report.audit import LINES_UP_TO, TEAMS_UP_TO, answer_text, labels_of, rule_sections, unranked_table
 from evaluation.report.common_nuclei import common_section
 from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
-from evaluation.report.documents import embed_document, identify_document
+from evaluation.report.documents import document_page
 from evaluation.report.listing import show_rest, table_of, with_key
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles
 from evaluation.report.plots import Axis, Dot, Series, heat_map, place_discs, plot, rank_lines, series_colour
-from evaluation.report.side_by_side import team_table
+from evaluation.report.skills import team_table
 from evaluation.report.team_labels import label_teams, name_some
 from evaluation.report.versus import versus_section
 
@@ -51,8 +51,6 @@ def leaderboard_page(
     results  the content of the metrics.json of teams, by name: all their scores side by side
     classes  in the order of the challenge; by name if that is not known
     """
-    identity = document["challenge"] or {}
-    data, too_large = embed_document("leaderboard", document)
     sections = [verdict_section(document)]
     if (table := team_table(document, results or {})) is not None:
         sections.append(Section("teams", "Detection, classification and segmentation", (table,)))
@@ -69,13 +67,13 @@ def leaderboard_page(
             *audit_sections(document, audit),
         ]
     number = len(document["teams"])
-    return Page(
-        title=title or (f"{identity['name']}: leaderboard" if identity else "Leaderboard"),
+    return document_page(
+        "leaderboard",
+        document,
+        [*sections, rules_section(document)],
         subtitle=f"{number:,} team{'' if number == 1 else 's'}, ranked",
-        facts=identify_document(document),
-        sections=(*sections, rules_section(document, too_large)),
-        data=data,
-        teams=tuple((team["name"], label) for label, team in labelled(document, number)),
+        title=title,
+        teams=[(team["name"], label) for label, team in labelled(document, number)],
     )
 
 
@@ -492,7 +490,7 @@ def audit_sections(document: Document, audit: Document | None) -> list[Section]:
     return [Section("audit", title, (answer_text(audit),), "The answer of the audit."), *rule_sections(audit)]
 
 
-def rules_section(document: Document, too_large: str) -> Section:
+def rules_section(document: Document) -> Section:
     """The rules of the ranking as they were applied, and what else there is to know."""
     ranking = document["ranking"]
     rules = [(key, value) for key, value in sorted(ranking.items()) if key != "in_words" and value is not None]
@@ -508,8 +506,6 @@ def rules_section(document: Document, too_large: str) -> Section:
     blocks: list[Block] = [Text((ranking["in_words"],)), columns, applied]
     if findings := tuple(document["findings"]):
         blocks.append(Text(findings, "warning"))
-    if too_large:
-        blocks.append(Text((too_large,)))
     return Section("method", "The method", tuple(blocks))
 
 

@@ -66,10 +66,11 @@ class Unit:
 
 @dataclass(frozen=True)
 class ResultDocuments:
-    """metrics.json, and details.json if that may be shown."""
+    """metrics.json, and details.json if that may be shown. ``order``: classes as the challenge has them, if known."""
 
     metrics: Document
     details: Document | None = None
+    order: tuple[str, ...] = ()
 
     def has(self, path: str) -> bool:
         """Whether a metric, a path without aggregation, is in metrics.json."""
@@ -138,7 +139,7 @@ class ResultDocuments:
         if self.details is not None:
             return tuple(self.details["classes"][1:])
         found = {path.split(".")[2] for path in self.paths if ".per_class." in path}
-        return tuple(sorted(found))
+        return (*(name for name in self.order if name in found), *sorted(found - {*self.order}))
 
     @cached_property
     def groups(self) -> tuple[Unit, ...]:

@@ -36,11 +36,12 @@ from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
 from evaluation.report.pictures.scenes import Scene
 from evaluation.report.result import ResultDocuments
 from evaluation.report.sensitivity import sensitivity_page
-from evaluation.report.side_by_side import read_results
+from evaluation.report.skills import read_results
 from evaluation.report.submission import submission_page
 from evaluation.report.tricks import tricks_page
 from evaluation.report.units import worst_cases
 from evaluation.results.files import write_atomically
+from evaluation.results.metrics_json import published_metrics
 
 OBJECTS_BYTES = 500_000_000
 OBJECTS_ROWS = 5_000_000
@@ -72,6 +73,7 @@ def page_of_results(
     *,
     sources: Sources | None = None,
     public: bool = False,
+    challenge: Path | None = None,
     title: str = "",
     workers: int | None = None,
     progress: Progress | None = None,
@@ -79,19 +81,23 @@ def page_of_results(
     """The page of what lies in a folder: metrics.json, leaderboard.json, audit.json or sensitivity.json.
 
     sources  of pictures and costs of errors, for a metrics.json
-    public   only what metrics.json tells
+    public   only what metrics.json tells, and of that what may be published
+    challenge  folder of its rules: what [publish] lets participants read, and the order of the classes
     title    of the page of a submission
 
     Raises WrongUsage for files that are not what they should be, and what ``illustrate_cases`` raises.
     """
     if not (folder / "metrics.json").is_file():
-        return page_of_others(folder, public=public, sources=sources)
+        return page_of_others(folder, public=public, sources=sources, challenge=challenge)
     if public and sources is not None:
         raise WrongUsage(OnlyOneOption("--submission", "pictures show the reference").at("--public"))
     if public:
         with reading("metrics.json"):
             metrics = read_metrics(folder / "metrics.json", where="'metrics.json'")
-            return submission_page(without_counts(metrics), title=title)
+            rules = None if challenge is None else rules_of(metrics, challenge)
+            if rules is not None and rules.published_paths is not None:
+                metrics = published_metrics(metrics, rules.published_paths)
+            return submission_page(without_counts(metrics), title=title, classes=rules.class_names if rules else ())
     return page_of_result(read_again(folder, sources, workers=workers, progress=progress), title=title)
 
 
@@ -139,6 +145,14 @@ def page_of_result(read: ReadResult, *, title: str = "") -> Page:
         )
 
 
+def rules_of(metrics: Mapping[str, Any], folder: Path) -> Challenge:
+    """The challenge in a folder. Raises WrongUsage if a result is of other rules or cases."""
+    challenge = Challenge.load(folder)
+    if (found := str(metrics["challenge"]["hash"])) != challenge.hash:
+        raise WrongUsage(DifferentChallenges(found).at("'metrics.json'"))
+    return challenge
+
+
 def without_counts(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """metrics.json without what tells how many nuclei of which class the reference holds.
 
@@ -174,7 +188,7 @@ def check_images(challenge: Challenge, folder: Path, images: Path) -> None:
         raise WrongUsage(NoImages(what, f"{challenge.cases[0].name}.svs").at(quote(images, 120)))
 
 
-def page_of_others(folder: Path, *, public: bool, sources: Sources | None) -> Page:
+def page_of_others(folder: Path, *, public: bool, sources: Sources | None, challenge: Path | None = None) -> Page:
     """The page of a folder without metrics.json."""
     name = next((name for name in OTHER_DOCUMENTS if (folder / name).is_file()), None)
     if name is None:
@@ -188,7 +202,8 @@ def page_of_others(folder: Path, *, public: bool, sources: Sources | None) -> Pa
         if name == "leaderboard.json":
             audit = folder / "audit.json"
             beside = read_details(audit, where="'audit.json'") if audit.is_file() else None
-            return leaderboard_page(document, audit=beside, results=read_results(folder, document))
+            classes = () if challenge is None else rules_of(document, challenge).class_names
+            return leaderboard_page(document, audit=beside, results=read_results(folder, document), classes=classes)
         return OTHER_DOCUMENTS[name](document)
 
 
@@ -262,12 +277,9 @@ def look_again(
 
     Raises WrongUsage if the result is not of this challenge, or not of this submission.
     """
-    challenge = Challenge.load(sources.challenge)
+    challenge = rules_of(result.metrics, sources.challenge)
     if sources.images is not None:
         check_images(challenge, sources.challenge, sources.images)
-    found = str(result.metrics["challenge"]["hash"])
-    if found != challenge.hash:
-        raise WrongUsage(DifferentChallenges(found).at("'metrics.json'"))
     second = illustrate_cases(
         sources.challenge,
         sources.submission,

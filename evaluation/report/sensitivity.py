@@ -8,7 +8,7 @@ from typing import Any
 from evaluation.analysis.advice import percent
 from evaluation.analysis.sensitivity_document import AT_HALF, MEASURES, ONE_PIXEL, PERTURBATIONS
 from evaluation.leaderboard.titles import metric_title
-from evaluation.report.documents import embed_document, identify_document
+from evaluation.report.documents import document_page
 from evaluation.report.listing import show_rest, table_of, with_key
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Text
 from evaluation.report.plots import Axis, Dot, Series, heat_map, plot, series_colour
@@ -34,17 +34,12 @@ DEFINITIONS = (
 
 def sensitivity_page(document: Document) -> Page:
     """The page of the content of a sensitivity.json."""
-    data, too_large = embed_document("sensitivity", document)
     sections = [verdict_section(document)]
     if document["nuclei"]:
         sections += [size_section(document), rule_section(document), number_section(document)]
-    return Page(
-        title=f"{document['challenge']['name']}: sensitivity",
-        subtitle="What becomes of the reference when it is drawn a pixel differently",
-        facts=identify_document(document),
-        sections=(*sections, definition_section(document, too_large)),
-        data=data,
-    )
+    sections.append(definition_section(document))
+    subtitle = "What becomes of the reference when it is drawn a pixel differently"
+    return document_page("sensitivity", document, sections, subtitle=subtitle)
 
 
 # --- what is asked of the document ------------------------------------------------------------------------------------
@@ -239,7 +234,7 @@ def number_section(document: Document) -> Section:
     return Section("numbers", "All numbers", (table,), folded=True)
 
 
-def definition_section(document: Document, too_large: str) -> Section:
+def definition_section(document: Document) -> Section:
     """How it was computed, and what was there."""
     ignored = max(document["ignored"].values(), default=0)
     counted = (
@@ -247,5 +242,4 @@ def definition_section(document: Document, too_large: str) -> Section:
         f"nuclei. {document['one_pixel_nuclei']:,} nuclei are a single pixel. Up to {ignored:,} changed nuclei left "
         "because of an ignore region before they were matched."
     )
-    texts = (counted, *DEFINITIONS, *([too_large] if too_large else []))
-    return Section("definitions", "How it is computed", (Text(texts),))
+    return Section("definitions", "How it is computed", (Text((counted, *DEFINITIONS)),))

@@ -27,16 +27,10 @@ from evaluation.report.result import (
 )
 from evaluation.report.roc import roc_section
 from evaluation.report.rules_in_words import rules_in_words
+from evaluation.report.skills import SKILLS, SkillRow, skill_rows
 from evaluation.report.units import case_section, main_score, unit_section
 
-SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that there is stands for the skill
-    "Detection": ("detection.f1", "detection.precision", "detection.recall", "curves.froc"),
-    "Classification": ("classification.balanced_accuracy", "classification.macro_f1"),
-    "Segmentation": ("segmentation.iou_class_mean", "segmentation.dice_class_mean", "segmentation.iou"),
-    "Panoptic quality": ("panoptic.pq", "panoptic.sq", "panoptic.rq"),
-    "Counting": ("counting.mean_absolute_error",),
-}
-NOT_DRAWN = ("curves.froc", "segmentation.iou", "counting.mean_absolute_error")  # not in 0…1, or of other means
+NOT_DRAWN = ("curves.froc", "counting.r2")  # not in 0…1
 BY_CLASS = (
     "panoptic.pq", "detection.precision", "detection.recall", "classification.recall", "classification.f1",
     "segmentation.iou", "counting.mean_absolute_error",
@@ -54,6 +48,7 @@ def submission_page(
     error_costs: Document | None = None,
     counts: Sequence[MatchCounts] = (),
     title: str = "",
+    classes: Sequence[str] = (),
 ) -> Page:
     """The report of one result.
 
@@ -63,10 +58,11 @@ def submission_page(
     illustration  what is drawn of its cases
     error_costs   what each kind of error costs (``error_costs.costs_document``)
     counts        of its cases under the first matching rule, for curves of the class probabilities
+    classes       in the order of the challenge, where details.json is not given
 
     KeyError, TypeError, ValueError and IndexError mean that a document is not of the form that ``score`` writes.
     """
-    result = ResultDocuments(metrics, details)
+    result = ResultDocuments(metrics, details, tuple(classes))
     data, too_large = embed_document("metrics", metrics)
     sections: list[Section | None] = [verdict_section(result, error_costs), class_section(result)]
     if error_costs is not None:
@@ -103,9 +99,10 @@ def submission_page(
 
 def verdict_section(result: ResultDocuments, costs: Document | None) -> Section:
     """What was found in words, the skills side by side, and the rank among earlier results."""
-    chosen = {skill: next((path for path in paths if result.has(path)), "") for skill, paths in SKILLS.items()}
-    tiles = [skill_tile(result, skill, path) for skill, path in chosen.items() if path]
-    tiles = tiles or [skill_tile(result, metric_title(path), path) for path in result.paths[:4]]
+    rows = skill_rows([(result, result.main)])
+    first = {row.skill: row.path for row in reversed(rows)}
+    chosen = [(skill, first[skill]) for skill in SKILLS if skill in first]
+    tiles = [skill_tile(result, *of) for of in chosen or [(metric_title(path), path) for path in result.paths[:4]]]
     board = result.metrics.get("leaderboard")
     if result.metrics["undefined"].get("leaderboard", {}).get("position") == NO_STORED_RESULTS:
         board = None
@@ -117,7 +114,7 @@ def verdict_section(result: ResultDocuments, costs: Document | None) -> Section:
             tiles.append(Tile("Rank", f"{board['position']:g}", among, path))
     sentences = verdict_sentences(result, costs)
     blocks: list[Block] = [Text(tuple(sentences))] if sentences else []
-    blocks += [Tiles(tuple(tiles)), *score_figure(result), *([rank_table(result)] if board else [])]
+    blocks += [Tiles(tuple(tiles)), *score_figure(result, rows), *([rank_table(result)] if board else [])]
     counted = all(path.startswith("counting.") for path in result.paths)
     rule = "" if counted else ", under the first matching rule"
     lead = f"All numbers: {AGGREGATIONS.get(result.main, result.main)}{rule}."
@@ -186,19 +183,17 @@ def rank_table(result: ResultDocuments) -> Table:
     )
 
 
-def score_figure(result: ResultDocuments) -> list[Figure]:
+def score_figure(result: ResultDocuments, rows: Sequence[SkillRow]) -> list[Figure]:
     """The scores between 0 and 1 of each skill with their intervals."""
-    series: list[Series] = []
-    for index, (skill, paths) in enumerate(SKILLS.items()):
-        dots = []
-        for path in (path for path in paths if path not in NOT_DRAWN and result.has(path)):
-            if (value := result.value(f"{path}.{result.main}")) is not None:
-                low, high = result.interval(f"{path}.{result.main}") or (None, None)
-                dots.append(Dot(metric_title(path), value, low=low, high=high))
-        if dots:
-            series.append(Series(skill, tuple(dots), series_colour(index)))
-    if not series:
+    dots: dict[str, list[Dot]] = {}
+    for row in rows:
+        (score,) = row.scores
+        if score.value is not None and row.arrow == "↑" and row.path not in NOT_DRAWN:
+            low, high = score.ends or (None, None)
+            dots.setdefault(row.skill, []).append(Dot(metric_title(row.path), score.value, low=low, high=high))
+    if not dots:
         return []
+    series = [Series(skill, tuple(of), series_colour(index)) for index, (skill, of) in enumerate(dots.items())]
     values = "; ".join(f"{dot.x} {dot.y:.3f}" for one in series for dot in one.dots)
     description = f"{values}.{f' Whiskers: {interval_name(result)}.' if result.has_intervals else ''}"
     return [plot("main-scores", "Main scores", description, series, y=Axis("score", (0, 1.02)))]
@@ -337,8 +332,8 @@ def words_of(kind: str) -> str:
 def alternatives_section(result: ResultDocuments) -> Section | None:
     """The main scores under the other matching rules."""
     rules = result.metrics.get("alternatives") or {}
-    paths = [*(path for paths in SKILLS.values() for path in paths), "segmentation.hausdorff_px"]
-    paths = [path for path in paths if result.has(path) and any(node_at(of, path) for of in rules.values())]
+    rows = skill_rows([(result, result.main)])
+    paths = [row.path for row in rows if any(node_at(of, row.path) for of in rules.values())]
     if not paths:
         return None
 

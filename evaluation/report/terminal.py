@@ -1,19 +1,25 @@
-"""A page for people in a shell: the same tiles, tables and texts, and plots in words."""
+"""For people in a shell: a page with its tiles, tables and texts, and plots in words; scores side by side."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table as Grid
 from rich.text import Text as Words
 
-from evaluation.report.page import Block, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
+from evaluation.model import RasterisationReport
+from evaluation.report.listing import table_of, with_key
+from evaluation.report.page import Block, Column, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
+from evaluation.report.result import AGGREGATIONS, ResultDocuments
 from evaluation.report.shown import names_apart, shown_cell, shown_value, visible
+from evaluation.report.skills import ABOUT, Score, main_of, skill_rows
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+SIDE_BY_SIDE = 5  # teams in a shell
 SIGNS: dict[Tone, str] = {"plain": "", "good": "✓ ", "warning": "! ", "bad": "✕ "}
 STYLES: dict[Tone, str] = {"plain": "", "good": "green", "warning": "yellow", "bad": "red"}
 
@@ -92,3 +98,71 @@ def table_grid(table: Table, rows: int) -> Grid:
 def words(text: str, style: str = "") -> Words:
     """A text without markup, and without what would move the cursor."""
     return Words(visible(text), style)
+
+
+# --- scores side by side ----------------------------------------------------------------------------------------------
+
+
+def skill_grid(columns: Mapping[str, tuple[ResultDocuments, str]], title: str = "", *, compared: bool = True) -> Grid:
+    """The scores of each skill, a column for each result and aggregation by its name.
+
+    compared   the best value of a row stands out
+    """
+    grid = Grid(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    grid.add_column("", no_wrap=True)
+    for name in columns:
+        grid.add_column(words(name), justify="right")
+    skill = ""
+    for row in skill_rows(list(columns.values())):
+        if row.skill != skill:
+            skill = row.skill
+            grid.add_row(f"[bold]{skill}{ABOUT.get(skill, '')}[/bold]")
+        best = row.best if compared else None
+        grid.add_row(f"  {row.path} {row.arrow}", *(marked(score, best) for score in row.scores))
+    return grid
+
+
+def team_grid(document: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> Grid:
+    """The first teams of a leaderboard with a result, side by side."""
+    found = {team["name"]: ResultDocuments(results[team["name"]]) for team in document["teams"]
+             if team["name"] in results}  # fmt: skip
+    main, shown = main_of(document, next(iter(found.values()))), list(found.items())[:SIDE_BY_SIDE]
+    which = "All teams" if len(found) <= SIDE_BY_SIDE else f"The first {SIDE_BY_SIDE} of {len(found):,} teams"
+    return skill_grid({name: (of, main) for name, of in shown}, f"{which} side by side, {AGGREGATIONS[main]}")
+
+
+def marked(score: Score, best: float | None) -> str:
+    if score.value is None:
+        return f"– ({score.why})" if score.why else "–"
+    interval = f" [dim]{score.ends[0]:.3f}–{score.ends[1]:.3f}[/]" if score.ends else ""
+    return (f"[bold green]{score.value:.4f} ★[/]" if score.value == best else f"{score.value:.4f}") + interval
+
+
+# --- the reference ----------------------------------------------------------------------------------------------------
+
+RASTERISED = {
+    "ignore regions": "ignore_outlines",
+    "contested px": "contested_px",
+    "lost pixels": "outlines_that_lost_pixels",
+    "lost whole": "outlines_lost_whole",
+}
+OF_OUTLINES = {  # what cannot happen to a reference that holds pixels
+    "vanished": "outlines_vanished",
+    "self-intersecting": "outlines_self_intersecting",
+    "reach outside": "outlines_outside",
+    "holes": "outlines_with_holes",
+    "multi-part": "outlines_multi_part",
+}
+
+
+def rasterisation_table(reports: Mapping[str, RasterisationReport], *, outlines: bool = True) -> Grid:
+    """What happened when outlines became pixels; ``outlines`` False: the reference holds pixels."""
+
+    def number(case: str, field: str) -> int | None:
+        value = getattr(reports[case], field)
+        return len(value) if isinstance(value, tuple | list) else value
+
+    fields = {"outlines" if outlines else "nuclei": "outlines", **RASTERISED, **(OF_OUTLINES if outlines else {})}
+    columns = [Column(title, 0, of=with_key(number, field)) for title, field in fields.items()]
+    table = table_of("", "Rasterisation of the reference", list(reports), Column("case", of=str), *columns)
+    return table_grid(table, len(table.rows))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.leaderboard.document import shown
-from evaluation.report.documents import embed_document, identify_document
+from evaluation.report.documents import document_page
 from evaluation.report.listing import table_of
 from evaluation.report.page import Block, Cell, Column, Page, Section, Text, Tile, Tiles
 from evaluation.report.team_labels import name_some, write_name
@@ -18,17 +18,9 @@ REST = "plays of tricks.json"
 
 def tricks_page(document: Document, *, title: str = "") -> Page:
     """The page of the content of a tricks.json."""
-    identity = document["challenge"] or {}
-    data, too_large = embed_document("tricks", document)
     sections = [paying_section(document), closing_section(document), entry_section(document), play_section(document)]
-    facts = identify_document(document)
-    return Page(
-        title=title or (f"{identity['name']}: tricks" if identity else "Tricks"),
-        subtitle="Can a team climb by handing in something worse?",
-        facts=(*facts, ("not embedded", too_large)) if too_large else facts,
-        sections=tuple(section for section in sections if section is not None),
-        data=data,
-    )
+    subtitle = "Can a team climb by handing in something worse?"
+    return document_page("tricks", document, sections, subtitle=subtitle, title=title)
 
 
 def paying_section(document: Document) -> Section:

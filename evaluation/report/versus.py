@@ -1,4 +1,4 @@
-"""Two teams of a leaderboard side by side: differences in each unit and class, of data in the page."""
+"""Two teams of a leaderboard side by side: differences in each unit and class, and on the nuclei that both matched."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from evaluation.leaderboard.titles import metric_title, short_titles
+from evaluation.report.common_nuclei import measure_titles, who_is_ahead
 from evaluation.report.page import Section, Widget
-from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, is_lower_better
+from evaluation.report.result import Document, ResultDocuments, is_lower_better
+from evaluation.report.skills import main_of
 
 VALUES_UP_TO = 200_000  # of units in the page; of more the units are thinned
 BY_CLASS = ("panoptic.pq", "detection.recall", "detection.precision", "classification.f1", "segmentation.iou",
@@ -29,10 +31,26 @@ def versus_section(document: Document, results: Mapping[str, Document], classes:
         "kind": kind,
         "columns": columns,
         "classes": rows,
+        "common": common_pairs(document),
     }
     widget = Widget("versus", data, f"Two of {len(teams):,} teams side by side, in each unit and class", note)
     lead = f"Choose two teams: where is one better than the other, in which {kind} and in which classes?"
     return Section("versus-section", "Two teams side by side", (widget,), lead)
+
+
+def common_pairs(document: Document) -> dict[str, Any]:
+    """What is known of each pair of teams on common nuclei: their places, the number of nuclei, who is ahead."""
+    found = document.get("common_nuclei") or {"measures": (), "pairs": ()}
+    place = {team["name"]: index for index, team in enumerate(document["teams"])}
+    return {
+        "titles": measure_titles(found["measures"]),
+        "pairs": [
+            [place[pair["first"]], place[pair["second"]], pair["common"], [
+                who_is_ahead(pair, index).text for index in range(len(found["measures"]))
+            ]]
+            for pair in found["pairs"]
+        ],
+    }  # fmt: skip
 
 
 def unit_columns(document: Document) -> tuple[list[dict[str, Any]], str]:
@@ -70,9 +88,7 @@ def class_rows(document: Document, results: Mapping[str, Document], classes: Seq
     known = [of for of in of_teams if of is not None]
     if not known:
         return []
-    path_of_column = document["columns"][0]["path"]
-    main = next((name for name in AGGREGATIONS if path_of_column.endswith(f".{name}")), known[0].main)
-    rows = []
+    main, rows = main_of(document, known[0]), []
     for path in BY_CLASS:
         family, metric = path.split(".")
         for name in classes or known[0].classes:

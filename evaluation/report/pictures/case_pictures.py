@@ -92,22 +92,24 @@ def drawing_of(judged: JudgedCase) -> Drawing:
 
 
 def facts_of(judged: JudgedCase) -> dict[Side, list[Facts]]:
-    """What QuPath tells of each nucleus: its id, its area, the kind of its error, its IoU with its partner."""
-    matched, mistakes = judged.matched, judged.mistakes
+    """What QuPath tells of each nucleus: its id, its area, the kind of its error, the IoU of its pair.
+
+    Of a nucleus without a pair the largest IoU with one of the other side, if they share pixels.
+    """
+    matched, table, kinds = judged.matched, judged.matched.table, judged.kinds
     pairs = next(iter(matched.matches.values()))
-    iou_of_pairs = np.divide(
-        pairs.intersection_px, pairs.union_px, where=pairs.union_px > 0, out=np.full(len(pairs), np.nan)
-    )
+    with np.errstate(invalid="ignore"):  # points have no pixels
+        iou_of_pairs = pairs.intersection_px / pairs.union_px
     sides: tuple[tuple[Side, Instances, Codes, Int32, Int32], ...] = (
-        ("reference", matched.reference.instances, judged.kinds.reference, mistakes.reference, pairs.reference_index),
-        ("prediction", matched.prediction, judged.kinds.prediction, mistakes.prediction, pairs.prediction_index),
+        ("reference", matched.reference.instances, kinds.reference, table.reference_index, pairs.reference_index),
+        ("prediction", matched.prediction, kinds.prediction, table.prediction_index, pairs.prediction_index),
     )
     found: dict[Side, list[Facts]] = {}
-    for side, instances, kind, of_mistakes, of_pairs in sides:
-        iou = np.full(len(instances) + 1, np.nan)  # the last one stands for no nucleus
-        iou[of_mistakes] = mistakes.iou
+    for side, instances, kind, of_table, of_pairs in sides:
+        iou = np.full(len(instances), np.nan)
+        np.fmax.at(iou, of_table, table.intersection_px / table.union_px())
         iou[of_pairs] = iou_of_pairs
-        columns = (instances.areas_px().tolist(), iou[:-1].tolist(), kind.tolist(), instances.source_id.tolist())
+        columns = (instances.areas_px().tolist(), iou.tolist(), kind.tolist(), instances.source_id.tolist())
         found[side] = [
             Facts(
                 measurements={

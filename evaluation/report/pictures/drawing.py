@@ -1,6 +1,6 @@
-"""Outlines of both sides on the image: solid ones are the reference, broken ones the prediction.
+"""Outlines of both sides on the image: solid lines are the reference, broken ones the prediction.
 
-Lines follow the borders of pixels exactly, at any scale, and have a dark edge, so that they are seen on any tissue.
+Lines are the boundary pixels of nuclei, and have a light edge, so that they are seen on any tissue.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import maximum_filter
 
+from evaluation.instances.boundary import boundaries_of, runs_by_instance
 from evaluation.instances.runs import select_instances
 from evaluation.instances.trace import trace_outlines
 from evaluation.model import Bool, Float64, Instances, Int64, Outlines, Region
@@ -25,14 +26,10 @@ Side = Literal["reference", "prediction"]
 PLAIN = (244, 244, 244)  # background without an image
 BODY = (222, 222, 228)  # of a nucleus there
 EDGE = (255, 255, 255)  # of lines on an image
-DASH, GAP = 5, 4  # px along broken lines
-EDGE_PX = 3  # how far a line reaches, with its edge
+DASH = 4  # px along broken lines
 NUCLEI_AT_ONCE = 20_000  # whose outlines are held together
 HATCH = 6  # px between the lines of an ignore region
-ORDER = tuple(
-    STATES.index(state) for state in ("ignored", "matched", "wrong_class", "spurious", "missed")
-)  # last on top
-MATCHED = STATES.index("matched")
+ORDER = ("ignored", "matched", "wrong_class", "spurious", "missed")  # last on top
 COLOURS: Mapping[int, tuple[int, int, int]] = {
     index: tuple(bytes.fromhex(STATE_COLOURS[state][1:]))  # type: ignore[misc]
     for index, state in enumerate(STATES)
@@ -53,18 +50,27 @@ class DrawnSide:
         points_yx = self.instances.point_yx
         return None if points_yx is None else points_yx[:, ::-1] + 0.5
 
-    def traced(self, view: View) -> Iterator[tuple[Int64, Outlines]]:
-        """Indices and outlines of the nuclei with a run in the view, some at a time: outlines take much room."""
-        nuclei = self.instances
-        row, begin = np.divmod(nuclei.run_start, nuclei.shape_yx[1])
-        end = begin + (nuclei.run_stop - nuclei.run_start)
-        seen = (row >= view.y0 - 1) & (row <= view.y1) & (end >= view.x0) & (begin <= view.x1)
-        chosen = np.unique(nuclei.run_instance[seen]).astype(np.int64)
+    def traced(self) -> Iterator[tuple[Int64, Outlines]]:
+        """Indices and outlines of the nuclei with pixels, some at a time: outlines take much room."""
+        chosen = np.unique(self.instances.run_instance).astype(np.int64)
         for first in range(0, len(chosen), NUCLEI_AT_ONCE):
             part = chosen[first : first + NUCLEI_AT_ONCE]
-            wanted = np.zeros(len(nuclei), np.bool_)
+            wanted = np.zeros(len(self.instances), np.bool_)
             wanted[part] = True
-            yield part, trace_outlines(select_instances(nuclei, wanted))
+            yield part, trace_outlines(select_instances(self.instances, wanted))
+
+    def lines(self, state: int) -> Iterator[Int64]:
+        """Pixels (2, n) of the lines of the nuclei of a state, some at a time; of points rings and crosses."""
+        chosen = np.flatnonzero(self.state == state)
+        if (points_xy := self.points_xy) is not None:
+            places = np.floor(points_xy[chosen, ::-1]).astype(np.int64)
+            yield (places[:, np.newaxis] + MARKERS[self.side]).reshape(-1, 2).T
+            return
+        runs = runs_by_instance(self.instances)
+        for first in range(0, len(chosen), NUCLEI_AT_ONCE):
+            part = chosen[first : first + NUCLEI_AT_ONCE]
+            yx = boundaries_of(runs, part, border="closed").points_yx.astype(np.int64)
+            yield yx if self.side == "reference" else yx[:, yx.sum(axis=0) // DASH % 2 == 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,19 +99,29 @@ def overlay_png(drawing: Drawing, view: View, background: Rgb | None = None) -> 
 def draw(drawing: Drawing, view: View, background: Rgb | None = None) -> Rgb:
     """The picture, uint8 (H, W, 3).
 
-    background  the image in this view, uint8 (h, w, 3), not yet enlarged; None: plain
+    view        the whole image
+    background  the image in this view, uint8 (H, W, 3); None: plain
     """
     canvas: Rgb = np.full((*view.shape_yx, 3), PLAIN, np.uint8)
     if background is not None:
-        canvas[...] = view.enlarged(softened(background))
+        canvas[...] = softened(background)
     fill_regions(canvas, drawing, view, plain=background is None)
-    lines = sorted(line_masks(drawing, view).items())
+    masks = [(state, line_mask(drawing, view, STATES.index(state))) for state in ORDER]
     if background is not None:  # first, so that no line lies under another's edge
-        for (width, _), mask in lines:
-            canvas[widened(mask, width + 2)] = EDGE
-    for (width, order), mask in lines:
-        canvas[widened(mask, width)] = COLOURS[ORDER[order]]
+        canvas[maximum_filter(np.any([mask for _, mask in masks], axis=0), 3)] = EDGE
+    for state, mask in masks:
+        canvas[mask] = COLOURS[STATES.index(state)]
     return canvas
+
+
+def line_mask(drawing: Drawing, view: View, state: int) -> Bool:
+    """The pixels of the lines of a state, bool (H, W); those of mistakes are wider, so that they are seen first."""
+    mask = np.zeros(view.shape_yx, np.bool_)
+    for side in drawing.sides:
+        for yx in side.lines(state):
+            row, column = yx[:, ((yx >= 0) & (yx < np.reshape(drawing.shape_yx, (2, 1)))).all(axis=0)] // view.step
+            mask[row, column] = True
+    return mask if STATES[state] == "matched" else np.asarray(maximum_filter(mask, 2))
 
 
 def softened(pixels: Rgb) -> Rgb:
@@ -130,77 +146,7 @@ def mixed(pixels: Rgb, colour: tuple[int, int, int]) -> Rgb:
     return np.asarray((pixels.astype(np.uint16) + 3 * np.array(colour, np.uint16)) // 4, np.uint8)
 
 
-# --- lines ------------------------------------------------------------------------------------------------------------
-
-
-def line_masks(drawing: Drawing, view: View) -> dict[tuple[int, int], Bool]:
-    """The pixels along lines by (width, position of the state in ``ORDER``), with a margin of EDGE_PX around them."""
-    shape_yx = tuple(size + 2 * EDGE_PX for size in view.shape_yx)
-    masks: dict[tuple[int, int], Bool] = {}
-    for side in drawing.sides:
-        for row, column, nucleus in pixels_of(side, view):
-            row, column = row + EDGE_PX, column + EDGE_PX
-            inside = (row >= 0) & (row < shape_yx[0]) & (column >= 0) & (column < shape_yx[1])
-            row, column, nucleus = row[inside], column[inside], nucleus[inside]
-            state = side.state[nucleus]
-            width = np.where(state == MATCHED, 1, 2)  # mistakes are seen first
-            for key in {*zip(width.tolist(), state.tolist(), strict=True)}:
-                chosen = (width == key[0]) & (state == key[1])
-                mask = masks.setdefault((key[0], ORDER.index(key[1])), np.zeros(shape_yx, np.bool_))
-                mask[row[chosen], column[chosen]] = True
-    return masks
-
-
-def widened(mask: Bool, width: int) -> Bool:
-    """A square of a width on each pixel of lines; without the margin."""
-    wide = maximum_filter(mask, width, origin=-1 if width % 2 == 0 else 0)
-    return np.asarray(wide[EDGE_PX:-EDGE_PX, EDGE_PX:-EDGE_PX])
-
-
-def pixels_of(side: DrawnSide, view: View) -> Iterator[tuple[Int64, Int64, Int64]]:
-    """Row, column and nucleus of each pixel along the lines of a side, (n,); some may be outside of the picture."""
-    if side.points_xy is not None:
-        yield marker_pixels(side.points_xy, view, side.side)
-        return
-    for index, outlines in side.traced(view):
-        row, column, nucleus = line_pixels(outlines, view, is_broken=side.side == "prediction")
-        yield row, column, index[nucleus]
-
-
-def line_pixels(outlines: Outlines, view: View, *, is_broken: bool) -> tuple[Int64, Int64, Int64]:
-    """Row, column and nucleus of each pixel along outlines, (n,); every edge is horizontal or vertical."""
-    size = np.diff(outlines.ring_start)
-    ring = np.repeat(np.arange(len(size)), size)
-    following = np.arange(1, len(ring) + 1)
-    following[outlines.ring_start[1:] - 1] = outlines.ring_start[:-1]
-    begin = view.place(outlines.points_xy)
-    end = begin[following]
-    length = np.abs(end - begin).sum(axis=1)
-    along = np.concatenate([[0.0], np.cumsum(length)])
-    along = along[:-1] - along[outlines.ring_start[ring]]  # from the first corner of the ring
-    height, width = view.shape_yx
-    seen = (np.maximum(begin, end) >= 0).all(axis=1) & (np.minimum(begin, end) <= (width, height)).all(axis=1)
-    begin, end, length, along, ring = begin[seen], end[seen], length[seen], along[seen], ring[seen]
-    steps = np.maximum(np.ceil(length), 1).astype(np.int64)
-    edge = np.repeat(np.arange(len(steps)), steps)
-    step = np.arange(len(edge)) - np.repeat(np.cumsum(steps) - steps, steps)
-    part = (step / steps[edge])[:, np.newaxis]
-    point = np.floor(begin[edge] + (end - begin)[edge] * part).astype(np.int64)
-    point -= point == (width, height)  # the far border of the image is seen, too
-    nucleus = outlines.ring_instance[ring[edge]].astype(np.int64)
-    if is_broken:
-        drawn = (along[edge] + part[:, 0] * length[edge]) % (DASH + GAP) < DASH
-        point, nucleus = point[drawn], nucleus[drawn]
-    return point[:, 1], point[:, 0], nucleus
-
-
-def marker_pixels(points_xy: Float64, view: View, side: Side) -> tuple[Int64, Int64, Int64]:
-    """The same for points: a ring around one of the reference, a cross on a prediction."""
-    marker = MARKERS[side]
-    place = np.floor(view.place(points_xy)).astype(np.int64)
-    nucleus = np.repeat(np.arange(len(place)), len(marker))
-    row, column = (np.add.outer(place[:, axis], marker[:, 1 - axis]).reshape(-1) for axis in (1, 0))
-    return row, column, nucleus
+# --- points -----------------------------------------------------------------------------------------------------------
 
 
 def ring_of(radius: int) -> Int64:

@@ -21,7 +21,6 @@ from evaluation.instances.trace import trace_outlines
 from evaluation.model import Instances, Outlines, Region
 from evaluation.report.pictures.drawing import COLOURS, Drawing, DrawnSide, Side
 from evaluation.report.pictures.states import STATES, State
-from evaluation.report.pictures.views import View
 
 NAMES: Mapping[tuple[State, Side], str] = {
     ("matched", "reference"): "Matched: reference",
@@ -81,8 +80,7 @@ def geometries_of(side: DrawnSide) -> Iterator[tuple[int, dict[str, Any]]]:
         for index, point in enumerate(side.points_xy.tolist()):
             yield index, {"type": "Point", "coordinates": point}
         return
-    height, width = side.instances.shape_yx
-    for indices, outlines in side.traced(View(0, 0, height, width)):
+    for indices, outlines in side.traced():
         yield from zip(indices.tolist(), polygons_of(outlines), strict=True)
 
 

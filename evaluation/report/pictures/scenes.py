@@ -12,7 +12,7 @@ import numpy as np
 
 from evaluation.instances.runs import select_instances
 from evaluation.instances.trace import trace_outlines
-from evaluation.metrics.errors import KINDS
+from evaluation.metrics.errors import KINDS, WRONG_CLASS
 from evaluation.model import Bool, Instances, Int64, Outlines
 from evaluation.report.pictures.drawing import Rgb
 from evaluation.report.pictures.judging import JudgedCase
@@ -102,20 +102,26 @@ def choose_views(judged: JudgedCase, rows: tuple[Int64, Int64], pixels: int) -> 
     for step in (1, 2):
         if height * width <= pixels * step**2:
             return [View(0, 0, height, width, step)], True
-    mistakes = judged.mistakes
-    order = np.argsort(-mistakes.loss_px, kind="stable")[: pixels // WINDOW_PX**2]
+    order = np.argsort(-lost_in_rows(judged, rows), kind="stable")[: pixels // WINDOW_PX**2]
     sides = (judged.matched.reference.instances, judged.matched.prediction)
     boxes = [boxes_of(side) for side in sides]
     views = []
     for place in order.tolist():
-        of = [
-            box[index]
-            for box, index in zip(boxes, (mistakes.reference[place], mistakes.prediction[place]), strict=True)
-            if index >= 0
-        ]
+        of = [box[index[place]] for box, index in zip(boxes, rows, strict=True) if index[place] >= 0]
         (y0, x0), (y1, x1) = np.min(of, axis=0)[:2].tolist(), np.max(of, axis=0)[2:].tolist()
         views.append(View.around((y0, x0, y1, x1), (height, width), WINDOW_PX))
     return list(dict.fromkeys(views)), False
+
+
+def lost_in_rows(judged: JudgedCase, rows: tuple[Int64, Int64]) -> Int64:
+    """Pixels that each row costs, int64 (R,), as ``browser.lost_px`` has it of objects.csv; 0 for points."""
+    pairs, table = next(iter(judged.matched.matches.values())), judged.matched.table
+    areas = (table.reference_area_px, table.prediction_area_px)
+    own = [np.append(area, 0)[index] for area, index in zip(areas, rows, strict=True)]  # the last one: no nucleus
+    loss = np.asarray(own[0] + own[1], np.int64)
+    is_wrong = judged.kinds.reference[pairs.reference_index] == WRONG_CLASS
+    loss[: len(pairs)] -= np.where(is_wrong, 1, 2) * pairs.intersection_px
+    return loss
 
 
 def boxes_of(instances: Instances) -> Int64:

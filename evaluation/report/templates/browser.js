@@ -123,14 +123,23 @@
     }
     canvas.dataset.painted = "true";
   };
+  const paintCard = (canvas) => {
+    painter.unobserve(canvas);
+    const row = Number(canvas.dataset.row);
+    paint(canvas, columns.team[row], columns.case[row], around(row, 36), row);
+  };
   const painter = new IntersectionObserver((entries) => {
-    for (const { target, isIntersecting } of entries)
-      if (isIntersecting) {
-        painter.unobserve(target);
-        const row = Number(target.dataset.row);
-        paint(target, columns.team[row], columns.case[row], around(row, 36), row);
-      }
+    for (const { target, isIntersecting } of entries) if (isIntersecting) paintCard(target);
   });
+  // Those that nobody has scrolled to are painted later, one at a time: paper shows them too.
+  const paintRest = () => {
+    const waiting = gallery.querySelector("canvas:not([data-turn])");
+    if (!waiting) return;
+    paintCard(waiting);
+    clearTimeout(resting);
+    resting = setTimeout(paintRest, 20);
+  };
+  let resting = 0;
 
   // --- words ---
 
@@ -217,6 +226,8 @@
     first = Math.max(0, Math.min(place, chosen.length - 1));
     const last = Math.min(first + PAGE, chosen.length);
     gallery.replaceChildren(...chosen.slice(first, last).map((row, at) => card(row, first + at)));
+    clearTimeout(resting);
+    resting = setTimeout(paintRest, 1500);
     const bar = find(":scope > .turn");
     bar.hidden = chosen.length <= PAGE;
     bar.querySelector(".where").textContent = `${number(first + 1)} to ${number(last)}`;

@@ -1,7 +1,7 @@
 "use strict";
 // Two teams side by side: a bar for the difference in each unit, tables of units and classes.
 (() => {
-  const { teams, kind, columns, classes } = JSON.parse(document.getElementById("page_versus").textContent);
+  const { teams, kind, columns, classes, common } = JSON.parse(document.getElementById("page_versus").textContent);
   const root = document.getElementById("versus");
   const form = root.querySelector("form");
   const SVG = "http://www.w3.org/2000/svg";
@@ -43,15 +43,18 @@
     return scroll;
   };
   const bars = (found, names) => {
-    const most = Math.max(...found.map((one) => Math.abs(one.gain)), 1e-9);
+    const gains = found.map((one) => one.gain);
+    const [high, low] = [Math.max(...gains, 0), Math.min(...gains, 0)]; // the drawing has no empty half
+    const scale = 2 / (high - low || 1);
+    const zero = high * scale;
     const drawing = svg("svg", { viewBox: `0 0 ${Math.max(found.length, 16)} 2`, preserveAspectRatio: "none", role: "img" });
     drawing.setAttribute("aria-label", `Difference in each of ${found.length} ${kind}, from where ${names[0]} is best to where ${names[1]} is; the table has the numbers.`);
     found.forEach((one, at) => {
-      const height = Math.abs(one.gain) / most;
-      const place = { x: at + 0.08, width: 0.84, y: one.gain > 0 ? 1 - height : 1, height, class: one.gain > 0 ? "first" : "second" };
+      const height = Math.abs(one.gain) * scale;
+      const place = { x: at + 0.08, width: 0.84, y: one.gain > 0 ? zero - height : zero, height, class: one.gain > 0 ? "first" : "second" };
       drawing.append(svg("rect", place, `${one.name}: ${signed(one.gain)}`));
     });
-    drawing.append(svg("line", { x1: 0, x2: found.length, y1: 1, y2: 1, "vector-effect": "non-scaling-stroke" }));
+    drawing.append(svg("line", { x1: 0, x2: found.length, y1: zero, y2: zero, "vector-effect": "non-scaling-stroke" }));
     return drawing;
   };
   const update = () => {
@@ -82,6 +85,9 @@
         .map((row) => [`${row.class}: ${row.title} ${row.higher ? "↑" : "↓"}`, shown(row.values[a]), shown(row.values[b]), signed(row.values[a] - row.values[b])]);
       if (rows.length) parts.unshift(table("Scores of each class", ["class and score", ...names, "difference"], rows));
     }
+    const pair = common.pairs.find(([one, other]) => (one === a && other === b) || (one === b && other === a));
+    if (pair && a !== b)
+      parts.unshift(table(`On the ${pair[2].toLocaleString("en")} nuclei that both matched`, ["score", "ahead"], common.titles.map((title, at) => [title, pair[3][at]])));
     root.querySelector(".found").textContent = words;
     root.querySelector(".tables").replaceChildren(...parts);
   };

@@ -1,0 +1,151 @@
+"""Detection, classification and segmentation side by side: the scores that stand for each skill, in one list.
+
+The terminal, pages and notebooks show the same rows, of one result in several aggregations, or of several results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.findings.errors import InputFault
+from evaluation.leaderboard.team_scores import read_metrics
+from evaluation.leaderboard.titles import metric_title
+from evaluation.report.listing import table_of, with_key
+from evaluation.report.page import Cell, Column, Table
+from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, is_lower_better, node_at
+
+SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that there is stands for the skill
+    "Detection": ("detection.f1", "detection.precision", "detection.recall", "curves.froc"),
+    "Classification": ("classification.balanced_accuracy", "classification.accuracy"),
+    "Segmentation": (
+        "segmentation.iou_class_mean", "segmentation.dice_class_mean", "segmentation.iou", "segmentation.dice",
+        "segmentation.hausdorff_px"
+    ),
+    "Every nucleus": (
+        "covered.class_recall", "covered.iou_class_mean", "covered.hausdorff_px_class_mean", "overall.accuracy",
+        "overall.iou", "overall.hausdorff_px"
+    ),
+    "Panoptic quality": ("panoptic.pq", "panoptic.sq", "panoptic.rq"),
+    "Counting": ("counting.mean_absolute_error", "counting.r2"),
+}  # fmt: skip
+ABOUT: Mapping[str, str] = {
+    "Classification": ", of matched nuclei",
+    "Segmentation": ", of matched nuclei",
+    "Every nucleus": ", missed ones at the worst",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A value as it stands in metrics.json, its interval, and why there is none."""
+
+    value: float | None
+    ends: tuple[float, float] | None
+    why: str
+
+    def __str__(self) -> str:
+        """As tables show it: "0.500 (0.250 to 0.750)".
+
+        >>> str(Score(0.5, (0.25, 0.75), "")), str(Score(0.5, None, "")), str(Score(None, None, ""))
+        ('0.500 (0.250 to 0.750)', '0.500', '–')
+        """
+        if self.value is None:
+            return "–"
+        return f"{self.value:.3f}" + (f" ({self.ends[0]:.3f} to {self.ends[1]:.3f})" if self.ends else "")
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRow:
+    """A metric of a skill, and its scores side by side."""
+
+    skill: str
+    path: str
+    scores: tuple[Score, ...]
+
+    @property
+    def arrow(self) -> str:
+        """Towards better values."""
+        return "↓" if is_lower_better(self.path) else "↑"
+
+    @property
+    def best(self) -> float | None:
+        """The best of several values."""
+        known = [score.value for score in self.scores if score.value is not None]
+        return (min if is_lower_better(self.path) else max)(known) if len(known) > 1 else None
+
+
+def skill_rows(columns: Sequence[tuple[ResultDocuments, str]]) -> list[SkillRow]:
+    """The scores of each skill that some result has, side by side; a column is a result and an aggregation."""
+    return [
+        SkillRow(skill, path, tuple(score_of(result, f"{path}.{name}") for result, name in columns))
+        for skill, paths in SKILLS.items()
+        for path in paths
+        if any(result.has(path) for result, _ in columns)
+        and not any(f"{path}_class_mean" in paths and result.has(f"{path}_class_mean") for result, _ in columns)
+    ]
+
+
+def score_of(result: ResultDocuments, path: str) -> Score:
+    reason = node_at(result.metrics["undefined"], path)
+    return Score(result.value(path), result.interval(path), str(reason or ""))
+
+
+# --- the table of a leaderboard ---------------------------------------------------------------------------------------
+
+
+def read_results(folder: Path, document: Document) -> dict[str, Document]:
+    """The metrics.json of teams, by name, as ``leaderboard`` keeps them: ``results/<team>/metrics.json``.
+
+    Left out are teams without one, and results of other rules or cases than those of the leaderboard.
+    """
+    folders = {team["name"]: folder / "results" / team["name"] for team in document["teams"]}
+    inside = {name: path / "metrics.json" for name, path in folders.items() if path.parent == folder / "results"}
+    return results_in(inside, document)
+
+
+def results_in(files: Mapping[str, Path], document: Document) -> dict[str, Document]:
+    """The content of those files that are a metrics.json by the rules of a leaderboard."""
+    found: dict[str, Document] = {}
+    for name, path in files.items():
+        if path.is_file():
+            with suppress(InputFault):
+                metrics = read_metrics(path, where="'metrics.json'")
+                if metrics["challenge"] == document["challenge"]:
+                    found[name] = metrics
+    return found
+
+
+def main_of(document: Document, result: ResultDocuments) -> str:
+    """The aggregation of the first ranked column, else that of a result."""
+    path = document["columns"][0]["path"]
+    return next((name for name in AGGREGATIONS if path.endswith(f".{name}")), result.main)
+
+
+def team_table(document: Document, results: Mapping[str, Document]) -> Table | None:
+    """A row for each team with a result, the first place on top; the best value of each column is marked."""
+    teams = [(team["name"], ResultDocuments(results[team["name"]])) for team in document["teams"]
+             if team["name"] in results]  # fmt: skip
+    if not teams:
+        return None
+    main = main_of(document, teams[0][1])
+    rows = skill_rows([(result, main) for _, result in teams])
+
+    def score(team: int, row: SkillRow) -> Cell:
+        found = row.scores[team]
+        if found.value is None:
+            return Cell(None)
+        return Cell(found.value, str(found), tone="good" if found.value == row.best else "plain")
+
+    note = "In brackets: confidence intervals. " if any(result.has_intervals for _, result in teams) else ""
+    return table_of(
+        "all-scores",
+        f"All teams side by side, {AGGREGATIONS[main]}",
+        range(len(teams)),
+        Column("team", of=lambda team: teams[team][0]),
+        *(Column(f"{metric_title(row.path)} {row.arrow}", 3, row.path, with_key(score, row)) for row in rows),
+        rest="teams of leaderboard.json",
+        note=f"{note}✓: the best of the teams.",
+    )
