@@ -35,7 +35,14 @@ def palette(path: Path) -> None:
     image.save(path, "PNG")
 
 
-FILES: dict[str, Any] = {"a.mat": lizard, "a.png": palette}
+def cellpose(path: Path) -> None:
+    """As cellpose.io.masks_flows_to_seg does it."""
+    flows = [np.zeros((*SHAPE, 3), np.uint8), np.zeros(SHAPE, np.uint8), np.zeros((2, *SHAPE), np.float32)]
+    content = {"outlines": LABELS * 0, "masks": LABELS, "chan_choose": [0, 0], "ismanual": np.zeros(3, bool)}
+    np.save(path, {**content, "filename": Path("a.tif"), "flows": flows, "diameter": np.float64(15.0)})
+
+
+FILES: dict[str, Any] = {"a.mat": lizard, "a.png": palette, "a_seg.npy": cellpose}
 
 
 def ids(labels: np.ndarray) -> Any:

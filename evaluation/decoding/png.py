@@ -81,7 +81,8 @@ def read_png(
         if samples.size and 3 * int(samples.max()) >= len(header.palette):
             raise Damaged("a number without a colour in the palette")
         if channels is None:
-            return np.frombuffer(header.palette, np.uint8).reshape(-1, 3)[samples]
+            colours = np.frombuffer(header.palette, np.uint8).reshape(-1, 3)
+            return np.take(colours, samples, axis=0)
         if any(header.palette[:3]):
             got = f"a PNG with a palette whose number 0 is #{header.palette[:3].hex()}"
             refuse(where, got, "Let 0 be the background, and black; or write grey values of 8 or 16 bits.")

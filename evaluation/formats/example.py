@@ -20,6 +20,7 @@ from evaluation.model import Case, Instances, Outlines, Points
 
 SIDE_PX = 6
 NUCLEI = 3
+CELLPOSE = "_seg.npy"
 
 Labels = npt.NDArray[np.uint16]
 
@@ -180,5 +181,9 @@ def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
 
         file = io.BytesIO()
         scipy_io.savemat(file, {"n_ary_mask": array}, do_compression=True)
+        return file.getvalue()
+    if name.lower().endswith(CELLPOSE):
+        file = io.BytesIO()
+        np.save(file, np.array({"masks": array}, object), allow_pickle=True)
         return file.getvalue()
     return npy_bytes(array)

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from evaluation.decoding.cellpose_seg import read_masks
 from evaluation.decoding.content import check_content
 from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
@@ -223,6 +224,8 @@ def size_of_image(source: Path, stream: BinaryIO, request: Request) -> Size | No
 
 def size_in_npy(stream: BinaryIO, where: str, channels: tuple[int, ...]) -> Size | None:
     header = read_npy_header(Plain(stream))
+    if header.holds_object:
+        return plane_of(read_masks(stream.read(), where).shape, channels)
     check_dtype(header.dtype, where=where)
     return plane_of(header.shape, channels)
 

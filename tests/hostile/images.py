@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import io
+import os
+import pickle
 import struct
 import zipfile
 import zlib
@@ -89,6 +91,35 @@ def object_npy() -> bytes:
     return npy_saying("(20, 30)", "'|O'", unpickled_never())
 
 
+def seg(content: Any, *, before: bytes = b"", protocol: int = 4) -> bytes:
+    """A file as cellpose writes it; ``before`` is put before the pickle."""
+    return npy_saying("()", "'|O'", before + pickle.dumps(np.array(content, object), protocol))
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return os._exit, (42,)
+
+
+seg_file = one("label_image cellpose", "c1_seg.npy")
+DEEP = b"\x80\x04}N" + b"\x85" * 3_000_000 + b"Ns."  # a dictionary whose key is a tuple in a tuple in …
+SEG = [
+    seg_file("seg: a command", "pickle", npy_saying("()", "'|O'", unpickled_never())),
+    seg_file("seg: a command beside masks", None, lambda: seg({"masks": labels(), "flows": Evil()}), nuclei=2),
+    seg_file("seg: a command for masks", "pickle", lambda: seg({"masks": Evil()})),
+    seg_file("seg: no masks", "pickle", seg({"outlines": labels()})),
+    seg_file("seg: masks of objects", "pickle", seg({"masks": labels().astype(object)})),
+    seg_file("seg: masks of floats", "fractional-label", seg({"masks": labels() + 0.5})),
+    seg_file("seg: masks of another size", "wrong-shape", seg({"masks": labels().T})),
+    seg_file("seg: cut off", "unreadable-file", seg({"masks": labels()})[:-3]),
+    seg_file("seg: a frame of 2^62 bytes", "pickle", npy_saying("()", "'|O'", b"\x80\x04\x95" + struct.pack("<Q", 1 << 62) + b"}.")),
+    seg_file("seg: bytes of 2^62", "unreadable-file", npy_saying("()", "'|O'", b"\x80\x04\x8e" + struct.pack("<Q", 1 << 62) + b"}.")),
+    seg_file("seg: place 2^32 of the memory", "pickle", npy_saying("()", "'|O'", b"\x80\x04}r\xff\xff\xff\xff.")),
+    seg_file("seg: a number of 10^6 digits", "pickle", npy_saying("()", "'|O'", b"L" + b"9" * 1_000_000 + b"L\n.")),
+    seg_file("seg: tuples nested deep", "unreadable-file", npy_saying("()", "'|O'", DEEP)),
+    seg_file("seg: a persistent id", "pickle", npy_saying("()", "'|O'", b"Pa\n.")),
+    seg_file("seg: an extension", "pickle", npy_saying("()", "'|O'", b"\x80\x04\x82\x01.")),
+]  # fmt: skip
 TWO = np.stack([labels(), labels()], axis=-1)
 NPY = [
     npy_file("empty file", "wrong-format", b""),
@@ -473,4 +504,4 @@ LARGE = [
     ]
 ]  # fmt: skip
 
-IMAGES = (*LARGE, *NPY, *PNG, *TIFF, *MHA, *MAT, *ARRAYS)
+IMAGES = (*LARGE, *NPY, *SEG, *PNG, *TIFF, *MHA, *MAT, *ARRAYS)
