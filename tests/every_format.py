@@ -55,6 +55,9 @@ SIDES: dict[str, dict[str, Any]] = {
     "label_image class map png": {"files": "{case}.png", "class_map": "{case}_class.png", "class_values": VALUES},
     "label_image class table": {"files": "{case}.png", "class_table": "{case}.csv"},
     "label_image cellpose": {"files": "{case}_seg.npy", "class_table": "{case}.csv"},
+    "label_image dataset": {
+        "files": "{case}.h5", "dataset": "/a/labels", "class_map": "{case}_class.h5", "class_values": VALUES,
+    },
     "label_image channel npz": {"files": "{case}.npz", "class_channel": 1, "class_values": VALUES},
     "label_image channel mha": {"files": "{case}.mha", "class_channel": 0, "class_values": VALUES},
     "nary_mat": {"files": "{group}/{case}/{class}/*.mat"},

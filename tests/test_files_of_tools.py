@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import tifffile
@@ -42,7 +43,14 @@ def cellpose(path: Path) -> None:
     np.save(path, {**content, "filename": Path("a.tif"), "flows": flows, "diameter": np.float64(15.0)})
 
 
-FILES: dict[str, Any] = {"a.mat": lizard, "a.png": palette, "a_seg.npy": cellpose}
+def ilastik(path: Path) -> None:
+    """As ilastik exports an object identity image: (H, W, 1) in exported_data."""
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset("exported_data", data=LABELS[..., None], chunks=(8, 8, 1), compression="gzip")
+        data.attrs["axistags"] = "{}"
+
+
+FILES: dict[str, Any] = {"a.mat": lizard, "a.png": palette, "a_seg.npy": cellpose, "a.h5": ilastik}
 
 
 def ids(labels: np.ndarray) -> Any:

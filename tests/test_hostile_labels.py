@@ -665,7 +665,7 @@ def test_content_that_contradicts_the_suffix_is_told(suffix: str, content: bytes
 def test_other_suffixes_are_refused(suffix: str, got: str, fix: str) -> None:
     assert refusal(b"\x89PNG", suffix) == (
         f"[unsupported-format] {got}; expected one of '.npy', '.npz', '.png', '.tif', '.tiff', '.mha', '.nii', "
-        f"'.nii.gz' or '.nrrd'. {fix}"
+        f"'.nii.gz', '.nrrd', '.h5' or '.hdf5'. {fix}"
     )
 
 

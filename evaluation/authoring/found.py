@@ -24,6 +24,7 @@ from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
+    HDF5_MAGIC,
     MHA_MAGICS,
     NPY_MAGIC,
     PNG_MAGIC,
@@ -66,6 +67,7 @@ PICTURE_SUFFIXES = {
     TIFF_MAGICS: ".tif",
     MHA_MAGICS: ".mha",
     (NPY_MAGIC,): ".npy",
+    (HDF5_MAGIC,): ".h5",
     (ZIP_MAGIC, EMPTY_ZIP_MAGIC): ".npz",
 }
 CLASS_MAPS = ("_class", "_classes", "_type", "_types")

@@ -11,14 +11,22 @@ from typing import BinaryIO
 
 from evaluation.challenge import LimitRules
 from evaluation.decoding.chunks import plain_chunks
-from evaluation.decoding.content import EMPTY_ZIP_MAGIC, MHA_MAGICS, NPY_MAGIC, PNG_MAGIC, TIFF_MAGICS, ZIP_MAGIC
+from evaluation.decoding.content import (
+    EMPTY_ZIP_MAGIC,
+    HDF5_MAGIC,
+    MHA_MAGICS,
+    NPY_MAGIC,
+    PNG_MAGIC,
+    TIFF_MAGICS,
+    ZIP_MAGIC,
+)
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, damage_told
 from evaluation.findings import quote
 from evaluation.formats import hovernet_mat, rle_csv
 
-PICTURES = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
+PICTURES = (PNG_MAGIC, HDF5_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 MATLAB_MAGIC = b"MATLAB"
 MOST_CHANNELS = 16
 NO_KEYS: Mapping[str, Detected] = MappingProxyType({})

@@ -147,8 +147,8 @@ def npy_bytes(array: npt.NDArray[Any]) -> bytes:
     return file.getvalue()
 
 
-def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
-    """An array as the image file that its suffix names."""
+def image_bytes(array: npt.NDArray[Any], name: str, dataset: str | None = None) -> bytes:
+    """An array as the image file that its suffix names; ``dataset`` is its path in the file."""
     suffix = name.lower().rpartition(".")[2]
     if suffix == "png":
         import imagecodecs
@@ -181,6 +181,13 @@ def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
 
         file = io.BytesIO()
         scipy_io.savemat(file, {"n_ary_mask": array}, do_compression=True)
+        return file.getvalue()
+    if suffix in ("h5", "hdf5"):
+        import h5py
+
+        file = io.BytesIO()
+        with h5py.File(file, "w") as written:
+            written.create_dataset(dataset or "labels", data=array, compression="gzip")
         return file.getvalue()
     if name.lower().endswith(CELLPOSE):
         file = io.BytesIO()

@@ -15,6 +15,7 @@ import numpy as np
 from evaluation.decoding.cellpose_seg import read_masks
 from evaluation.decoding.content import check_content
 from evaluation.decoding.csv import Table, numbers_of
+from evaluation.decoding.hdf5 import size_in_hdf5
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import MatFile
@@ -29,7 +30,7 @@ from evaluation.formats.coco_document import Document, id_of, read_document
 from evaluation.formats.contours_json import size_told
 from evaluation.formats.csv_columns import table_of
 from evaluation.formats.hovernet_mat import IDS, variable_of
-from evaluation.formats.label_image import KINDS, suffix_of
+from evaluation.formats.label_image import KINDS, WITH_DATASETS, suffix_of
 from evaluation.formats.mat_labels import choose_variable
 from evaluation.formats.request import Request
 from evaluation.model import Case
@@ -218,6 +219,8 @@ def size_of_image(source: Path, stream: BinaryIO, request: Request) -> Size | No
             return size_in_npy(stream, request.where, channels)
         if suffix == ".npz":
             return size_in_npz(stream, request, channels)
+        if suffix in WITH_DATASETS:
+            return plane_of(size_in_hdf5(stream, request.where, request.rules.value("dataset")), channels)
         sizes_xy = [whole_number(size, "DimSize") for size in read_mha_header(stream).get("dimsize", "").split()]
         return plane_of(tuple(reversed(sizes_xy)), channels if len(sizes_xy) > 2 else ())
 

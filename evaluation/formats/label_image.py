@@ -1,4 +1,4 @@
-"""Label images as .npy, .npz, .png, .tif or .mha, with the class of every pixel or nucleus beside them.
+"""Label images as .npy, .npz, .png, .tif, .mha, .h5 and others, with the class of every pixel or nucleus beside them.
 
 The size in a file's header is compared with the image's before anything of that size is read. Nothing is unpickled, and
 no file is opened but those that are given.
@@ -18,6 +18,7 @@ from evaluation.challenge.formats.label_image import LabelImageRules
 from evaluation.decoding.components import label_components
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
+    HDF5_MAGIC,
     MHA_MAGICS,
     NPY_MAGIC,
     PICKLES,
@@ -27,6 +28,7 @@ from evaluation.decoding.content import (
     check_content,
     pickled,
 )
+from evaluation.decoding.hdf5 import read_hdf5
 from evaluation.decoding.itk import NIFTI_MAGICS, NRRD_MAGIC, read_nifti, read_nrrd
 from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.decoding.mha import read_mha
@@ -116,11 +118,14 @@ def classes_of_runs(runs: LabelRuns, request: Request[LabelImageRules]) -> Label
 def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case) -> tuple[LabelRuns, LabelRuns | None]:
     """The labels, and the class ids of a second channel if the rules tell of one."""
     where, suffix, channel = request.where, suffix_of(request.name), request.rules.class_channel
-    limit = request.limits.bytes_per_file
+    options: dict[str, Any] = {"suffix": suffix, "where": where, "case": case}
+    options["bytes_limit"] = request.limits.bytes_per_file
+    if suffix in WITH_DATASETS:
+        options["dataset"] = request.rules.dataset
     with damage_told(where, "a label image"):
         if channel is None:
-            return read_runs(stream, check_labels, suffix=suffix, where=where, case=case, bytes_limit=limit), None
-        array = read_image(stream, suffix=suffix, where=where, case=case, bytes_limit=limit, channels=2)
+            return read_runs(stream, check_labels, **options), None
+        array = read_image(stream, **options, channels=2)
         ids, numbers = split_channels(array, channel, request, case)
         labels = check_labels(ids, where=where, shape_yx=case.shape_yx)
         classes = classes_of_values(numbers, request.classes, where=channel_place(request))
@@ -297,7 +302,10 @@ KINDS = {
     ".nii": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
     ".nii.gz": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
     ".nrrd": FileKind(read_nrrd, (NRRD_MAGIC,), "an NRRD file"),
+    ".h5": FileKind(read_hdf5, (HDF5_MAGIC,), "an HDF5 file"),
+    ".hdf5": FileKind(read_hdf5, (HDF5_MAGIC,), "an HDF5 file"),
 }
+WITH_DATASETS = (".h5", ".hdf5")
 WITH_SPACING = (".mha", ".nii", ".nii.gz", ".nrrd")
 
 
@@ -365,7 +373,7 @@ def example(made: Example[LabelImageRules], cases: Sequence[Case], class_name: s
         labels = np.stack(planes if channel else planes[::-1], axis=-1)
     elif made.rules.files.lower().endswith(TIFF_SUFFIXES):
         return write_label_tiff(made.instances(cases[0], class_name))
-    return image_bytes(labels, made.rules.files)
+    return image_bytes(labels, made.rules.files, made.rules.dataset)
 
 
 def example_classes(made: Example[LabelImageRules], key: str, cases: Sequence[Case]) -> bytes:

@@ -43,7 +43,7 @@ from evaluation.model import (
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 
 LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
-MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd", ".nhdr")  # read by scipy.io, HDF5 and SimpleITK
+MAY_CRASH = (".mat", ".h5", ".hdf5", ".nii", ".nii.gz", ".nrrd", ".nhdr")  # read by scipy.io, HDF5 and SimpleITK
 
 
 @dataclass(frozen=True)

@@ -365,6 +365,30 @@ def hovernet_file(inst_type: Any, inst_map: Any = None) -> bytes:
     return mat({"inst_map": labels() if inst_map is None else inst_map, "inst_type": inst_type})
 
 
+h5_file = one("label_image dataset", "c1.h5")
+
+
+def plain_hdf5(build: Callable[[Any], Any]) -> Callable[[], bytes]:
+    """An HDF5 file whose group "a" is filled."""
+    return lambda: hdf5(lambda file: build(file.create_group("a")))[512:]
+
+
+H5 = [
+    h5_file("empty file", "wrong-format", b""),
+    h5_file("PNG by content", "wrong-format", png()),
+    h5_file("first bytes only", "wrong-format", b"\x89HDF\r\n\x1a\n" + b"\0" * 100),
+    h5_file("without the dataset", "no-mask-variable", plain_hdf5(lambda group: None)),
+    h5_file("group for the dataset", "not-numeric", plain_hdf5(lambda group: group.create_group("labels"))),
+    h5_file("group that holds itself", "wrong-format", plain_hdf5(lambda group: group.__setitem__("labels", group))),
+    h5_file("external link", "not-numeric", plain_hdf5(
+        lambda group: group.__setitem__("labels", __import__("h5py").ExternalLink(GROUND_TRUTH, "labels")))),
+    h5_file("external storage", "unsupported-format", plain_hdf5(
+        lambda group: group.create_dataset("labels", SHAPE, "u2", external=[(GROUND_TRUTH, 0, 1200)]))),
+    h5_file("60,000 x 60,000 px", "wrong-shape", plain_hdf5(
+        lambda group: group.create_dataset("labels", (60_000, 60_000), "u4", chunks=(64, 64)))),
+    h5_file("2,000 groups", "wrong-format", plain_hdf5(lambda group: [group.create_group(f"g{i}") for i in range(2000)])),
+    h5_file("texts", "not-numeric", plain_hdf5(lambda group: group.create_dataset("labels", data=[b"a"] * 3))),
+]  # fmt: skip
 MAT = [
     nary("empty file", "wrong-format", b""),
     nary("cut off", "unreadable-file", mat({"n_ary_mask": labels()})[:-9]),
@@ -504,4 +528,4 @@ LARGE = [
     ]
 ]  # fmt: skip
 
-IMAGES = (*LARGE, *NPY, *SEG, *PNG, *TIFF, *MHA, *MAT, *ARRAYS)
+IMAGES = (*LARGE, *NPY, *SEG, *PNG, *TIFF, *MHA, *MAT, *H5, *ARRAYS)
