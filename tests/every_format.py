@@ -77,6 +77,8 @@ SIDES: dict[str, dict[str, Any]] = {
         "files": "{case}.json", "shape": "point", "tool": "cellvit", "origin": "pixel_centre",
     },
     "contours_json labelme": {**OUTLINES, "files": "{case}.json", "shape": "outline", "tool": "labelme"},
+    "imagej_roi": {**OUTLINES, "files": "{case}.zip", "shape": "outline", "class_values": VALUES},
+    "imagej_roi points": {"files": "{case}.zip", "shape": "point", "origin": "pixel_corner", "class_values": VALUES},
     "colour_map": {"files": "{case}.png", "border": "remove", **COLOURS},
     "colour_map dilated": {"files": "{case}.png", "border": "remove_and_dilate", **COLOURS},
 }  # fmt: skip

@@ -41,6 +41,7 @@ OF_TEST = {
         "test_worker_pools.py::test_few_pixels_are_scored_before_workers_would_have_started",
         "test_worker_pools.py::test_the_commands_take_the_address_of_a_cluster",
         "test_files_of_tools.py::test_compare_finds_out_what_they_are",
+        "test_imagej_roi.py::test_compare_reads_roi_sets_beside_labels",
         "test_install.py::test_programs_that_use_the_public_names_are_type_checked",
         "test_leaks.py::test_metrics_of_a_scored_submission_hold_nothing_of_single_cases",
         "test_leaks.py::test_no_mutated_submission_is_told_anything_of_the_reference",

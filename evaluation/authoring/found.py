@@ -41,6 +41,7 @@ from evaluation.formats import Request, read_collection
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.detect import Detected, detect_format
 from evaluation.formats.foreign import HEAD_BYTES, foreign_content
+from evaluation.formats.imagej_roi import shape_in
 from evaluation.formats.images import find_image, list_images
 from evaluation.formats.label_image import read_image, suffix_of
 from evaluation.model import Annotations, Case, Outlines, Points
@@ -61,6 +62,7 @@ SUFFIXES = {
     "points_csv": ".csv",
     "nucls_csv": ".csv",
     "counts_csv": ".csv",
+    "imagej_roi": ".zip",
 }
 PICTURE_SUFFIXES = {
     (PNG_MAGIC,): ".png",
@@ -204,7 +206,7 @@ def grouped(not_read: Iterable[tuple[str, str]]) -> dict[str, list[tuple[str, st
 
 def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
     """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are left out."""
-    if path.is_file() and (suffix_of(path.name) == ".npz" or not is_zip(path)):
+    if path.is_file() and (suffix_of(path.name) == ".npz" or not is_zip(path) or holds_rois(path)):
         return [(path.name, path)]
     limits = LimitRules()
     try:
@@ -227,6 +229,11 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
 def is_zip(path: Path) -> bool:
     with path.open("rb") as stream:
         return stream.read(4) in (ZIP_MAGIC, EMPTY_ZIP_MAGIC)
+
+
+def holds_rois(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return shape_in(stream) is not None
 
 
 def detect_file(path: Path) -> tuple[Detected | None, str]:

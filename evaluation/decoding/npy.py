@@ -145,8 +145,8 @@ def read_npz(
         raise CutOff from None
 
 
-def check_directory(stream: BinaryIO) -> None:
-    """Refuse a ZIP whose list of members would fill the memory."""
+def check_directory(stream: BinaryIO, most: int = DIRECTORY_BYTES) -> None:
+    """Refuse a ZIP whose list of members would fill the memory, since it has more bytes than ``most``."""
     size = stream.seek(0, 2)
     stream.seek(max(0, size - 65535 - 22))
     tail = stream.read()
@@ -154,8 +154,8 @@ def check_directory(stream: BinaryIO) -> None:
     if end < 0 or len(tail) - end < 22:
         raise CutOff
     (directory_bytes,) = struct.unpack_from("<I", tail, end + 12)
-    if tail[max(0, end - 20) : end].startswith(b"PK\6\7") or directory_bytes > DIRECTORY_BYTES:
-        raise Damaged("a list of arrays that is too long")
+    if tail[max(0, end - 20) : end].startswith(b"PK\6\7") or directory_bytes > most:
+        raise Damaged("a list of members that is too long")
     stream.seek(0)
 
 
