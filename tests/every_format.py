@@ -58,6 +58,7 @@ SIDES: dict[str, dict[str, Any]] = {
     "label_image dataset": {
         "files": "{case}.h5", "dataset": "/a/labels", "class_map": "{case}_class.h5", "class_values": VALUES,
     },
+    "label_image zarr": {"files": "{case}.zarr.zip", "class_table": "{case}.csv"},
     "label_image channel npz": {"files": "{case}.npz", "class_channel": 1, "class_values": VALUES},
     "label_image channel mha": {"files": "{case}.mha", "class_channel": 0, "class_values": VALUES},
     "nary_mat": {"files": "{group}/{case}/{class}/*.mat"},

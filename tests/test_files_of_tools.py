@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,24 @@ def ilastik(path: Path) -> None:
         data.attrs["axistags"] = "{}"
 
 
-FILES: dict[str, Any] = {"a.mat": lizard, "a.png": palette, "a_seg.npy": cellpose, "a.h5": ilastik}
+def ome_zarr(path: Path) -> None:
+    """As ome-zarr-py lays a label out: axes t, c, z of length 1, and smaller scales."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for scale in (0, 1):
+            array = LABELS[:: scale + 1, :: scale + 1][None, None, None]
+            metadata = {"zarr_format": 2, "shape": array.shape, "chunks": array.shape, "dtype": "<u2", "order": "C"}
+            metadata |= {"compressor": None, "fill_value": 0, "filters": None, "dimension_separator": "/"}
+            archive.writestr(f"a.zarr/labels/cells/{scale}/.zarray", json.dumps(metadata))
+            archive.writestr(f"a.zarr/labels/cells/{scale}/0/0/0/0/0", array.tobytes())
+
+
+FILES: dict[str, Any] = {
+    "a.mat": lizard,
+    "a.png": palette,
+    "a_seg.npy": cellpose,
+    "a.h5": ilastik,
+    "a.zarr.zip": ome_zarr,
+}
 
 
 def ids(labels: np.ndarray) -> Any:

@@ -34,6 +34,7 @@ from evaluation.decoding.content import (
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff_header import TiffFile
+from evaluation.decoding.zarr import is_zarr
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.comparison import NothingToCompare, NotRead
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
@@ -206,7 +207,7 @@ def grouped(not_read: Iterable[tuple[str, str]]) -> dict[str, list[tuple[str, st
 
 def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
     """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are left out."""
-    if path.is_file() and (suffix_of(path.name) == ".npz" or not is_zip(path) or holds_rois(path)):
+    if path.is_file() and (suffix_of(path.name) == ".npz" or not is_zip(path) or holds_one_image(path)):
         return [(path.name, path)]
     limits = LimitRules()
     try:
@@ -231,9 +232,10 @@ def is_zip(path: Path) -> bool:
         return stream.read(4) in (ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 
 
-def holds_rois(path: Path) -> bool:
+def holds_one_image(path: Path) -> bool:
+    """Whether a ZIP is the file of an image: ROIs of ImageJ, or a Zarr store."""
     with path.open("rb") as stream:
-        return shape_in(stream) is not None
+        return shape_in(stream) is not None or is_zarr(stream)
 
 
 def detect_file(path: Path) -> tuple[Detected | None, str]:
@@ -248,6 +250,9 @@ def detect_file(path: Path) -> tuple[Detected | None, str]:
         with path.open("rb") as stream:
             head = stream.read(26)
             suffix = next(suffix for magics, suffix in PICTURE_SUFFIXES.items() if head.startswith(magics))
+            stream.seek(0)
+            if suffix == ".npz" and is_zarr(stream):
+                return detected, ".zarr.zip"
             if is_coloured(head, suffix, stream):
                 return None, "a picture in colour"
         return detected, suffix

@@ -43,7 +43,7 @@ def read_hdf5(
         raise InputFault(Finding("unsupported-format", where, got, "numbers in the file itself", fix)) from None
 
 
-def size_in_hdf5(stream: BinaryIO, where: str, dataset: str | None) -> tuple[int, ...]:
+def shape_in_hdf5(stream: BinaryIO, where: str, dataset: str | None) -> tuple[int, ...]:
     """The shape of the array that ``read_hdf5`` reads. Raises InputFault, CutOff, Damaged."""
     return choose_member(list_members(stream, nested=True), dataset, where).shape
 

@@ -15,13 +15,14 @@ import numpy as np
 from evaluation.decoding.cellpose_seg import read_masks
 from evaluation.decoding.content import check_content
 from evaluation.decoding.csv import Table, numbers_of
-from evaluation.decoding.hdf5 import size_in_hdf5
+from evaluation.decoding.hdf5 import shape_in_hdf5
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.mha import read_mha_header, whole_number
 from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, choose_member, read_npy_header
 from evaluation.decoding.streams import CutOff, Plain, damage_told
+from evaluation.decoding.zarr import shape_in_zarr
 from evaluation.findings import Finding, listed
 from evaluation.findings.errors import InputFault
 from evaluation.formats import counts_csv, points_csv, rle_csv
@@ -220,7 +221,8 @@ def size_of_image(source: Path, stream: BinaryIO, request: Request) -> Size | No
         if suffix == ".npz":
             return size_in_npz(stream, request, channels)
         if suffix in WITH_DATASETS:
-            return plane_of(size_in_hdf5(stream, request.where, request.rules.value("dataset")), channels)
+            shape_of = shape_in_zarr if suffix == ".zarr.zip" else shape_in_hdf5
+            return plane_of(shape_of(stream, request.where, request.rules.value("dataset")) or (), channels)
         sizes_xy = [whole_number(size, "DimSize") for size in read_mha_header(stream).get("dimsize", "").split()]
         return plane_of(tuple(reversed(sizes_xy)), channels if len(sizes_xy) > 2 else ())
 

@@ -36,6 +36,7 @@ from evaluation.decoding.npy import CLASS_NAMES, read_npy, read_npz
 from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told, stream_size, too_large
 from evaluation.decoding.tiff import read_tiff, read_tiff_bands
+from evaluation.decoding.zarr import read_zarr
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_table import read_class_table
@@ -55,6 +56,7 @@ MAX_CLASS_VALUE = 32767
 NO_CLASS = np.iinfo(np.int16).min
 PICKLE_SUFFIXES = (".pkl", ".pickle")
 TIFF_SUFFIXES = (".tif", ".tiff")
+DOUBLE_SUFFIXES = (".nii.gz", ".zarr.zip")
 
 
 def read_label_image(
@@ -280,7 +282,8 @@ def suffix_of(name: str) -> str:
     >>> suffix_of("P1/labels.TIF"), suffix_of("P1/labels.nii.gz")
     ('.tif', '.nii.gz')
     """
-    return ".nii.gz" if name.lower().endswith(".nii.gz") else PurePosixPath(name).suffix.lower()
+    double = next((suffix for suffix in DOUBLE_SUFFIXES if name.lower().endswith(suffix)), "")
+    return double or PurePosixPath(name).suffix.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,8 +307,9 @@ KINDS = {
     ".nrrd": FileKind(read_nrrd, (NRRD_MAGIC,), "an NRRD file"),
     ".h5": FileKind(read_hdf5, (HDF5_MAGIC,), "an HDF5 file"),
     ".hdf5": FileKind(read_hdf5, (HDF5_MAGIC,), "an HDF5 file"),
+    ".zarr.zip": FileKind(read_zarr, (ZIP_MAGIC,), "a zipped Zarr store"),
 }
-WITH_DATASETS = (".h5", ".hdf5")
+WITH_DATASETS = (".h5", ".hdf5", ".zarr.zip")
 WITH_SPACING = (".mha", ".nii", ".nii.gz", ".nrrd")
 
 

@@ -389,6 +389,34 @@ H5 = [
     h5_file("2,000 groups", "wrong-format", plain_hdf5(lambda group: [group.create_group(f"g{i}") for i in range(2000)])),
     h5_file("texts", "not-numeric", plain_hdf5(lambda group: group.create_dataset("labels", data=[b"a"] * 3))),
 ]  # fmt: skip
+zarr_file = one("label_image zarr", "c1.zarr.zip")
+
+
+def zarr(data: bytes = b"", **changes: Any) -> bytes:
+    """A store of one chunk with two nuclei."""
+    metadata = {"zarr_format": 2, "shape": SHAPE, "chunks": SHAPE, "dtype": "<u2", "compressor": {"id": "zlib"}, "fill_value": 0,
+                "order": "C", "filters": None, **changes}  # fmt: skip
+    return npz((".zarray", as_json(metadata)), ("0.0", data or zlib.compress(labels().tobytes())))
+
+
+ZARR = [
+    zarr_file("empty file", "wrong-format", b""),
+    zarr_file("two nuclei", None, zarr(), nuclei=2),
+    zarr_file("cut off", "unreadable-file", zarr()[:-30]),
+    zarr_file("no array", "no-mask-variable", npz((".zgroup", b"{}"))),
+    zarr_file("nested metadata", "wrong-format", npz((".zarray", b"[" * 100_000))),
+    zarr_file("200,000 x 200,000 px", "wrong-shape", zarr(shape=[SIDE, SIDE])),
+    zarr_file("sides of 2^62", "wrong-format", zarr(shape=[1 << 62, 1 << 62])),
+    zarr_file("chunks of 2^30 x 2^30", "wrong-format", zarr(chunks=[1 << 30, 1 << 30])),
+    zarr_file("chunks of 1 x 1", "unreadable-file", zarr(chunks=[1, 1])),
+    zarr_file("objects", "unsupported-format", zarr(dtype="|O", filters=[{"id": "pickle"}])),
+    zarr_file("another codec", "unsupported-format", zarr(compressor={"id": "pickle"})),
+    zarr_file("a chunk that is too short", "unreadable-file", zarr(zlib.compress(b"\0"))),
+    zarr_file("bomb", "wrong-format", lambda: zarr(zeros_deflated(64 * MIB))),
+    zarr_file("damaged blosc", "unreadable-file", zarr(b"\2\1\1\2" + struct.pack("<III", 1200, 1200, 40) + b"\xff" * 24, compressor={"id": "blosc"})),
+    zarr_file("damaged zstd", "unreadable-file", zarr(b"\x28\xb5\x2f\xfd" + b"\xff" * 30, compressor={"id": "zstd"})),
+    zarr_file("name of the reference", None, npz((".zarray", as_json({"zarr_format": 2, "shape": SHAPE, "chunks": SHAPE, "dtype": "<u2", "compressor": None, "fill_value": 0, "order": "C", "filters": None, "dimension_separator": GROUND_TRUTH}))), nuclei=0),
+]  # fmt: skip
 MAT = [
     nary("empty file", "wrong-format", b""),
     nary("cut off", "unreadable-file", mat({"n_ary_mask": labels()})[:-9]),
@@ -528,4 +556,4 @@ LARGE = [
     ]
 ]  # fmt: skip
 
-IMAGES = (*LARGE, *NPY, *SEG, *PNG, *TIFF, *MHA, *MAT, *H5, *ARRAYS)
+IMAGES = (*LARGE, *NPY, *SEG, *PNG, *TIFF, *MHA, *MAT, *H5, *ZARR, *ARRAYS)

@@ -13,7 +13,7 @@ class LabelImageRules(ClassFiles):
 
     class_table    pattern of a CSV or JSON file with the class of every id
     class_channel  the channel of the image, from 0, that holds the class of every pixel; ids are in the other one
-    dataset        the path of the array in an HDF5 file; without it, the only array, or the only one with a usual name
+    dataset        the path of the array in an HDF5 file or a Zarr store; without it, the only one that can be it
     components     pixels of a mask with equal values that touch are one nucleus: by sides (4), or also corners (8); the
                    values are the classes (class_values), or do not matter
     """
