@@ -453,7 +453,7 @@ def test_an_npz_compressed_in_another_way_is_refused(method: int) -> None:
 def test_an_npz_with_a_list_of_gigabytes_is_refused() -> None:
     content = bytearray(npz_file(labels=LABELS).getvalue())
     struct.pack_into("<I", content, content.rindex(b"PK\5\6") + 12, 3_000_000_000)
-    assert refusal(bytes(content), ".npz").startswith("[wrong-format] a damaged header (a list of arrays that is too")
+    assert refusal(bytes(content), ".npz").startswith("[wrong-format] a damaged header (a list of members that")
 
 
 def test_an_npz_whose_check_sum_is_wrong_is_refused() -> None:
@@ -665,7 +665,7 @@ def test_content_that_contradicts_the_suffix_is_told(suffix: str, content: bytes
 def test_other_suffixes_are_refused(suffix: str, got: str, fix: str) -> None:
     assert refusal(b"\x89PNG", suffix) == (
         f"[unsupported-format] {got}; expected one of '.npy', '.npz', '.png', '.tif', '.tiff', '.mha', '.nii', "
-        f"'.nii.gz' or '.nrrd'. {fix}"
+        f"'.nii.gz', '.nrrd', '.h5', '.hdf5' or '.zarr.zip'. {fix}"
     )
 
 

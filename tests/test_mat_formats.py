@@ -607,6 +607,20 @@ def test_many_wrong_types_are_counted() -> None:
     assert sum(finding.count for finding in error.value.findings) == 619
 
 
+@pytest.mark.parametrize("ids", ["id", "nuclei_id"])
+def test_class_and_id_of_lizard_are_types_and_their_ids(ids: str) -> None:
+    # scripts/README of the data set: id, class, bbox and centroid, one row for each nucleus, beside inst_map
+    boxes = {"bbox": np.zeros((3, 4)), "centroid": np.zeros((3, 2))}
+    lizard = {"inst_map": LABELS, ids: np.array([[300], [2], [7]]), "class": np.array([[20], [10], [30]]), **boxes}
+    image = hovernet(lizard)
+    assert image.class_of_instance is not None
+    assert image.class_of_instance.tolist() == [1, -1, 2]
+    assert hovernet_refusals({**lizard, "class": [[10]]}) == [
+        "[wrong-length] case 'a', 'a.mat': 1 classes in 'class' for 3 nuclei; expected one class for each nucleus. "
+        "Write 'class' in the order of numpy.unique(inst_map)[1:], or write their ids as 'id'."
+    ]
+
+
 def test_a_file_without_the_map_of_instances_is_refused() -> None:
     assert hovernet_refusals({"n_ary_mask": LABELS, "type_map": LABELS}) == [
         "[no-mask-variable] case 'a', 'a.mat': the variables 'n_ary_mask' and 'type_map'; expected a variable "

@@ -173,7 +173,6 @@ def foreign(name: str) -> Path:
             ".dcm": bytes(128) + b"DICM" + bytes(50),
             ".bmp": b"BM" + bytes(100),
             ".jpg": b"\xff\xd8\xff\xe0" + bytes(100),
-            ".h5": b"\x89HDF\r\n\x1a\n" + bytes(100),
         }
         path.write_bytes(heads[path.suffix])
     return path
@@ -187,7 +186,6 @@ def foreign(name: str) -> Path:
         ("a.db", "an SQLite database, which is not read; export as GeoJSON"),
         ("a.bmp", "a BMP image, which is not read; export as"),
         ("a.jpg", "a JPEG image, which is not read; export as"),
-        ("a.h5", "an HDF5 file, which is not read; export as"),
     ],
 )
 def test_files_of_other_tools_are_named_by_their_content(name, words, capsys):

@@ -136,13 +136,43 @@ def test_real_panoptic_png_equal_what_pillow_reads(shared_data: Path) -> None:
 # --- refused ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_palette_is_refused_with_what_to_write() -> None:
+def indices(content: bytes) -> Any:
+    return read_png(io.BytesIO(content), where="'a.png'", shape_yx=SHAPE, bytes_limit=1_000_000, channels=1)
+
+
+def palette_png(bits: int, first: tuple[int, int, int] = (0, 0, 0)) -> tuple[bytes, Any]:
+    """A PNG with a palette as Pillow writes it, and its numbers."""
+    numbers = (np.arange(23 * 37).reshape(23, 37) % (1 << bits)).astype(np.uint8)
+    image = Image.fromarray(numbers, "P")
+    image.putpalette([*first, *(value for index in range(1, 1 << bits) for value in (index, 255 - index, 7))])
     stream = io.BytesIO()
-    Image.fromarray(PIXELS).convert("P").save(stream, "PNG")
-    assert refusal(stream.getvalue()) == (
-        "[unsupported-format] a PNG with a palette; expected a PNG of grey values or RGB, of up to 16 bits, not "
-        "interlaced. Write the numbers themselves as grey values of 8 or 16 bits."
+    image.save(stream, "PNG", bits=bits)
+    return stream.getvalue(), numbers
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_a_palette_gives_its_numbers_or_its_colours_as_pillow_does(bits: int) -> None:
+    content, numbers = palette_png(bits)
+    assert content[24:26] == bytes([bits, 3])
+    np.testing.assert_array_equal(indices(content), numbers)
+    colours = read_png(io.BytesIO(content), where="'a.png'", shape_yx=(23, 37), bytes_limit=10_000_000)
+    np.testing.assert_array_equal(colours, np.asarray(Image.open(io.BytesIO(content)).convert("RGB")))
+
+
+def test_a_palette_whose_background_is_not_black_is_refused_with_what_to_write() -> None:
+    with pytest.raises(InputFault) as error:
+        indices(palette_png(8, first=(255, 0, 16))[0])
+    assert str(error.value.findings[0]).replace(" 'a.png':", "") == (
+        "[unsupported-format] a PNG with a palette whose number 0 is #ff0010; expected a PNG of grey values, a palette "
+        "or RGB, of up to 16 bits, not interlaced. Let 0 be the background, and black; or write grey values of 8 or 16 "
+        "bits."
     )
+
+
+def test_a_palette_in_colour_needs_three_times_the_memory() -> None:
+    content, _ = palette_png(8)
+    with pytest.raises(InputFault, match="too-large"):
+        read_png(io.BytesIO(content), where="'a.png'", shape_yx=(23, 37), bytes_limit=2500)
 
 
 def test_an_interlaced_png_is_refused_with_what_to_write() -> None:

@@ -432,7 +432,7 @@ def numbered_classes(source: Path, class_names: Sequence[str]) -> dict[str, Any]
 def numbers_in_mat(stream: BinaryIO, name: str) -> list[int]:
     """The class numbers in a file of HoVer-Net. Raises InputFault."""
     mat = MatFile(stream, where=quote(name, 120), bytes_limit=LimitRules().bytes_per_file)
-    variable = variable_of(mat, TYPES) or variable_of(mat, TYPE_MAP)
+    variable = variable_of(mat, *TYPES) or variable_of(mat, TYPE_MAP)
     return [] if variable is None else whole_numbers(mat.read(variable))
 
 

@@ -16,6 +16,7 @@ from evaluation.challenge import LimitRules
 from evaluation.challenge.formats import FORMATS
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
+    HDF5_MAGIC,
     MHA_MAGICS,
     NPY_MAGIC,
     PNG_MAGIC,
@@ -25,10 +26,12 @@ from evaluation.decoding.content import (
 from evaluation.decoding.foreign import foreign_file
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff_header import TiffFile
+from evaluation.decoding.zarr import is_zarr
 from evaluation.findings import Finding, quote
 from evaluation.findings.comparison import NothingToCompare, NotRead
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
 from evaluation.formats.detect import Detected, detect_format
+from evaluation.formats.imagej_roi import shape_in
 from evaluation.formats.label_image import suffix_of
 from evaluation.submission import open_submission
 from evaluation.submission.by_pattern import PLATFORM_LISTS
@@ -47,12 +50,14 @@ SUFFIXES = {
     "points_csv": ".csv",
     "nucls_csv": ".csv",
     "counts_csv": ".csv",
+    "imagej_roi": ".zip",
 }
 PICTURE_SUFFIXES = {
     (PNG_MAGIC,): ".png",
     TIFF_MAGICS: ".tif",
     MHA_MAGICS: ".mha",
     (NPY_MAGIC,): ".npy",
+    (HDF5_MAGIC,): ".h5",
     (ZIP_MAGIC, EMPTY_ZIP_MAGIC): ".npz",
 }
 GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
@@ -114,7 +119,7 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
 
 def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
     """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are left out."""
-    if path.is_file() and (suffix_of(path.name) == ".npz" or not is_zip(path)):
+    if path.is_file() and (suffix_of(path.name) == ".npz" or not is_zip(path) or holds_one_image(path)):
         return [(path.name, path)]
     limits = LimitRules()
     try:
@@ -139,6 +144,12 @@ def is_zip(path: Path) -> bool:
         return stream.read(4) in (ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 
 
+def holds_one_image(path: Path) -> bool:
+    """Whether a ZIP is the file of an image: ROIs of ImageJ, or a Zarr store."""
+    with path.open("rb") as stream:
+        return shape_in(stream) is not None or is_zarr(stream)
+
+
 def detect_file(path: Path) -> tuple[Detected | None, str]:
     """The format of a file and the suffix that its content has; None and what it is if it holds no nuclei."""
     try:
@@ -150,6 +161,9 @@ def detect_file(path: Path) -> tuple[Detected | None, str]:
         with path.open("rb") as stream:
             head = stream.read(26)
             suffix = next(suffix for magics, suffix in PICTURE_SUFFIXES.items() if head.startswith(magics))
+            stream.seek(0)
+            if suffix == ".npz" and is_zarr(stream):
+                return detected, ".zarr.zip"
             if is_coloured(head, suffix, stream):
                 return None, PICTURE
         return detected, suffix

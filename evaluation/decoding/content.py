@@ -13,6 +13,7 @@ NPY_MAGIC = b"\x93NUMPY"
 ZIP_MAGIC = b"PK\x03\x04"
 EMPTY_ZIP_MAGIC = b"PK\x05\x06"
 TIFF_MAGICS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 MHA_MAGICS = (b"ObjectType", b"NDims", b"Comment")
 MAGICS = {
     (NPY_MAGIC,): "a NumPy file",
@@ -22,7 +23,7 @@ MAGICS = {
     (b"\x1f\x8b",): "a gzip file",
     (b"\xff\xd8\xff",): "a JPEG file",
     (b"GIF8",): "a GIF file",
-    (b"\x89HDF",): "an HDF5 file",
+    (HDF5_MAGIC,): "an HDF5 file",
     (b"MATLAB",): "a MATLAB file",
     MHA_MAGICS: "a MetaImage file",
 }

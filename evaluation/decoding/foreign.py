@@ -15,8 +15,6 @@ CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to 
     (0, b"\xff\xd8\xff", "a JPEG image", "label images (.tif, .png, .npy), since JPEG changes labels"),
     (0, b"GIF8", "a GIF image", LABELS),
     (0, b"\0\0\0\x0cjP  ", "a JPEG 2000 image", LABELS),
-    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file", LABELS),
-    (0, b"Iout", "an ImageJ ROI", "label images, or put all ROIs through QuPath as GeoJSON"),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "a ZIP or a folder"),
     (0, b"Rar!", "a RAR archive", "a ZIP or a folder"),
 )

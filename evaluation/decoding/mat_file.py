@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.decoding.content import HDF5_MAGIC
 from evaluation.decoding.matlab_hdf5 import (
-    HDF5_MAGIC,
     MAX_AXES,
     Hdf5Member,
     Unsupported,

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from evaluation.decoding.streams import CutOff, Damaged, too_large
 from evaluation.findings.errors import InputFault
 
-HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 MAX_MEMBERS = 1000
+MAX_PATH = 1000
 MAX_AXES = 32
 MAX_NUMBERS = 1 << 56  # numpy cannot make larger arrays, even if another axis is 0
 MAX_CHUNKS = 1 << 18
@@ -36,8 +36,9 @@ class Unsupported(Exception):
 
 
 class Hdf5Member:
-    """A member of the root group.
+    """A member of the root group, or of one in it.
 
+    name        its path from the root
     kind        None for plain numbers, else what it is
     shape       sizes of the axes as HDF5 has them
     attributes  texts of MATLAB, and numbers as they are
@@ -59,17 +60,30 @@ class Hdf5Member:
                 raise Damaged("a variable without usable dimensions")
 
 
-def list_members(stream: BinaryIO) -> list[Hdf5Member]:
-    """The members of the root group but those that MATLAB keeps for itself. Raises CutOff, Damaged."""
+def list_members(stream: BinaryIO, *, nested: bool = False) -> list[Hdf5Member]:
+    """The members of the root group but those that MATLAB keeps for itself; ``nested``: also those of all groups.
+
+    Raises CutOff, Damaged.
+    """
     import h5py
 
+    members: list[Hdf5Member] = []
     with hdf5_damage():
         file = h5py.File(stream, "r", driver="fileobj", locking=False)
-        if len(file) > MAX_MEMBERS:
-            raise Damaged(f"more than {MAX_MEMBERS:,} variables")
-        names = [name for name in file if not name.startswith("#")]
-        hard = [type(file.get(name, getlink=True)) is h5py.HardLink for name in names]
-        return [Hdf5Member(name, file[name] if is_hard else None) for name, is_hard in zip(names, hard, strict=True)]
+        waiting: list[tuple[str, Any]] = [("", file)]
+        while waiting:
+            prefix, group = waiting.pop(0)
+            if len(members) + len(group) > MAX_MEMBERS or len(prefix) > MAX_PATH:
+                raise Damaged(f"more than {MAX_MEMBERS:,} variables")
+            for name in group:
+                if name.startswith("#"):
+                    continue
+                is_hard = type(group.get(name, getlink=True)) is h5py.HardLink
+                member = Hdf5Member(prefix + name, group[name] if is_hard else None)
+                members.append(member)
+                if nested and is_hard and isinstance(group[name], h5py.Group):
+                    waiting.append((f"{prefix}{name}/", group[name]))
+    return members
 
 
 def read_member(member: Hdf5Member, *, where: str, bytes_limit: int) -> npt.NDArray[Any]:

@@ -1,4 +1,7 @@
-"""NumPy files: .npy, and .npz (a ZIP of them). Nothing is unpickled. NumPy Enhancement Proposal 1."""
+"""NumPy files: .npy, and .npz (a ZIP of them). NumPy Enhancement Proposal 1.
+
+Nothing is unpickled; the masks in files of cellpose are read as ``cellpose_seg`` says.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.decoding.cellpose_seg import read_masks
 from evaluation.decoding.content import EMPTY_ZIP_MAGIC, NPY_MAGIC
 from evaluation.decoding.label_array import check_dtype, check_shape
 from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
@@ -62,16 +66,25 @@ class NpyHeader:
     dtype: np.dtype[Any]
     fortran: bool
 
+    @property
+    def holds_object(self) -> bool:
+        """Whether it is a single Python object, as in files of cellpose."""
+        return self.dtype.kind == "O" and self.shape == ()
+
 
 def read_npy(
     stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int = 1
 ) -> npt.NDArray[Any]:
-    """The array of a .npy file, if it has the shape of the image. Python objects are refused by their type.
+    """The array of a .npy file, if it has the shape of the image. Python objects are refused, but cellpose's masks.
 
     Raises InputFault (pickle, not-numeric, wrong-shape, too-large, unreadable-file), CutOff, Damaged.
     """
     source = Plain(stream)
     header = read_npy_header(source)
+    if header.holds_object:
+        masks = read_masks(stream.read(), where)
+        check_shape(masks.shape, where=where, shape_yx=shape_yx, channels=channels)
+        return masks
     check_dtype(header.dtype, where=where)
     check_shape(header.shape, where=where, shape_yx=shape_yx, channels=channels)
     return read_array(source, header.shape, header.dtype, where=where, bytes_limit=bytes_limit, fortran=header.fortran)
@@ -132,8 +145,8 @@ def read_npz(
         raise CutOff from None
 
 
-def check_directory(stream: BinaryIO) -> None:
-    """Refuse a ZIP whose list of members would fill the memory."""
+def check_directory(stream: BinaryIO, most: int = DIRECTORY_BYTES) -> None:
+    """Refuse a ZIP whose list of members would fill the memory, since it has more bytes than ``most``."""
     size = stream.seek(0, 2)
     stream.seek(max(0, size - 65535 - 22))
     tail = stream.read()
@@ -141,8 +154,8 @@ def check_directory(stream: BinaryIO) -> None:
     if end < 0 or len(tail) - end < 22:
         raise CutOff
     (directory_bytes,) = struct.unpack_from("<I", tail, end + 12)
-    if tail[max(0, end - 20) : end].startswith(b"PK\6\7") or directory_bytes > DIRECTORY_BYTES:
-        raise Damaged("a list of arrays that is too long")
+    if tail[max(0, end - 20) : end].startswith(b"PK\6\7") or directory_bytes > most:
+        raise Damaged("a list of members that is too long")
     stream.seek(0)
 
 

@@ -1,4 +1,4 @@
-"""PNG images of 1 to 16 bits a sample, without palette.
+"""PNG images of 1 to 16 bits a sample, also with a palette.
 
 The chunks are read and checked here: their check sums, and that the compressed data give exactly the bytes of the image
 that the header describes. Only then are they handed to libpng, as a file of nothing but header and data, which undoes
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
@@ -26,19 +26,19 @@ from evaluation.findings.errors import InputFault
 MAX_CHUNKS = 300_000  # encoders write data chunks of 8 kB or more
 MAX_SIDE = 1_000_000  # as many as libpng itself allows
 INFLATED_BYTES = 1 << 20
-CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by colour type: grey, RGB, grey and alpha, RGB and alpha
-DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 4: (8, 16), 6: (8, 16)}
-PALETTE = 3
-
+CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type: grey, RGB, palette, grey and alpha, RGB and alpha
+DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
+GREY, PALETTE = 0, 3
 
 @dataclass(frozen=True, slots=True)
 class PngHeader:
-    """What the header of a PNG says; ``bits`` are those of a sample."""
+    """What the header of a PNG says; ``bits`` are those of a sample, ``palette`` are red, green, blue, red, …"""
 
     height: int
     width: int
     bits: int
     colour_type: int
+    palette: bytes = b""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -66,15 +66,27 @@ def read_png(
     channels     how many there must be; None: any
 
     Grey of 1, 2 or 4 bits keeps its values (0 and 1, 0…3, 0…15). Channels are grey and alpha (2), RGB (3) or RGB and
-    alpha (4). Raises InputFault: too-large, wrong-format, unsupported-format (a palette, interlaced), wrong-shape,
-    unreadable-file.
+    alpha (4). A palette gives its indices where one channel is asked for, of which 0 must be black, else RGB.
+    Raises InputFault: too-large, wrong-format, unsupported-format (a palette of other colours, interlaced),
+    wrong-shape, unreadable-file.
     """
     stream_size(stream, where=where, bytes_limit=bytes_limit)
     check_content(stream, where=where, magics=(PNG_MAGIC,), name="a PNG file")
     with damage_told(where, "a PNG file"):
         header, data = read_chunks(stream, where, bytes_limit, shape_yx, channels)
         check_data(header, data)
-        return decode(header, data)
+        samples = decode(header, data)
+        if header.colour_type != PALETTE:
+            return samples
+        if samples.size and 3 * int(samples.max()) >= len(header.palette):
+            raise Damaged("a number without a colour in the palette")
+        if channels is None:
+            colours = np.frombuffer(header.palette, np.uint8).reshape(-1, 3)
+            return np.take(colours, samples, axis=0)
+        if any(header.palette[:3]):
+            got = f"a PNG with a palette whose number 0 is #{header.palette[:3].hex()}"
+            refuse(where, got, "Let 0 be the background, and black; or write grey values of 8 or 16 bits.")
+        return samples
 
 
 def read_chunks(
@@ -97,12 +109,17 @@ def read_chunks(
             header = read_header(kind, content, where)
             there = header.shape if channels is not None else header.shape[:2]
             check_shape(there, where=where, shape_yx=shape_yx, channels=channels or 1)
-            if header.array_bytes > bytes_limit:
-                raise InputFault(too_large(where, f"an array of {header.array_bytes:,} bytes", bytes_limit))
+            needed = header.array_bytes * (3 if header.colour_type == PALETTE and channels is None else 1)
+            if needed > bytes_limit:
+                raise InputFault(too_large(where, f"an array of {needed:,} bytes", bytes_limit))
         elif kind == b"IDAT":
             data.append(content)
         elif kind == b"IEND":
             return header, data
+        elif kind == b"PLTE" and header.colour_type == PALETTE:
+            if len(content) % 3 or not 3 <= len(content) <= 768 or data or len(header.palette):
+                raise Damaged("no usable palette")
+            header = replace(header, palette=content)
         elif kind != b"PLTE" and not kind[0] & 32:
             raise Damaged("an unknown critical chunk")
     raise Damaged(f"more than {MAX_CHUNKS:,} chunks")
@@ -113,8 +130,6 @@ def read_header(kind: bytes, content: bytes, where: str) -> PngHeader:
     if kind != b"IHDR" or len(content) != 13:
         raise Damaged("no header chunk")
     width, height, bits, colour_type, compression, filters, interlaced = struct.unpack(">IIBBBBB", content)
-    if colour_type == PALETTE:
-        refuse(where, "a PNG with a palette", "Write the numbers themselves as grey values of 8 or 16 bits.")
     if bits not in DEPTHS.get(colour_type, ()) or (compression, filters) != (0, 0) or interlaced > 1:
         raise Damaged("an unknown kind of pixels")
     if interlaced:
@@ -125,7 +140,7 @@ def read_header(kind: bytes, content: bytes, where: str) -> PngHeader:
 
 
 def refuse(where: str, got: str, fix: str) -> NoReturn:
-    expected = "a PNG of grey values or RGB, of up to 16 bits, not interlaced"
+    expected = "a PNG of grey values, a palette or RGB, of up to 16 bits, not interlaced"
     raise InputFault(Finding("unsupported-format", where, got, expected, fix))
 
 
@@ -161,9 +176,10 @@ def decode(header: PngHeader, data: list[bytes]) -> npt.NDArray[Any]:
     from imagecodecs import PngError, png_decode  # slow to import, and few need it
 
     width, bits = header.width, header.bits
+    colour_type = GREY if header.colour_type == PALETTE else header.colour_type
     if bits < 8:
         width, bits = header.row_bytes, 8  # bytes of packed samples, which libpng would scale to 0…255
-    ihdr = struct.pack(">IIBBBBB", width, header.height, bits, header.colour_type, 0, 0, 0)
+    ihdr = struct.pack(">IIBBBBB", width, header.height, bits, colour_type, 0, 0, 0)
     try:
         samples: npt.NDArray[Any] = png_decode(
             b"".join([PNG_MAGIC, chunk(b"IHDR", ihdr), *(chunk(b"IDAT", piece) for piece in data), chunk(b"IEND", b"")])

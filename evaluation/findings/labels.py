@@ -27,8 +27,8 @@ class UnsupportedFormat(Kind):
     Write the labels in one of the formats that the line names.
 
     [unsupported-format] case 'case_017', 'case_017.bmp': a BMP image, which is not read; export as label images (.tif,
-    .png, .npy); expected one of '.npy', '.npz', '.png', '.tif', '.tiff', '.mha', '.nii', '.nii.gz' or '.nrrd'. Write
-    the labels as .npy, .png, .tif or .mha.
+    .png, .npy); expected one of '.npy', '.npz', '.png', '.tif', '.tiff', '.mha', '.nii', '.nii.gz', '.nrrd', '.h5',
+    '.hdf5' or '.zarr.zip'. Write the labels as .npy, .png, .tif or .mha.
     """
 
     code = "unsupported-format"

@@ -11,14 +11,23 @@ from typing import BinaryIO
 
 from evaluation.challenge import LimitRules
 from evaluation.decoding.chunks import plain_chunks
-from evaluation.decoding.content import EMPTY_ZIP_MAGIC, MHA_MAGICS, NPY_MAGIC, PNG_MAGIC, TIFF_MAGICS, ZIP_MAGIC
+from evaluation.decoding.content import (
+    EMPTY_ZIP_MAGIC,
+    HDF5_MAGIC,
+    MHA_MAGICS,
+    NPY_MAGIC,
+    PNG_MAGIC,
+    TIFF_MAGICS,
+    ZIP_MAGIC,
+)
+from evaluation.decoding.imagej_roi import ROI_MAGIC
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, damage_told
 from evaluation.findings import quote
-from evaluation.formats import hovernet_mat, rle_csv
+from evaluation.formats import hovernet_mat, imagej_roi, rle_csv
 
-PICTURES = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
+PICTURES = (PNG_MAGIC, HDF5_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 MATLAB_MAGIC = b"MATLAB"
 MOST_CHANNELS = 16
 NO_KEYS: Mapping[str, Detected] = MappingProxyType({})
@@ -71,6 +80,8 @@ def detect_format(path: Path) -> Detected | None:
     with path.open("rb") as stream:
         head = stream.read(16)
         stream.seek(0)
+        if head.startswith((ROI_MAGIC, ZIP_MAGIC)) and (shape := imagej_roi.shape_in(stream)):
+            return Detected("imagej_roi", {"shape": shape})
         if head.startswith(PICTURES):
             return Detected("label_image")
         if head.startswith(NPY_MAGIC):

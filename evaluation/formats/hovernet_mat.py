@@ -1,9 +1,11 @@
-"""HoVer-Net's MATLAB files, also those of CoNSeP: a label image with the class of each nucleus beside it.
+"""HoVer-Net's MATLAB files, also those of CoNSeP and Lizard: a label image with the class of each nucleus beside it.
 
 ``inst_map``   (H, W) ids, which may have gaps
 ``inst_type``  (N, 1) class numbers, in ascending order of the ids; if there is ``inst_uid``, in its order
 ``inst_uid``   (N, 1) ids; nuclei whose outline has too few points are left out there and in ``inst_type``
 ``type_map``   (H, W) class numbers
+
+Lizard has ``class`` and ``id`` for ``inst_type`` and ``inst_uid``.
 
 ``infer/tile.py`` and ``models/hovernet/post_proc.py`` in https://github.com/vqdang/hover_net; Graham et al., Medical
 Image Analysis 58 (2019). MATLAB files of every version are read.
@@ -34,8 +36,9 @@ from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Int16, Int64, LabelImage, LabelRuns
 from evaluation.model.label_runs import present_labels, runs_of
 
-IDS, TYPES, TYPE_IDS, TYPE_MAP = "inst_map", "inst_type", "inst_uid", "type_map"
-FIX_LENGTH = f"Write '{TYPES}' in the order of numpy.unique({IDS})[1:], or write their ids as '{TYPE_IDS}'."
+IDS, TYPE_MAP = "inst_map", "type_map"
+TYPES = {"inst_type": ("inst_uid",), "class": ("id", "nuclei_id")}  # and where their ids stand
+FIX_LENGTH = "Write '{}' in the order of numpy.unique(inst_map)[1:], or write their ids as '{}'."
 
 
 def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotations:
@@ -61,7 +64,7 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
     class_of_instance: Int16 | None = None
     class_map: LabelRuns | None = None
     if not request.file_class and classes.values:
-        types, type_map = variable_of(mat, TYPES), variable_of(mat, TYPE_MAP)
+        types, type_map = variable_of(mat, *TYPES), variable_of(mat, TYPE_MAP)
         if types is not None:
             class_of_instance = classes_of_instances(mat, types, np.array(present_labels(labels), np.int64), request)
         elif type_map is not None:
@@ -77,8 +80,12 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
     return Annotations((image,), find_binary_mask(labels, where=where))
 
 
-def variable_of(mat: MatFile, name: str) -> Variable | None:
-    """The variable of plain numbers that has this name; None if there is none. Raises InputFault."""
+def variable_of(mat: MatFile, *names: str) -> Variable | None:
+    """The variable of plain numbers that has the first of these names that there is; None if there is none.
+
+    Raises InputFault.
+    """
+    name = next((name for name in names if any(variable.name == name for variable in mat.variables)), "")
     named = [variable for variable in mat.variables if variable.name == name]
     if len(named) > 1:
         got = f"the variable {quote(name)} {len(named)} times"
@@ -100,15 +107,16 @@ def read_type_map(mat: MatFile, variable: Variable, request: Request, case: Case
 
 def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request: Request) -> Int16:
     """The class id of each of the present labels, int16 (N,), 0 if it has none."""
-    ids, uids = present, variable_of(mat, TYPE_IDS)
+    names = TYPES[types.name]
+    ids, uids, fix = present, variable_of(mat, *names), FIX_LENGTH.format(types.name, names[0])
     if uids is not None:
         ids = read_vector(mat, uids, "ids from 1").astype(np.int64)
         if len(distinct := np.unique(ids)) < len(ids):
-            got = f"{len(ids) - len(distinct):,} repeated ids in '{TYPE_IDS}'"
-            raise InputFault(Finding("wrong-length", mat.where, got, "each id once", FIX_LENGTH))
+            got = f"{len(ids) - len(distinct):,} repeated ids in '{uids.name}'"
+            raise InputFault(Finding("wrong-length", mat.where, got, "each id once", fix))
     if math.prod(types.shape) != len(ids):
-        got = f"{math.prod(types.shape):,} classes in '{TYPES}' for {len(ids):,} nuclei"
-        raise InputFault(Finding("wrong-length", mat.where, got, "one class for each nucleus", FIX_LENGTH))
+        got = f"{math.prod(types.shape):,} classes in '{types.name}' for {len(ids):,} nuclei"
+        raise InputFault(Finding("wrong-length", mat.where, got, "one class for each nucleus", fix))
     expected = describe_class_values(request.classes)
     numbers = read_vector(mat, types, expected)
     class_id = np.zeros(len(ids), np.int16)
@@ -134,7 +142,7 @@ def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[
     where = f"{mat.where}, {quote(variable.name)}"
     if max(variable.shape) != count:
         got = f"an array of {' x '.join(f'{size:,}' for size in variable.shape[:8])}"
-        raise InputFault(Finding("wrong-length", where, got, "one column of numbers", FIX_LENGTH))
+        raise InputFault(Finding("wrong-length", where, got, "one column of numbers", "Write them as N x 1."))
     column = mat.read(variable).reshape(-1, 1)
     return check_integers(column, where=where, shape_yx=(count, 1), expected=expected).reshape(-1)
 
@@ -160,13 +168,13 @@ def example(made: Example, cases: Sequence[Case], class_name: str | None) -> byt
 
     classes = [made.values[name] for _, name in made.classes_of(cases[0], class_name)]
     file = io.BytesIO()
-    content = {IDS: made.labels(cases[0]), TYPES: np.array(classes, np.int32).reshape(-1, 1)}
+    content = {IDS: made.labels(cases[0]), "inst_type": np.array(classes, np.int32).reshape(-1, 1)}
     scipy_io.savemat(file, content, do_compression=True)
     return file.getvalue()
 
 
 FORMAT = Format(
-    words="MATLAB file of HoVer-Net (`inst_map`, `inst_type`)",
+    words="MATLAB file of HoVer-Net (`inst_map`, `inst_type`) or Lizard (`inst_map`, `class`, `id`)",
     read=read_hovernet_mat,
     example=example,
 )

@@ -1,4 +1,4 @@
-"""Label images as .npy, .npz, .png, .tif or .mha, with the class of every pixel or nucleus beside them.
+"""Label images as .npy, .npz, .png, .tif, .mha, .h5 and others, with the class of every pixel or nucleus beside them.
 
 The size in a file's header is compared with the image's before anything of that size is read. Nothing is unpickled, and
 no file is opened but those that are given.
@@ -18,6 +18,7 @@ from evaluation.challenge.formats.label_image import LabelImageRules
 from evaluation.decoding.components import label_components
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
+    HDF5_MAGIC,
     MHA_MAGICS,
     NPY_MAGIC,
     PICKLES,
@@ -28,6 +29,7 @@ from evaluation.decoding.content import (
     pickled,
 )
 from evaluation.decoding.foreign import HEAD_BYTES, foreign_content
+from evaluation.decoding.hdf5 import read_hdf5
 from evaluation.decoding.itk import NIFTI_MAGICS, NRRD_MAGIC, read_nifti, read_nrrd
 from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.decoding.mha import read_mha
@@ -35,6 +37,7 @@ from evaluation.decoding.npy import CLASS_NAMES, read_npy, read_npz
 from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told, stream_size, too_large
 from evaluation.decoding.tiff import read_tiff, read_tiff_bands
+from evaluation.decoding.zarr import read_zarr
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_table import read_class_table
@@ -53,6 +56,7 @@ MAX_CLASS_VALUE = 32767
 NO_CLASS = np.iinfo(np.int16).min
 PICKLE_SUFFIXES = (".pkl", ".pickle")
 TIFF_SUFFIXES = (".tif", ".tiff")
+DOUBLE_SUFFIXES = (".nii.gz", ".zarr.zip")
 
 
 def read_label_image(
@@ -116,11 +120,14 @@ def classes_of_runs(runs: LabelRuns, request: Request[LabelImageRules]) -> Label
 def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case) -> tuple[LabelRuns, LabelRuns | None]:
     """The labels, and the class ids of a second channel if the rules tell of one."""
     where, suffix, channel = request.where, suffix_of(request.name), request.rules.class_channel
-    limit = request.limits.bytes_per_file
+    options: dict[str, Any] = {"suffix": suffix, "where": where, "case": case}
+    options["bytes_limit"] = request.limits.bytes_per_file
+    if suffix in WITH_DATASETS:
+        options["dataset"] = request.rules.dataset
     with damage_told(where, "a label image"):
         if channel is None:
-            return read_runs(stream, check_labels, suffix=suffix, where=where, case=case, bytes_limit=limit), None
-        array = read_image(stream, suffix=suffix, where=where, case=case, bytes_limit=limit, channels=2)
+            return read_runs(stream, check_labels, **options), None
+        array = read_image(stream, **options, channels=2)
         ids, numbers = split_channels(array, channel, request, case)
         labels = check_labels(ids, where=where, shape_yx=case.shape_yx)
         classes = classes_of_values(numbers, request.classes, where=channel_place(request))
@@ -275,7 +282,8 @@ def suffix_of(name: str) -> str:
     >>> suffix_of("P1/labels.TIF"), suffix_of("P1/labels.nii.gz")
     ('.tif', '.nii.gz')
     """
-    return ".nii.gz" if name.lower().endswith(".nii.gz") else PurePosixPath(name).suffix.lower()
+    double = next((suffix for suffix in DOUBLE_SUFFIXES if name.lower().endswith(suffix)), "")
+    return double or PurePosixPath(name).suffix.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +305,11 @@ KINDS = {
     ".nii": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
     ".nii.gz": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
     ".nrrd": FileKind(read_nrrd, (NRRD_MAGIC,), "an NRRD file"),
+    ".h5": FileKind(read_hdf5, (HDF5_MAGIC,), "an HDF5 file"),
+    ".hdf5": FileKind(read_hdf5, (HDF5_MAGIC,), "an HDF5 file"),
+    ".zarr.zip": FileKind(read_zarr, (ZIP_MAGIC,), "a zipped Zarr store"),
 }
+WITH_DATASETS = (".h5", ".hdf5", ".zarr.zip")
 WITH_SPACING = (".mha", ".nii", ".nii.gz", ".nrrd")
 
 
@@ -365,7 +377,7 @@ def example(made: Example[LabelImageRules], cases: Sequence[Case], class_name: s
         labels = np.stack(planes if channel else planes[::-1], axis=-1)
     elif made.rules.files.lower().endswith(TIFF_SUFFIXES):
         return write_label_tiff(made.instances(cases[0], class_name))
-    return image_bytes(labels, made.rules.files)
+    return image_bytes(labels, made.rules.files, made.rules.dataset)
 
 
 def example_classes(made: Example[LabelImageRules], key: str, cases: Sequence[Case]) -> bytes:

@@ -43,7 +43,8 @@ from evaluation.model import (
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 
 LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
-MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd", ".nhdr")  # read by scipy.io, HDF5 and SimpleITK
+# Read by scipy.io, HDF5, blosc and SimpleITK.
+MAY_CRASH = (".mat", ".h5", ".hdf5", ".zarr.zip", ".nii", ".nii.gz", ".nrrd", ".nhdr")
 
 
 @dataclass(frozen=True)

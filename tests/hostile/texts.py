@@ -5,8 +5,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
 import json
+import struct
+import zipfile
 from collections.abc import Callable
 from functools import partial
 
@@ -444,4 +447,42 @@ CONTOURS = [
     shapes("shapes group without a vertex", "empty-polygon", contours("shapes", {**SHAPE, "group_id": 1, "points": []})),
 ]  # fmt: skip
 
-TEXTS = (*APERIO, *ASAP, *GEOJSON, *PLATFORM, *CSV, *RLE, *COCO, *CONTOURS)
+rois = one("imagej_roi", "c1.zip")
+
+
+def roi_zip(*rois: bytes, flags: int = 0) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, roi in enumerate(rois):
+            archive.writestr(f"{number}.roi", roi)
+    return file.getvalue()
+
+
+def roi(kind: int, data: bytes = b"", count: int = 0, path: int = 0, header2: int = 0) -> bytes:
+    head = struct.pack(">4shBx4hH", b"Iout", 228, kind, 1, 1, 9, 9, count) + struct.pack(">i", count) + bytes(14)
+    return head + struct.pack(">i20xi", path, header2 or 64 + len(data)) + data + struct.pack(">30xB33x", 1)
+
+
+RING = struct.pack(">8h", 0, 6, 6, 0, 0, 0, 6, 6)
+MANY = struct.pack(">3f", 0, 1, 1) * 2000  # rings of a path
+ROIS = [
+    rois("imagej_roi: empty file", "wrong-format", b""),
+    rois("imagej_roi: no ROI", None, roi_zip(), nuclei=0),
+    rois("imagej_roi: a polygon", None, roi_zip(roi(0, RING, 4)), nuclei=1),
+    rois("imagej_roi: cut off", "unreadable-file", roi_zip(roi(0, RING, 4))[:-30]),
+    rois("imagej_roi: text for a ROI", "invalid-annotation", roi_zip(b"a" * 100)),
+    rois("imagej_roi: fewer coordinates than it says", "invalid-annotation", roi_zip(roi(0, RING, 50))),
+    rois("imagej_roi: 2^31 coordinates", "invalid-annotation", roi_zip(roi(0, RING)[:18] + b"\x7f\xff\xff\xff" + roi(0, RING)[22:])),
+    rois("imagej_roi: -1 coordinates", "invalid-annotation", roi_zip(roi(0, RING)[:18] + b"\xff\xff\xff\xff" + roi(0, RING)[22:])),
+    rois("imagej_roi: no coordinate", "empty-polygon", roi_zip(roi(0))),
+    rois("imagej_roi: a path of 2^31 numbers", "invalid-annotation", roi_zip(roi(1, path=2**31 - 1))),
+    rois("imagej_roi: a path of 2,000 rings", "invalid-annotation", roi_zip(roi(1, MANY, path=len(MANY) // 4))),
+    rois("imagej_roi: a path to infinity", "invalid-coordinate", roi_zip(roi(1, struct.pack(">9f", 0, 1, 1, 1, 1e38, 1, 1, 1, 5), path=9))),
+    rois("imagej_roi: a path that is a line", "empty-polygon", roi_zip(roi(1, struct.pack(">3f", 0, 1, 1), path=3))),
+    rois("imagej_roi: a second header outside", "instance-without-class", roi_zip(roi(0, RING, 4, header2=2**31 - 1))),
+    rois("imagej_roi: a line", "unsupported-shape", roi_zip(roi(3))),
+    rois("imagej_roi: too many", "too-large", lambda: roi_zip(*[roi(0, RING, 4)] * 1001), limits={"instances_per_case": 1000}),
+    rois("imagej_roi: bomb", "too-large", lambda: roi_zip(roi(0, bytes(40 << 20))), limits={"bytes_per_file": 20 << 20}),
+]  # fmt: skip
+
+TEXTS = (*ROIS, *APERIO, *ASAP, *GEOJSON, *PLATFORM, *CSV, *RLE, *COCO, *CONTOURS)

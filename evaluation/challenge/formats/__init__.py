@@ -18,6 +18,7 @@ from evaluation.challenge.formats.contours_json import ContoursJsonRules
 from evaluation.challenge.formats.counts_csv import CountsCsvRules
 from evaluation.challenge.formats.geojson import GeojsonRules
 from evaluation.challenge.formats.hovernet_mat import HovernetMatRules
+from evaluation.challenge.formats.imagej_roi import ImagejRoiRules
 from evaluation.challenge.formats.label_image import LabelImageRules
 from evaluation.challenge.formats.midog_json import MidogJsonRules
 from evaluation.challenge.formats.nary_mat import NaryMatRules
@@ -50,6 +51,7 @@ FORMATS: dict[str, type[FormatRules]] = {
         PannukeMasksRules,
         ColourMapRules,
         ContoursJsonRules,
+        ImagejRoiRules,
         CountsCsvRules,
     )
 }

@@ -1,0 +1,267 @@
+"""Label images in zipped Zarr and OME-Zarr stores, versions 2 and 3: metadata in JSON and a file for each chunk.
+
+A store is read from the ZIP alone; nothing in it names another file. Sizes are known before a chunk is read, and each
+chunk must give exactly its numbers. https://zarr-specs.readthedocs.io, https://ngff.openmicroscopy.org
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from evaluation.decoding.label_array import check_shape
+from evaluation.decoding.npy import ZIP_FAULTS, check_directory
+from evaluation.decoding.streams import CutOff, Damaged, too_large
+from evaluation.findings import Finding, listed, quote
+from evaluation.findings.errors import InputFault
+
+DIRECTORY_BYTES = 1 << 24
+METADATA_BYTES = 1 << 20
+MAX_CHUNKS, MAX_AXES = 1 << 16, 8
+PADDED_BYTES, PADDED_RATIO = 1 << 24, 8  # chunks may be so much larger than a small array, or times larger than a large
+MAX_SIDE = 1 << 40
+DTYPE = re.compile(r"[<>|](b1|[iu][1248]|f[48])")
+TYPES = ("bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64")
+FIX = "Name the array with 'dataset' in challenge.toml, or write the label image alone."
+
+
+class Unsupported(Exception):
+    """A part of Zarr that is not read. Never leaves this module."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZarrArray:
+    """What the metadata say of an array.
+
+    codecs   are undone from the last to the first
+    key      what the names of its chunks start with
+    """
+
+    shape: tuple[int, ...]
+    chunk: tuple[int, ...]
+    dtype: np.dtype[Any]
+    codecs: tuple[str, ...]
+    fill: int | float
+    key: str
+    separator: str
+    is_fortran: bool = False
+
+    @property
+    def chunk_bytes(self) -> int:
+        return math.prod(self.chunk) * self.dtype.itemsize
+
+
+def read_zarr(
+    stream: BinaryIO,
+    *,
+    where: str,
+    shape_yx: tuple[int, int],
+    bytes_limit: int,
+    channels: int = 1,
+    dataset: str | None = None,
+) -> npt.NDArray[Any]:
+    """The array of a store at the path ``dataset``; None: the only one at full size, labels before images.
+
+    Raises InputFault: no-mask-variable, wrong-shape, too-large, unsupported-format; CutOff, Damaged.
+    """
+    check_directory(stream, DIRECTORY_BYTES)
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            array = find_array(archive, dataset, where)
+            check_shape(array.shape, where=where, shape_yx=shape_yx, channels=channels)
+            if (needed := math.prod(array.shape) * array.dtype.itemsize) > bytes_limit:
+                raise InputFault(too_large(where, f"an array of {needed:,} bytes", bytes_limit))
+            return read_chunks(archive, array, needed)
+    except ZIP_FAULTS:
+        raise CutOff from None
+    except Unsupported as error:
+        got, fix = f"a Zarr array with {error}", "Write it with blosc, zstd, gzip or no compression."
+        raise InputFault(Finding("unsupported-format", where, got, "plain chunks of whole numbers", fix)) from None
+
+
+def shape_in_zarr(stream: BinaryIO, where: str, dataset: str | None) -> tuple[int, ...] | None:
+    """The shape of the array that ``read_zarr`` reads; None if it cannot be read.
+
+    Raises InputFault, CutOff, Damaged.
+    """
+    check_directory(stream, DIRECTORY_BYTES)
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            return find_array(archive, dataset, where).shape
+    except ZIP_FAULTS:
+        raise CutOff from None
+    except Unsupported:
+        return None
+
+
+def is_zarr(stream: BinaryIO) -> bool:
+    """Whether a ZIP holds a store; the stream is left at its start."""
+    try:
+        check_directory(stream, DIRECTORY_BYTES)
+        with zipfile.ZipFile(stream) as archive:
+            return any(PurePosixPath(name).name in (".zarray", "zarr.json") for name in archive.namelist())
+    except (CutOff, Damaged, *ZIP_FAULTS):
+        return False
+    finally:
+        stream.seek(0)
+
+
+# --- metadata ---------------------------------------------------------------------------------------------------------
+
+
+def find_array(archive: zipfile.ZipFile, dataset: str | None, where: str) -> ZarrArray:
+    """The array to read. Raises InputFault ("no-mask-variable") if it cannot be told."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for info in archive.infolist():
+        folder, _, file = info.filename.rpartition("/")
+        if file == ".zarray" or file == "zarr.json":
+            metadata = json_of(archive, info)
+            if file == ".zarray" or metadata.get("node_type") == "array":
+                found[folder] = metadata
+    names = list(found)
+    if dataset is not None:
+        wanted = dataset.strip("/")
+        names = [name for name in names if name == wanted or name.endswith(f"/{wanted}")]
+    else:
+        names = [name for name in names if not re.fullmatch(r"(.*/)?[1-9][0-9]*", name)] or names  # not smaller scales
+        names = [name for name in names if "labels" in name.split("/")] or names
+    if len(names) != 1:
+        got = f"the arrays {listed(found).replace(' or ', ' and ')}" if found else "no array"
+        expected = f"the array {quote(dataset)}" if dataset is not None else "one array at full size"
+        raise InputFault(Finding("no-mask-variable", where, got, expected, FIX))
+    prefix = f"{names[0]}/" if names[0] else ""
+    metadata = found[names[0]]
+    try:
+        array = version_3(metadata, prefix) if metadata.get("zarr_format") == 3 else version_2(metadata, prefix)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        raise Damaged("metadata that do not describe an array") from None
+    sides = (*array.shape, *array.chunk)
+    if len(array.shape) != len(array.chunk) or not 1 <= len(array.shape) <= MAX_AXES or min(array.chunk) < 1:
+        raise Damaged("no usable shape")
+    if not all(type(side) is int and 0 <= side < MAX_SIDE for side in sides) or not is_number(array.fill):
+        raise Damaged("no usable shape")
+    return array
+
+
+def is_number(value: object) -> bool:
+    return type(value) in (int, float, bool) and abs(value) < 1 << 63  # type: ignore[arg-type]
+
+
+def json_of(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Mapping[str, Any]:
+    if info.file_size > METADATA_BYTES:
+        raise Damaged(f"metadata of {info.file_size:,} bytes")
+    try:
+        found = orjson.loads(archive.read(info))
+    except orjson.JSONDecodeError:
+        raise Damaged("metadata that are no JSON") from None
+    if type(found) is not dict:
+        raise Damaged("metadata that are no object")
+    return found
+
+
+def version_2(metadata: Mapping[str, Any], prefix: str) -> ZarrArray:
+    if not isinstance(metadata["dtype"], str) or not DTYPE.fullmatch(metadata["dtype"]):
+        raise Unsupported("values that are no numbers")
+    if metadata.get("filters"):
+        raise Unsupported("filters")
+    compressor = metadata["compressor"]
+    return ZarrArray(
+        tuple(metadata["shape"]),
+        tuple(metadata["chunks"]),
+        np.dtype(metadata["dtype"]),
+        () if compressor is None else (str(compressor["id"]),),
+        metadata["fill_value"] or 0,
+        prefix,
+        str(metadata.get("dimension_separator", ".")),
+        metadata["order"] == "F",
+    )
+
+
+def version_3(metadata: Mapping[str, Any], prefix: str) -> ZarrArray:
+    if metadata["data_type"] not in TYPES:
+        raise Unsupported("values that are no numbers")
+    first, *others = metadata["codecs"]
+    if first["name"] != "bytes" or metadata["chunk_grid"]["name"] != "regular":
+        raise Unsupported(f"the codec {quote(first['name'])}")
+    big = first.get("configuration", {}).get("endian") == "big"
+    keys = metadata["chunk_key_encoding"]
+    is_default = keys["name"] == "default"
+    return ZarrArray(
+        tuple(metadata["shape"]),
+        tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"]),
+        np.dtype(metadata["data_type"]).newbyteorder(">" if big else "<"),
+        tuple(str(codec["name"]) for codec in others),
+        metadata["fill_value"] or 0,
+        f"{prefix}c/" if is_default else prefix,
+        str(keys.get("configuration", {}).get("separator", "/" if is_default else ".")),
+    )
+
+
+# --- chunks -----------------------------------------------------------------------------------------------------------
+
+
+def read_chunks(archive: zipfile.ZipFile, array: ZarrArray, needed: int) -> npt.NDArray[Any]:
+    """The numbers of all chunks; those that were never written have the fill value."""
+    grid = [-(-side // step) for side, step in zip(array.shape, array.chunk, strict=True)]
+    if math.prod(grid) > MAX_CHUNKS:
+        raise Unsupported(f"{math.prod(grid):,} chunks")
+    if math.prod(grid) * array.chunk_bytes > max(PADDED_BYTES, PADDED_RATIO * needed):
+        raise Damaged(f"chunks of {array.chunk_bytes:,} bytes for an array of {needed:,}")
+    with np.errstate(all="ignore"):
+        fill = np.array(array.fill).astype(array.dtype)
+    if fill != array.fill:
+        raise Damaged("a fill value that is none of its numbers")
+    numbers = np.full(array.shape, fill)
+    members = {info.filename: info for info in archive.infolist()}
+    for place in product(*map(range, grid)):
+        info = members.get(array.key + array.separator.join(map(str, place)))
+        if info is None:
+            continue
+        if info.file_size > 2 * array.chunk_bytes + 1024:
+            raise Damaged("a chunk that is too long")
+        data = unpacked(archive.read(info), array.codecs, array.chunk_bytes)
+        chunk = np.frombuffer(data, array.dtype).reshape(array.chunk, order="F" if array.is_fortran else "C")
+        starts = [index * step for index, step in zip(place, array.chunk, strict=True)]
+        part = numbers[tuple(slice(start, start + step) for start, step in zip(starts, array.chunk, strict=True))]
+        part[...] = chunk[tuple(map(slice, part.shape))]
+    return numbers
+
+
+def unpacked(data: bytes, codecs: Sequence[str], size: int) -> bytes:
+    """The bytes of a chunk. Raises CutOff unless there are exactly ``size``, Unsupported."""
+    import imagecodecs
+
+    for codec in reversed(codecs):
+        try:
+            if codec == "crc32c":
+                if len(data) < 4:
+                    raise CutOff
+                data = data[:-4]  # the ZIP has a check sum of its own
+            elif codec in ("gzip", "zlib"):
+                inflate = zlib.decompressobj(32 + zlib.MAX_WBITS)
+                data = inflate.decompress(data, size + 1)
+            elif codec == "zstd":
+                data = bytes(imagecodecs.zstd_decode(data, out=bytearray(size)))
+            elif codec == "blosc":
+                if len(data) < 16 or struct.unpack_from("<I4xI", data, 4) != (size, len(data)):
+                    raise CutOff
+                data = bytes(imagecodecs.blosc_decode(data, out=bytearray(size)))
+            else:
+                raise Unsupported(f"the codec {quote(codec)}")
+        except (zlib.error, RuntimeError, ValueError):
+            raise CutOff from None
+    if len(data) != size:
+        raise CutOff
+    return data
