@@ -73,6 +73,7 @@ SIDES: dict[str, dict[str, Any]] = {
         "files": "{case}.json", "shape": "point", "tool": "cellvit", "origin": "pixel_centre",
     },
     "contours_json labelme": {**OUTLINES, "files": "{case}.json", "shape": "outline", "tool": "labelme"},
+    "yolo_txt": {**OUTLINES, "files": "{case}.txt", "class_values": {"Epithelial": 0, "Lymphocyte": 1}},
     "colour_map": {"files": "{case}.png", "border": "remove", **COLOURS},
     "colour_map dilated": {"files": "{case}.png", "border": "remove_and_dilate", **COLOURS},
 }  # fmt: skip

@@ -34,6 +34,7 @@ from evaluation.findings.comparison import (
     NoPrediction,
     NoReferenceOfImage,
     NoSizeKnown,
+    NoScale,
     NothingPaired,
     NothingToCompare,
     SizesDiffer,
@@ -320,6 +321,10 @@ def sizes_of(
         raise WrongUsage(*faults)
     if not unknown:
         return sizes, []
+    if shares := [side for side in (reference, *models.values()) if side.format == "yolo_txt"]:
+        todo = "Put the images beside the files, with the same names."
+        kind = NoScale("shares of the image", f"the size of {quote(unknown[0])}", todo)
+        raise WrongUsage(kind.at(quote(str(shares[0].path), 200)))
     return sizes, [NoSizeKnown(shown(sizes[unknown[0]])).at(*map(quote, unknown))]
 
 

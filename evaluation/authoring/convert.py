@@ -400,7 +400,7 @@ def convert_file(
                 found, is_dense = FoundImage(stem, found_yx), False
             else:
                 found = find_image(source, stream, request, stem)
-                is_dense = rules.dense or name == "rle_csv"
+                is_dense = rules.dense or name in ("rle_csv", "yolo_txt")
             case = Case(stem, stem, *(size_yx or known_size(found, is_dense, target)), spacing_um, index=0)
             if not trust_pickle:
                 said = read_one_case(stream, request, case, found)
@@ -518,8 +518,9 @@ def known_ids(names: Sequence[str]) -> dict[str, int]:
 
 
 def known_values(rules: FormatRules, names: Sequence[str]) -> dict[int, int]:
-    """The class id of each number in the file: as ``class_values`` says, else 1 for the first class and so on."""
-    values = rules.value("class_values") or {name: (index,) for index, name in enumerate(names, start=1)}
+    """The class id of each number in the file: as ``class_values`` says, else 1 (YOLO: 0) for the first class, …."""
+    first = 0 if rules.format == "yolo_txt" else 1
+    values = rules.value("class_values") or {name: (index,) for index, name in enumerate(names, start=first)}
     ids = known_ids(names)
     known = {ids[name.casefold()]: numbers for name, numbers in values.items() if name.casefold() in ids}
     return {number: class_id for class_id, numbers in known.items() for number in numbers}

@@ -60,6 +60,7 @@ SUFFIXES = {
     "points_csv": ".csv",
     "nucls_csv": ".csv",
     "counts_csv": ".csv",
+    "yolo_txt": ".txt",
 }
 PICTURE_SUFFIXES = {
     (PNG_MAGIC,): ".png",
@@ -159,15 +160,21 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
     named = list_files(path, workspace)
     kinds: dict[tuple[str, str, str], list[tuple[str, Path, Detected]]] = {}
     not_read: list[tuple[str, str]] = []
+    blank: list[tuple[str, Path, Detected]] = []  # what YOLO writes where it finds nothing
     for name, file in named:
-        if NOTE.fullmatch(PurePosixPath(name).name) or name in PLATFORM_LISTS:
+        if name in PLATFORM_LISTS:
             continue
+        is_note = NOTE.fullmatch(PurePosixPath(name).name)
         try:
             detected, suffix = detect_file(file)
         except InputFault as fault:
-            not_read.append((name, fault.findings[0].got))
+            if not is_note:
+                not_read.append((name, fault.findings[0].got))
             continue
-        if detected is None:
+        if is_note and (detected is None or detected.format != "yolo_txt"):
+            if not file.stat().st_size:
+                blank.append((name, file, Detected("yolo_txt")))
+        elif detected is None:
             not_read.append((name, suffix))
         else:
             kinds.setdefault((detected.format, str(sorted(detected.keys.items())), suffix), []).append(
@@ -186,6 +193,8 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
         NotRead(what).at(*(quote(name, 120) for name, _ in of_kind)) for what, of_kind in grouped(not_read).items()
     ]
     (format, _, suffix), detected = order[0], chosen[0][2]
+    if format == "yolo_txt":
+        chosen = [*chosen, *blank]
     files = [FoundFile(file, name, suffix) for name, file, _ in chosen]
     try:
         return understand(path, format, suffix, dict(detected.keys), files, tuple(findings))

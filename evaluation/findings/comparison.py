@@ -26,6 +26,19 @@ class NothingToCompare(Kind):
     what: str
 
 
+class NoScale(Kind):
+    """Coordinates are shares of an image, or um, and nothing tells how many px that is."""
+
+    code = NothingToCompare.code
+    got = "coordinates in {units}"
+    expected = "something that tells {lacking}"
+    fix = "{todo}"
+
+    units: str
+    lacking: str
+    todo: str
+
+
 class NothingPaired(Kind):
     """No file of the prediction has the name of a file of the reference."""
 

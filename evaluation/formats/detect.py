@@ -21,6 +21,7 @@ from evaluation.formats import hovernet_mat, rle_csv
 PICTURES = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 MATLAB_MAGIC = b"MATLAB"
 MOST_CHANNELS = 16
+YOLO_LINE = re.compile(rb"[0-9]{1,5}(?: +[0-9.eE+-]+){6,}\s*?(?:\n|$)", re.ASCII)
 NO_KEYS: Mapping[str, Detected] = MappingProxyType({})
 CUT = 64  # bytes of a chunk that are looked at again with the next one, for words that are cut
 # What decides, in this order: a word of the file, the format that has it, and the shape of its nuclei.
@@ -127,7 +128,9 @@ def first_word(
 
 
 def detect_table(head: bytes) -> Detected | None:
-    """The format of a CSV file by the names of its columns."""
+    """The format of a CSV file by the names of its columns; of numbers with blanks between them that of YOLO."""
+    if YOLO_LINE.match(head):
+        return Detected("yolo_txt")
     line = head.split(b"\n", 1)[0].decode("utf-8", "replace")
     columns = {name.strip().strip('"').casefold() for name in re.split("[,;\t]", line)}
     if {"coords_x", "coords_y"} <= columns:

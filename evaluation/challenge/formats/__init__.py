@@ -28,6 +28,7 @@ from evaluation.challenge.formats.points_json import PointsJsonRules
 from evaluation.challenge.formats.polygons_json import PolygonsJsonRules
 from evaluation.challenge.formats.rle_csv import RleCsvRules
 from evaluation.challenge.formats.rules import FormatRules
+from evaluation.challenge.formats.yolo_txt import YoloTxtRules
 
 FORMATS: dict[str, type[FormatRules]] = {
     get_args(rules.model_fields["format"].annotation)[0]: rules
@@ -50,6 +51,7 @@ FORMATS: dict[str, type[FormatRules]] = {
         PannukeMasksRules,
         ColourMapRules,
         ContoursJsonRules,
+        YoloTxtRules,
         CountsCsvRules,
     )
 }
