@@ -54,7 +54,8 @@ def test_outlines_cover_the_pixels_that_skimage_gives_them():
     assert part.class_id.tolist() == [1, 2, 1]
     assert part.source_id.tolist() == [1, 2, 3]
     assert part.probability.tolist() == pytest.approx([0.9, 0.8, 0.75])
-    instances = convert_parts([part], (40, 60), vertices="exact", origin="pixel_corner", vanished="drop", where="").instances
+    rules = {"vertices": "exact", "origin": "pixel_corner", "vanished": "drop", "where": "a"}
+    instances = convert_parts([part], (40, 60), **rules).instances
     for index, ring in enumerate(rings()):
         mask = np.zeros(40 * 60, bool)
         of_nucleus = instances.run_instance == index

@@ -93,7 +93,7 @@ def example(made: Example[YoloTxtRules], cases: Sequence[Case], class_name: str 
 
 
 FORMAT = Format(
-    words="YOLO's text files for segmentation, with a line `class x1 y1 x2 y2 …` for each nucleus, in shares of the image",
+    words="YOLO's text files: a line `class x1 y1 x2 y2 …` for each nucleus, in shares of width and height",
     read=read_yolo_txt,
     example=example,
 )
