@@ -35,6 +35,7 @@ from evaluation.findings.command_line import (
     NoChallengeOfPanoptic,
     NoImageSize,
     NoKnownFormat,
+    NoPixelSize,
     UnknownFormat,
 )
 from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
@@ -385,6 +386,8 @@ def convert_file(
             raise InputFault(OnlyNumbers().at(quote(source.name, 120)))
         if rules.value("shape") == "outline" and "shape" not in options:
             hints["unsupported-shape"] = "If its nuclei are points, add --set shape=point."
+        if rules.value("units") not in (None, "px") and spacing_um is None:
+            raise WrongUsage(NoPixelSize(rules.value("units")).at("--spacing"))
         names = list(class_names or rules.value("class_values") or rules.value("colours") or ())
         request = Request(
             where=quote(source.name, 120),

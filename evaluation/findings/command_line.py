@@ -154,6 +154,14 @@ class NoImageSize(MissingOption):
     fix = "Add --size HEIGHTxWIDTH."
 
 
+class NoPixelSize(MissingOption):
+    got = "not given, and coordinates are in {units}"
+    expected = "the size of a pixel in um"
+    fix = "Add --spacing UM."
+
+    units: str
+
+
 class MissingExtra(Kind):
     """A part of the program is not installed.
 

@@ -11,12 +11,22 @@ from typing import BinaryIO
 
 from evaluation.challenge import LimitRules
 from evaluation.decoding.chunks import plain_chunks
-from evaluation.decoding.content import EMPTY_ZIP_MAGIC, MHA_MAGICS, NPY_MAGIC, PNG_MAGIC, TIFF_MAGICS, ZIP_MAGIC
+from evaluation.decoding.content import (
+    EMPTY_ZIP_MAGIC,
+    MHA_MAGICS,
+    NPY_MAGIC,
+    PARQUET_MAGIC,
+    PNG_MAGIC,
+    SQLITE_MAGIC,
+    TIFF_MAGICS,
+    ZIP_MAGIC,
+)
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, damage_told
 from evaluation.findings import quote
 from evaluation.formats import hovernet_mat, rle_csv
+from evaluation.formats.geometry_table import keys_of_parquet, keys_of_store
 
 PICTURES = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 MATLAB_MAGIC = b"MATLAB"
@@ -56,7 +66,7 @@ XML_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A format, and the keys of its rules that the file tells: ``shape``."""
+    """A format, and the keys of its rules that the file tells, such as ``shape``."""
 
     format: str
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -79,6 +89,12 @@ def detect_format(path: Path) -> Detected | None:
         if head.startswith(MATLAB_MAGIC):
             names = {variable.name for variable in MatFile(stream, where=where, bytes_limit=limit).variables}
             return Detected("hovernet_mat" if hovernet_mat.IDS in names else "nary_mat")
+        if head.startswith(SQLITE_MAGIC):
+            keys = keys_of_store(stream) if path.stat().st_size <= limit else None
+            return None if keys is None else Detected("geometry_table", keys)
+        if head.startswith(PARQUET_MAGIC):
+            keys = keys_of_parquet(stream)
+            return None if keys is None else Detected("geometry_table", keys)
         return detect_text(plain_chunks(stream, where, limit))
 
 
@@ -133,6 +149,8 @@ def detect_table(head: bytes) -> Detected | None:
         return Detected("yolo_txt")
     line = head.split(b"\n", 1)[0].decode("utf-8", "replace")
     columns = {name.strip().strip('"').casefold() for name in re.split("[,;\t]", line)}
+    if {"vertex_x", "vertex_y"} <= columns:
+        return Detected("geometry_table", {"shape": "outline", "units": "um"})
     if {"coords_x", "coords_y"} <= columns:
         return Detected("nucls_csv")
     if columns & {name.casefold() for name in rle_csv.CODE_COLUMNS}:

@@ -80,7 +80,7 @@ def add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[b
         return
     probability = float(numbers[-1]) if len(numbers) % 2 else None
     ring = Ring(vertices.reshape(-1, 2) * (case.width, case.height))
-    nuclei.add_outline([[ring]], class_id, nuclei.number, probability, None)  # type: ignore[list-item]
+    nuclei.add_outline([[ring]], class_id, nuclei.number, probability, None)
 
 
 def example(made: Example[YoloTxtRules], cases: Sequence[Case], class_name: str | None) -> bytes:

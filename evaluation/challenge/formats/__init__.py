@@ -17,6 +17,7 @@ from evaluation.challenge.formats.conic_array import ConicArrayRules
 from evaluation.challenge.formats.contours_json import ContoursJsonRules
 from evaluation.challenge.formats.counts_csv import CountsCsvRules
 from evaluation.challenge.formats.geojson import GeojsonRules
+from evaluation.challenge.formats.geometry_table import GeometryTableRules
 from evaluation.challenge.formats.hovernet_mat import HovernetMatRules
 from evaluation.challenge.formats.label_image import LabelImageRules
 from evaluation.challenge.formats.midog_json import MidogJsonRules
@@ -52,6 +53,7 @@ FORMATS: dict[str, type[FormatRules]] = {
         ColourMapRules,
         ContoursJsonRules,
         YoloTxtRules,
+        GeometryTableRules,
         CountsCsvRules,
     )
 }
