@@ -110,6 +110,15 @@ def test_a_pickle_that_is_none_of_ours_gives_a_message_and_no_traceback(content,
     assert "Traceback" not in printed
 
 
+def test_objects_of_qupath_without_a_classification_are_of_no_class(capsys):
+    ring = [[3, 2], [13, 2], [13, 12], [3, 12], [3, 2]]
+    item = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}}
+    Path("a.json").write_text(json.dumps([item | {"properties": {"objectType": "annotation"}}]))
+    said(capsys, "convert", "a.json", "a", "--to", "geojson")
+    (feature,) = json.loads(Path("a.geojson").read_text())["features"]
+    assert feature["properties"]["classification"]["name"] == "nucleus"
+
+
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
