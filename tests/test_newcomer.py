@@ -7,6 +7,7 @@ import pickle
 import sqlite3
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 import tifffile
@@ -117,6 +118,23 @@ def test_objects_of_qupath_without_a_classification_are_of_no_class(capsys):
     said(capsys, "convert", "a.json", "a", "--to", "geojson")
     (feature,) = json.loads(Path("a.geojson").read_text())["features"]
     assert feature["properties"]["classification"]["name"] == "nucleus"
+
+
+@pytest.mark.parametrize("compress", [0, 3])
+def test_what_tiatoolbox_writes_with_joblib_is_converted_on_request_only(compress, capsys):
+    contour = np.array([[3, 2], [3, 6], [8, 6], [8, 2]], np.int32)
+    cell = {"box": np.array([3, 2, 9, 7]), "centroid": contour.mean(axis=0), "contour": contour, "prob": 0.75, "type": 2}
+    joblib.dump({"5a1e": cell, "7b2f": {**cell, "contour": contour + 20, "type": 1}}, "a.dat", compress=compress)
+    if not compress:
+        printed = said(capsys, "convert", "a.dat", "a", "--to", "geojson", code=2)
+        assert "a pickle, which is not read; export as GeoJSON" in printed and "--trust-pickle" in printed
+    names = ("--classes", "tumour,stroma")
+    said(capsys, "convert", "a.dat", "a", "--to", "geojson", "--trust-pickle", *names, "--origin", "pixel_centre")
+    first, second = json.loads(Path("a.geojson").read_text())["features"]
+    assert first["geometry"]["coordinates"][0][:-1] == contour.tolist()
+    assert first["properties"]["measurements"] == {"Probability": 0.75}
+    assert [f["properties"]["classification"]["name"] for f in (first, second)] == ["stroma", "tumour"]
+    assert (first["id"], second["id"]) == ("5a1e", "7b2f")
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
