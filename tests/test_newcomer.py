@@ -111,6 +111,24 @@ def test_a_pickle_that_is_none_of_ours_gives_a_message_and_no_traceback(content,
     assert "Traceback" not in printed
 
 
+@pytest.mark.parametrize("version", ["0.2", "0.4"])
+def test_arrays_of_qupath_are_known_without_their_format(version, capsys):
+    """``[Feature, …]`` of 0.2 and 0.3, a FeatureCollection of 0.4 and later, with the suffix .json."""
+    ring = [[3, 2], [13, 2], [13, 12], [3, 12], [3, 2]]
+    old = {"classification": {"name": "Tumor", "colorRGB": -3670016}, "measurements": [{"name": "Area", "value": 100.0}]}
+    new = {"objectType": "detection", "classification": {"name": "Tumor", "color": [200, 0, 0]}}
+    item = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}}
+    item |= {"id": "PathDetectionObject", "properties": old} if version == "0.2" else {"id": "0f1c", "properties": new}
+    put("mine/a.tif", np.where(LABELS == 1, 1, 0).astype(np.uint16))
+    Path("qupath").mkdir()
+    document = [item] if version == "0.2" else {"type": "FeatureCollection", "features": [item]}
+    Path("qupath/a.json").write_text(json.dumps(document))
+    said(capsys, "convert", "qupath/a.json", "a", "--to", "geojson")
+    (feature,) = json.loads(Path("a.geojson").read_text())["features"]
+    assert feature["properties"]["classification"]["name"] == "Tumor"
+    assert "1.0000" in said(capsys, "compare", "mine", "qupath")
+
+
 def test_objects_of_qupath_without_a_classification_are_of_no_class(capsys):
     ring = [[3, 2], [13, 2], [13, 12], [3, 12], [3, 2]]
     item = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}}
@@ -123,7 +141,7 @@ def test_objects_of_qupath_without_a_classification_are_of_no_class(capsys):
 @pytest.mark.parametrize("compress", [0, 3])
 def test_what_tiatoolbox_writes_with_joblib_is_converted_on_request_only(compress, capsys):
     contour = np.array([[3, 2], [3, 6], [8, 6], [8, 2]], np.int32)
-    cell = {"box": np.array([3, 2, 9, 7]), "centroid": contour.mean(axis=0), "contour": contour, "prob": 0.75, "type": 2}
+    cell = {"centroid": contour.mean(axis=0), "contour": contour, "prob": 0.75, "type": 2}
     joblib.dump({"5a1e": cell, "7b2f": {**cell, "contour": contour + 20, "type": 1}}, "a.dat", compress=compress)
     if not compress:
         printed = said(capsys, "convert", "a.dat", "a", "--to", "geojson", code=2)

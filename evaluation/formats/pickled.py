@@ -45,8 +45,9 @@ def read_own_pickle(stream: BinaryIO, request: Request) -> tuple[Annotations, tu
     """What a trusted pickle (.pkl, .dat, or .npy with an object in it) says of its case, and the size of the image.
 
     Known are dictionaries with ``inst_map`` and ``type_map`` or ``inst_type`` (HoVer-Net, NuCLS tiles, PanNuke tools),
-    and cells with ``contour``, ``type`` and ``prob`` (CellViT: a list, or under ``cells``; HoVer-Net, and TIAToolbox with
-    joblib: a dictionary by id). Class numbers become classes by ``class_values``. The size is None for contours. Raises InputFault for all else.
+    and cells with ``contour``, ``type`` and ``prob`` (CellViT: a list, or under ``cells``; HoVer-Net, and TIAToolbox
+    with joblib: a dictionary by id). Class numbers become classes by ``class_values``. The size is None for contours.
+    Raises InputFault for all else.
     """
     try:
         return understood(load(stream), request)
