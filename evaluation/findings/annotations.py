@@ -263,6 +263,16 @@ class LostPixels(LeftOut):
     rule: str
 
 
+class LostNumbers(LeftOut):
+    got = "{what} of {nuclei:,} nuclei"
+    expected = "what has a place in {target}"
+    fix = "GeoJSON keeps them."
+
+    what: str
+    nuclei: int
+    target: str
+
+
 class HoleWithoutOutline(Kind):
     """A hole lies in no outline.
 

@@ -209,7 +209,7 @@ class UnknownFormat(NotAmong):
 class NoKnownFormat(Kind):
     code = UnknownFormat.code
     got = "a file of no known format"
-    expected = "{known:listed 20}"
+    expected = "{known:listed 40}"
     fix = "Name the format with --from."
 
     known: Collection[str]
