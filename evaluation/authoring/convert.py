@@ -20,6 +20,7 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.formats import FORMATS, KEYS_OF_FORMATS
 from evaluation.challenge.formats.rules import LARGEST_NUMBER
+from evaluation.decoding.chunks import plain_chunks
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.npy import CLASS_NAMES, ID_NAMES, read_npz
 from evaluation.decoding.streams import damage_told
@@ -31,6 +32,7 @@ from evaluation.findings.annotations import (
     OnlyNumbers,
     PointsWithoutOutlines,
     TooLargeForMemory,
+    UnnamedProbabilities,
     UnreadableFile,
 )
 from evaluation.findings.challenge import InvalidValue, OnlyOwnKeys, UnknownOption
@@ -45,6 +47,7 @@ from evaluation.findings.command_line import (
 from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
 from evaluation.findings.submission import EverythingOutsideImage, SomeWithoutClass
 from evaluation.formats import Request, read_annotations, read_collection
+from evaluation.formats.class_probabilities import COLUMN_PREFIX
 from evaluation.formats.counts_csv import write_counts_csv
 from evaluation.formats.detect import Detected, detect_format
 from evaluation.formats.foreign import HEAD_BYTES, foreign_content
@@ -107,6 +110,10 @@ DEFAULTS: Mapping[str, Any] = {
 UNKNOWN_YX = (1 << 20, 1 << 20)  # size of images whose size does not matter
 DRAWN: tuple[Target, ...] = ("geojson", "polygons_json")
 PAINTED: tuple[Target, ...] = ("label_tiff", "nary_mat")
+CLASS_PROBABILITIES = {
+    **dict.fromkeys(("geojson", "polygons_json", "points_json"), b'"class_probabilities"'),
+    **dict.fromkeys(("points_csv", "nucls_csv"), COLUMN_PREFIX.encode()),
+}
 KEEP_PROBABILITY: tuple[Target, ...] = (*DRAWN, "points_json")
 KEEP_CLASS_PROBABILITIES: tuple[Target, ...] = ("geojson",)
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table", "segments")
@@ -452,6 +459,8 @@ def convert_file(
         hints.pop("unsupported-shape", None)
         encoded = encode(content, target, origin, overlap)
         lost = lost_numbers(said.parts, target, request.where)
+        if not request.classes.names and tells_class_probabilities(source, name):
+            lost.append(UnnamedProbabilities().at(request.where))
         if encoded.nuclei and not encoded.left:
             raise InputFault(EverythingOutsideImage(encoded.nuclei).at(request.where))
     except InputFault as fault:
@@ -477,6 +486,19 @@ def numbers_in_mat(stream: BinaryIO, name: str) -> list[int]:
     mat = MatFile(stream, where=quote(name, 120), bytes_limit=LimitRules().bytes_per_file)
     variable = variable_of(mat, TYPES) or variable_of(mat, TYPE_MAP)
     return [] if variable is None else whole_numbers(mat.read(variable))
+
+
+def tells_class_probabilities(source: Path, format: str) -> bool:
+    """Whether the text of a file has probabilities of classes, which cannot be read if no class is named."""
+    if (word := CLASS_PROBABILITIES.get(format)) is None:
+        return False
+    tail = b""
+    with source.open("rb") as stream:
+        for chunk in plain_chunks(stream, quote(source.name), LimitRules().bytes_per_file):
+            if word in tail + chunk:
+                return True
+            tail = chunk[-len(word) :]
+    return False
 
 
 def numbers_in_npz(stream: BinaryIO, request: Request, case: Case) -> list[int]:

@@ -273,6 +273,12 @@ class LostNumbers(LeftOut):
     target: str
 
 
+class UnnamedProbabilities(LeftOut):
+    got = "class probabilities, but no names of classes"
+    expected = "the classes that they are of"
+    fix = "They are left out; name the classes in order with --classes."
+
+
 class HoleWithoutOutline(Kind):
     """A hole lies in no outline.
 
