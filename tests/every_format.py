@@ -80,7 +80,7 @@ SIDES: dict[str, dict[str, Any]] = {
     "geometry_table store of points": {
         "files": "{case}.db", "shape": "point", "units": "px", "origin": "pixel_centre",
     },
-    "geometry_table vertices": {**OUTLINES, "files": "{case}.csv.gz", "shape": "outline", "units": "um"},
+    "geometry_table vertices": {**OUTLINES, "files": "{case}.csv", "shape": "outline", "units": "um"},
     "colour_map": {"files": "{case}.png", "border": "remove", **COLOURS},
     "colour_map dilated": {"files": "{case}.png", "border": "remove_and_dilate", **COLOURS},
 }  # fmt: skip

@@ -15,7 +15,6 @@ Xenium: https://www.10xgenomics.com/support/software/xenium-onboard-analysis. Pa
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import sqlite3
@@ -315,17 +314,16 @@ def check_vertices(rows: int, request: Request) -> None:
 
 
 def example(made: Example[GeometryTableRules], cases: Sequence[Case], class_name: str | None) -> bytes:
-    """The kind of table that the suffix in ``files`` tells: .parquet, .csv, .csv.gz, else an annotation store."""
+    """The kind of table that the suffix in ``files`` tells: .parquet, .csv, else an annotation store."""
     marks, name = made.marks(cases[0], class_name), made.rules.files.lower()
     shapes = [shapely.Point(x, y) for _, x, y in marks]
     if not made.rules.are_points:
         shapes = [shapely.Polygon(ring) for _, ring in made.rings(cases[0], class_name)]
     classes = [of_class for of_class, _, _ in marks]
-    if name.endswith((".csv", ".csv.gz")):
+    if name.endswith(".csv"):
         points, nucleus = shapely.get_coordinates(shapes, return_index=True)
         rows = [[f"cell-{n + 1}", *xy, classes[n]] for n, xy in zip(nucleus.tolist(), points.tolist(), strict=True)]
-        data = csv_bytes(["cell_id", *VERTEX_COLUMNS, "class"], rows)
-        return gzip.compress(data, mtime=0) if name.endswith(".gz") else data
+        return csv_bytes(["cell_id", *VERTEX_COLUMNS, "class"], rows)
     if name.endswith(".parquet"):
         return parquet_bytes(shapes, classes)
     with closing(sqlite3.connect(":memory:")) as store:

@@ -113,7 +113,7 @@ MANY_ROWS = "with recursive n(i) as (select 10 union all select i + 1 from n whe
 ZLIB_BOMB = zlib.compress(bytes(40_000_000), 9).hex()
 DEEP_WKB = ("0107000000" + "01000000") * 100_000
 table = partial(one("geometry_table store", "c1.db"))
-vertex_table = partial(one("geometry_table vertices", "c1.csv.gz"))
+vertex_table = partial(one("geometry_table vertices", "c1.csv"))
 TABLES = [
     table("store empty file", "invalid-csv", b""),
     table("store cut off", "wrong-format", lambda: sqlite(change=lambda data: data[:5000])),
