@@ -80,6 +80,14 @@ SIDES: dict[str, dict[str, Any]] = {
     "contours_json labelme": {**OUTLINES, "files": "{case}.json", "shape": "outline", "tool": "labelme"},
     "imagej_roi": {**OUTLINES, "files": "{case}.zip", "shape": "outline", "class_values": VALUES},
     "imagej_roi points": {"files": "{case}.zip", "shape": "point", "origin": "pixel_corner", "class_values": VALUES},
+    "yolo_txt": {**OUTLINES, "files": "{case}.txt", "class_values": {"Epithelial": 0, "Lymphocyte": 1}},
+    "geometry_table store": {
+        **OUTLINES, "files": "{case}.db", "shape": "outline", "units": "px", "origin": "pixel_centre",
+    },
+    "geometry_table store of points": {
+        "files": "{case}.db", "shape": "point", "units": "px", "origin": "pixel_centre",
+    },
+    "geometry_table vertices": {**OUTLINES, "files": "{case}.csv", "shape": "outline", "units": "um"},
     "colour_map": {"files": "{case}.png", "border": "remove", **COLOURS},
     "colour_map dilated": {"files": "{case}.png", "border": "remove_and_dilate", **COLOURS},
 }  # fmt: skip

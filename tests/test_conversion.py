@@ -357,7 +357,8 @@ def test_the_way_out_of_a_file_of_points_is_told_and_works(tmp_path):
         convert_file(tmp_path / "a.xml.gz", tmp_path / "o", "counts_csv")
     with pytest.raises(ConversionRefused, match="unsupported-shape") as refused:
         convert_file(tmp_path / "a.xml.gz", tmp_path / "o", "counts_csv", options={"shape": "point"})
-    assert "--set" not in str(refused.value)
+    assert "shape=point" not in str(refused.value)
+    assert "--set other_shapes=skip" in str(refused.value)
     (counts,) = convert_file(
         tmp_path / "a.xml.gz", tmp_path / "o", "counts_csv", options={"shape": "point", "skip_classes": ("ROI",)}
     ).files

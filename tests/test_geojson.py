@@ -299,13 +299,25 @@ def test_a_feature_without_a_geometry_is_left_out_with_a_warning():
         ({"classification": {"name": None}, "objectType": "annotation"}, 0),
         ({"objectType": "annotation", "name": "Lymphocyte"}, 0),
         ({"objectType": ["lymphocyte"]}, 0),
+        ({"type": "Lymphocyte"}, 2),
+        ({"type": 7, "objectType": "annotation"}, 2),
+        ({"type": "Lymphocyte", "classification": "epi"}, 1),
+        ({"type": "Lymphocyte", "objectType": "epi"}, 1),
         ({}, 0),
     ],
 )
 def test_the_class_is_the_classification_or_an_object_type_that_is_a_class(properties, class_id):
-    ids = {"epithelial": 1, "epi": 1, "lymphocyte": 2, "t: positive": 3, "ambiguous": -1}
+    ids = {"epithelial": 1, "epi": 1, "lymphocyte": 2, "7": 2, "t: positive": 3, "ambiguous": -1}
     item = {"type": "Feature", "geometry": polygon(), "properties": properties}
     assert read([item], classes=["Epithelial", "Lymphocyte", "T: Positive"], ids=ids).class_id.tolist() == [class_id]
+
+
+def test_a_flat_type_that_is_no_class_is_told_unless_nuclei_need_no_name():
+    for kind in ("Neoplastic", 3):
+        (fault,) = faults_of([feature(cls=None, properties={"type": kind})], "geojson")
+        assert (fault.code, f"'{kind}' is not a class" in str(fault)) == ("unknown-class", True)
+        item = feature(cls=None, properties={"type": kind})
+        assert read([item], classes=["Cell"], ids={"cell": 1}).class_id.tolist() == [1]
 
 
 @pytest.mark.parametrize("properties", [None, [], 7])
@@ -365,6 +377,7 @@ def test_the_id_is_that_of_the_feature_its_name_or_its_position():
         {"measurements": {"Detection probability": 0.25}},
         {"measurements": [{"name": "Area", "value": 7}, {"name": "confidence", "value": 0.25}, 7]},
         {"probability": None, "measurements": {"probability": 0.25}},
+        {"type": "epi", "prob": 0.25},
     ],
 )
 def test_a_probability_is_a_property_or_a_measurement(properties):
@@ -375,7 +388,7 @@ def test_a_probability_is_a_property_or_a_measurement(properties):
 
 
 def test_measurements_of_other_kinds_are_no_probability():
-    contents = [{"measurements": value} for value in (None, 7, [], {}, {"Area": 1}, [{"value": 1}])]
+    contents = [{"prob": 7}] + [{"measurements": value} for value in (None, 7, [], {}, {"Area": 1}, [{"value": 1}])]
     assert read([feature(properties=properties) for properties in contents]).probability is None
 
 

@@ -7,6 +7,7 @@ import pickle
 import sqlite3
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 import tifffile
@@ -157,6 +158,89 @@ def test_a_pickle_that_is_none_of_ours_gives_a_message_and_no_traceback(content,
     printed = said(capsys, "convert", "a.pkl", "a", "--to", "geojson", "--trust-pickle", code=1)
     assert "[wrong-format] 'a.pkl'" in printed
     assert "Traceback" not in printed
+
+
+@pytest.mark.parametrize("version", ["0.2", "0.4"])
+def test_arrays_of_qupath_are_known_without_their_format(version, capsys):
+    """``[Feature, …]`` of 0.2 and 0.3, a FeatureCollection of 0.4 and later, with the suffix .json."""
+    ring = [[3, 2], [13, 2], [13, 12], [3, 12], [3, 2]]
+    old = {"classification": {"name": "Tumor", "colorRGB": -3670016}, "measurements": [{"name": "Area", "value": 9}]}
+    new = {"objectType": "detection", "classification": {"name": "Tumor", "color": [200, 0, 0]}}
+    item = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}}
+    item |= {"id": "PathDetectionObject", "properties": old} if version == "0.2" else {"id": "0f1c", "properties": new}
+    put("mine/a.tif", np.where(LABELS == 1, 1, 0).astype(np.uint16))
+    Path("qupath").mkdir()
+    document = [item] if version == "0.2" else {"type": "FeatureCollection", "features": [item]}
+    Path("qupath/a.json").write_text(json.dumps(document))
+    said(capsys, "convert", "qupath/a.json", "a", "--to", "geojson")
+    (feature,) = json.loads(Path("a.geojson").read_text())["features"]
+    assert feature["properties"]["classification"]["name"] == "Tumor"
+    assert "1.0000" in said(capsys, "compare", "mine", "qupath")
+
+
+def test_objects_of_qupath_without_a_classification_are_of_no_class(capsys):
+    ring = [[3, 2], [13, 2], [13, 12], [3, 12], [3, 2]]
+    item = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}}
+    Path("a.json").write_text(json.dumps([item | {"properties": {"objectType": "annotation"}}]))
+    said(capsys, "convert", "a.json", "a", "--to", "geojson")
+    (feature,) = json.loads(Path("a.geojson").read_text())["features"]
+    assert feature["properties"]["classification"]["name"] == "nucleus"
+
+
+@pytest.mark.parametrize("compress", [0, 3])
+def test_what_tiatoolbox_writes_with_joblib_is_converted_on_request_only(compress, capsys):
+    contour = np.array([[3, 2], [3, 6], [8, 6], [8, 2]], np.int32)
+    cell = {"centroid": contour.mean(axis=0), "contour": contour, "prob": 0.75, "type": 2}
+    joblib.dump({"5a1e": cell, "7b2f": {**cell, "contour": contour + 20, "type": 1}}, "a.dat", compress=compress)
+    if not compress:
+        printed = said(capsys, "convert", "a.dat", "a", "--to", "geojson", code=2)
+        assert "a pickle, which is not read; export as GeoJSON" in printed and "--trust-pickle" in printed
+    names = ("--classes", "tumour,stroma")
+    said(capsys, "convert", "a.dat", "a", "--to", "geojson", "--trust-pickle", *names, "--origin", "pixel_centre")
+    first, second = json.loads(Path("a.geojson").read_text())["features"]
+    assert first["geometry"]["coordinates"][0][:-1] == contour.tolist()
+    assert first["properties"]["measurements"] == {"Probability": 0.75}
+    assert [f["properties"]["classification"]["name"] for f in (first, second)] == ["stroma", "tumour"]
+    assert (first["id"], second["id"]) == ("5a1e", "7b2f")
+
+
+def test_two_arrays_of_one_npz_are_labels_and_classes(capsys):
+    classes = np.array([0, 4, 2, 4])[LABELS]
+    np.savez("a.npz", inst=LABELS, type=classes)
+    said(capsys, "convert", "a.npz", "a", "--to", "geojson")
+    features = json.loads(Path("a.geojson").read_text())["features"]
+    assert [feature["properties"]["classification"]["name"] for feature in features] == ["4", "2", "4"]
+    printed = said(capsys, "convert", "a.npz", "b", "--to", "label_tiff", "--classes", "other,tumour,stroma,immune")
+    assert "Classes: 1 is other, 2 is tumour, 3 is stroma, 4 is immune" in printed
+    assert np.array_equal(tifffile.imread("b_class.tif"), classes)
+
+
+def test_numbers_of_classes_are_told_and_stay_what_they_are_called(capsys):
+    ring = [3, 2, 13, 2, 13, 12, 3, 12]
+    results = [
+        {"image_id": 1, "category_id": number, "segmentation": [ring], "score": 0.5, "bbox": [3, 2, 10, 10]}
+        for number in (4, 2)
+    ]
+    Path("a.json").write_text(json.dumps(results))
+    arguments = ("convert", "a.json", "a", "--to", "label_tiff", "--size", "40x60", "--overlap", "last")
+    printed = said(capsys, *arguments)
+    assert "Classes: 4 is 4, 2 is 2" in printed
+    assert set(np.unique(tifffile.imread("a_class.tif"))) == {0, 2}
+    assert "the probabilities of 2 nuclei; expected what has a place in label_tiff" in printed
+    assert "probabilities" not in said(capsys, *arguments[:3], "--to", "geojson", "--size", "40x60")
+
+
+def test_class_probabilities_are_kept_or_asked_for(capsys):
+    ring = [[3, 2], [13, 2], [13, 12], [3, 12], [3, 2]]
+    properties = {"classification": {"name": "a"}, "class_probabilities": {"a": 0.75, "b": 0.25}}
+    item = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}, "properties": properties}
+    Path("a.geojson").write_text(json.dumps([item]))
+    assert "name the classes in order with --classes" in said(capsys, "convert", "a.geojson", "b", "--to", "geojson")
+    assert "left-out" not in said(capsys, "convert", "a.geojson", "b", "--to", "geojson", "--classes", "a,b")
+    (feature,) = json.loads(Path("b.geojson").read_text())["features"]
+    assert feature["properties"]["class_probabilities"] == {"a": 0.75, "b": 0.25}
+    printed = said(capsys, "convert", "a.geojson", "b", "--to", "polygons_json", "--classes", "a,b")
+    assert "the class probabilities of 1 nuclei" in printed
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------

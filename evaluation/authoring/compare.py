@@ -32,6 +32,7 @@ from evaluation.findings.command_line import FolderNotEmpty
 from evaluation.findings.comparison import (
     NoPrediction,
     NoReferenceOfImage,
+    NoScale,
     NoSizeKnown,
     NothingPaired,
     NothingToCompare,
@@ -175,6 +176,9 @@ def make_challenge(
     for side in (reference, *models.values()):
         if side.format == "counts_csv":
             raise WrongUsage(NothingToCompare("numbers of nuclei only").at(quote(str(side.path), 200)))
+        if (units := side.keys.get("units", "px")) != "px":
+            todo = "Make a challenge with 'evaluation init', and fill in spacing_um in its cases.csv."
+            raise WrongUsage(NoScale(units, "the size of a pixel", todo).at(quote(str(side.path), 200)))
     findings = [*reference.findings, *(finding for side in models.values() for finding in side.findings)]
     notes = [f"Reference {reference.words()}"]
     pairings: dict[str, Pairing] = {}
@@ -314,6 +318,10 @@ def sizes_of(
         raise WrongUsage(*faults)
     if not unknown:
         return sizes, []
+    if shares := [side for side in (reference, *models.values()) if side.format == "yolo_txt"]:
+        todo = "Put the images beside the files, with the same names."
+        needed = NoScale("shares of the image", f"the size of {quote(unknown[0])}", todo)
+        raise WrongUsage(needed.at(quote(str(shares[0].path), 200)))
     return sizes, [NoSizeKnown(shown(sizes[unknown[0]])).at(*map(quote, unknown))]
 
 

@@ -66,7 +66,7 @@ def look_into(
             add_numbers(numbers_in_image(file, size_yx), classes, numbers)
         if request.rules.dense or found is None:
             return size_yx, None
-        case = Case(file.case, file.case, *(size_yx or UNKNOWN_YX), index=0)
+        case = Case(file.case, file.case, *(size_yx or UNKNOWN_YX), 1.0, 0)
         said = read_one_case(stream, request, case, found)
     if any(finding.code == "many-parts" for finding in said.findings):
         given["parts"] = "apart"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,15 +20,20 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.formats import FORMATS, KEYS_OF_FORMATS
 from evaluation.challenge.formats.rules import LARGEST_NUMBER
+from evaluation.decoding.chunks import plain_chunks
 from evaluation.decoding.foreign import foreign_file
 from evaluation.decoding.mat_file import MatFile
+from evaluation.decoding.npy import CLASS_NAMES, ID_NAMES, read_npz
+from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, quote
 from evaluation.findings.annotations import (
     AllLeftOut,
+    LostNumbers,
     LostPixels,
     OnlyNumbers,
     PointsWithoutOutlines,
     TooLargeForMemory,
+    UnnamedProbabilities,
     UnreadableFile,
 )
 from evaluation.findings.challenge import InvalidValue, OnlyOwnKeys, UnknownOption
@@ -36,16 +42,19 @@ from evaluation.findings.command_line import (
     NoChallengeOfPanoptic,
     NoImageSize,
     NoKnownFormat,
+    NoPixelSize,
     UnknownFormat,
 )
 from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
 from evaluation.findings.submission import EverythingOutsideImage, SomeWithoutClass
 from evaluation.formats import Request, read_annotations, read_collection
+from evaluation.formats.class_probabilities import COLUMN_PREFIX
 from evaluation.formats.counts_csv import write_counts_csv
 from evaluation.formats.detect import Detected, detect_format
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.images import FoundImage, find_image
+from evaluation.formats.label_image import suffix_of
 from evaluation.formats.pickled import read_own_pickle
 from evaluation.formats.points_json import write_points_json
 from evaluation.formats.polygons_json import write_polygons_json
@@ -101,6 +110,12 @@ DEFAULTS: Mapping[str, Any] = {
 UNKNOWN_YX = (1 << 20, 1 << 20)  # size of images whose size does not matter
 DRAWN: tuple[Target, ...] = ("geojson", "polygons_json")
 PAINTED: tuple[Target, ...] = ("label_tiff", "nary_mat")
+CLASS_PROBABILITIES = {
+    **dict.fromkeys(("geojson", "polygons_json", "points_json"), b'"class_probabilities"'),
+    **dict.fromkeys(("points_csv", "nucls_csv"), COLUMN_PREFIX.encode()),
+}
+KEEP_PROBABILITY: tuple[Target, ...] = (*DRAWN, "points_json")
+KEEP_CLASS_PROBABILITIES: tuple[Target, ...] = ("geojson",)
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table", "segments")
 WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their sizes."
 CENTRES = ("aperio_xml", "hovernet", "cellvit")  # formats and tools whose whole coordinates are taken for pixel centres
@@ -166,10 +181,11 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The files that were written, and warnings about what is not in them."""
+    """The files that were written, warnings about what is not in them, and the numbers of the classes in class maps."""
 
     files: tuple[Path, ...]
     findings: tuple[Finding, ...]
+    classes: Mapping[str, int]
 
 
 def traced(instances: Instances, origin: OriginRule, where: str) -> Outlines:
@@ -218,6 +234,29 @@ def encode(content: Content, target: Target, origin: OriginRule, overlap: Overla
     return Encoded(files, nuclei, left, tuple(findings))
 
 
+def class_numbers(names: Sequence[str]) -> dict[str, int]:
+    """The number of each class in a class map: the one that it is called, if all are, else its place.
+
+    >>> class_numbers(["tumour", "stroma"]), class_numbers(["4", "2"])
+    ({'tumour': 1, 'stroma': 2}, {'4': 4, '2': 2})
+    """
+    if all(re.fullmatch("[1-9][0-9]{0,3}", name) for name in names):
+        return {name: int(name) for name in names}
+    return {name: number for number, name in enumerate(names, start=1)}
+
+
+def lost_numbers(parts: Sequence[Part], target: Target, where: str) -> list[Finding]:
+    """Warnings about probabilities that the format to be written has no place for."""
+    found = []
+    for what, targets in (("probability", KEEP_PROBABILITY), ("class_probability", KEEP_CLASS_PROBABILITIES)):
+        having = [part for part in parts if getattr(part, what, None) is not None]
+        if target not in targets and having:
+            count = sum(map(len, having))  # type: ignore[arg-type]  # label images have no probabilities
+            words = "the probabilities" if what == "probability" else "the class probabilities"
+            found.append(LostNumbers(words, count, target).at(where, count=count))
+    return found
+
+
 def encode_instances(
     instances: Instances, content: Content, target: Target, origin: OriginRule, where: str
 ) -> dict[str, bytes]:
@@ -227,7 +266,8 @@ def encode_instances(
     if target == "points_json":
         return {suffix: write_points_json(centred(instances, origin), names)}
     if target == "label_tiff":
-        labels, class_map = write_label_tiff(instances, where=where), write_class_tiff(instances, where=where)
+        numbers = list(class_numbers(names).values())
+        labels, class_map = write_label_tiff(instances, where=where), write_class_tiff(instances, numbers, where=where)
         return {suffix: labels, f"_class{suffix}": class_map}
     count = np.bincount(instances.class_id, minlength=len(names) + 1).tolist()
     if count[0]:
@@ -280,7 +320,7 @@ def convert_challenge(
         except InputFault as fault:
             faults += fault.findings
             continue
-        findings += [*said.findings, *encoded.findings]
+        findings += [*said.findings, *encoded.findings, *lost_numbers(said.parts, target, f"case {quote(case.name)}")]
         nuclei += encoded.nuclei
         left += encoded.left
         held.update({output / f"{case.name}{suffix}": data for suffix, data in encoded.files.items()})
@@ -292,7 +332,7 @@ def convert_challenge(
     if faults:
         raise ConversionRefused(*faults)
     written += [write(path, data) for path, data in held.items()]
-    return Conversion(tuple(written), tuple(findings))
+    return Conversion(tuple(written), tuple(findings), class_numbers(names))
 
 
 CaseReader = tuple[Case, Callable[[], Annotations]]
@@ -385,6 +425,10 @@ def convert_file(
             raise InputFault(OnlyNumbers().at(quote(source.name, 120)))
         if rules.value("shape") == "outline" and "shape" not in options:
             hints["unsupported-shape"] = "If its nuclei are points, add --set shape=point."
+        elif rules.value("shape") == "point":
+            hints["unsupported-shape"] = "Here: --set other_shapes=skip, or --set 'skip_classes=[\"NAME\"]'."
+        if rules.value("units") not in (None, "px") and spacing_um is None:
+            raise WrongUsage(NoPixelSize(rules.value("units")).at("--spacing"))
         names = list(class_names or rules.value("class_values") or rules.value("colours") or ())
         request = Request(
             where=quote(source.name, 120),
@@ -400,15 +444,23 @@ def convert_file(
                 found, is_dense = FoundImage(stem, found_yx), False
             else:
                 found = find_image(source, stream, request, stem)
-                is_dense = rules.dense or name == "rle_csv"
+                is_dense = rules.dense or name in ("rle_csv", "yolo_txt")
             case = Case(stem, stem, *(size_yx or known_size(found, is_dense, target)), spacing_um, index=0)
-            if not trust_pickle:
+            if name == "label_image" and not trust_pickle and (numbers := numbers_in_npz(stream, request, case)):
+                names = names or list(map(str, range(1, max(numbers) + 1)))
+                request = replace(request, classes=class_table(rules, names))
+                with source.open("rb") as again:
+                    said = read_annotations(stream, request, case, {"class_map": (again, request.where)})
+            elif not trust_pickle:
                 said = read_one_case(stream, request, case, found)
         names = names or ["nucleus"]
         content = Content(case, said.parts, rules, names, [None] * len(names), len(names))
         check_parts(said, request.where)
         hints.pop("unsupported-shape", None)
         encoded = encode(content, target, origin, overlap)
+        lost = lost_numbers(said.parts, target, request.where)
+        if not request.classes.names and tells_class_probabilities(source, name):
+            lost.append(UnnamedProbabilities().at(request.where))
         if encoded.nuclei and not encoded.left:
             raise InputFault(EverythingOutsideImage(encoded.nuclei).at(request.where))
     except InputFault as fault:
@@ -418,7 +470,7 @@ def convert_file(
         raise WrongUsage(UnreadableFile((error.strerror or "not readable").lower()).at(quote(source))) from None
     base = output.with_suffix("") if output.suffix else output
     written = [write(base.with_name(base.name + suffix), data) for suffix, data in encoded.files.items()]
-    return Conversion(tuple(written), (*said.findings, *encoded.findings))
+    return Conversion(tuple(written), (*said.findings, *encoded.findings, *lost), class_numbers(names))
 
 
 def numbered_classes(source: Path, class_names: Sequence[str]) -> dict[str, Any]:
@@ -434,6 +486,34 @@ def numbers_in_mat(stream: BinaryIO, name: str) -> list[int]:
     mat = MatFile(stream, where=quote(name, 120), bytes_limit=LimitRules().bytes_per_file)
     variable = variable_of(mat, *TYPES) or variable_of(mat, TYPE_MAP)
     return [] if variable is None else whole_numbers(mat.read(variable))
+
+
+def tells_class_probabilities(source: Path, format: str) -> bool:
+    """Whether the text of a file has probabilities of classes, which cannot be read if no class is named."""
+    if (word := CLASS_PROBABILITIES.get(format)) is None:
+        return False
+    tail = b""
+    with source.open("rb") as stream:
+        for chunk in plain_chunks(stream, quote(source.name), LimitRules().bytes_per_file):
+            if word in tail + chunk:
+                return True
+            tail = chunk[-len(word) :]
+    return False
+
+
+def numbers_in_npz(stream: BinaryIO, request: Request, case: Case) -> list[int]:
+    """The class numbers in an .npz file that has an array of them beside that of the ids. Raises InputFault."""
+    stream.seek(0)
+    if suffix_of(request.name) != ".npz":
+        return []
+    with damage_told(request.where, "a ZIP file"), zipfile.ZipFile(stream) as archive:
+        arrays = {Path(name).stem for name in archive.namelist()}
+    if len(arrays & set(CLASS_NAMES)) != 1 or not arrays & set(ID_NAMES):
+        return []
+    where, limit = request.where, request.limits.bytes_per_file
+    with damage_told(where, "an .npz file"):
+        values = read_npz(stream, where=where, shape_yx=case.shape_yx, bytes_limit=limit, names=CLASS_NAMES)
+    return whole_numbers(values)
 
 
 def whole_numbers(values: np.ndarray[Any, Any]) -> list[int]:
@@ -518,8 +598,9 @@ def known_ids(names: Sequence[str]) -> dict[str, int]:
 
 
 def known_values(rules: FormatRules, names: Sequence[str]) -> dict[int, int]:
-    """The class id of each number in the file: as ``class_values`` says, else 1 for the first class and so on."""
-    values = rules.value("class_values") or {name: (index,) for index, name in enumerate(names, start=1)}
+    """The class id of each number in the file: as ``class_values`` says, else 1 (YOLO: 0) for the first class, …."""
+    first = 0 if rules.format == "yolo_txt" else 1
+    values = rules.value("class_values") or {name: (index,) for index, name in enumerate(names, start=first)}
     ids = known_ids(names)
     known = {ids[name.casefold()]: numbers for name, numbers in values.items() if name.casefold() in ids}
     return {number: class_id for class_id, numbers in known.items() for number in numbers}

@@ -51,6 +51,7 @@ SUFFIXES = {
     "nucls_csv": ".csv",
     "counts_csv": ".csv",
     "imagej_roi": ".zip",
+    "yolo_txt": ".txt",
 }
 PICTURE_SUFFIXES = {
     (PNG_MAGIC,): ".png",
@@ -79,15 +80,21 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
         named = [(name, file) for name, file in named if PurePosixPath(name).name not in PLATFORM_LISTS]
     kinds: dict[tuple[str, str, str], list[tuple[str, Path, Detected]]] = {}
     not_read: list[tuple[str, str]] = []
+    blank: list[tuple[str, Path, Detected]] = []  # what YOLO writes where it finds nothing
     for name, file in named:
-        if NOTE.fullmatch(PurePosixPath(name).name) or name in PLATFORM_LISTS:
+        if name in PLATFORM_LISTS:
             continue
+        is_note = NOTE.fullmatch(PurePosixPath(name).name)
         try:
             detected, suffix = detect_file(file)
         except InputFault as fault:
-            not_read.append((name, fault.findings[0].got))
+            if not is_note:
+                not_read.append((name, fault.findings[0].got))
             continue
-        if detected is None:
+        if is_note and (detected is None or detected.format != "yolo_txt"):
+            if not file.stat().st_size:
+                blank.append((name, file, Detected("yolo_txt")))
+        elif detected is None:
             not_read.append((name, suffix))
         else:
             kinds.setdefault((detected.format, str(sorted(detected.keys.items())), suffix), []).append(
@@ -110,6 +117,8 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
         left_out.setdefault(what, []).append(quote(f"{path.name}/{name}", 120))
     findings = [NotRead(what).at(*names) for what, names in left_out.items()]
     (format, _, suffix), detected = order[0], chosen[0][2]
+    if format == "yolo_txt":
+        chosen = [*chosen, *blank]
     files = [FoundFile(file, name, suffix) for name, file, _ in chosen]
     try:
         return understand(path, format, suffix, dict(detected.keys), files, tuple(findings), images)

@@ -80,4 +80,6 @@ def convert(
         click.echo(f"Written: {path}")
     if len(done.files) > 10:
         click.echo(f"and {len(done.files) - 10:,} more files")
+    if target == "label_tiff":
+        click.echo(f"Classes: {', '.join(f'{number} is {name}' for name, number in done.classes.items())}")
     show_findings(done.findings)

@@ -263,6 +263,22 @@ class LostPixels(LeftOut):
     rule: str
 
 
+class LostNumbers(LeftOut):
+    got = "{what} of {nuclei:,} nuclei"
+    expected = "what has a place in {target}"
+    fix = "GeoJSON keeps them."
+
+    what: str
+    nuclei: int
+    target: str
+
+
+class UnnamedProbabilities(LeftOut):
+    got = "class probabilities, but no names of classes"
+    expected = "the classes that they are of"
+    fix = "They are left out; name the classes in order with --classes."
+
+
 class HoleWithoutOutline(Kind):
     """A hole lies in no outline.
 

@@ -162,6 +162,14 @@ class NoImageSize(MissingOption):
     fix = "Add --size HEIGHTxWIDTH."
 
 
+class NoPixelSize(MissingOption):
+    got = "not given, and coordinates are in {units}"
+    expected = "the size of a pixel in um"
+    fix = "Add --spacing UM."
+
+    units: str
+
+
 class MissingExtra(Kind):
     """A part of the program is not installed.
 
@@ -209,7 +217,7 @@ class UnknownFormat(NotAmong):
 class NoKnownFormat(Kind):
     code = UnknownFormat.code
     got = "a file of no known format"
-    expected = "{known:listed 20}"
+    expected = "{known:listed 40}"
     fix = "Name the format with --from."
 
     known: Collection[str]

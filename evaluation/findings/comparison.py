@@ -31,6 +31,19 @@ class SeveralForEachJob(NothingToCompare):
     fix = "Keep the files of one output beside predictions.json, and remove the others."
 
 
+class NoScale(Kind):
+    """Coordinates are shares of an image, or um, and nothing tells how many px that is."""
+
+    code = NothingToCompare.code
+    got = "coordinates in {units}"
+    expected = "something that tells {lacking}"
+    fix = "{todo}"
+
+    units: str
+    lacking: str
+    todo: str
+
+
 class NothingPaired(Kind):
     """No file of the prediction has the name of a file of the reference."""
 

@@ -135,7 +135,7 @@ class ClassNames:
         """The first names that are no class, each at its first places; counted are all annotations."""
         named: list[Finding] = []
         for name, places in islice(self.unknown.items(), FAULTS_NAMED):
-            fault = unknown_class(where, name, self.classes, self.count[name])
+            fault = unknown_class(where, name, self.classes, self.count[name], numbers=True)
             named.append(at_places(fault, [f"{where}, {place}" for place in places]))
         return with_rest(named, self.count.total())
 

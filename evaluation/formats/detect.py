@@ -16,7 +16,9 @@ from evaluation.decoding.content import (
     HDF5_MAGIC,
     MHA_MAGICS,
     NPY_MAGIC,
+    PARQUET_MAGIC,
     PNG_MAGIC,
+    SQLITE_MAGIC,
     TIFF_MAGICS,
     ZIP_MAGIC,
 )
@@ -26,10 +28,12 @@ from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, damage_told
 from evaluation.findings import quote
 from evaluation.formats import hovernet_mat, imagej_roi, rle_csv
+from evaluation.formats.geometry_table import keys_of_parquet, keys_of_store
 
 PICTURES = (PNG_MAGIC, HDF5_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 MATLAB_MAGIC = b"MATLAB"
 MOST_CHANNELS = 16
+YOLO_LINE = re.compile(rb"[0-9]{1,5}(?: +[0-9.eE+-]+){6,}\s*?(?:\n|$)", re.ASCII)
 NO_KEYS: Mapping[str, Detected] = MappingProxyType({})
 CUT = 64  # bytes of a chunk that are looked at again with the next one, for words that are cut
 # What decides, in this order: a word of the file, the format that has it, and the shape of its nuclei.
@@ -64,7 +68,7 @@ XML_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A format, and the keys of its rules that the file tells: ``shape``."""
+    """A format, and the keys of its rules that the file tells, such as ``shape``."""
 
     format: str
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -89,6 +93,12 @@ def detect_format(path: Path) -> Detected | None:
         if head.startswith(MATLAB_MAGIC):
             names = {variable.name for variable in MatFile(stream, where=where, bytes_limit=limit).variables}
             return Detected("hovernet_mat" if hovernet_mat.IDS in names else "nary_mat")
+        if head.startswith(SQLITE_MAGIC):
+            keys = keys_of_store(stream) if path.stat().st_size <= limit else None
+            return None if keys is None else Detected("geometry_table", keys)
+        if head.startswith(PARQUET_MAGIC):
+            keys = keys_of_parquet(stream)
+            return None if keys is None else Detected("geometry_table", keys)
         return detect_text(plain_chunks(stream, where, limit))
 
 
@@ -138,9 +148,13 @@ def first_word(
 
 
 def detect_table(head: bytes) -> Detected | None:
-    """The format of a CSV file by the names of its columns."""
+    """The format of a CSV file by the names of its columns; of numbers with blanks between them that of YOLO."""
+    if YOLO_LINE.match(head):
+        return Detected("yolo_txt")
     line = head.split(b"\n", 1)[0].decode("utf-8", "replace")
     columns = {name.strip().strip('"').casefold() for name in re.split("[,;\t]", line)}
+    if {"vertex_x", "vertex_y"} <= columns:
+        return Detected("geometry_table", {"shape": "outline", "units": "um"})
     if {"coords_x", "coords_y"} <= columns:
         return Detected("nucls_csv")
     if columns & {name.casefold() for name in rle_csv.CODE_COLUMNS}:

@@ -21,6 +21,7 @@ import orjson
 import shapely
 
 from evaluation.challenge.formats.geojson import GeojsonRules
+from evaluation.challenge.formats.rules import FeatureRules
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
 from evaluation.decoding.polygons import Ring, decode_polygons
@@ -54,6 +55,7 @@ PROBABILITY_NAMES = (
     "Confidence",
     "Detection probability",
 )
+OBJECT_TYPES = frozenset({"annotation", "detection", "cell", "tile", "tma_core", "root", "unknown"})  # of QuPath
 TYPES_AS_IDS = frozenset(
     f"{kind}Object" for kind in ("PathAnnotation", "PathDetection", "PathCell", "PathTile", "PathRoot", "TMACore")
 )  # what QuPath 0.2 wrote as the id of every object
@@ -72,10 +74,11 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
       nucleus of its own. A geometry without a feature is a nucleus without a class; if the whole file is one
       GeometryCollection, each of its members is. Features in ``properties.childObjects`` count too, after their parent.
     - The class is ``properties.classification``, or its ``name``, or its ``names`` joined by ": ". Without one,
-      ``properties.objectType`` is the class if it is the name of one.
-    - The probability is the first of probability, score, confidence in ``properties``, or the measurement of this name
-      or of the name "Detection probability". ``class_probabilities`` in ``properties`` is an object with a number for
-      each class; no software is known that writes such numbers, so this is the only place.
+      ``properties.objectType``, or ``properties.type`` (TIAToolbox: a name or a number), is the class if it is the name
+      of one. Where classes are not known, QuPath's own types of objects are none.
+    - The probability is the first of probability, score, confidence (TIAToolbox: prob) in ``properties``, or the
+      measurement of this name or of the name "Detection probability". ``class_probabilities`` in ``properties`` is an
+      object with a number for each class; no software is known that writes such numbers, so this is the only place.
     - ``source_id`` is the feature's id, or the name in its properties, or its position in the file, from 1; points of
       a MultiPoint have "/1", "/2", … behind it. The ids of QuPath 0.2, which are types, do not count.
     - Rings close by themselves; a last vertex that repeats the first is dropped.
@@ -112,7 +115,7 @@ def sole_items(root: Any, where: str) -> list[Any]:
 class FeatureReader:
     """Hands the nuclei among features over to NucleusLists."""
 
-    def __init__(self, request: Request[GeojsonRules], case: Case) -> None:
+    def __init__(self, request: Request[FeatureRules], case: Case) -> None:
         self.nuclei = NucleusLists(request, case, "feature", closed=request.rules.shape == "outline")
         self.of_points = request.rules.shape == "point"
         self.parts_are_nuclei = None if request.rules.parts is None else request.rules.parts == "apart"
@@ -194,9 +197,18 @@ class FeatureReader:
             names = name.get("names")
             name = ": ".join(map(str, names)) if type(names) is list else name.get("name")
         if name is None or name == "":
-            kind = properties.get("objectType")
-            return kind if kind is not None and self.nuclei.names.is_known(kind) else None
+            return self.flat_class_name(properties)
         return name
+
+    def flat_class_name(self, properties: dict[str, Any]) -> str | None:
+        """The name of the class where there is no classification; one that is unknown if some name must be told."""
+        classes, told = self.nuclei.names.classes, None
+        for key in ("objectType", "type"):
+            kind = properties.get(key)
+            told = str(kind) if type(kind) is int and key == "type" else kind
+            if (classes.names or told not in OBJECT_TYPES) and self.nuclei.names.is_known(told):
+                return told
+        return told if type(told) is str and "" not in classes.ids and not classes.of_nameless else None
 
     def source_id(self, item: dict[str, Any], properties: dict[str, Any]) -> str:
         for candidate in (item.get("id"), properties.get("name")):
@@ -263,11 +275,14 @@ EXPECTED = {
 }
 
 
+ROWS = (list, Ring)
+
+
 def list_of_lists(coordinates: Any, kind: str) -> list[Any]:
     """Coordinates that are lists of lists of lists; a level too few is a mistake often made. Raises Malformed."""
     if type(coordinates) is list:
         for ring in coordinates:
-            if type(ring) is not list or (ring and type(ring[0]) is not list):
+            if type(ring) not in ROWS or (type(ring) is list and ring and type(ring[0]) not in ROWS):
                 break
         else:
             return coordinates
@@ -279,9 +294,10 @@ def probability_in(properties: dict[str, Any]) -> Any:
     measurements = properties.get("measurements")
     if type(measurements) is list:  # QuPath before 0.4
         measurements = {str(entry.get("name")): entry.get("value") for entry in measurements if type(entry) is dict}
+    names = (*PROBABILITY_NAMES, "prob") if "type" in properties else PROBABILITY_NAMES
     for holder in (properties, measurements):
         if type(holder) is dict:
-            for name in PROBABILITY_NAMES:
+            for name in names:
                 if (value := holder.get(name)) is not None:
                     return value
     return None

@@ -7,9 +7,12 @@ Loading a pickle runs whatever is in it. So nothing that reads submissions impor
 from __future__ import annotations
 
 import pickle
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
+import joblib
 import numpy as np
 import numpy.typing as npt
 
@@ -27,9 +30,13 @@ DAMAGED = (
     EOFError,
     ImportError,
     LookupError,
+    MemoryError,
+    struct.error,
     RecursionError,
+    SyntaxError,
     TypeError,
     ValueError,
+    zlib.error,
 )
 KNOWN = ("inst_map", "cells", "contour")
 
@@ -38,8 +45,9 @@ def read_own_pickle(stream: BinaryIO, request: Request) -> tuple[Annotations, tu
     """What a trusted pickle (.pkl, .dat, or .npy with an object in it) says of its case, and the size of the image.
 
     Known are dictionaries with ``inst_map`` and ``type_map`` or ``inst_type`` (HoVer-Net, NuCLS tiles, PanNuke tools),
-    and cells with ``contour`` and ``type`` (CellViT: a list, or under ``cells``; HoVer-Net: a dictionary by id).
-    Class numbers become classes by ``class_values``. The size is None for contours. Raises InputFault for all else.
+    and cells with ``contour``, ``type`` and ``prob`` (CellViT: a list, or under ``cells``; HoVer-Net, and TIAToolbox
+    with joblib: a dictionary by id). Class numbers become classes by ``class_values``. The size is None for contours.
+    Raises InputFault for all else.
     """
     try:
         return understood(load(stream), request)
@@ -67,7 +75,7 @@ def load(stream: BinaryIO) -> Any:
         stream.seek(0)
         return np.load(stream, allow_pickle=True)
     stream.seek(0)
-    return pickle.load(stream)
+    return joblib.load(stream)
 
 
 def label_image_of(content: Mapping[str, Any], request: Request) -> tuple[Annotations, tuple[int, int]]:
@@ -96,11 +104,13 @@ def class_ids(numbers: npt.NDArray[Any], request: Request) -> npt.NDArray[np.int
 def outlines_of(cells: Sequence[Mapping[str, Any]], request: Request) -> Outlines:
     rings = [np.asarray(cell["contour"], np.float64).reshape(-1, 2) for cell in cells]
     numbers = np.array([int(cell.get("type") or 0) for cell in cells])
+    probability = [cell.get("prob", cell.get("type_prob")) for cell in cells]
     return Outlines(
         points_xy=np.concatenate(rings),
         ring_start=np.cumsum([0, *map(len, rings)], dtype=np.int64),
         ring_instance=np.arange(len(rings), dtype=np.int32),
         ring_is_hole=np.zeros(len(rings), np.bool_),
         class_id=class_ids(numbers, request),
+        probability=None if None in probability else np.array(probability, np.float32),
         source_id=np.array([str(cell.get("id", i)) for i, cell in enumerate(cells, start=1)] + [None], object)[:-1],
     )

@@ -17,6 +17,7 @@ from evaluation.challenge.formats.conic_array import ConicArrayRules
 from evaluation.challenge.formats.contours_json import ContoursJsonRules
 from evaluation.challenge.formats.counts_csv import CountsCsvRules
 from evaluation.challenge.formats.geojson import GeojsonRules
+from evaluation.challenge.formats.geometry_table import GeometryTableRules
 from evaluation.challenge.formats.hovernet_mat import HovernetMatRules
 from evaluation.challenge.formats.imagej_roi import ImagejRoiRules
 from evaluation.challenge.formats.label_image import LabelImageRules
@@ -29,6 +30,7 @@ from evaluation.challenge.formats.points_json import PointsJsonRules
 from evaluation.challenge.formats.polygons_json import PolygonsJsonRules
 from evaluation.challenge.formats.rle_csv import RleCsvRules
 from evaluation.challenge.formats.rules import FormatRules
+from evaluation.challenge.formats.yolo_txt import YoloTxtRules
 
 FORMATS: dict[str, type[FormatRules]] = {
     get_args(rules.model_fields["format"].annotation)[0]: rules
@@ -52,6 +54,8 @@ FORMATS: dict[str, type[FormatRules]] = {
         ColourMapRules,
         ContoursJsonRules,
         ImagejRoiRules,
+        YoloTxtRules,
+        GeometryTableRules,
         CountsCsvRules,
     )
 }

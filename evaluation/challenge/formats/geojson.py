@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from evaluation.challenge.formats.rules import ShapeRules
+from evaluation.challenge.formats.rules import FeatureRules
 
 
-class GeojsonRules(ShapeRules):
-    """GeoJSON as QuPath writes it.
-
-    parts  whether the parts of a MultiPolygon are one nucleus together (if not given), or a nucleus each, as in CellViT
-    """
+class GeojsonRules(FeatureRules):
+    """GeoJSON as QuPath writes it."""
 
     format: Literal["geojson"]
-    parts: Literal["together", "apart"] | None = None

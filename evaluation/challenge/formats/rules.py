@@ -149,6 +149,15 @@ class ShapeRules(FormatRules):
         return self
 
 
+class FeatureRules(ShapeRules):
+    """Formats whose geometries are those of GeoJSON.
+
+    parts  whether the parts of a MultiPolygon are one nucleus together (if not given), or a nucleus each, as in CellViT
+    """
+
+    parts: Literal["together", "apart"] | None = None
+
+
 # --- classes ----------------------------------------------------------------------------------------------------------
 
 
