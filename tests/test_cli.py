@@ -441,7 +441,7 @@ def test_init_reads_sizes_and_leaves_unknown_ones_open(made, tmp_path):
     done = evaluation("init", "--preset", "monusac2020", tmp_path / "mine")
     assert done.returncode == 0
     assert (tmp_path / "mine" / "cases.csv").read_text() == "case,group,height,width\nP1_1,P1,280,330\nP2_1,P2,,\n"
-    assert "No image beside 1 reference files ('P2_1')" in done.stdout
+    assert "No image beside 1 reference file ('P2_1')" in done.stdout
     text = (tmp_path / "mine" / "cases.csv").read_text().replace("P2_1,P2,,", "P2_1,P2,240,210")
     (tmp_path / "mine" / "cases.csv").write_text(text)
     assert evaluation("rasterise", "--challenge", tmp_path / "mine", "--output", tmp_path / "out").returncode == 0
