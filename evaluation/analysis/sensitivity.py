@@ -51,7 +51,7 @@ from evaluation.instances.prepare import PreparedReference
 from evaluation.matching import overlap_table
 from evaluation.metrics.measure import overlap_measures
 from evaluation.model import Annotations, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
-from evaluation.model.version import __version__
+from evaluation.results.version import __version__
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import identity
 from evaluation.scoring.measure import measure_outlines, outlined_image

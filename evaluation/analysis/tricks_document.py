@@ -10,7 +10,7 @@ from evaluation.analysis.plays import Play
 from evaluation.analysis.tricks import Trick
 from evaluation.findings import quote
 from evaluation.leaderboard.document import number
-from evaluation.model.version import __version__
+from evaluation.results.version import __version__
 from evaluation.results.metrics_json import as_json
 
 LINES_UP_TO = 12

@@ -44,6 +44,7 @@ def run_watched(program: Callable[[], int]) -> int:
     handle(signals, stop)
     # OpenBLAS interrupts a process that may start no threads; several workers are faster than its threads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for some takes time, and rules need none
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return program()

@@ -57,7 +57,7 @@ from evaluation.leaderboard.team_scores import (
 )
 from evaluation.leaderboard.teams import ResultFolder, Told, Unranked, score_teams
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
-from evaluation.model.version import __version__
+from evaluation.results.version import __version__
 from evaluation.ranking.differences import (
     BETTER,
     Differences,

@@ -15,7 +15,7 @@ import numpy as np
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import filled
 from evaluation.execution.forks import can_fork
-from evaluation.execution.workers import usable_processors
+from evaluation.execution.limits import usable_processors
 from evaluation.findings import Finding, quote
 from evaluation.findings.annotations import TooManyNuclei, UnreadableFile
 from evaluation.findings.challenge import NoReference, NoReferenceEntry
