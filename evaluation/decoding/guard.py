@@ -365,6 +365,11 @@ launchers_lock = threading.Lock()
 of_thread = OfThread()
 
 
+def is_prepared() -> bool:
+    """Whether the launcher of this process is there."""
+    return bool(launchers) and launchers[0].process == os.getpid()
+
+
 def prepare(*modules: str, copies: int = 0) -> None:
     """Fork the launcher if there is none: what is read from now on is not in the memory of any decoder.
 
@@ -372,7 +377,7 @@ def prepare(*modules: str, copies: int = 0) -> None:
     copies    so many workers may be forked from this process later, when it has read the reference: see ``adopt``
     """
     with launchers_lock:
-        if IS_AVAILABLE and not (launchers and launchers[0].process == os.getpid()):
+        if IS_AVAILABLE and not is_prepared():
             for module in modules:
                 import_module(module)
             launchers[:] = [Launcher()]

@@ -7,6 +7,7 @@ import re
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -83,15 +84,15 @@ class TiffPage:
         dtype = np.dtype(self.file.order + WHOLE_NUMBERS[entry.kind])
         return np.frombuffer(self.file.read(entry.position, entry.count * dtype.itemsize), dtype)
 
-    @property
+    @cached_property
     def height(self) -> int:
         return self.value(Tag.HEIGHT, 0)
 
-    @property
+    @cached_property
     def width(self) -> int:
         return self.value(Tag.WIDTH, 0)
 
-    @property
+    @cached_property
     def samples(self) -> int:
         return self.value(Tag.SAMPLES_PER_PIXEL, 1)
 
