@@ -130,13 +130,17 @@ def draw_cases(drawn: Int64, groups: Int64, integers: RandomIntegers) -> Samples
 def count_indices(indices: Int64, number: int) -> Any:
     """How often each of ``number`` indices occurs in each row, sparse int64 (S, number)."""
     row = np.repeat(np.arange(len(indices)), indices.shape[1])
-    return scipy.sparse.csr_array((np.ones(indices.size, np.int64), (row, indices.ravel())), shape=(len(indices), number))
+    return scipy.sparse.csr_array(
+        (np.ones(indices.size, np.int64), (row, indices.ravel())), shape=(len(indices), number)
+    )
 
 
 def group_units(groups: Int64) -> Any:
     """The groups as unions of their cases, sparse int64 (G, U)."""
     cases = np.arange(len(groups))
-    return scipy.sparse.csr_array((np.ones(len(groups), np.int64), (groups, cases)), shape=(int(groups.max()) + 1, len(groups)))
+    return scipy.sparse.csr_array(
+        (np.ones(len(groups), np.int64), (groups, cases)), shape=(int(groups.max()) + 1, len(groups))
+    )
 
 
 def everything(groups: Int64) -> Samples:
