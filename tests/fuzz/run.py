@@ -38,7 +38,8 @@ LABEL_IMAGES: dict[str, dict[str, object]] = {  # in containers and with rules o
     "label_image components by class": {"files": "{case}_{class}.png", "components": 8},
     "label_image components": {"files": "{case}.tif", "components": 4, "class_values": VALUES},
 }
-KINDS = (*SIDES, *LABEL_IMAGES, "zip", "predictions.json", *(kind + CLASS_PROBABILITIES for kind in WITH_CLASS_PROBABILITIES))
+WITH_MORE = tuple(kind + CLASS_PROBABILITIES for kind in WITH_CLASS_PROBABILITIES)
+KINDS = (*SIDES, *LABEL_IMAGES, "zip", "predictions.json", *WITH_MORE)
 
 
 class MemoryFiles(SubmissionFiles):
