@@ -63,6 +63,8 @@ if [[ $mode == --fast ]]; then options=(--fast); fi
 
 image=0
 if [[ $mode == --all ]]; then
+  echo "--- times beside reading the pixels alone (a report: nothing depends on it)"
+  "$python" -m benchmarks.files --rounds 2 || true
   browser=${CHROMIUM:-/usr/bin/chromium}
   if [[ ! -x $browser ]]; then
     echo "Pages were NOT tested in a browser: there is no $browser (REQUIRE_BROWSER=1 makes this a failure)."

@@ -1,11 +1,13 @@
 """From files to files: scoring label TIFFs with class tables, beside reading their pixels and doing nothing else.
 
 The set ``monusac_like`` is written as zlib label TIFFs and class tables in CSV, with a challenge that has the rules of
-the preset ``monusac2020``. Every measurement is a process of its own; the contenders alternate, round by round. The
-floor is ``tifffile.imread`` of both sides.
+the preset ``monusac2020``. Every measurement is a process of its own, from the start of Python to its end, with its
+children; the contenders alternate, round by round. The floor is a process that imports tifffile, calls ``imread`` for
+every file of both sides and ends. Ratios are of processor time, which other work on the machine changes least.
 
-    python -m benchmarks.files                    five rounds; prints a table
+    python -m benchmarks.files                    five rounds; prints a table, beside the ratios of the last release
     python -m benchmarks.files --rounds 1
+    python -m benchmarks.files --keep             at a release: writes benchmarks/ratios.json
 """
 
 from __future__ import annotations
@@ -13,19 +15,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import tifffile
 
 from benchmarks.sets import IMAGES_OF_PATIENT, cache_folder, monusac_like
+from evaluation.results.version import __version__
 
 FORMAT = 1  # to be raised when the files change
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
@@ -52,7 +53,15 @@ CONTENDERS = {
     "floor": "`tifffile.imread` of both sides",
     "one": "`score --workers 1`",
     "score": "`score`",
+    "empty": "`score` of an empty submission",
+    "version": "`evaluation --version`",
 }
+LAST_RELEASE = Path(__file__).with_name("ratios.json")
+READ_PIXELS = """\
+import pathlib, sys, tifffile
+for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.tif")):
+    tifffile.imread(path, maxworkers=1)
+"""
 
 
 def files() -> Path:
@@ -79,73 +88,73 @@ def files() -> Path:
     return folder
 
 
-def read_pixels(folder: Path) -> None:
-    for path in sorted(folder.rglob("*.tif")):
-        tifffile.imread(path, maxworkers=1)
+def arguments(job: str, folder: Path, scratch: Path) -> list[str]:
+    """Arguments of Python."""
+    if job == "floor":
+        return ["-c", READ_PIXELS, str(folder)]
+    if job == "version":
+        return ["-m", "evaluation", "--version"]
+    (scratch / "empty").mkdir(exist_ok=True)
+    submission = scratch / "empty" if job == "empty" else folder / "submission"
+    paths = {"challenge": folder / "challenge", "submission": submission, "output": scratch / "output"}
+    chosen = ["--workers", "1"] if job == "one" else []
+    return ["-m", "evaluation", "score", *(word for key, path in paths.items() for word in (f"--{key}", path)), *chosen]
 
 
-def score(folder: Path, workers: int | None) -> None:
-    from evaluation.commands.main import run
+def measure(job: str, folder: Path, scratch: Path) -> dict[str, float]:
+    """Seconds by the clock and of processor time of a process and its children, and peak resident memory in MB.
 
-    chosen = [] if workers is None else ["--workers", str(workers)]
-    with tempfile.TemporaryDirectory() as output:
-        paths = ["--challenge", str(folder / "challenge"), "--submission", str(folder / "submission")]
-        if code := run(["score", *paths, "--output", output, *chosen]):
-            raise SystemExit(code)
-
-
-JOBS: dict[str, Callable[[Path], None]] = {
-    "floor": read_pixels,
-    "one": lambda folder: score(folder, 1),
-    "score": lambda folder: score(folder, None),
-}
-
-
-def measure(job: str, folder: Path) -> dict[str, float]:
-    """Seconds by the clock and of processor time (children too), and peak resident memory in MB, of a new process."""
+    From the start of Python to its end, with bytecode, as it is installed.
+    """
     environment = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}}
-    command = [sys.executable, "-m", "benchmarks.files", "--job", job, str(folder)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def run_job(job: str, folder: Path) -> dict[str, float]:
-    """Imports count: a run on the platform is one process."""
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment["PYTHONPYCACHEPREFIX"] = str(cache_folder() / "bytecode")
     begin = time.perf_counter()
-    JOBS[job](folder)
+    process = subprocess.Popen(
+        [sys.executable, *arguments(job, folder, scratch)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
+    _, status, usage = os.wait4(process.pid, 0)  # with the children that it has waited for
     seconds = time.perf_counter() - begin
-    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != (job == "empty"):
+        raise SystemExit(f"{CONTENDERS[job]} ended with {process.returncode}")
     return {
         "seconds": seconds,
-        "processor": sum(one.ru_utime + one.ru_stime for one in usage),
-        "memory": max(one.ru_maxrss for one in usage) / 1000,
+        "processor": usage.ru_utime + usage.ru_stime,
+        "memory": usage.ru_maxrss / 1000,
     }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--job", nargs=2, metavar=("NAME", "FOLDER"), help=argparse.SUPPRESS)
+    parser.add_argument("--keep", action="store_true", help="the ratios of this release, in benchmarks/ratios.json")
     options = parser.parse_args()
-    if options.job:
-        print(json.dumps(run_job(options.job[0], Path(options.job[1]))))
-        return 0
     folder = files()
-    found = {job: [] for job in CONTENDERS}
-    for _ in range(options.rounds):
+    found: dict[str, list[dict[str, float]]] = {job: [] for job in CONTENDERS}
+    with tempfile.TemporaryDirectory() as scratch:
         for job in CONTENDERS:
-            found[job].append(measure(job, folder))
-    floor = min(one["seconds"] for one in found["floor"])
-    print("| | seconds, shortest (median) | times the floor | processor time, s | peak memory, MB |")
-    print("| --- | --- | --- | --- | --- |")
+            measure(job, folder, Path(scratch))  # writes bytecode
+        for _ in range(options.rounds):
+            for job in CONTENDERS:
+                found[job].append(measure(job, folder, Path(scratch)))
+    least = {job: {key: min(one[key] for one in of_job) for key in of_job[0]} for job, of_job in found.items()}
+    ratios = {job: round(one["processor"] / least["floor"]["processor"], 1) for job, one in least.items()}
+    before = json.loads(LAST_RELEASE.read_text())
+    heads = ("", "seconds, shortest (median)", "processor time, s", "times the floor", f"in {before['version']}")
+    print("| " + " | ".join((*heads, "peak memory, MB")) + " |")
+    print("| --- " * (len(heads) + 1) + "|")
     for job, label in CONTENDERS.items():
-        seconds = [one["seconds"] for one in found[job]]
-        processor, memory = (min(one[name] for one in found[job]) for name in ("processor", "memory"))
+        median = statistics.median(one["seconds"] for one in found[job])
         print(
-            f"| {label} | {min(seconds):.2f} ({statistics.median(seconds):.2f}) | {min(seconds) / floor:.1f} "
-            f"| {processor:.2f} | {memory:,.0f} |"
+            f"| {label} | {least[job]['seconds']:.2f} ({median:.2f}) | {least[job]['processor']:.2f} | {ratios[job]} "
+            f"| {before['ratios'][job]} | {least[job]['memory']:,.0f} |"
         )
+    if options.keep:
+        LAST_RELEASE.write_text(json.dumps({"version": __version__, "ratios": ratios}, indent=2) + "\n")
     return 0
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evaluation.instances.labels import instances_from_labels
     from evaluation.instances.outlines import instances_from_outlines
     from evaluation.model import Case, Instances, LabelMaps
-    from evaluation.model.version import __version__
+    from evaluation.results.version import __version__
     from evaluation.scoring.check import check_submission
     from evaluation.scoring.from_arrays import count_label_maps, score_instances
     from evaluation.scoring.from_files import score_submission
@@ -75,7 +75,7 @@ HOMES = {
     "LabelMaps": "model",
     "Result": "scoring.score",
     "SubmissionRejected": "findings.errors",
-    "__version__": "model.version",
+    "__version__": "results.version",
     "check_submission": "scoring.check",
     "compare": "authoring.compare_arrays",
     "count_label_maps": "scoring.from_arrays",

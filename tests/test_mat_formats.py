@@ -662,3 +662,13 @@ def test_real_stitched_reference_has_865_nuclei_of_3_types(shared_data: Path) ->
     np.add.at(votes, (stitched["inst"].ravel(), stitched["type"].ravel()), 1)
     assert instances.source_id.tolist() == list(range(1, 866))
     assert (instances.class_id + 1).tolist() == votes[1:].argmax(axis=1).tolist()
+
+
+def test_a_named_type_among_the_variables_is_no_array():
+    """Found by mutation: HDF5 has types of a name beside arrays and groups."""
+    labels = np.array([[0, 1], [2, 2]], np.int32)
+    named = mat_7_3({"n_ary_mask": labels}, lambda file: file.create_group("s").file.__setitem__("t", np.dtype("f8")))
+    np.testing.assert_array_equal(read(named, labels.shape), labels)
+    with pytest.raises(InputFault) as raised:
+        read(mat_7_3({}, lambda file: file.__setitem__("n_ary_mask", np.dtype("f8"))))
+    assert [finding.code for finding in raised.value.findings] == ["not-numeric"]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evaluation.results import files
+from evaluation.results.csv_cells import cell_text, safe_cell
 from evaluation.results.files import remove_results, write_atomically, write_together
+from evaluation.results.metrics_json import rounded, rounded_list
 
 FIRST = {"a": "1", "b": "2", "c": "3"}
 
@@ -125,3 +130,22 @@ def test_files_that_another_program_is_writing_stay(tmp_path, monkeypatch):
 def test_where_there_is_no_folder_nothing_is_removed(tmp_path):
     remove_results(tmp_path / "new")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_many_values_are_rounded_as_one_by_one():
+    """Ratios of areas have ties at the seventh decimal that numpy's own rounding takes for others (1/640)."""
+    generator = np.random.default_rng(1)
+    ratios = generator.integers(0, 2000, 20000) / generator.choice([128, 640, 1280, 6400, 999], 20000)
+    ties = (generator.integers(0, 10**7, 20000) + 0.5) / 1e6
+    large = generator.random(2000) * 10.0 ** generator.integers(-9, 17, 2000)
+    values = np.concatenate([ratios, -ties, ties, large])
+    assert [*map(repr, rounded_list(values))] == [repr(rounded(value)) for value in values.tolist()]
+    with pytest.raises(ValueError, match="no number of JSON"):
+        rounded_list(np.array([1.0, np.nan]))
+
+
+def test_cells_of_objects_csv_are_those_of_a_csv_writer():
+    for text in ("a", "a b", 'a"b', "a,b", '"', "", "x\n,", "=1+1", 7, 1.5, None, "é;,"):
+        text_of_writer = io.StringIO()
+        csv.writer(text_of_writer, lineterminator="\n").writerow([safe_cell(text), "x"])
+        assert f"{cell_text(text)},x\n" == text_of_writer.getvalue()

@@ -31,7 +31,7 @@ from evaluation.execution.workers import UNLIMITED, MemoryLeft
 from evaluation.findings.errors import WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
-from evaluation.model.version import __version__
+from evaluation.results.version import __version__
 from evaluation.scoring.memory import memory_needs
 
 ROOT = Path(__file__).resolve().parents[1]

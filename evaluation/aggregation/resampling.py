@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from evaluation.model import AggregationUnit, Bool, CaseTable, Float64, Int64, Units
 from evaluation.model.random_integers import RandomIntegers
@@ -123,26 +123,30 @@ def draw_cases(drawn: Int64, groups: Int64, integers: RandomIntegers) -> Samples
     distinct, unit = np.unique(np.column_stack([group, times]), axis=0, return_inverse=True)
     row, index = np.nonzero(distinct[:, 1:])
     case = members[first[distinct[row, 0]] + index]
-    units = csr_array((distinct[row, 1 + index], (row, case)), shape=(len(distinct), len(groups)))
+    units = scipy.sparse.csr_array((distinct[row, 1 + index], (row, case)), shape=(len(distinct), len(groups)))
     return Samples(count_indices(unit.reshape(drawn.shape), len(distinct)), units)
 
 
 def count_indices(indices: Int64, number: int) -> Any:
     """How often each of ``number`` indices occurs in each row, sparse int64 (S, number)."""
     row = np.repeat(np.arange(len(indices)), indices.shape[1])
-    return csr_array((np.ones(indices.size, np.int64), (row, indices.ravel())), shape=(len(indices), number))
+    return scipy.sparse.csr_array(
+        (np.ones(indices.size, np.int64), (row, indices.ravel())), shape=(len(indices), number)
+    )
 
 
 def group_units(groups: Int64) -> Any:
     """The groups as unions of their cases, sparse int64 (G, U)."""
     cases = np.arange(len(groups))
-    return csr_array((np.ones(len(groups), np.int64), (groups, cases)), shape=(int(groups.max()) + 1, len(groups)))
+    return scipy.sparse.csr_array(
+        (np.ones(len(groups), np.int64), (groups, cases)), shape=(int(groups.max()) + 1, len(groups))
+    )
 
 
 def everything(groups: Int64) -> Samples:
     """The data set as it is, as the one sample that has every group once."""
     units = group_units(groups)
-    return Samples(csr_array(np.ones((1, units.shape[0]), np.int64)), units)
+    return Samples(scipy.sparse.csr_array(np.ones((1, units.shape[0]), np.int64)), units)
 
 
 def leave_one_out(groups: Int64) -> Iterator[Samples]:
@@ -156,7 +160,7 @@ def leave_one_out(groups: Int64) -> Iterator[Samples]:
     for first in range(0, number, SAMPLES_AT_ONCE):
         left_out = np.arange(first, min(first + SAMPLES_AT_ONCE, number))
         kept = np.arange(number) != left_out[:, None]
-        yield Samples(csr_array(kept.astype(np.int64)), units)
+        yield Samples(scipy.sparse.csr_array(kept.astype(np.int64)), units)
 
 
 def score_samples(
@@ -222,7 +226,7 @@ def keep_cases(weights: Any, part: Bool) -> Any:
     """Weights over cases (S, U) without those that are outside a part, bool (U,)."""
     if part.all():
         return weights
-    kept = csr_array(
+    kept = scipy.sparse.csr_array(
         (weights.data * part[weights.indices], weights.indices, weights.indptr), shape=weights.shape, copy=True
     )
     kept.eliminate_zeros()
@@ -234,7 +238,7 @@ def weighted_mean(weights: Any, values: Float64) -> Float64:
 
     ``sum w v / sum w`` over the values that are defined; NaN where none is. Added up in the order of the values.
 
-    >>> weighted_mean(csr_array([[2, 1], [0, 3]]), np.array([[1.0, 0.5], [4.0, np.nan]])).tolist()
+    >>> weighted_mean(scipy.sparse.csr_array([[2, 1], [0, 3]]), np.array([[1.0, 0.5], [4.0, np.nan]])).tolist()
     [[2.0, 0.5], [4.0, nan]]
     """
     defined = ~np.isnan(values)

@@ -51,9 +51,9 @@ from evaluation.instances.prepare import PreparedReference
 from evaluation.matching import overlap_table
 from evaluation.metrics.measure import overlap_measures
 from evaluation.model import Annotations, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
-from evaluation.model.version import __version__
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import identity
+from evaluation.results.version import __version__
 from evaluation.scoring.measure import measure_outlines, outlined_image
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import read_reference, read_shared_reference

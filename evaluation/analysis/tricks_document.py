@@ -10,8 +10,8 @@ from evaluation.analysis.plays import Play
 from evaluation.analysis.tricks import Trick
 from evaluation.findings import quote
 from evaluation.leaderboard.document import number
-from evaluation.model.version import __version__
 from evaluation.results.metrics_json import as_json
+from evaluation.results.version import __version__
 
 LINES_UP_TO = 12
 LOSS_IN_WORDS = "its pooled F1 or class score falls by more than 0.005"

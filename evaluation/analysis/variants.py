@@ -29,9 +29,9 @@ from evaluation.analysis.audit_document import (
 from evaluation.findings import quote
 from evaluation.leaderboard.document import UnrankedRow
 from evaluation.model import Bool, Float64, Int64, Ties
-from evaluation.model.version import __version__
 from evaluation.ranking.kendall import count_pairs, kendall_tau
 from evaluation.ranking.ranks import ROUNDING, rank_values
+from evaluation.results.version import __version__
 
 PREDICTIONS = "predictions"  # the dimension that is no rule
 PAIRED_UP_TO = 50  # teams, the first of the published ranking: of more, pairs that swap are too many to be read

@@ -54,7 +54,7 @@ def joined(*keys: object) -> str:
 class Rules(BaseModel):
     """A table of challenge.toml: unknown keys are refused, values are not converted, instances are frozen."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
 
 def filled(pattern: str, case: Case, class_name: str = "") -> str:

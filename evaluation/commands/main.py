@@ -21,7 +21,7 @@ from evaluation.findings.errors import (
     SubmissionRejected,
     WorkerDied,
 )
-from evaluation.model.version import __version__
+from evaluation.results.version import __version__
 
 COMMANDS = (
     "compare",

@@ -5,6 +5,7 @@ Imports little, so that signals are handled from the first moment on, and the sm
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -44,6 +45,8 @@ def run_watched(program: Callable[[], int]) -> int:
     handle(signals, stop)
     # OpenBLAS interrupts a process that may start no threads; several workers are faster than its threads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for some takes time, and rules need none
+    gc.set_threshold(100_000)  # modules make many objects, which stay: looking through them again and again takes long
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return program()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from evaluation.findings import Finding
+from evaluation.findings.annotations import MoreThanMemory
 from evaluation.findings.errors import InputFault
 
 CHUNK_BYTES = 1 << 18
@@ -71,8 +72,7 @@ def memory_told(where: str) -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        finding = Finding("too-large", where, "more than the memory holds", "a smaller file", "Split the file.")
-        raise InputFault(finding) from None
+        raise InputFault(MoreThanMemory("Split the file.").at(where)) from None
 
 
 def too_large(where: str, got: str, expected: str) -> Finding:

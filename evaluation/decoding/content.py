@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import OtherContent, Pickle
 
 PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
@@ -43,20 +43,7 @@ def check_content(stream: BinaryIO, *, where: str, magics: tuple[bytes, ...], na
     if head.startswith(magics):
         return
     if head.startswith(PICKLES):
-        raise InputFault(pickled(where))
+        raise InputFault(Pickle().at(where))
     seen = next((kind for starts, kind in MAGICS.items() if head.startswith(starts)), "something else")
     got = seen if head else "an empty file"
-    raise InputFault(
-        Finding("wrong-format", where, got, f"{name}, as its suffix says", "Write the file again in this format.")
-    )
-
-
-def pickled(where: str) -> Finding:
-    """The finding about Python objects, which are never unpickled: that can run any code."""
-    return Finding(
-        "pickle",
-        where,
-        "a pickled Python object; never unpickled from a submission",
-        "an array of whole numbers",
-        "Run 'evaluation convert --trust-pickle' on your own machine.",
-    )
+    raise InputFault(OtherContent(got, name).at(where))

@@ -41,6 +41,7 @@ import numpy.typing as npt
 
 from evaluation.decoding.plain_values import from_plain, to_plain
 from evaluation.findings import Finding
+from evaluation.findings.annotations import BrokeOff, TooMuchToDecode
 from evaluation.findings.errors import InputFault
 
 IS_AVAILABLE = sys.platform == "linux"
@@ -365,6 +366,11 @@ launchers_lock = threading.Lock()
 of_thread = OfThread()
 
 
+def is_prepared() -> bool:
+    """Whether the launcher of this process is there."""
+    return bool(launchers) and launchers[0].process == os.getpid()
+
+
 def prepare(*modules: str, copies: int = 0) -> None:
     """Fork the launcher if there is none: what is read from now on is not in the memory of any decoder.
 
@@ -372,7 +378,7 @@ def prepare(*modules: str, copies: int = 0) -> None:
     copies    so many workers may be forked from this process later, when it has read the reference: see ``adopt``
     """
     with launchers_lock:
-        if IS_AVAILABLE and not (launchers and launchers[0].process == os.getpid()):
+        if IS_AVAILABLE and not is_prepared():
             for module in modules:
                 import_module(module)
             launchers[:] = [Launcher()]
@@ -448,8 +454,8 @@ def results_of(
             is_sound = True
             raise
         except OutOfBounds:
-            got = f"more than {bounds.memory_bytes >> 20:,} MiB of memory to be decoded"
-            raise InputFault(too_much(where, got)) from None
+            memory = f"{bounds.memory_bytes >> 20:,} MiB of memory"
+            raise InputFault(TooMuchToDecode(memory).at(where)) from None
         except TimeoutError:
             raise InputFault(too_slow(where, bounds)) from None
         except Died as death:
@@ -484,16 +490,9 @@ def rewound(streams: Sequence[BinaryIO], contents: Sequence[bytes | None]) -> li
     return numbers
 
 
-def too_much(where: str, got: str) -> Finding:
-    fix = "Leave out what is not needed, or write it in a format that is read piece by piece."
-    return Finding("too-large", where, got, "a file that is read with less", fix)
-
-
 def too_slow(where: str, bounds: Bounds) -> Finding:
-    return too_much(where, f"more than {bounds.seconds:,} s to be decoded")
+    return TooMuchToDecode(f"{bounds.seconds:,} s").at(where)
 
 
 def broke_off(where: str, signal_number: int) -> Finding:
-    how = signal.Signals(signal_number).name if signal_number else "no answer"
-    got = f"the library that decodes it ended with {how}"
-    return Finding("unreadable-file", where, got, "a complete file", "Write or copy the file again.")
+    return BrokeOff(signal.Signals(signal_number).name if signal_number else "no answer").at(where)

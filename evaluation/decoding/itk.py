@@ -25,6 +25,7 @@ from evaluation.decoding.label_array import check_dtype, check_shape, check_spac
 from evaluation.decoding.streams import CutOff, Damaged, too_large
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import DataBesideHeader, UnsupportedEncoding
 
 NRRD_MAGIC = b"NRRD000"
 NIFTI_MAGICS = (b"\x5c\x01\0\0", b"\0\0\x01\x5c", b"\x1c\x02\0\0", b"\0\0\x02\x1c", b"\x1f\x8b")  # sizes of headers
@@ -89,7 +90,7 @@ def read_nrrd(
     encodings = re.findall(rb"^encoding *: *(\S+) *\r?$", head, re.IGNORECASE | re.MULTILINE)
     if len(encodings) != 1 or encodings[0].lower() not in (b"raw", b"gzip", b"gz"):
         got = f"the encoding {quote(encodings[0].decode('latin-1'))}" if encodings else "no encoding"
-        raise InputFault(Finding("unsupported-format", where, got, "raw or gzip", "Write the file with SimpleITK."))
+        raise InputFault(UnsupportedEncoding(got, "raw or gzip").at(where))
     if encodings[0].lower() != b"raw":
         data = inflated(data, where, bytes_limit)
         head = re.sub(rb"^(encoding *: *)\S+", rb"\1raw", head, flags=re.IGNORECASE | re.MULTILINE)
@@ -114,8 +115,7 @@ def inflated(data: bytes, where: str, bytes_limit: int) -> bytes:
 
 
 def external(where: str, what: str) -> Finding:
-    fix = "Write header and data into one file; with SimpleITK: WriteImage(image, 'name.nii.gz')."
-    return Finding("external-data", where, f"a header whose data are in {what}", "the data behind the header", fix)
+    return DataBesideHeader(what).at(where)
 
 
 def read_copy(

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.content import pickled
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import WrongSpacing
+from evaluation.findings.labels import BinaryMask, NotNumeric, Pickle, WrongSpacing
 from evaluation.model import LabelRuns
 from evaluation.model.label_runs import count_regions
 
@@ -132,7 +131,7 @@ def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
     if dtype.kind in "biuf" and dtype.itemsize <= 8:
         return
     if dtype.kind == "O":
-        raise InputFault(pickled(where))
+        raise InputFault(Pickle().at(where))
     kinds = {
         "f": "numbers of more than 64 bits",
         "c": "complex numbers",
@@ -140,15 +139,7 @@ def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
         "S": "texts",
         "V": "records",
     }
-    raise InputFault(
-        Finding(
-            "not-numeric",
-            where,
-            f"an array of {kinds.get(dtype.kind, 'another kind of values')}",
-            "an array of whole numbers",
-            "Write the label image alone, for example numpy.save(path, labels.astype(numpy.int32)).",
-        )
-    )
+    raise InputFault(NotNumeric(kinds.get(dtype.kind, "another kind of values")).at(where))
 
 
 def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int], channels: int = 1) -> tuple[int, ...]:
@@ -219,12 +210,4 @@ def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
     """
     if not len(labels.value) or (labels.value != labels.value[0]).any() or (parts := count_regions(labels)) == 1:
         return ()
-    return (
-        Finding(
-            "binary-mask",
-            where,
-            f"{parts:,} separate regions that all have the label {labels.value[0]}",
-            "a label of its own for each nucleus",
-            "They count as one nucleus. Number them, for example with scipy.ndimage.label or bwlabel.",
-        ),
-    )
+    return (BinaryMask(parts, int(labels.value[0])).at(where),)

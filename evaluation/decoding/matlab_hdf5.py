@@ -46,7 +46,7 @@ class Hdf5Member:
 
     def __init__(self, name: str, item: Any | None) -> None:
         self.name = name
-        self.dataset = item if hasattr(item, "dtype") else None
+        self.dataset = item if hasattr(item, "shape") else None  # a named type has no shape
         self.kind = "a link" if item is None else "a struct" if self.dataset is None else None
         self.shape: tuple[int, ...] = ()
         self.attributes = {} if item is None else {key: item.attrs[key] for key in item.attrs if "MATLAB_" in key}

@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_shape, check_spacing
 from evaluation.decoding.streams import CutOff, Damaged, Inflated, Plain, Source, read_array
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import DataElsewhere, UnsupportedEncoding
 
 HEADER_BYTES = 1 << 16
 DTYPES = {
@@ -54,18 +55,10 @@ def read_mha(
     header = read_mha_header(stream)
     data_file = header["elementdatafile"]
     if data_file.upper() != "LOCAL":
-        raise InputFault(
-            Finding(
-                "external-data",
-                where,
-                f"a header whose data are in another file, {quote(data_file)}",
-                "'ElementDataFile = LOCAL', with the data behind the header",
-                "Write one .mha file; with SimpleITK: WriteImage(image, 'name.mha').",
-            )
-        )
+        raise InputFault(DataElsewhere(data_file).at(where))
     if header.get("binarydata", "True").lower() == "false":
         got = "pixels written as text (BinaryData = False)"
-        raise InputFault(Finding("unsupported-format", where, got, "binary data", "Write the file with SimpleITK."))
+        raise InputFault(UnsupportedEncoding(got, "binary data").at(where))
     sizes_xy = [whole_number(size, "DimSize") for size in header.get("dimsize", "").split()]
     if len(sizes_xy) != whole_number(header.get("ndims", ""), "NDims") or not 1 <= len(sizes_xy) <= 8:
         raise Damaged("DimSize does not fit NDims")

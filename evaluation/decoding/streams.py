@@ -11,7 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.findings import Finding
+from evaluation.findings.annotations import CutOff as CutOffFile
+from evaluation.findings.annotations import MoreThanBytes, MoreThanMemory
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import DamagedHeader
 
 CHUNK_BYTES = 1 << 16
 PADDING_BYTES = 64
@@ -38,11 +41,10 @@ def damage_told(where: str, name: str) -> Iterator[None]:
     except CutOff:
         raise InputFault(cut_off(where)) from None
     except Damaged as error:
-        got = f"a damaged header ({error})"
-        raise InputFault(Finding("wrong-format", where, got, name, "Write or copy the file again.")) from None
+        raise InputFault(DamagedHeader(str(error), name).at(where)) from None
     except MemoryError:
-        fix = "Write a smaller type of integers, such as int32."
-        raise InputFault(Finding("too-large", where, "more than the memory holds", "a smaller file", fix)) from None
+        advice = "Write a smaller type of integers, such as int32."
+        raise InputFault(MoreThanMemory(advice).at(where)) from None
 
 
 class Source(Protocol):
@@ -156,21 +158,8 @@ def read_array(
 
 
 def too_large(where: str, got: str, bytes_limit: int) -> Finding:
-    return Finding(
-        "too-large",
-        where,
-        got,
-        f"at most {bytes_limit:,} bytes",
-        "Leave out what is not needed, store integers in a smaller type, or raise limits.bytes_per_file in "
-        "challenge.toml.",
-    )
+    return MoreThanBytes(got, bytes_limit).at(where)
 
 
 def cut_off(where: str) -> Finding:
-    return Finding(
-        "unreadable-file",
-        where,
-        "the data stop before their end, or are damaged",
-        "a complete file",
-        "Write or copy the file again.",
-    )
+    return CutOffFile().at(where)

@@ -22,6 +22,7 @@ from evaluation.decoding.streams import CutOff, Damaged, too_large
 from evaluation.decoding.tiff_header import Tag, TiffFile, TiffPage
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import SeveralImages, UnsupportedTiff
 from evaluation.model import Int64
 
 NONE, LZW, DEFLATE, OLD_DEFLATE, PACKBITS, LZMA, ZSTD = 1, 5, 8, 32946, 32773, 34925, 50000
@@ -125,9 +126,7 @@ def tiff_pages(
     stacked = first.images() if len(pages) == 1 else 1
     if len(pages) not in (1, channels) or stacked > 1:
         got = f"a stack of {stacked:,} images" if stacked > 1 else f"{len(pages)} pages"
-        raise InputFault(
-            Finding("several-images", where, got, "one image, alone in its file", "Write only the label image.")
-        )
+        raise InputFault(SeveralImages(got).at(where))
     for page in pages:
         check_page_shape(page, where, shape_yx, channels // len(pages))
     layouts = [page_layout(page, where) for page in pages]
@@ -201,14 +200,8 @@ def check_segment_size(page: TiffPage, shape_yx: tuple[int, int], segment_yx: tu
         raise Damaged(f"tiles of {segment_yx[1]:,} x {segment_yx[0]:,} pixels")
 
 
-def unsupported(where: str, got: str) -> Finding:
-    return Finding(
-        "unsupported-format",
-        where,
-        f"a TIFF file with {got}",
-        "whole numbers of 8, 16, 32 or 64 bits, without compression or with a lossless one (deflate, LZW, zstd)",
-        "Write it again, for example with tifffile.imwrite(path, labels, compression='zlib').",
-    )
+def unsupported(where: str, what: str) -> Finding:
+    return UnsupportedTiff(what).at(where)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,6 +5,7 @@ Imports nothing but what Python brings: whoever reports that memory was too smal
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 from dataclasses import dataclass
@@ -104,6 +105,15 @@ def memory_limit(root: Path = Path("/")) -> int | None:
 def process_limit(root: Path = Path("/")) -> int | None:
     """The processes and threads that the control groups of this process allow together; None: no limit is known."""
     return smallest_limit(root, ("sys/fs/cgroup/pids/pids.max", "sys/fs/cgroup/pids.max"))
+
+
+def usable_processors(root: Path = Path("/")) -> int:
+    """Processors this process may use: its affinity, and the limits of its container as it sees them."""
+    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    times = text_of(root / "sys/fs/cgroup/cpu.max").split()
+    times = times or [text_of(root / f"sys/fs/cgroup/cpu/cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+    quota, period = (int(time) if time.isdecimal() else 0 for time in [*times, "", ""][:2])  # "max" and -1: no limit
+    return min(processors, -(-quota // period)) if quota and period else processors
 
 
 def smallest_limit(root: Path, names: tuple[str, ...]) -> int | None:

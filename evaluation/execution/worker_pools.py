@@ -26,7 +26,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evaluation.execution.limits import UNLIMITED, memory_left
+from evaluation.execution.limits import UNLIMITED, memory_left, usable_processors
 from evaluation.execution.workers import (
     CASES_AT_ONCE,
     MAIN_BYTES,
@@ -37,14 +37,13 @@ from evaluation.execution.workers import (
     bytes_at_once,
     out_of_memory,
     plan_workers,
-    usable_processors,
     worker_processes,
 )
 from evaluation.findings import Finding
 from evaluation.findings.errors import WorkerDied, WorkersLost
 from evaluation.findings.execution import ExecutorStopped, FolderNotShared, LostWorkers, OtherProgram, PackageNotFound
 from evaluation.model import Case
-from evaluation.model.version import __version__
+from evaluation.results.version import __version__
 from evaluation.submission import SubmissionFiles
 
 Item = TypeVar("Item")

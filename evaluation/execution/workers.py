@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from evaluation.execution.forks import NoWorker, WorkerLost, can_fork, outcomes_of_forks
-from evaluation.execution.limits import UNLIMITED, MemoryLeft, memory_left
+from evaluation.execution.limits import UNLIMITED, MemoryLeft, memory_left, usable_processors
 from evaluation.execution.processes import be_killed_first
 from evaluation.findings import Finding, execution
 from evaluation.findings.errors import WorkerDied
@@ -119,13 +119,6 @@ def plan_workers(
 def bytes_at_once(needs: Sequence[int]) -> int:
     """Memory that the cases which a worker takes at a time may need together."""
     return min(max(BYTES_AT_ONCE, *needs, 0), sum(needs))
-
-
-def usable_processors() -> int:
-    """Processors this process may use: its affinity, and the limits of its container."""
-    from joblib import cpu_count
-
-    return int(cpu_count())
 
 
 def batches(items: Sequence[Item], needs: Sequence[int], workers: int) -> list[list[Item]]:

@@ -90,6 +90,12 @@ class CutOff(Kind):
     fix = "Write or copy the file again."
 
 
+class BrokeOff(CutOff):
+    got = "the library that decodes it ended with {how}"
+
+    how: str
+
+
 class TooLarge(Kind):
     """The input is larger than the challenge allows.
 
@@ -111,6 +117,34 @@ class TooManyBytes(TooLarge):
 
     size: int
     limit: int
+
+
+class TooMuchToDecode(TooLarge):
+    got = "more than {what} to be decoded"
+    expected = "a file that is read with less"
+    fix = "Leave out what is not needed, or write it in a format that is read piece by piece."
+
+    what: str
+
+
+class MoreThanBytes(TooLarge):
+    got = "{found}"
+    expected = "at most {limit:,} bytes"
+    fix = (
+        "Leave out what is not needed, store integers in a smaller type, or raise limits.bytes_per_file in "
+        "challenge.toml."
+    )
+
+    found: str
+    limit: int
+
+
+class MoreThanMemory(TooLarge):
+    got = "more than the memory holds"
+    expected = "a smaller file"
+    fix = "{advice}"
+
+    advice: str
 
 
 class TooManyBytesInAll(TooLarge):

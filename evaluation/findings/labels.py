@@ -19,6 +19,24 @@ class WrongFormat(Kind):
     code = "wrong-format"
 
 
+class OtherContent(WrongFormat):
+    got = "{seen}"
+    expected = "{name}, as its suffix says"
+    fix = "Write the file again in this format."
+
+    seen: str
+    name: str
+
+
+class DamagedHeader(WrongFormat):
+    got = "a damaged header ({why})"
+    expected = "{name}"
+    fix = "Write or copy the file again."
+
+    why: str
+    name: str
+
+
 class UnsupportedFormat(Kind):
     """A file has a format, or a variant of one, that is not read.
 
@@ -34,6 +52,23 @@ class UnsupportedFormat(Kind):
     code = "unsupported-format"
 
 
+class UnsupportedTiff(UnsupportedFormat):
+    got = "a TIFF file with {what}"
+    expected = "whole numbers of 8, 16, 32 or 64 bits, without compression or with a lossless one (deflate, LZW, zstd)"
+    fix = "Write it again, for example with tifffile.imwrite(path, labels, compression='zlib')."
+
+    what: str
+
+
+class UnsupportedEncoding(UnsupportedFormat):
+    got = "{found}"
+    expected = "{allowed}"
+    fix = "Write the file with SimpleITK."
+
+    found: str
+    allowed: str
+
+
 class Pickle(Kind):
     """A file holds pickled Python objects.
 
@@ -47,6 +82,9 @@ class Pickle(Kind):
     """
 
     code = "pickle"
+    got = "a pickled Python object; never unpickled from a submission"
+    expected = "an array of whole numbers"
+    fix = "Run 'evaluation convert --trust-pickle' on your own machine."
 
 
 class NoMaskVariable(Kind):
@@ -77,6 +115,11 @@ class NotNumeric(Kind):
     """
 
     code = "not-numeric"
+    got = "an array of {kind}"
+    expected = "an array of whole numbers"
+    fix = "Write the label image alone, for example numpy.save(path, labels.astype(numpy.int32))."
+
+    kind: str
 
 
 class WrongShape(Kind):
@@ -106,6 +149,11 @@ class SeveralImages(Kind):
     """
 
     code = "several-images"
+    got = "{found}"
+    expected = "one image, alone in its file"
+    fix = "Write only the label image."
+
+    found: str
 
 
 class ExternalData(Kind):
@@ -121,6 +169,22 @@ class ExternalData(Kind):
     """
 
     code = "external-data"
+
+
+class DataElsewhere(ExternalData):
+    got = "a header whose data are in another file, {name:quoted}"
+    expected = "'ElementDataFile = LOCAL', with the data behind the header"
+    fix = "Write one .mha file; with SimpleITK: WriteImage(image, 'name.mha')."
+
+    name: str
+
+
+class DataBesideHeader(ExternalData):
+    got = "a header whose data are in {what}"
+    expected = "the data behind the header"
+    fix = "Write header and data into one file; with SimpleITK: WriteImage(image, 'name.nii.gz')."
+
+    what: str
 
 
 class OtherDataFile(ExternalData):
@@ -202,6 +266,12 @@ class BinaryMask(Kind):
 
     code = "binary-mask"
     severity = "warning"
+    got = "{regions:,} separate regions that all have the label {label}"
+    expected = "a label of its own for each nucleus"
+    fix = "They count as one nucleus. Number them, for example with scipy.ndimage.label or bwlabel."
+
+    regions: int
+    label: int
 
 
 class Components(Kind):
@@ -266,6 +336,15 @@ class UnknownClassValue(Kind):
     """
 
     code = "unknown-class-value"
+    got = "the value {value} in {pixels:,} pixels (first at row {row}, column {column})"
+    expected = "{allowed}"
+    fix = "Write the values that the challenge gives to its classes."
+
+    value: int
+    pixels: int
+    row: int
+    column: int
+    allowed: str
 
 
 KINDS = (

@@ -87,6 +87,11 @@ class InstanceWithoutClass(Kind):
         return ", ".join(map(quote, self.first_ids))
 
 
+class NotInClassTable(InstanceWithoutClass):
+    got = "{count:,} {count:nucleus has/nuclei have} no class in the class table (ids {shown})"
+    fix = "Write the id and the class of every nucleus into the table."
+
+
 class SomeWithoutClass(Kind):
     """A format is written that has no place for them."""
 

@@ -92,9 +92,20 @@ def is_text(value: object) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
+def distinct_numbers(ids: Sequence[str]) -> list[int]:
+    """The ids as numbers, if all are plain digits and no two are equal; else none: ``ID`` looks at each of them."""
+    text = "".join(ids)
+    if not (text.isascii() and text.isdigit()) or not 0 < len(min(ids, key=len)) <= len(max(ids, key=len)) <= 18:
+        return []
+    numbers = [*map(int, ids)]
+    return numbers if min(numbers) > 0 and len(set(numbers)) == len(numbers) else []
+
+
 def classes_by_id(entries: Entries, request: Request) -> dict[int, int]:
     """The class id by instance id. Raises InputFault with all entries that are wrong."""
     class_id, _, faults = find_classes(*entries.classes, entries.place, request.classes)
+    if not faults and (numbers := distinct_numbers(entries.ids)):
+        return dict(zip(numbers, class_id.tolist(), strict=True))
     found: dict[int, int] = {}
     for index, (text, of_class) in enumerate(zip(entries.ids, class_id.tolist(), strict=True)):
         number = ID.fullmatch(text)

@@ -26,7 +26,6 @@ from evaluation.decoding.content import (
     TIFF_MAGICS,
     ZIP_MAGIC,
     check_content,
-    pickled,
 )
 from evaluation.decoding.foreign import HEAD_BYTES, foreign_content
 from evaluation.decoding.hdf5 import read_hdf5
@@ -40,6 +39,8 @@ from evaluation.decoding.tiff import read_tiff, read_tiff_bands
 from evaluation.decoding.zarr import read_zarr
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import Pickle, UnknownClassValue
+from evaluation.findings.submission import NotInClassTable
 from evaluation.formats.class_table import read_class_table
 from evaluation.formats.example import Example, csv_bytes, image_bytes
 from evaluation.formats.format import Format
@@ -238,14 +239,8 @@ def unknown_values(
     for index, (value, count) in enumerate(zip(found[:VALUES_NAMED], counts, strict=False)):
         row, column = divmod(int((values == value).argmax()), values.shape[1])
         last = index == VALUES_NAMED - 1
-        yield Finding(
-            "unknown-class-value",
-            where,
-            f"the value {value} in {count:,} pixels (first at row {row + first_row}, column {column})",
-            describe_class_values(classes),
-            "Write the values that the challenge gives to its classes.",
-            count=1 + (len(found) - VALUES_NAMED if last else 0),
-        )
+        kind = UnknownClassValue(int(value), int(count), row + first_row, column, describe_class_values(classes))
+        yield kind.at(where, count=1 + (len(found) - VALUES_NAMED if last else 0))
 
 
 def describe_class_values(classes: ClassTable) -> str:
@@ -263,16 +258,7 @@ def classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: 
     present = present_labels(labels)
     without = [label for label in present if label not in class_table]
     if without:
-        nuclei = "1 nucleus has" if len(without) == 1 else f"{len(without):,} nuclei have"
-        raise InputFault(
-            Finding(
-                "instance-without-class",
-                where,
-                f"{nuclei} no class in the class table (ids {', '.join(map(quote, without[:3]))})",
-                "a class for every nucleus",
-                "Write the id and the class of every nucleus into the table.",
-            )
-        )
+        raise InputFault(NotInClassTable(len(without), without[:3]).at(where))
     return np.array([class_table[label] for label in present], np.int16)
 
 
@@ -343,7 +329,7 @@ def check_kind(stream: BinaryIO, *, suffix: str, where: str, bytes_limit: int) -
 
 def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
     if suffix in PICKLE_SUFFIXES or head.startswith(PICKLES):
-        raise InputFault(pickled(where))
+        raise InputFault(Pickle().at(where))
     fix = "Write the labels as .npy, .png, .tif or .mha."
     if suffix == ".mhd":
         fix = "Write one .mha file, which holds header and data."

@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import tifffile
-from scipy.io import savemat
+import scipy
 
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 from evaluation.model import Instances, Int64
 
 LARGEST_NUMBER = np.iinfo(np.int32).max
-MAT_HEADER = b"MATLAB 5.0 MAT-file, an n-ary mask"  # 116 bytes of text, where savemat writes the date
+MAT_HEADER = b"MATLAB 5.0 MAT-file, an n-ary mask"  # 116 bytes of text, where scipy writes the date
 MAT_BYTES = (1 << 32) - 1024  # a little less than a variable in a MATLAB 5 file can have
 
 Labels = npt.NDArray[np.integer[Any]]
@@ -62,7 +61,7 @@ def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: 
         got, expected = f"a label image of {labels.nbytes:,} bytes", f"at most {MAT_BYTES:,} in a MATLAB 5 file"
         raise InputFault(Finding("too-large", where, got, expected, "Write a TIFF."))
     file = io.BytesIO()
-    savemat(file, {"n_ary_mask": labels}, do_compression=True)
+    scipy.io.savemat(file, {"n_ary_mask": labels}, do_compression=True)
     return MAT_HEADER.ljust(116) + file.getvalue()[116:]
 
 
@@ -116,6 +115,8 @@ def contested_px(start: Int64, stop: Int64) -> int:
 
 def tiff(labels: Labels) -> bytes:
     """One deflated page."""
+    import tifffile  # slow to import, and readers share this file with writers
+
     file = io.BytesIO()
     tifffile.imwrite(file, labels, compression="zlib", photometric="minisblack", metadata=None, software=False)
     return file.getvalue()

@@ -51,19 +51,15 @@ class RunsByInstance:
 
 def runs_by_instance(instances: Instances) -> RunsByInstance:
     """Sort the runs by instance."""
-    height, width = instances.shape_yx
+    width = instances.shape_yx[1]
     counts = np.bincount(instances.run_instance, minlength=len(instances))
-    stop = instances.run_instance * np.int64(height * width)
-    start = instances.run_start + stop
-    stop += instances.run_stop
-    start.sort()
-    stop.sort()
-    row, begin, end = np.empty((3, len(start)), np.int32)
-    for first in range(0, len(start), RUNS_AT_ONCE):
-        runs = slice(first, first + RUNS_AT_ONCE)
-        row_of_all, begin[runs] = np.divmod(start[runs], max(width, 1))
-        row[runs] = row_of_all % max(height, 1)
-        end[runs] = stop[runs] - row_of_all * width
+    order = instances.runs_by_instance()
+    row, begin, end = np.empty((3, len(order)), np.int32)
+    for first in range(0, len(order), RUNS_AT_ONCE):
+        runs = order[first : first + RUNS_AT_ONCE]
+        part = slice(first, first + len(runs))
+        row[part], begin[part] = np.divmod(instances.run_start[runs], max(width, 1))
+        end[part] = begin[part] + (instances.run_stop[runs] - instances.run_start[runs])
     return RunsByInstance(instances.shape_yx, row, begin, end, np.concatenate([[0], np.cumsum(counts)]))
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import shapely
 
 from evaluation.findings import Finding
 from evaluation.instances.ignore import apply_ignore_region
@@ -156,5 +155,7 @@ def count_self_intersecting(outlines: Outlines) -> int:
     if not chosen.any():
         return 0
     points = outlines.points_xy[np.repeat(chosen, count)]
+    import shapely  # slow to import, and only the report of a rasterisation needs it
+
     rings = shapely.linearrings(points, indices=np.repeat(np.arange(chosen.sum()), count[chosen]))
     return len(np.unique(outlines.ring_instance[chosen][~shapely.is_simple(rings)]))

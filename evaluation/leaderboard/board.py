@@ -57,7 +57,6 @@ from evaluation.leaderboard.team_scores import (
 )
 from evaluation.leaderboard.teams import ResultFolder, Told, Unranked, score_teams
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
-from evaluation.model.version import __version__
 from evaluation.ranking.differences import (
     BETTER,
     Differences,
@@ -83,6 +82,7 @@ from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_
 from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import put
+from evaluation.results.version import __version__
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.score import Result
 

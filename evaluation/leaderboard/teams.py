@@ -35,9 +35,9 @@ from evaluation.findings.errors import (
 from evaluation.findings.rankings import DuplicateTeam, InvalidTeam, NoTeams, NoTeamsInResults, SeveralHashes
 from evaluation.findings.submission import NoFolderOfTeams, NoResults, NotASubmission
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, read_details, read_metrics, team_of_documents
-from evaluation.model.version import __version__
 from evaluation.results.files import write_atomically, write_together
 from evaluation.results.metrics_json import as_json
+from evaluation.results.version import __version__
 from evaluation.scoring.from_files import score_then
 from evaluation.scoring.memory import memory_needs, names_of
 from evaluation.scoring.read import reference_files

@@ -33,11 +33,8 @@ def centroid_inside(
     span = height * width + 1
     y, x = prediction.centroid_pixels_yx()[prediction_index].T
     wanted = reference_index.astype(np.int64) * span + y * width + x
-    # Runs of an instance are disjoint: sorted apart, the n-th start and the n-th stop are those of one run.
-    start: Int64 = reference.run_instance * np.int64(span)
-    stop = start + reference.run_stop
-    start += reference.run_start
-    start.sort()
-    stop.sort()
+    order = reference.runs_by_instance()
+    base: Int64 = reference.run_instance[order] * np.int64(span)
+    start, stop = base + reference.run_start[order], base + reference.run_stop[order]
     run = np.searchsorted(start, wanted, side="right") - 1
     return np.asarray((run >= 0) & (wanted < stop[np.maximum(run, 0)]))

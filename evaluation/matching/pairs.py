@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ def candidate_pairs(
     return pairs.part(reference.class_id[table.reference_index] == prediction.class_id[table.prediction_index])
 
 
+@cache
 def as_fraction(threshold: float) -> Fraction:
     """The threshold as it is written; more than six decimals are rounded."""
     return Fraction(str(threshold)).limit_denominator(FINEST)

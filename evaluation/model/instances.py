@@ -52,6 +52,11 @@ class Instances:
             run_instance=self.run_instance[runs],
         )
 
+    def runs_by_instance(self) -> Int64:
+        """The runs in the order of their instances, those of each row by row: indices, int64 (R,)."""
+        short = np.uint16 if len(self) <= 1 << 16 else np.int32  # numpy sorts numbers of 16 bits without comparing them
+        return np.argsort(self.run_instance.astype(short), kind="stable")
+
     def areas_px(self) -> Int64:
         """Number of pixels of each instance, int64 (N,). Summed as integers, so exact."""
         totals = np.zeros(len(self) + 1, np.int64)

@@ -27,6 +27,16 @@ def safe_cell(value: object, limit: int = CELL_CHARACTERS) -> object:
     return FORMULA.sub(r"\1\2'", text)
 
 
+def cell_text(value: object) -> str:
+    """A safe cell as it stands in a file, between commas.
+
+    >>> cell_text(7), cell_text("a,b"), cell_text(None)
+    ('7', '"a,b"', '')
+    """
+    text = "" if value is None else str(safe_cell(value))
+    return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
+
+
 def csv_table(header: Sequence[str], rows: Iterable[Iterable[object]], limit: int = CELL_CHARACTERS) -> str:
     """A table of safe cells, with its header."""
     text = io.StringIO()

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
+import numpy as np
+
 from evaluation.challenge import COUNTED, Challenge
 from evaluation.findings import Finding, render_findings
 from evaluation.metrics.covered import coverage_curve
 from evaluation.metrics.registry import metrics_of
 from evaluation.model import CaseResult, Measure, MetricScores, UnitScores
-from evaluation.results.metrics_json import identity, put, rounded
+from evaluation.results.metrics_json import identity, put, rounded, rounded_list
 
 COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
 
@@ -104,14 +106,16 @@ def unit_entries(of_kind: UnitScores, *, paired: bool) -> dict[str, dict[str, An
     entries = {}
     units = of_kind.units
     confusion, cases, missing = (units.sum(name) for name in ("confusion", "cases", "missing"))
-    for index, name in enumerate(of_kind.names):
-        scores: dict[str, Any] = {}
-        undefined: dict[str, Any] = {}
-        for path, of_metric in of_kind.scores.items():
-            score = of_metric.at(index)
-            put(scores, path, rounded(score.value))
-            if score.value is None:
-                put(undefined, path, score.undefined)
+    columns: dict[str, Any] = {}
+    reasons: list[dict[str, Any]] = [{} for _ in of_kind.names]
+    for path, of_metric in of_kind.scores.items():
+        column: list[float | None] = [*rounded_list(np.where(of_metric.reason == 0, of_metric.value, 0.0))]
+        for index in np.flatnonzero(of_metric.reason).tolist():
+            column[index] = None
+            put(reasons[index], path, of_metric.at(index).undefined)
+        put(columns, path, column)
+    for index, (name, undefined) in enumerate(zip(of_kind.names, reasons, strict=True)):
+        scores = row_of(columns, index)
         counts: dict[str, Any] = {"cases": int(cases[index]), "missing_cases": int(missing[index])}
         if paired:
             counts |= {
@@ -124,6 +128,11 @@ def unit_entries(of_kind: UnitScores, *, paired: bool) -> dict[str, dict[str, An
             counts |= {side: units.sum(f"count_{side}")[index].tolist() for side in ("reference", "prediction")}
         entries[name] = {"counts": counts, "scores": scores, "undefined": undefined}
     return entries
+
+
+def row_of(columns: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Nested tables with one value of every column."""
+    return {key: row_of(of, index) if isinstance(of, dict) else of[index] for key, of in columns.items()}
 
 
 def means_entry(metrics: Sequence[MetricScores]) -> dict[str, Any]:

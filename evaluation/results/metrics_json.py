@@ -9,10 +9,11 @@ from itertools import chain
 from operator import getitem
 from typing import Any
 
+import numpy as np
 import orjson
 
 from evaluation.challenge import Challenge
-from evaluation.model import Interval, MetricScores
+from evaluation.model import Float64, Interval, MetricScores
 from evaluation.results.schema import MetricsFile
 
 DECIMALS = 6
@@ -98,11 +99,32 @@ def rounded(value: float | None) -> float | None:
 
     Raises ValueError for NaN and infinity, which orjson would write as null.
     """
-    if value is None:
-        return None
+    return None if value is None else round_one(float(value))
+
+
+def round_one(value: float) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{value} is no number of JSON")
-    return round(float(value), DECIMALS) + 0.0
+    return round(value, DECIMALS) + 0.0
+
+
+def rounded_list(values: Float64) -> list[float]:
+    """``rounded`` for many values, (N,).
+
+    numpy's product with 10^6 is rounded, too, which can make a tie of what is none: values near a tie, and large ones,
+    are rounded one by one.
+
+    >>> rounded_list(np.array([2 / 3, 5e-7, -1e-9])), round(5e-7, 6)
+    ([0.666667, 0.0, 0.0], 0.0)
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = values * 10**DECIMALS
+        whole = np.rint(scaled)
+        is_sure = (np.abs(np.abs(scaled - whole) - 0.5) > 1e-3) & (np.abs(scaled) < 2**40)
+    found: list[float] = (whole / 10**DECIMALS + 0.0).tolist()
+    for index in np.flatnonzero(~is_sure).tolist():
+        found[index] = round_one(float(values[index]))
+    return found
 
 
 def as_json(document: Mapping[str, Any]) -> str:

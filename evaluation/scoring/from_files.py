@@ -24,10 +24,7 @@ from evaluation.scoring.cases import CaseInput, CaseOutcome, score_cases
 from evaluation.scoring.check import all_findings, everything_outside
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.memory import memory_needs
-from evaluation.scoring.read import (
-    read_shared_reference,
-    reference_files,
-)
+from evaluation.scoring.read import prepare_decoders, read_shared_reference, reference_files
 from evaluation.scoring.receive import ReceivedSubmission, check_links, receive_submission, rejection
 from evaluation.scoring.score import Result, summarise
 
@@ -147,6 +144,8 @@ def plan_cases(
         challenge, challenge.cases, folder=folder, shared=shared, files=received.files, contents=received.contents
     )
     plan = plan_workers(workers, challenge.cases, needs)
+    if plan.worker_pool is None:
+        prepare_decoders(challenge, alone=plan.workers == 1 and plan.is_in_process)
     return PlannedCases(batches(inputs, needs, plan.workers), plan)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import filled
 from evaluation.execution.forks import can_fork
-from evaluation.execution.workers import usable_processors
+from evaluation.execution.limits import usable_processors
 from evaluation.findings import Finding, quote
 from evaluation.findings.annotations import TooManyNuclei, UnreadableFile
 from evaluation.findings.challenge import NoReference, NoReferenceEntry
@@ -68,14 +68,18 @@ class Side:
         )
 
 
-def prepare_decoders(challenge: Challenge) -> None:
-    """What decodes is forked before any of the reference is read, with the modules that it needs."""
-    from evaluation.decoding.guard import prepare  # an empty submission is refused without it
+def prepare_decoders(challenge: Challenge, *, alone: bool = False) -> None:
+    """What decodes is forked before any of the reference is read, with the modules that it needs.
+
+    alone   this process reads all cases itself: no copy of it will need a launcher of its own
+    """
+    from evaluation.decoding.guard import is_prepared, prepare  # an empty submission is refused without it
 
     rules = (challenge.reference, challenge.submission)
     modules = {f"evaluation.formats.{side.format}" for side in rules}
     modules |= {LIBRARIES[end] for side in rules if (end := PurePosixPath(side.files).suffix) in LIBRARIES}
-    prepare(*modules, copies=min(usable_processors(), len(challenge.cases)) if can_fork() else 0)
+    copies = 0 if alone or is_prepared() else min(usable_processors(), len(challenge.cases))
+    prepare(*modules, copies=copies if can_fork() else 0)
 
 
 def submission_side(challenge: Challenge, files: SubmissionFiles) -> Side:

@@ -30,11 +30,11 @@ from evaluation.model import (
     Units,
     UnitScores,
 )
-from evaluation.model.version import __version__
 from evaluation.results.details_json import details_document
 from evaluation.results.files import write_together
 from evaluation.results.metrics_json import as_json, metrics_document, published_metrics
 from evaluation.results.objects_csv import objects_csv
+from evaluation.results.version import __version__
 
 if TYPE_CHECKING:
     import pandas

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from every_format import CASES, SIDES, challenge_document
+from every_format import CASES, SIDES, VALUES, challenge_document
 
 from evaluation.authoring.examples import example_files
 from evaluation.authoring.kit import packed
@@ -31,7 +31,15 @@ MEMORY_BYTES = 2 << 30  # address space beyond what the libraries take
 SECONDS = 2.0
 CLASS_PROBABILITIES = " with class probabilities"
 WITH_CLASS_PROBABILITIES = ("points_csv", "points_csv shared", "nucls_csv", "geojson outlines", "polygons_json")
-KINDS = (*SIDES, "zip", "predictions.json", *(kind + CLASS_PROBABILITIES for kind in WITH_CLASS_PROBABILITIES))
+LABEL_IMAGES: dict[str, dict[str, object]] = {  # in containers and with rules of which every_format has no example
+    "label_image nifti": {"files": "{case}.nii"},
+    "label_image nifti gz": {"files": "{case}.nii.gz"},
+    "label_image nrrd": {"files": "{case}.nrrd"},
+    "label_image components by class": {"files": "{case}_{class}.png", "components": 8},
+    "label_image components": {"files": "{case}.tif", "components": 4, "class_values": VALUES},
+}
+WITH_MORE = tuple(kind + CLASS_PROBABILITIES for kind in WITH_CLASS_PROBABILITIES)
+KINDS = (*SIDES, *LABEL_IMAGES, "zip", "predictions.json", *WITH_MORE)
 
 
 class MemoryFiles(SubmissionFiles):
@@ -53,13 +61,17 @@ def make_target(kind: str) -> tuple[dict[str, bytes], Callable[[dict[str, bytes]
     """Valid files of a kind, and the function that reads them once one of them was mutated."""
     if kind == "zip":
         return zip_target()
-    of_format = kind.removesuffix(CLASS_PROBABILITIES)
+    of_format = "label_image class table" if kind in LABEL_IMAGES else kind.removesuffix(CLASS_PROBABILITIES)
     document = challenge_document("polygons_json" if kind == "predictions.json" else of_format, CASES[:2])
     if kind == "predictions.json":
         document["submission"] |= {"socket": "nuclei", "case_key": "{case}.tif"}
+    if kind in LABEL_IMAGES:
+        if "components" in LABEL_IMAGES[kind]:
+            del document["submission"]["class_table"]
+        document["submission"] |= LABEL_IMAGES[kind]
     challenge = Challenge.build(document)
     files = example_files(challenge, challenge.submission, challenge.cases)
-    if kind != of_format:
+    if kind.endswith(CLASS_PROBABILITIES):
         files = {name: with_class_probabilities(content) for name, content in files.items()}
     if kind == "predictions.json":
         files = {"predictions.json": jobs(), **{f"job{i}/output/nuclei.json": b'{"polygons": []}' for i in (0, 1)}}
