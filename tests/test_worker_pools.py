@@ -252,6 +252,7 @@ def test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_go
     """Killed: no handler and no 'finally' runs."""
     options = ["--challenge", made / "challenge", "--submissions", made / "teams", "--output", tmp_path / "out"]
     command = [sys.executable, "-m", "evaluation", "leaderboard", *map(str, options), "--workers", "2"]
+    command += ["--log", "/dev/stderr"]
     with subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True) as call:
         assert call.stderr is not None
         try:
@@ -268,8 +269,9 @@ def test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_go
     assert 2 <= len(told) <= TEAMS
     outcomes: dict[str, str] = {}
     rank(made, tmp_path / "out", workers=1, told=outcomes.__setitem__)
-    scored = [line for line in told if line.endswith(": scored\n")]
-    assert [line for line in scored if outcomes[line.split("'")[1]] != "kept"] == []
+    records = [json.loads(line) for line in told]
+    scored = [record["submission"] for record in records if record["outcome"] == "scored"]
+    assert [team for team in scored if outcomes[team] != "kept"] == []
     assert contents(tmp_path / "out") == expected
 
 

@@ -407,13 +407,19 @@ def audit_challenge(
     found: dict[int, TeamRuns | Unranked] = {}
     needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
     for place, (of_team, is_kept) in work_through(
-        teams, work, cases=challenge.cases, needs=needs, workers=workers, executor=executor
+        teams,
+        work,
+        cases=challenge.cases,
+        needs=needs,
+        workers=workers,
+        executor=executor,
+        idle=partial(advance, teams[0].name, 0),
     ):
         found[place] = of_team
         name = teams[place].name
-        advance(name, len(plan.runs))
         if told:
             told(name, "not ranked" if isinstance(of_team, Unranked) else "kept" if is_kept else "scored")
+        advance(name, len(plan.runs))
     ordered = [found[place] for place in range(len(teams))]
     scored = [of_team for of_team in ordered if isinstance(of_team, TeamRuns)]
     unranked = [*(of_team for of_team in ordered if isinstance(of_team, Unranked)), *folder_of_teams.unranked]

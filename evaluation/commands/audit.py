@@ -15,7 +15,8 @@ from evaluation.commands.options import (
     output_folder,
     writing_to,
 )
-from evaluation.commands.screen import check_report, progress_bar, show_sections, tell_team
+from evaluation.commands.progress import Log, submissions_progress
+from evaluation.commands.screen import check_report, show_sections
 
 
 @click.command()
@@ -29,6 +30,7 @@ from evaluation.commands.screen import check_report, progress_bar, show_sections
 @click.option("--tricks", is_flag=True, help="Play tricks on the submissions, and say what pays.")
 @click.option("--report", is_flag=True, help="Write audit.html (tricks.html) as well, to be opened in a browser.")
 @Cluster
+@Log
 @Workers
 def audit(
     challenge: Path | str,
@@ -36,6 +38,7 @@ def audit(
     output: Path,
     workers: int | None,
     cluster: str | None,
+    log: Path | None,
     report: bool,
     tricks: bool,
 ) -> None:
@@ -62,14 +65,18 @@ def audit(
     output_folder(output)
     if report:
         check_report()
-    with connect(cluster) as executor, progress_bar("Scoring teams") as progress, writing_to(output):
+    with (
+        submissions_progress("Scoring", log) as progress,
+        connect(cluster, progress.say) as executor,
+        writing_to(output),
+    ):
         found = audit_challenge(
             challenge_folder(challenge, cluster, output),
             submissions,
             output,
             workers=workers,
-            progress=progress,
-            told=None if progress else tell_team,
+            progress=progress.progress,
+            told=progress.told,
             executor=executor,
         )
         write_audit(output, found)

@@ -16,7 +16,8 @@ from evaluation.commands.options import (
     output_folder,
     writing_to,
 )
-from evaluation.commands.screen import check_report, progress_bar, show_board, tell_team
+from evaluation.commands.progress import Log, submissions_progress
+from evaluation.commands.screen import check_report, progress_bar, show_board
 
 
 @click.command()
@@ -32,6 +33,7 @@ from evaluation.commands.screen import check_report, progress_bar, show_board, t
 )
 @BoardReport
 @Cluster
+@Log
 @Workers
 def leaderboard(
     challenge: Path | str,
@@ -40,6 +42,7 @@ def leaderboard(
     store: Path | None,
     workers: int | None,
     cluster: str | None,
+    log: Path | None,
     report: bool,
 ) -> None:
     """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table.
@@ -56,23 +59,27 @@ def leaderboard(
     output_folder(output)
     if report:
         check_report()
-    with connect(cluster) as executor, progress_bar("Scoring teams") as progress, writing_to(output):
+    with (
+        submissions_progress("Scoring", log) as progress,
+        connect(cluster, progress.say) as executor,
+        writing_to(output),
+    ):
         board = score_and_rank(
             challenge_folder(challenge, cluster, output),
             submissions,
             output,
             workers=workers,
-            progress=progress,
-            told=None if progress else tell_team,
+            progress=progress.progress,
+            told=progress.told,
             executor=executor,
         )
     show_board(board, output, report=False)
     if report:
         from evaluation.report.folder import report_board
 
-        with progress_bar("Drawing") as progress, writing_to(output):
+        with progress_bar("Drawing") as drawn, writing_to(output):
             folder = challenge_folder(challenge, cluster, output)
-            written = report_board(output, board, folder, submissions, workers=workers, progress=progress)
+            written = report_board(output, board, folder, submissions, workers=workers, progress=drawn)
         click.echo(f"{len(written):,} pages: open {output / written[0]} in a browser")
     if store is not None:
         from evaluation.leaderboard.board import store_results

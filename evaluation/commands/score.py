@@ -20,7 +20,7 @@ from evaluation.commands.options import (
     output_folder,
     writing_to,
 )
-from evaluation.commands.screen import check_report, progress_bar, show, show_findings
+from evaluation.commands.screen import check_report, progress_bar, show, show_findings, tell
 from evaluation.findings.command_line import NotGivenBeside
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
@@ -70,7 +70,7 @@ def score(
 
         check_images(Challenge.load(challenge), challenge, images)
     try:
-        with connect(cluster) as executor, progress_bar("Scoring") as progress:
+        with connect(cluster, tell) as executor, progress_bar("Scoring") as progress:
             result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)
     except (SubmissionRejected, ChallengeBroken):
         with writing_to(output):

@@ -216,17 +216,20 @@ def score_teams(
         return read_team(folder, team.name, challenge, columns), "kept" if is_kept else "scored"
 
     found: dict[int, TeamScores | Unranked] = {}
-    if progress:
-        progress(0, len(teams))
-    needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
-    for place, (of_team, outcome) in work_through(
-        teams, work, cases=challenge.cases, needs=needs, workers=workers, executor=executor
-    ):
-        found[place] = of_team
+
+    def advance() -> None:
         if progress:
             progress(len(found), len(teams))
+
+    advance()
+    needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
+    for place, (of_team, outcome) in work_through(
+        teams, work, cases=challenge.cases, needs=needs, workers=workers, executor=executor, idle=advance
+    ):
+        found[place] = of_team
         if told:
             told(teams[place].name, outcome)
+        advance()
     ordered = [found[place] for place in range(len(teams))]
     scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
     unranked = tuple(of_team for of_team in ordered if isinstance(of_team, Unranked))
