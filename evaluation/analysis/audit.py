@@ -24,9 +24,9 @@ from evaluation.analysis.audit_document import Audit, Difference, Dimension, aud
 from evaluation.analysis.variants import audit_positions, find_differences
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.execution.storage import FETCHED, fetched
+from evaluation.execution.storage import fetched
 from evaluation.execution.worker_pools import work_through
-from evaluation.execution.workers import Progress, WorkerPool, Workers
+from evaluation.execution.workers import Progress, Workers
 from evaluation.findings import Finding
 from evaluation.findings.challenge import Contradiction
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WorkersLost
@@ -439,8 +439,7 @@ def score_runs(
 ) -> tuple[TeamRuns | Unranked, bool]:
     """All runs of a team, and whether nothing had to be scored. A rejected submission is looked at once."""
     scores, is_kept = [], True
-    below = folder.parents[1] / FETCHED if isinstance(workers, WorkerPool) else None
-    with fetched(team.path, plan.challenge.limits, below=below) as path:
+    with fetched(team.path, plan.challenge.limits) as path:
         files = submission_key(of_challenge, plan.challenge, path)
         for place, run in enumerate(plan.runs):
             advance(place)

@@ -53,6 +53,16 @@ class SubmissionsProgress:
             self.log.write(json.dumps(line) + "\n")
             self.log.flush()
 
+    def tells(self, put: Callable[[str], None], below: str) -> Callable[[str, str], None]:
+        """``told``, and the results of the submission are put where they belong: a folder of its name ``below``."""
+
+        def told(name: str, outcome: str) -> None:
+            if outcome != "kept":
+                put(f"{below}/{name}")
+            self.told(name, outcome)
+
+        return told
+
     def say(self, line: str) -> None:
         tell(line)
         self.last = self.clock()

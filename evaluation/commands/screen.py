@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import click
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from evaluation.leaderboard.document import Board
     from evaluation.report.page import Page
-from evaluation.commands.options import writing_to
+from evaluation.commands.options import Output, writing_to
 
 
 class Advance(Protocol):
@@ -65,7 +64,7 @@ def check_report() -> None:
     require_extra()
 
 
-def show_board(board: Board, output: Path, *, report: bool) -> None:
+def show_board(board: Board, opened: Output, *, report: bool) -> None:
     """Write a leaderboard and print what its page begins with."""
     from evaluation.leaderboard.board import write_board
     from evaluation.leaderboard.document import leaderboard_document
@@ -73,7 +72,7 @@ def show_board(board: Board, output: Path, *, report: bool) -> None:
     from evaluation.report.results_folder import write_page
     from evaluation.report.side_by_side import read_results
 
-    document = leaderboard_document(board)
+    document, output = leaderboard_document(board), opened.folder
     with writing_to(output):
         write_board(output, board)
         page = leaderboard_page(document, results=read_results(output, document))
@@ -82,7 +81,7 @@ def show_board(board: Board, output: Path, *, report: bool) -> None:
     show_sections(page, "places", "teams", "common")
     for line in [board.words, *board.findings]:
         click.echo(line)
-    click.echo(f"Written to {output}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
+    click.echo(f"Written to {opened.shown}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
 
 
 def show_sections(page: Page, *anchors: str) -> None:

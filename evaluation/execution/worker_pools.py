@@ -21,13 +21,15 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from evaluation.challenge import LimitRules
 from evaluation.execution.cluster import scheduler_lost
 from evaluation.execution.limits import UNLIMITED, memory_left
+from evaluation.execution.storage import fetched, origins
 from evaluation.execution.workers import (
     CASES_AT_ONCE,
     MAIN_BYTES,
@@ -42,7 +44,7 @@ from evaluation.execution.workers import (
     worker_processes,
 )
 from evaluation.findings import Finding
-from evaluation.findings.errors import WorkerDied, WorkersLost
+from evaluation.findings.errors import WorkerDied, WorkersLost, WrongUsage
 from evaluation.findings.execution import ExecutorStopped, FolderNotShared, LostWorkers, OtherProgram, PackageNotFound
 from evaluation.model import Case
 from evaluation.model.version import __version__
@@ -206,7 +208,7 @@ class ExecutorPool(SharedWorkers):
     def outcomes(
         self, function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
     ) -> Iterator[Outcome]:
-        packed = [pickle.dumps((function, task), pickle.HIGHEST_PROTOCOL) for task in tasks]
+        packed = [pickle.dumps((function, task, origins_of(task)), pickle.HIGHEST_PROTOCOL) for task in tasks]
         futures = [self.submit(content) for content in packed]
         try:
             for future, content in zip(futures, packed, strict=True):
@@ -262,12 +264,31 @@ def run_packed(version: str, packed: bytes) -> Any:
     """What a worker is sent. It has to run the program that sent it: another one may come to other numbers."""
     if version != __version__:
         raise WorkersLost(OtherProgram(__version__, version).at("a worker"))
-    function, task = pickle.loads(packed)
-    for argument in task:
-        path = argument.path if isinstance(argument, SubmissionFiles) else argument
-        if isinstance(path, Path) and not path.exists():  # or its files would seem to be missing
-            raise WorkersLost(FolderNotShared(path).at("a worker"))
-    return function(*task)
+    function, task, known = pickle.loads(packed)
+    with ExitStack() as stack:
+        for path in paths_of(task):
+            if path.exists():  # or its files would seem to be missing
+                continue
+            if path in known:
+                address, limits = known[path]
+                try:
+                    stack.enter_context(fetched(address, limits, cache=path.parents[1]))
+                except WrongUsage as fault:
+                    raise WorkersLost(*fault.findings) from None
+            if not path.exists():
+                raise WorkersLost(FolderNotShared(path).at("a worker"))
+        return function(*task)
+
+
+def paths_of(task: Sequence[Any]) -> list[Path]:
+    """The files and folders that a task reads."""
+    paths = [argument.path if isinstance(argument, SubmissionFiles) else argument for argument in task]
+    return [path for path in paths if isinstance(path, Path)]
+
+
+def origins_of(task: Sequence[Any]) -> dict[Path, tuple[str, LimitRules]]:
+    """The address and limits of those paths of a task that were fetched: a worker without them fetches them itself."""
+    return {path: origins[path] for path in paths_of(task) if path in origins}
 
 
 def lost_workers(plan: Plan) -> WorkerDied:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Literal
 import orjson
 
 from evaluation.challenge import CHALLENGE_FILE, Challenge, is_safe_name
-from evaluation.execution.storage import FETCHED, entries_at, fetched, is_address
+from evaluation.execution.storage import entries_at, fetched, is_address
 from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, Workers
 from evaluation.findings import Finding, quote, render_summary
@@ -196,12 +196,10 @@ def score_teams(
     teams = folder_of_teams.teams
     of_challenge = challenge_key(challenge_folder, challenge)
 
-    below = output / FETCHED if executor else None
-
     def work(team: Team, workers: Workers) -> tuple[TeamScores | Unranked, Outcome]:
         folder = output / "results" / team.name
         try:
-            with fetched(team.path, challenge.limits, below=below) as path:
+            with fetched(team.path, challenge.limits) as path:
                 key = submission_key(of_challenge, challenge, path)
                 is_kept = holds_result(folder, key)
                 unranked = (
