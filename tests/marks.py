@@ -44,6 +44,7 @@ OF_TEST = {
         "test_progress.py::test_a_terminal_shows_a_bar_with_the_counts",
         "test_progress.py::test_waiting_for_workers_is_told_and_ends",
         "test_progress.py::test_workers_that_come_later_are_used",
+        "test_results_index.py::test_two_calls_at_once_and_one_that_was_killed_do_no_harm",
         "test_stored_output.py::test_a_call_that_fails_half_way_keeps_what_was_complete",
         "test_stored_output.py::test_commands_write_to_an_address_what_they_write_to_a_folder",
         "test_install.py::test_programs_that_use_the_public_names_are_type_checked",

@@ -27,6 +27,7 @@ from evaluation.execution.storage import check_storable, entries_at, fetched, is
 from evaluation.execution.worker_pools import ExecutorPool, run_packed
 from evaluation.findings.errors import SubmissionRejected, WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
+from evaluation.leaderboard.index import INDEX_FILE
 from evaluation.model.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,7 +93,11 @@ def address(request: pytest.FixtureRequest, made: Path) -> str:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != INDEX_FILE
+    }
 
 
 # --- what is fetched --------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pytest
 from evaluation.authoring.demo import write_demo
 from evaluation.commands import main as cli
 from evaluation.execution.stored_output import StoredOutput, stored_output
+from evaluation.leaderboard.index import INDEX_FILE
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,11 @@ def run(command: str, made: Path, output: Path | str, *more: str) -> int:
 
 
 def local(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != INDEX_FILE
+    }
 
 
 def stored(address: str) -> dict[str, bytes]:
@@ -124,6 +129,12 @@ def test_a_call_that_fails_half_way_keeps_what_was_complete(made: Path, address:
     assert run("leaderboard", made, address) == 0
     assert "2 scored, 1 kept" in capsys.readouterr().err
     assert stored(address) == local(made / "leaderboard")
+
+
+def test_a_bucket_that_is_not_there_is_not_made(made: Path, bucket: str, capsys) -> None:
+    assert run("leaderboard", made, "s3://mistyped/out") == 2
+    assert "[cannot-write] 's3://mistyped/out': " in capsys.readouterr().err
+    assert not fsspec.filesystem("s3").exists("mistyped")
 
 
 def test_what_makes_a_result_valid_goes_first_and_comes_last(tmp_path: Path, monkeypatch) -> None:

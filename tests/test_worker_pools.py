@@ -31,6 +31,7 @@ from evaluation.execution.workers import UNLIMITED, MemoryLeft
 from evaluation.findings.errors import WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
+from evaluation.leaderboard.index import INDEX_FILE
 from evaluation.model.version import __version__
 from evaluation.scoring.memory import memory_needs
 
@@ -67,7 +68,11 @@ def rank(made: Path, output: Path, *, teams: Path | None = None, **options: Any)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != INDEX_FILE
+    }
 
 
 def test_the_expected_board_has_all_that_matters(expected: dict[str, bytes]) -> None:

@@ -33,6 +33,7 @@ from evaluation.findings.errors import ChallengeBroken, EvaluationError, Submiss
 from evaluation.leaderboard.board import apply_method, compare_columns, load_ranked, share_places
 from evaluation.leaderboard.document import UnrankedRow
 from evaluation.leaderboard.gameable import gameable_ranking
+from evaluation.leaderboard.index import listing
 from evaluation.leaderboard.team_scores import TeamScores, groups_of, plan_columns, score_table, team_of_documents
 from evaluation.leaderboard.teams import (
     Team,
@@ -503,11 +504,6 @@ def write_scores(path: Path, key: str, found: TeamScores | Unranked) -> None:
         assert found.by_unit is not None
         content = {"overall": listing(found.overall), "by_unit": listing(found.by_unit), "version": found.version}
     write_atomically(path, as_json({"key": key, "check": checksum(content), **content}))
-
-
-def listing(values: Float64) -> list[Any]:
-    """Numbers as nested lists, None for NaN."""
-    return np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload, no-any-return]
 
 
 def checksum(content: dict[str, Any]) -> str:

@@ -36,7 +36,8 @@ class StoredOutput:
             if protocols & ONLY_READ:
                 raise WrongUsage(CannotWrite("storage that is only read").at(quote(SECRET.sub("", address), 200)))
             self.is_whole = bool(protocols & WHOLE_OBJECTS)
-            self.system.makedirs(self.root, exist_ok=True)
+            if not self.is_whole:  # object stores have no folders, and a bucket would be made for a mistyped name
+                self.system.makedirs(self.root, exist_ok=True)
             probe = f"{self.root}/.evaluation.{secrets.token_hex(4)}"
             self.system.pipe_file(probe, b"")  # or it would be known when all is scored
             self.system.rm_file(probe)

@@ -34,6 +34,7 @@ from evaluation.findings.errors import (
 )
 from evaluation.findings.rankings import DuplicateTeam, InvalidTeam, NoTeams, NoTeamsInResults, SeveralHashes
 from evaluation.findings.submission import NoFolderOfTeams, NoResults, NotASubmission
+from evaluation.leaderboard.index import Index, digest_of, scores_entry, scores_of, stamp_of, with_result
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, read_details, read_metrics, team_of_documents
 from evaluation.model.version import __version__
 from evaluation.results.files import write_atomically, write_together
@@ -195,9 +196,16 @@ def score_teams(
     folder_of_teams = find_teams(submissions, output=output)
     teams = folder_of_teams.teams
     of_challenge = challenge_key(challenge_folder, challenge)
+    floors = challenge.ranking.require if challenge.ranking else ()
+    of_scores = digest_of([of_challenge, *(column.path for column in columns), *(floor.path for floor in floors)])
+    index = Index(output / "results", of_scores)
 
     def work(team: Team, workers: Workers) -> tuple[TeamScores | Unranked, Outcome]:
         folder = output / "results" / team.name
+        stamp = stamp_of(team.path, challenge.limits)
+        if entry := index.find(team.name, with_result(stamp, folder)):
+            unranked = rejection_in(entry, team.name)
+            return (unranked, "not ranked") if unranked else (scores_of(team.name, entry), "kept")
         try:
             with fetched(team.path, challenge.limits) as path:
                 key = submission_key(of_challenge, challenge, path)
@@ -210,8 +218,12 @@ def score_teams(
         except SubmissionRejected as error:  # by its names or sizes, before it was fetched
             return why_unranked(team.name, error), "not ranked"
         if unranked:
+            if read_key(folder).get("key"):  # anything else may be gone the next time
+                index.add(team.name, with_result(stamp, folder), {"code": unranked.code, "reason": unranked.reason})
             return unranked, "not ranked"
-        return read_team(folder, team.name, challenge, columns), "kept" if is_kept else "scored"
+        scores = read_team(folder, team.name, challenge, columns)
+        index.add(team.name, with_result(stamp, folder), scores_entry(scores))
+        return scores, "kept" if is_kept else "scored"
 
     found: dict[int, TeamScores | Unranked] = {}
 

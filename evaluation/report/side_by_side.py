@@ -30,14 +30,17 @@ PATHS = (
     "counting.mean_absolute_error",
 )
 
+TEAMS_UP_TO = 200  # that are shown side by side: reading the results of thousands takes longer than ranking them
+
 
 def read_results(folder: Path, document: Document) -> dict[str, Document]:
     """The metrics.json of teams, by name, as ``leaderboard`` keeps them: ``results/<team>/metrics.json``.
 
-    Left out are teams without one, and results of other rules or cases than those of the leaderboard.
+    Of more than ``TEAMS_UP_TO`` teams those in front are read. Left out are teams without one, and results of other
+    rules or cases than those of the leaderboard.
     """
     found: dict[str, Document] = {}
-    for name in (team["name"] for team in document["teams"]):
+    for name in (team["name"] for team in document["teams"][:TEAMS_UP_TO]):
         path = folder / "results" / name / "metrics.json"
         if path.parent.parent == folder / "results" and path.is_file():
             with suppress(InputFault):
@@ -67,6 +70,7 @@ def team_table(document: Document, results: Mapping[str, Document]) -> Table | N
         return Cell(value, f"{value:.3f}{interval}", tone="good" if value == best[path] else "plain")
 
     arrows = {path: "↓" if is_lower_better(path) else "↑" for path in paths}
+    among = f" here, the first {TEAMS_UP_TO}" if len(document["teams"]) > TEAMS_UP_TO else ""
     note = "In brackets: confidence intervals. " if any(result.has_intervals for _, result in rows) else ""
     return table_of(
         "all-scores",
@@ -75,5 +79,5 @@ def team_table(document: Document, results: Mapping[str, Document]) -> Table | N
         Column("team", of=lambda row: row[0]),
         *(Column(f"{metric_title(path)} {arrows[path]}", 3, path, with_key(score, path)) for path in paths),
         rest="teams of leaderboard.json",
-        note=f"{note}✓: the best of the teams.",
+        note=f"{note}✓: the best of the teams{among}.",
     )
