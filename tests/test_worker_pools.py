@@ -467,7 +467,7 @@ def test_the_commands_take_the_address_of_a_cluster(made: Path, expected, dask_c
 
 
 PYTHON = re.findall(r"```python\n(.*?)```", (ROOT / "docs/cluster.md").read_text(), re.DOTALL)
-ELSEWHERE = ("dask_jobqueue", "dask_kubernetes")
+ELSEWHERE = ("dask_jobqueue",)
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: re.findall(r"(?:from|import) (\w+)", block)[-1])
@@ -488,9 +488,8 @@ def test_commands_of_the_page_run_with_the_address_of_a_cluster(dask_cluster, ma
     commands = re.findall(
         r"^evaluation (.* --cluster tcp://127\.0\.0\.1:8786)$", (ROOT / "docs/cluster.md").read_text(), re.M
     )
-    local = [command for command in commands if "/shared" not in command]
-    assert len(local) == 2
-    for command in local:
+    assert len(commands) == 2
+    for command in commands:
         assert cli.run(command.replace("tcp://127.0.0.1:8786", dask_cluster.scheduler_address).split()) == 0
 
 
