@@ -193,10 +193,6 @@ def test_ids_of_strangers_are_harmless_in_the_table_of_objects(tmp_path, capsys)
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("score", "--challenge", "c", "--submission", "s"),
-        ("leaderboard", "--challenge", "c", "--submissions", "s"),
-        ("audit", "--challenge", "c", "--submissions", "s"),
-        ("rank", "--challenge", "c", "--results", "r"),
         ("report", "--results", "r"),
         ("rasterise", "--challenge", "c"),
         ("sensitivity", "--challenge", "c"),

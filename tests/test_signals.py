@@ -73,6 +73,7 @@ def test_a_leaderboard_that_is_stopped_says_what_it_keeps(
     teams = demo.challenge.parent / "submissions"
     options = ["--challenge", demo.challenge, "--submissions", teams, "--output", tmp_path / "out"]
     command = [sys.executable, "-m", "evaluation", "leaderboard", *map(str, options), "--workers", "2"]
+    command += ["--log", "/dev/stderr"]
     with subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True) as call:
         ours = partial(processes_of, call.pid, str(tmp_path))
         assert call.stderr is not None

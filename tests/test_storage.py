@@ -22,10 +22,13 @@ import pytest
 from evaluation.authoring.demo import write_demo
 from evaluation.challenge import LimitRules
 from evaluation.commands import main as cli
-from evaluation.execution import storage
-from evaluation.execution.storage import FETCHED, check_storable, entries_at, fetched, is_address
-from evaluation.findings.errors import SubmissionRejected, WrongUsage
+from evaluation.execution import cache, storage
+from evaluation.execution.storage import check_storable, entries_at, fetched, is_address
+from evaluation.execution.worker_pools import ExecutorPool, run_packed
+from evaluation.findings.errors import SubmissionRejected, WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
+from evaluation.leaderboard.index import INDEX_FILE
+from evaluation.results.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMITS = LimitRules()
@@ -49,6 +52,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     board = score_and_rank(folder / "challenge", teams, folder / "board", workers=1)
     write_board(folder / "board", board)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALUATION_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture
@@ -85,7 +93,11 @@ def address(request: pytest.FixtureRequest, made: Path) -> str:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != INDEX_FILE
+    }
 
 
 # --- what is fetched --------------------------------------------------------------------------------------------------
@@ -99,7 +111,6 @@ def test_a_folder_is_fetched_with_all_that_is_in_it_but_litter(made: Path, addre
         with fetched(f"{address}/submissions/{team}{slash}", LIMITS) as found:
             assert contents(found) == expected
             assert found.name == team
-        assert not found.exists()
 
 
 def test_a_file_is_fetched_under_its_name(made: Path, address: str) -> None:
@@ -241,7 +252,7 @@ def test_names_that_could_lead_elsewhere_are_refused(name: str, tmp_path: Path) 
     try:
         with (
             pytest.raises(SubmissionRejected, match=r"\[unsafe-path\]"),
-            fetched("memory://hostile", LIMITS, below=tmp_path / "deep/down"),
+            fetched("memory://hostile", LIMITS, cache=tmp_path / "deep/down"),
         ):
             pass
         assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
@@ -298,7 +309,7 @@ def test_a_leaderboard_of_storage_is_that_of_the_files(made: Path, address: str,
     assert contents(tmp_path / "out") == contents(made / "board")
     capsys.readouterr()
     assert cli.run(["leaderboard", *options, "--output", str(tmp_path / "out"), "--workers", "1"]) == 0
-    assert ": scored" not in capsys.readouterr().err
+    assert ": 0 scored, 4 kept" in capsys.readouterr().err
     rank = ["rank", "--challenge", f"{address}/challenge", "--results", f"{address}/board/results"]
     assert cli.run([*rank, "--output", str(tmp_path / "again")]) == 0
     assert (tmp_path / "again/leaderboard.csv").read_bytes() == (made / "board/leaderboard.csv").read_bytes()
@@ -338,8 +349,8 @@ def test_what_is_wrong_with_the_files_of_a_challenge_is_no_fault_of_a_submission
 
 def test_the_limits_of_the_challenge_hold_for_what_is_fetched(in_memory: str, monkeypatch) -> None:
     seen: list[LimitRules] = []
-    fetch = storage.fetch
-    monkeypatch.setattr(storage, "fetch", lambda *given: (seen.append(given[-1]), fetch(*given)))
+    look = storage.look
+    monkeypatch.setattr(storage, "look", lambda *given: (seen.append(given[-1]), look(*given))[1])
     toml = "/bucket/challenge/challenge.toml"
     system = fsspec.filesystem("memory")
     system.pipe(toml, system.cat(toml) + b"[limits]\nfiles_per_submission = 3\n")
@@ -348,24 +359,84 @@ def test_the_limits_of_the_challenge_hold_for_what_is_fetched(in_memory: str, mo
     assert [limits.files_per_submission for limits in seen] == [sys.maxsize, 3]
 
 
-def test_workers_elsewhere_read_what_was_fetched_from_the_output(made: Path, in_memory: str, tmp_path: Path) -> None:
-    seen: list[Path] = []
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
-    class Watching(ThreadPoolExecutor):
-        def submit(self, *arguments, **options):
-            for folder, folders, files in os.walk(tmp_path / "out" / FETCHED):  # done teams are removed meanwhile
-                if Path(folder).parent.name == FETCHED:
-                    seen.extend(Path(folder, name) for name in folders + files)
-            return super().submit(*arguments, **options)
 
-    with Watching(2) as executor:
-        board = score_and_rank(
-            made / "challenge", f"{in_memory}/submissions", tmp_path / "out", executor=executor, workers=1
-        )
-        write_board(tmp_path / "out", board)
-    assert {path.name for path in seen} == {"finder", "namer", "outliner", "zipped.zip"}
-    shutil.rmtree(tmp_path / "out" / FETCHED)  # empty
-    assert contents(tmp_path / "out") == contents(made / "board")
+def test_a_worker_elsewhere_fetches_what_it_does_not_see(in_memory: str, tmp_path: Path, monkeypatch) -> None:
+    """Its machine has an empty cache when the task comes, and keeps what it fetched for the next one."""
+    monkeypatch.setenv("EVALUATION_CACHE", str(tmp_path / "cache"))
+    sent: list[bytes] = []
+
+    class Sending(ThreadPoolExecutor):
+        def submit(self, function, /, *arguments):
+            sent.append(arguments[1])
+            return super().submit(function, *arguments)
+
+    with Sending(1) as executor, fetched(f"{in_memory}/submissions/namer", LIMITS) as found:
+        expected = names_in(found)
+        pool = ExecutorPool(executor, 1)
+        assert list(pool.outcomes(names_in, [(found,)], pool.plan([], []))) == [expected]
+    shutil.rmtree(tmp_path / "cache")
+    assert run_packed(__version__, sent[0]) == expected
+    assert contents(tmp_path / "cache")
+    shutil.rmtree(tmp_path / "cache")
+    fsspec.filesystem("memory").pipe("/bucket/submissions/namer/new.txt", b"x")
+    with pytest.raises(WorkersLost, match="does not see"):  # it is not what the task is about
+        run_packed(__version__, sent[0])
+    fsspec.filesystem("memory").rm("/bucket/submissions/namer", recursive=True)
+    with pytest.raises(WorkersLost, match=r"\[not-fetched\] 'memory://bucket/submissions/namer'"):
+        run_packed(__version__, sent[0])
+
+
+def test_what_did_not_change_is_not_fetched_again(made: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("EVALUATION_CACHE", str(tmp_path / "cache"))
+    read: list[str] = []
+    system = fsspec.filesystem("memory")
+    system.put(f"{made}/submissions/", "/changing/", recursive=True)
+    get = type(system).get_file
+
+    def noted(self: Any, path: str, *rest: Any, **options: Any) -> None:
+        read.append(path)
+        get(self, path, *rest, **options)
+
+    monkeypatch.setattr(type(system), "get_file", noted)
+    try:
+        for expected in (True, False):
+            for team in ("namer", "outliner"):
+                with fetched(f"memory://changing/{team}", LIMITS):
+                    pass
+            assert bool(read) == expected
+            read.clear()
+        system.pipe("/changing/namer/new.txt", b"x")
+        for team in ("namer", "outliner"):
+            with fetched(f"memory://changing/{team}", LIMITS) as found:
+                assert (found / "new.txt").exists() == (team == "namer")
+        assert {path.split("/")[2] for path in read} == {"namer"}
+    finally:
+        system.rm("/changing", recursive=True)
+
+
+def test_the_cache_is_bounded_and_keeps_what_is_in_use(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(cache, "CACHE_BYTES", 250)
+
+    def fill(folder: Path) -> None:
+        (folder / "file").write_bytes(bytes(100))
+
+    def kept() -> set[str]:
+        return {path.name for path in tmp_path.iterdir()}
+
+    with cache.cached("a-100", 100, fill, root=tmp_path) as used:
+        for key in ("b-100", "c-100", "d-100"):
+            with cache.cached(key, 100, fill, root=tmp_path):
+                os.utime(tmp_path / key, (ord(key[0]), ord(key[0])))
+        assert kept() == {"a-100", "d-100"}
+        assert (used / "file").read_bytes() == bytes(100)
+    with cache.cached("e-240", 240, fill, root=tmp_path):
+        assert kept() == {"e-240"}
+    with pytest.raises(ZeroDivisionError), cache.cached("f-1", 1, lambda _: 1 // 0, root=tmp_path):
+        pass
+    assert kept() == {"e-240"}
 
 
 def test_a_team_that_is_refused_before_it_is_fetched_does_not_stop_the_others(

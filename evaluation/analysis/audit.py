@@ -24,15 +24,16 @@ from evaluation.analysis.audit_document import Audit, Difference, Dimension, aud
 from evaluation.analysis.variants import audit_positions, find_differences
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.execution.storage import FETCHED, fetched
+from evaluation.execution.storage import fetched
 from evaluation.execution.worker_pools import work_through
-from evaluation.execution.workers import Progress, WorkerPool, Workers
+from evaluation.execution.workers import Progress, Workers
 from evaluation.findings import Finding
 from evaluation.findings.challenge import Contradiction
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WorkersLost
 from evaluation.leaderboard.board import apply_method, compare_columns, load_ranked, share_places
 from evaluation.leaderboard.document import UnrankedRow
 from evaluation.leaderboard.gameable import gameable_ranking
+from evaluation.leaderboard.index import listing
 from evaluation.leaderboard.team_scores import TeamScores, groups_of, plan_columns, score_table, team_of_documents
 from evaluation.leaderboard.teams import (
     Team,
@@ -407,13 +408,19 @@ def audit_challenge(
     found: dict[int, TeamRuns | Unranked] = {}
     needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
     for place, (of_team, is_kept) in work_through(
-        teams, work, cases=challenge.cases, needs=needs, workers=workers, executor=executor
+        teams,
+        work,
+        cases=challenge.cases,
+        needs=needs,
+        workers=workers,
+        executor=executor,
+        idle=partial(advance, teams[0].name, 0),
     ):
         found[place] = of_team
         name = teams[place].name
-        advance(name, len(plan.runs))
         if told:
             told(name, "not ranked" if isinstance(of_team, Unranked) else "kept" if is_kept else "scored")
+        advance(name, len(plan.runs))
     ordered = [found[place] for place in range(len(teams))]
     scored = [of_team for of_team in ordered if isinstance(of_team, TeamRuns)]
     unranked = [*(of_team for of_team in ordered if isinstance(of_team, Unranked)), *folder_of_teams.unranked]
@@ -433,8 +440,7 @@ def score_runs(
 ) -> tuple[TeamRuns | Unranked, bool]:
     """All runs of a team, and whether nothing had to be scored. A rejected submission is looked at once."""
     scores, is_kept = [], True
-    below = folder.parents[1] / FETCHED if isinstance(workers, WorkerPool) else None
-    with fetched(team.path, plan.challenge.limits, below=below) as path:
+    with fetched(team.path, plan.challenge.limits) as path:
         files = submission_key(of_challenge, plan.challenge, path)
         for place, run in enumerate(plan.runs):
             advance(place)
@@ -498,11 +504,6 @@ def write_scores(path: Path, key: str, found: TeamScores | Unranked) -> None:
         assert found.by_unit is not None
         content = {"overall": listing(found.overall), "by_unit": listing(found.by_unit), "version": found.version}
     write_atomically(path, as_json({"key": key, "check": checksum(content), **content}))
-
-
-def listing(values: Float64) -> list[Any]:
-    """Numbers as nested lists, None for NaN."""
-    return np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload, no-any-return]
 
 
 def checksum(content: dict[str, Any]) -> str:

@@ -8,14 +8,15 @@ import click
 
 from evaluation.commands.options import (
     Cluster,
-    FolderPath,
+    Output,
     PathOrAddress,
     Workers,
     challenge_folder,
-    output_folder,
+    open_output,
     writing_to,
 )
-from evaluation.commands.screen import check_report, progress_bar, show_sections, tell_team
+from evaluation.commands.progress import Log, submissions_progress
+from evaluation.commands.screen import check_report, show_sections
 
 
 @click.command()
@@ -25,17 +26,19 @@ from evaluation.commands.screen import check_report, progress_bar, show_sections
 @click.option(
     "--submissions", type=PathOrAddress, required=True, help="Folder with a folder, ZIP or CSV for each team."
 )
-@click.option("--output", type=FolderPath, required=True, help="Folder for the audit, and scores that are kept.")
+@click.option("--output", type=PathOrAddress, required=True, help="Folder for the audit, and scores that are kept.")
 @click.option("--tricks", is_flag=True, help="Play tricks on the submissions, and say what pays.")
 @click.option("--report", is_flag=True, help="Write audit.html (tricks.html) as well, to be opened in a browser.")
 @Cluster
+@Log
 @Workers
 def audit(
     challenge: Path | str,
     submissions: Path | str,
-    output: Path,
+    output: Path | str,
     workers: int | None,
     cluster: str | None,
+    log: Path | None,
     report: bool,
     tricks: bool,
 ) -> None:
@@ -52,42 +55,48 @@ def audit(
     if tricks:
         if report:
             check_report()
-        play_tricks(challenge_folder(challenge, cluster, output), submissions, output_folder(output), report=report)
+        play_tricks(challenge_folder(challenge), submissions, open_output(output), report=report)
         return
-    from evaluation.analysis.audit import audit_challenge, write_audit
+    from evaluation.analysis.audit import KEPT, audit_challenge, write_audit
     from evaluation.analysis.audit_document import audit_document
     from evaluation.execution.cluster import connect
     from evaluation.report.audit import audit_page
 
-    output_folder(output)
+    opened = open_output(output)
+    folder = opened.folder
     if report:
         check_report()
-    with connect(cluster) as executor, progress_bar("Scoring teams") as progress, writing_to(output):
+    with (
+        submissions_progress("Scoring", log) as progress,
+        connect(cluster, progress.say) as executor,
+        writing_to(folder),
+    ):
         found = audit_challenge(
-            challenge_folder(challenge, cluster, output),
+            challenge_folder(challenge),
             submissions,
-            output,
+            folder,
             workers=workers,
-            progress=progress,
-            told=None if progress else tell_team,
+            progress=progress.progress,
+            told=progress.tells(opened.put, KEPT),
             executor=executor,
         )
-        write_audit(output, found)
+        write_audit(folder, found)
         page = audit_page(audit_document(found))
         if report:
             from evaluation.report.results_folder import write_page
 
-            write_page(page, output / "audit.html")
+            write_page(page, folder / "audit.html")
     show_sections(page, *(section.anchor for section in page.sections))
     click.echo(f"Written to {output}: audit.json, audit.csv{', audit.html' if report else ''}")
 
 
-def play_tricks(challenge: Path, submissions: Path | str, output: Path, *, report: bool) -> None:
+def play_tricks(challenge: Path, submissions: Path | str, opened: Output, *, report: bool) -> None:
     """``audit --tricks``."""
     from evaluation.analysis.gaming import audit_tricks
     from evaluation.analysis.tricks_document import tricks_document, tricks_json, tricks_lines
     from evaluation.results.files import write_atomically
 
+    output = opened.folder
     found = audit_tricks(challenge, submissions, output=output)
     with writing_to(output):
         output.mkdir(parents=True, exist_ok=True)
@@ -99,4 +108,4 @@ def play_tricks(challenge: Path, submissions: Path | str, output: Path, *, repor
             write_page(tricks_page(tricks_document(found)), output / "tricks.html")
     for line in tricks_lines(found):
         click.echo(line)
-    click.echo(f"Written to {output}: tricks.json{', tricks.html' if report else ''}")
+    click.echo(f"Written to {opened.shown}: tricks.json{', tricks.html' if report else ''}")

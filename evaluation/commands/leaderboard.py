@@ -13,10 +13,12 @@ from evaluation.commands.options import (
     PathOrAddress,
     Workers,
     challenge_folder,
+    open_output,
     output_folder,
     writing_to,
 )
-from evaluation.commands.screen import check_report, progress_bar, show_board, tell_team
+from evaluation.commands.progress import Log, submissions_progress
+from evaluation.commands.screen import check_report, progress_bar, show_board
 
 
 @click.command()
@@ -26,20 +28,24 @@ from evaluation.commands.screen import check_report, progress_bar, show_board, t
 @click.option(
     "--submissions", type=PathOrAddress, required=True, help="Folder with a folder, ZIP or CSV for each team."
 )
-@click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard, and results that are kept.")
+@click.option(
+    "--output", type=PathOrAddress, required=True, help="Folder for the leaderboard, and results that are kept."
+)
 @click.option(
     "--store", type=FolderPath, help="Folder that gets the metrics.json of each ranked team, for the next phase."
 )
 @BoardReport
 @Cluster
+@Log
 @Workers
 def leaderboard(
     challenge: Path | str,
     submissions: Path | str,
-    output: Path,
+    output: Path | str,
     store: Path | None,
     workers: int | None,
     cluster: str | None,
+    log: Path | None,
     report: bool,
 ) -> None:
     """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table.
@@ -53,30 +59,36 @@ def leaderboard(
     from evaluation.execution.cluster import connect
     from evaluation.leaderboard.board import score_and_rank
 
-    output_folder(output)
+    opened = open_output(output)
+    folder = opened.folder
     if report:
         check_report()
-    with connect(cluster) as executor, progress_bar("Scoring teams") as progress, writing_to(output):
+    with (
+        submissions_progress("Scoring", log) as progress,
+        connect(cluster, progress.say) as executor,
+        writing_to(folder),
+    ):
         board = score_and_rank(
-            challenge_folder(challenge, cluster, output),
+            challenge_folder(challenge),
             submissions,
-            output,
+            folder,
             workers=workers,
-            progress=progress,
-            told=None if progress else tell_team,
+            progress=progress.progress,
+            told=progress.tells(opened.put, "results"),
             executor=executor,
         )
-    show_board(board, output, report=False)
+    show_board(board, opened, report=False)
     if report:
         from evaluation.report.folder import report_board
 
-        with progress_bar("Drawing") as progress, writing_to(output):
-            folder = challenge_folder(challenge, cluster, output)
-            written = report_board(output, board, folder, submissions, workers=workers, progress=progress)
-        click.echo(f"{len(written):,} pages: open {output / written[0]} in a browser")
+        with progress_bar("Drawing") as drawn, writing_to(folder):
+            written = report_board(
+                folder, board, challenge_folder(challenge), submissions, workers=workers, progress=drawn
+            )
+        click.echo(f"{len(written):,} pages: open {output}/{written[0]} in a browser")
     if store is not None:
         from evaluation.leaderboard.board import store_results
 
         with writing_to(store):
-            store_results(board, output, output_folder(store))
+            store_results(board, folder, output_folder(store))
         click.echo(f"Stored in {store}: the results of {len(board.teams)} teams")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -53,6 +53,28 @@ def output_folder(path: Path) -> Path:
     return path
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a command writes: its ``folder`` here, which is a copy of what lies at ``shown`` if that is an address.
+
+    put   brings a folder below it to the address
+    """
+
+    folder: Path
+    shown: Path | str
+    put: Callable[[str], None]
+
+
+def open_output(path: Path | str) -> Output:
+    """An output folder, which may be at an address of storage; all is there when the command ends."""
+    if isinstance(path, Path):
+        return Output(output_folder(path), path, lambda below: None)
+    from evaluation.execution.stored_output import stored_output
+
+    stored = click.get_current_context().with_resource(stored_output(path))
+    return Output(stored.folder, path, stored.put)
+
+
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
     """Tell what cannot be written as a fault of the command line; a full disk and the platform's folder are not."""
@@ -68,27 +90,23 @@ def writing_to(folder: Path) -> Iterator[None]:
         raise WrongUsage(fault) from None
 
 
-def local(
-    path: Path | str, cluster: str | None = None, output: Path | None = None, *, challenge: Path | None = None
-) -> Path:
-    """A path, or what lies at an address until the command ends: with a cluster below the output, which it can see.
+def local(path: Path | str, *, challenge: Path | None = None) -> Path:
+    """A path, or what lies at an address until the command ends.
 
     challenge   whose limits hold; None: what is fetched is the organisers' own, whatever its size
     """
     if isinstance(path, Path):
         return path
-    from evaluation.challenge import Challenge, LimitRules
-    from evaluation.execution.storage import FETCHED, fetched
+    from evaluation.challenge import Challenge
+    from evaluation.execution.storage import NO_LIMITS, fetched
 
-    own = LimitRules(**dict.fromkeys(("bytes_per_file", "files_per_submission", "bytes_per_submission"), sys.maxsize))
-    limits = own if challenge is None else Challenge.load(challenge).limits
-    below = output / FETCHED if cluster and output else None
-    return click.get_current_context().with_resource(fetched(path, limits, below=below))
+    limits = NO_LIMITS if challenge is None else Challenge.load(challenge).limits
+    return click.get_current_context().with_resource(fetched(path, limits))
 
 
-def challenge_folder(path: Path | str, cluster: str | None = None, output: Path | None = None) -> Path:
+def challenge_folder(path: Path | str) -> Path:
     try:
-        path = local(path, cluster, output)
+        path = local(path)
     except SubmissionRejected as error:  # for the names of its files
         raise ChallengeBroken(*error.findings) from None
     if not path.is_dir():

@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from evaluation.commands.options import BoardReport, FolderPath, PathOrAddress, challenge_folder, local, output_folder
+from evaluation.commands.options import BoardReport, FolderPath, PathOrAddress, challenge_folder, local, open_output
 from evaluation.commands.screen import check_report, show_board
 
 
@@ -20,7 +20,7 @@ from evaluation.commands.screen import check_report, show_board
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Another value for a key of [ranking].")
 @click.option("--unit", type=click.Choice(["group", "case"]), default="group", show_default=True,
               help="What means of --scores are taken over, and what is tested and drawn.")  # fmt: skip
-@click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard.")
+@click.option("--output", type=PathOrAddress, required=True, help="Folder for the leaderboard.")
 @BoardReport
 def rank(
     challenge: Path | str | None,
@@ -29,7 +29,7 @@ def rank(
     columns: tuple[str, ...],
     settings: tuple[str, ...],
     unit: Literal["group", "case"],
-    output: Path,
+    output: Path | str,
     report: bool,
 ) -> None:
     """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
@@ -37,7 +37,7 @@ def rank(
     from evaluation.leaderboard.rank_given import rank_given
     from evaluation.leaderboard.teams import ResultFolder
 
-    output_folder(output)
+    opened = open_output(output)
     if report:
         check_report()
     folder = challenge_folder(challenge) if challenge else None
@@ -45,4 +45,4 @@ def rank(
     board = rank_given(folder, results=found, scores=scores, columns=columns, settings=settings, unit=unit)
     classes = Challenge.load(folder).class_names if folder else ()
     files = ResultFolder(found).metrics() if found else None
-    show_board(board, output, report=report, metrics=files, classes=classes)
+    show_board(board, opened, report=report, metrics=files, classes=classes)

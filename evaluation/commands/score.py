@@ -17,10 +17,10 @@ from evaluation.commands.options import (
     existing,
     has_earlier_results,
     local,
-    output_folder,
+    open_output,
     writing_to,
 )
-from evaluation.commands.screen import check_report, progress_bar, show, show_findings
+from evaluation.commands.screen import check_report, progress_bar, show, show_findings, tell
 from evaluation.findings.command_line import NotGivenBeside
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
@@ -28,7 +28,7 @@ from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, Wron
 @click.command()
 @click.option("--challenge", type=PathOrAddress, help="Folder with challenge.toml, cases.csv and the reference.")
 @click.option("--submission", type=PathOrAddress, help="Folder or ZIP of the submission. [default: /input]")
-@click.option("--output", type=FolderPath, help="Folder for metrics.json and details. [default: /output]")
+@click.option("--output", type=PathOrAddress, help="Folder for metrics.json and details. [default: /output]")
 @click.option("--report", is_flag=True, help="Write report.html as well, a page to look at; it shows the reference.")
 @click.option("--team", help="Whose submission it is: its own stored result is no rival. [default: unknown]")
 @click.option("--images", type=FolderPath, help="Folder with the images, for --report. [default: images/]")
@@ -37,7 +37,7 @@ from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, Wron
 def score(
     challenge: Path | str | None,
     submission: Path | str | None,
-    output: Path | None,
+    output: Path | str | None,
     report: bool,
     team: str | None,
     images: Path | None,
@@ -59,18 +59,18 @@ def score(
         check_report()
     is_public = challenge is None and platform_paths.is_platform()
     is_read = challenge is not None and sys.stdout.isatty()
-    challenge = challenge_folder(challenge, cluster, output) if challenge else platform_paths.ground_truth()
+    challenge = challenge_folder(challenge) if challenge else platform_paths.ground_truth()
     submission = submission or existing(platform_paths.INPUT, "--submission", usual=True)
-    submission = local(submission, cluster, output, challenge=challenge)
-    output = output or existing(platform_paths.OUTPUT, "--output", usual=True)
-    output_folder(output)
+    submission = local(submission, challenge=challenge)
+    opened = open_output(output or existing(platform_paths.OUTPUT, "--output", usual=True))
+    output = opened.folder
     if images is not None:
         from evaluation.challenge import Challenge
         from evaluation.report.results_folder import check_images
 
         check_images(Challenge.load(challenge), challenge, images)
     try:
-        with connect(cluster) as executor, progress_bar("Scoring") as progress:
+        with connect(cluster, tell) as executor, progress_bar("Scoring") as progress:
             result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)
     except (SubmissionRejected, ChallengeBroken):
         with writing_to(output):
@@ -106,4 +106,6 @@ def score(
         ranks = result.metrics.get("leaderboard")
         if ranks and ranks["position"] is not None:
             click.echo(f"Place {ranks['position']:g} of {ranks['submissions']} among the results of the challenge")
-        click.echo(f"Written to {output}: metrics.json, details.json, objects.csv{', report.html' if report else ''}")
+        click.echo(
+            f"Written to {opened.shown}: metrics.json, details.json, objects.csv{', report.html' if report else ''}"
+        )

@@ -3,39 +3,54 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from evaluation.findings import Finding, quote, render_findings
+from evaluation.commands.options import Output, writing_to
+from evaluation.findings import Finding, render_findings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import RenderableType
 
     from evaluation.leaderboard.document import Board
     from evaluation.report.page import Page
-from evaluation.commands.options import writing_to
+
+
+class Advance(Protocol):
+    """Moves a bar; ``words`` stand behind it."""
+
+    def __call__(self, done: int, total: int, words: str = "", /) -> None: ...
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
+def progress_bar(label: str) -> Iterator[Advance | None]:
     """A progress bar on a terminal; silence elsewhere."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    with Progress(console=Console(stderr=True), transient=True, auto_refresh=False) as bar:  # no thread: see forks.py
-        task = bar.add_task(label, total=None)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}")
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True, auto_refresh=False
+    ) as bar:  # no thread: forks
+        task = bar.add_task(label, total=None, words="")
 
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, refresh=True)
+        def advance(done: int, total: int, words: str = "", /) -> None:
+            bar.update(task, completed=done, total=total, words=words, refresh=True)
 
         yield advance
+
+
+def tell(line: str) -> None:
+    """A line that is no result."""
+    click.echo(line, err=True)
 
 
 def show(part: RenderableType) -> None:
@@ -53,7 +68,7 @@ def check_report() -> None:
 
 def show_board(
     board: Board,
-    output: Path,
+    opened: Output,
     *,
     report: bool,
     metrics: Mapping[str, Path] | None = None,
@@ -71,7 +86,7 @@ def show_board(
     from evaluation.report.skills import read_results, results_in
     from evaluation.report.terminal import team_grid
 
-    document = leaderboard_document(board)
+    document, output = leaderboard_document(board), opened.folder
     with writing_to(output):
         write_board(output, board)
         results = read_results(output, document) if metrics is None else results_in(metrics, document)
@@ -84,7 +99,7 @@ def show_board(
     show_sections(page, "common")
     for line in [board.words, *board.findings]:
         click.echo(line)
-    click.echo(f"Written to {output}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
+    click.echo(f"Written to {opened.shown}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
 
 
 def show_sections(page: Page, *anchors: str) -> None:
@@ -94,11 +109,6 @@ def show_sections(page: Page, *anchors: str) -> None:
     for section in (section for section in page.sections if section.anchor in anchors):
         for part in section_renderables(section):
             show(part)
-
-
-def tell_team(name: str, outcome: str) -> None:
-    """A line on what became of a team, where no progress bar can be shown."""
-    click.echo(f"{quote(name)}: {outcome}", err=True)
 
 
 def show_findings(findings: Iterable[Finding]) -> None:

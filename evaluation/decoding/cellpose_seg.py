@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.content import pickled
 from evaluation.decoding.streams import CutOff
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import Pickle
 
 MASKS = "masks"
 RECONSTRUCT = re.compile(r"numpy\.(_core|core)\.multiarray\._reconstruct")
@@ -82,7 +82,7 @@ def read_masks(content: bytes, where: str) -> npt.NDArray[Any]:
     except CUT_OFF_FAULTS:
         raise CutOff from None
     except FAULTS:
-        raise InputFault(pickled(where)) from None
+        raise InputFault(Pickle().at(where)) from None
 
 
 def array_of(call: Call) -> npt.NDArray[Any]:

@@ -1,21 +1,25 @@
 """Folders and files at addresses of fsspec (``s3://…``, ``https://…``), brought to this machine when they are read.
 
 Local paths are what they are, and ask for nothing to be installed. What is fetched is listed and checked first: no more
-files and bytes than the challenge allows, and no name that would lie outside of the folder that it is written to.
+files and bytes than the challenge allows, and no name that would lie outside of the folder that it is written to. It
+stays in a cache of this machine (cache.py) while the storage tells by ETags, checksums or times that it is the same.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
 from evaluation.challenge import LimitRules
+from evaluation.execution.cache import cached
 from evaluation.findings import quote
 from evaluation.findings.annotations import TooManyBytes
 from evaluation.findings.command_line import MissingProtocol
@@ -36,7 +40,18 @@ ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*(::[a-z0-9+.-]*)*://", re.IGNORECASE)
 SECRET = re.compile(r"\?[^\s'\"]*|(?<=//)[^/@\s]*@")  # in addresses, and so in what file systems say
 PIECE_BYTES = 1 << 20
 PART_BYTES = 255  # of a name that file systems of this machine take
-FETCHED = ".fetched"  # folder in the output, where workers elsewhere shall read what was fetched
+NO_LIMITS = LimitRules(bytes_per_file=sys.maxsize, files_per_submission=sys.maxsize, bytes_per_submission=sys.maxsize)
+TELLS_CHANGES = (
+    "etag",
+    "md5hash",
+    "generation",
+    "checksum",
+    "lastmodified",
+    "last_modified",
+    "mtime",
+    "created",
+    "ino",
+)
 
 
 def is_address(path: Path | str) -> bool:
@@ -48,24 +63,104 @@ def is_address(path: Path | str) -> bool:
     return isinstance(path, str) and ADDRESS.match(path) is not None
 
 
+origins: dict[Path, tuple[str, LimitRules]] = {}  # where what this process fetched comes from: for workers elsewhere
+
+
 @contextmanager
-def fetched(path: Path | str, limits: LimitRules, *, below: Path | None = None) -> Iterator[Path]:
+def fetched(path: Path | str, limits: LimitRules, *, cache: Path | None = None) -> Iterator[Path]:
     """The folder or file at an address, on this machine until the end; a local path as it is.
 
-    below   a folder that all workers share; None: one for temporary files will do
+    cache   the folder of the cache; None: that of this machine
 
     Raises WrongUsage (missing-extra, not-fetched), and SubmissionRejected for names and sizes.
     """
     if not is_address(path):
         yield Path(path)
         return
-    if below is not None:
-        below.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="evaluation-", dir=below) as temporary:
-        target = Path(temporary) / name_at(str(path))
-        with told_faults(str(path)):
-            fetch(str(path), target, limits)
+    address = str(path)
+    with ExitStack() as stack:
+        with told_faults(address):
+            found = look(address, limits)
+
+        def fetch(folder: Path) -> None:
+            with told_faults(address):
+                found.copy(folder / name_at(address), limits)
+
+        if found.key is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-")))
+            fetch(folder)
+        else:
+            folder = stack.enter_context(cached(f"{found.key}-{found.size}", found.size, fetch, root=cache))
+        target = folder / name_at(address)
+        origins[target] = address, limits
+        stack.callback(origins.pop, target, None)
         yield target
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What lies at an address: a file, or the files of a folder by their names.
+
+    files   the path of each in the file system, and its size if that is known
+    key     changes with any of the files; None if the storage does not tell
+    size    bytes of all, as far as it is known
+    """
+
+    system: Any
+    is_folder: bool
+    files: dict[str, tuple[str, int | None]]
+    key: str | None
+    size: int
+
+    def copy(self, target: Path, limits: LimitRules) -> None:
+        """Fetch all. Raises SubmissionRejected, and what the file system raises."""
+        if not self.is_folder:
+            copy_file(self.system, self.files[""][0], target, limits)
+            return
+        target.mkdir(parents=True, exist_ok=True)
+        for name in self.files:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+        sized = [name for name, (_, size) in self.files.items() if size is not None]
+        self.system.get([self.files[name][0] for name in sized], [str(target / name) for name in sized])  # many at once
+        total = self.size
+        for name, (path, size) in self.files.items():
+            if size is None:
+                total += copy_file(self.system, path, target / name, limits)
+                check_total([total], limits)
+
+
+def look(address: str, limits: LimitRules) -> Found:
+    """List what lies at an address. Raises SubmissionRejected, and what the file system raises."""
+    system, root = open_address(address)
+    if not system.isdir(root):
+        entry = system.info(root)
+        size = entry.get("size")
+        return Found(system, False, {"": (root, size)}, key_of(address, {"": entry}), size or 0)
+    faults = Faults()
+    entries = dict(files_below(system, root, limits, faults))
+    names = checked_names(entries, faults, limits)
+    check_storable(names)
+    files = {name: (path, entry.get("size")) for name in names for path, entry in [entries[name]]}
+    limit = limits.bytes_per_file
+    sizes = {name: size or 0 for name, (_, size) in files.items()}
+    large = [TooManyBytes(size, limit).at(quote(name)) for name, size in sizes.items() if size > limit]
+    if large:
+        raise SubmissionRejected(*large)
+    total = sum(sizes.values())
+    check_total([total], limits)
+    return Found(system, True, files, key_of(address, {name: entries[name][1] for name in names}), total)
+
+
+def key_of(address: str, entries: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """A hash of an address and of what the storage tells of each file; None if that does not tell every change."""
+    digest = hashlib.sha256(repr(address).encode())
+    for name, entry in sorted(entries.items()):
+        known = {key.casefold(): str(value) for key, value in entry.items() if value is not None}
+        told = [(key, known[key]) for key in TELLS_CHANGES if key in known]
+        if not told or "size" not in known:
+            return None
+        digest.update(repr((name, known["size"], told)).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,36 +223,10 @@ def told_faults(address: str) -> Iterator[None]:
         raise WrongUsage(CannotFetch(why).at(where)) from error
 
 
-def fetch(address: str, target: Path, limits: LimitRules) -> None:
-    """Copy a folder or a file. Raises SubmissionRejected, and what the file system raises."""
-    system, root = open_address(address)
-    if not system.isdir(root):
-        copy_file(system, root, target, limits)
-        return
-    faults = Faults()
-    found = dict(files_below(system, root, limits, faults))
-    names = checked_names(found, faults, limits)
-    check_storable(names)
-    limit = limits.bytes_per_file
-    large = [TooManyBytes(size, limit).at(quote(name)) for name in names if (size := found[name][1] or 0) > limit]
-    if large:
-        raise SubmissionRejected(*large)
-    total = sum(found[name][1] or 0 for name in names)
-    check_total([total], limits)
-    for name in names:
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-    sized = [name for name in names if found[name][1] is not None]
-    system.get([found[name][0] for name in sized], [str(target / name) for name in sized])  # many at once
-    for name in names:
-        if found[name][1] is None:
-            total += copy_file(system, found[name][0], target / name, limits)
-            check_total([total], limits)
-
-
 def files_below(
     system: Any, root: str, limits: LimitRules, faults: Faults
-) -> Iterator[tuple[str, tuple[str, int | None]]]:
-    """The name of every file below a folder but litter, with its path and size; links and the like are faults."""
+) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
+    """The name of every file below a folder but litter, with its path and entry; links and the like are faults."""
     waiting, seen = [root], 0
     while waiting:
         for path, entry in listed(system, waiting.pop()):
@@ -170,7 +239,7 @@ def files_below(
             if entry["type"] == "directory":
                 waiting.append(path)
             elif entry["type"] == "file":
-                yield name, (path, entry.get("size"))
+                yield name, (path, entry)
             else:
                 faults.add(unsafe(name, "neither a file nor a folder"))
 

@@ -21,12 +21,15 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from evaluation.challenge import LimitRules
+from evaluation.execution.cluster import scheduler_lost
 from evaluation.execution.limits import UNLIMITED, memory_left, usable_processors
+from evaluation.execution.storage import fetched, origins
 from evaluation.execution.workers import (
     CASES_AT_ONCE,
     MAIN_BYTES,
@@ -40,7 +43,7 @@ from evaluation.execution.workers import (
     worker_processes,
 )
 from evaluation.findings import Finding
-from evaluation.findings.errors import WorkerDied, WorkersLost
+from evaluation.findings.errors import WorkerDied, WorkersLost, WrongUsage
 from evaluation.findings.execution import ExecutorStopped, FolderNotShared, LostWorkers, OtherProgram, PackageNotFound
 from evaluation.model import Case
 from evaluation.results.version import __version__
@@ -53,6 +56,7 @@ POOL_FROM_PX = 20_000_000  # of all submissions together: fewer are scored one a
 SHARED_POOL_FROM_PX = 5_000_000  # fewer are scored sooner than processes have started: a second call finds little new
 TASKS_FOR_EACH = 4  # that are under way or waiting for each task that is worked on
 IN_FLIGHT_UP_TO = 256  # submissions
+WATCH_SECONDS = 1  # after which one who waits looks whether there are still workers
 RETRIES = 2  # of a task whose worker was lost
 LOSSES = 3  # of a pool, after which every submission is scored by itself
 CLUSTER_TASKS = 8  # at least, where a cluster has not started its workers yet
@@ -203,7 +207,7 @@ class ExecutorPool(SharedWorkers):
     def outcomes(
         self, function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
     ) -> Iterator[Outcome]:
-        packed = [pickle.dumps((function, task), pickle.HIGHEST_PROTOCOL) for task in tasks]
+        packed = [pickle.dumps((function, task, origins_of(task)), pickle.HIGHEST_PROTOCOL) for task in tasks]
         futures = [self.submit(content) for content in packed]
         try:
             for future, content in zip(futures, packed, strict=True):
@@ -226,7 +230,10 @@ class ExecutorPool(SharedWorkers):
     def outcome(self, future: Future[Any], packed: bytes, plan: Plan) -> Any:
         """What became of a task. Raises WorkerDied or NotTogether if its workers were lost again and again."""
         retries = RETRIES
+        watch = getattr(self.executor, "watch", None)  # of a cluster: cluster.py
         while True:
+            while watch and not wait([future], WATCH_SECONDS).done:
+                watch.has_workers()
             try:
                 return future.result()
             except BrokenExecutor as error:
@@ -239,7 +246,7 @@ class ExecutorPool(SharedWorkers):
             except MemoryError as error:
                 raise out_of_memory("a worker", plan) from error
             except CancelledError as error:
-                raise WorkersLost(no_executor(error)) from error
+                raise WorkersLost(scheduler_lost(watch.address) if watch else no_executor(error)) from error
             except ImportError as error:
                 raise WorkersLost(PackageNotFound(error).at("a worker")) from error
 
@@ -256,12 +263,31 @@ def run_packed(version: str, packed: bytes) -> Any:
     """What a worker is sent. It has to run the program that sent it: another one may come to other numbers."""
     if version != __version__:
         raise WorkersLost(OtherProgram(__version__, version).at("a worker"))
-    function, task = pickle.loads(packed)
-    for argument in task:
-        path = argument.path if isinstance(argument, SubmissionFiles) else argument
-        if isinstance(path, Path) and not path.exists():  # or its files would seem to be missing
-            raise WorkersLost(FolderNotShared(path).at("a worker"))
-    return function(*task)
+    function, task, known = pickle.loads(packed)
+    with ExitStack() as stack:
+        for path in paths_of(task):
+            if path.exists():  # or its files would seem to be missing
+                continue
+            if path in known:
+                address, limits = known[path]
+                try:
+                    stack.enter_context(fetched(address, limits, cache=path.parents[1]))
+                except WrongUsage as fault:
+                    raise WorkersLost(*fault.findings) from None
+            if not path.exists():
+                raise WorkersLost(FolderNotShared(path).at("a worker"))
+        return function(*task)
+
+
+def paths_of(task: Sequence[Any]) -> list[Path]:
+    """The files and folders that a task reads."""
+    paths = [argument.path if isinstance(argument, SubmissionFiles) else argument for argument in task]
+    return [path for path in paths if isinstance(path, Path)]
+
+
+def origins_of(task: Sequence[Any]) -> dict[Path, tuple[str, LimitRules]]:
+    """The address and limits of those paths of a task that were fetched: a worker without them fetches them itself."""
+    return {path: origins[path] for path in paths_of(task) if path in origins}
 
 
 def lost_workers(plan: Plan) -> WorkerDied:
@@ -297,12 +323,14 @@ def work_through(
     needs: Sequence[int],
     workers: int | None,
     executor: Executor | None,
+    idle: Callable[[], object] = int,
 ) -> Iterator[tuple[int, Outcome]]:
     """The index and the outcome of every item (a submission), as they are done.
 
     work      on an item, with those who do it
     cases     of each item, and the bytes that each of them ``needs``
     workers   processes; with an executor, the tasks that it works on at once; None: chosen
+    idle      is called every second in which nothing is done, as far as several items are worked on at once
     """
     worker_pool: ExecutorPool | LocalPool | None
     if executor is not None:
@@ -314,7 +342,7 @@ def work_through(
         left = []
         tasks_of_each = max(worker_pool.parts, -(-len(cases) // CASES_AT_ONCE))
         at_once = max(2, min(IN_FLIGHT_UP_TO, -(-TASKS_FOR_EACH * worker_pool.width // tasks_of_each)))
-        yield from in_flight(items, work, worker_pool, at_once, left)
+        yield from in_flight(items, work, worker_pool, at_once, left, idle)
     for index in left:
         yield index, work(items[index], workers if executor is None else ExecutorPool(executor, workers))
 
@@ -325,6 +353,7 @@ def in_flight(
     worker_pool: ExecutorPool | LocalPool,
     at_once: int,
     left: list[int],
+    idle: Callable[[], object],
 ) -> Iterator[tuple[int, Outcome]]:
     """The same, several at once; into ``left`` come the indices of those that are to be scored by themselves."""
     threads = ThreadPoolExecutor(at_once, thread_name_prefix="submission")
@@ -336,7 +365,10 @@ def in_flight(
                 waiting[threads.submit(work, items[index], worker_pool)] = index
             if not waiting:
                 break
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            done = wait(waiting, WATCH_SECONDS, return_when=FIRST_COMPLETED).done
+            if not done:
+                idle()
+            for future in done:
                 index = waiting.pop(future)
                 try:
                     outcome = future.result()

@@ -70,6 +70,20 @@ class NoScheduler(NoAddress):
     seconds: int
 
 
+class NoWorkers(NoCluster):
+    got = "no workers for {seconds} s"
+    expected = "workers that are connected to the scheduler"
+    fix = "Start workers. What is complete is kept: the same command goes on."
+
+    seconds: int
+
+
+class SchedulerLost(NoCluster):
+    got = "the scheduler was lost"
+    expected = "a scheduler to the end"
+    fix = "Start it and its workers again. What is complete is kept: the same command goes on."
+
+
 class OtherProgram(NoCluster):
     got = "runs the version {version}"
     expected = "the version {own_version}"

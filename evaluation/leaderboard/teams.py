@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Literal
 import orjson
 
 from evaluation.challenge import CHALLENGE_FILE, Challenge, is_safe_name
-from evaluation.execution.storage import FETCHED, entries_at, fetched, is_address
+from evaluation.execution.storage import entries_at, fetched, is_address
 from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, Workers
 from evaluation.findings import Finding, quote, render_summary
@@ -34,6 +34,7 @@ from evaluation.findings.errors import (
 )
 from evaluation.findings.rankings import DuplicateTeam, InvalidTeam, NoTeams, NoTeamsInResults, SeveralHashes
 from evaluation.findings.submission import NoFolderOfTeams, NoResults, NotASubmission
+from evaluation.leaderboard.index import Index, digest_of, scores_entry, scores_of, stamp_of, with_result
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, read_details, read_metrics, team_of_documents
 from evaluation.results.files import write_atomically, write_together
 from evaluation.results.metrics_json import as_json
@@ -195,13 +196,18 @@ def score_teams(
     folder_of_teams = find_teams(submissions, output=output)
     teams = folder_of_teams.teams
     of_challenge = challenge_key(challenge_folder, challenge)
-
-    below = output / FETCHED if executor else None
+    floors = challenge.ranking.require if challenge.ranking else ()
+    of_scores = digest_of([of_challenge, *(column.path for column in columns), *(floor.path for floor in floors)])
+    index = Index(output / "results", of_scores)
 
     def work(team: Team, workers: Workers) -> tuple[TeamScores | Unranked, Outcome]:
         folder = output / "results" / team.name
+        stamp = stamp_of(team.path, challenge.limits)
+        if entry := index.find(team.name, with_result(stamp, folder)):
+            unranked = rejection_in(entry, team.name)
+            return (unranked, "not ranked") if unranked else (scores_of(team.name, entry), "kept")
         try:
-            with fetched(team.path, challenge.limits, below=below) as path:
+            with fetched(team.path, challenge.limits) as path:
                 key = submission_key(of_challenge, challenge, path)
                 is_kept = holds_result(folder, key)
                 unranked = (
@@ -212,21 +218,28 @@ def score_teams(
         except SubmissionRejected as error:  # by its names or sizes, before it was fetched
             return why_unranked(team.name, error), "not ranked"
         if unranked:
+            if read_key(folder).get("key"):  # anything else may be gone the next time
+                index.add(team.name, with_result(stamp, folder), {"code": unranked.code, "reason": unranked.reason})
             return unranked, "not ranked"
-        return read_team(folder, team.name, challenge, columns), "kept" if is_kept else "scored"
+        scores = read_team(folder, team.name, challenge, columns)
+        index.add(team.name, with_result(stamp, folder), scores_entry(scores))
+        return scores, "kept" if is_kept else "scored"
 
     found: dict[int, TeamScores | Unranked] = {}
-    if progress:
-        progress(0, len(teams))
-    needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
-    for place, (of_team, outcome) in work_through(
-        teams, work, cases=challenge.cases, needs=needs, workers=workers, executor=executor
-    ):
-        found[place] = of_team
+
+    def advance() -> None:
         if progress:
             progress(len(found), len(teams))
+
+    advance()
+    needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
+    for place, (of_team, outcome) in work_through(
+        teams, work, cases=challenge.cases, needs=needs, workers=workers, executor=executor, idle=advance
+    ):
+        found[place] = of_team
         if told:
             told(teams[place].name, outcome)
+        advance()
     ordered = [found[place] for place in range(len(teams))]
     scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
     unranked = tuple(of_team for of_team in ordered if isinstance(of_team, Unranked))

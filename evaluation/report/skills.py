@@ -96,12 +96,16 @@ def score_of(result: ResultDocuments, path: str) -> Score:
 # --- the table of a leaderboard ---------------------------------------------------------------------------------------
 
 
+TEAMS_UP_TO = 200  # that are shown side by side: reading the results of thousands takes longer than ranking them
+
+
 def read_results(folder: Path, document: Document) -> dict[str, Document]:
     """The metrics.json of teams, by name, as ``leaderboard`` keeps them: ``results/<team>/metrics.json``.
 
-    Left out are teams without one, and results of other rules or cases than those of the leaderboard.
+    Of more than ``TEAMS_UP_TO`` teams those in front are read. Left out are teams without one, and results of other
+    rules or cases than those of the leaderboard.
     """
-    folders = {team["name"]: folder / "results" / team["name"] for team in document["teams"]}
+    folders = {team["name"]: folder / "results" / team["name"] for team in document["teams"][:TEAMS_UP_TO]}
     inside = {name: path / "metrics.json" for name, path in folders.items() if path.parent == folder / "results"}
     return results_in(inside, document)
 
@@ -139,6 +143,7 @@ def team_table(document: Document, results: Mapping[str, Document]) -> Table | N
             return Cell(None)
         return Cell(found.value, str(found), tone="good" if found.value == row.best else "plain")
 
+    among = f" here, the first {TEAMS_UP_TO}" if len(document["teams"]) > TEAMS_UP_TO else ""
     note = "In brackets: confidence intervals. " if any(result.has_intervals for _, result in teams) else ""
     return table_of(
         "all-scores",
@@ -147,5 +152,5 @@ def team_table(document: Document, results: Mapping[str, Document]) -> Table | N
         Column("team", of=lambda team: teams[team][0]),
         *(Column(f"{metric_title(row.path)} {row.arrow}", 3, row.path, with_key(score, row)) for row in rows),
         rest="teams of leaderboard.json",
-        note=f"{note}✓: the best of the teams.",
+        note=f"{note}✓: the best of the teams{among}.",
     )

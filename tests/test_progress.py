@@ -1,0 +1,155 @@
+"""What a call tells while it scores many submissions, and while it waits for workers."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from distributed import LocalCluster
+
+from evaluation.authoring.demo import write_demo
+from evaluation.commands import main as cli
+from evaluation.commands.progress import SubmissionsProgress
+from evaluation.execution import cluster
+from evaluation.findings.errors import WorkersLost
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_a_line_every_thirty_seconds_tells_counts_speed_and_what_is_left(capsys) -> None:
+    now = [0.0]
+    log = io.StringIO()
+    told = SubmissionsProgress(None, log, lambda: now[0])
+    outcomes = ["kept"] * 100 + ["scored"] * 18 + ["not ranked"] * 2
+    for place, outcome in enumerate(outcomes):
+        now[0] += 0 if outcome == "kept" else 3  # 20 a minute
+        told.told(f"team {place}", outcome)
+        told.progress(place + 1, 1120)
+    told.end()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "110 of 1,120 done: 10 scored, 100 kept, 0 not ranked; 20 a minute; 50 min left",
+        "120 of 1,120 done: 18 scored, 100 kept, 2 not ranked; 20 a minute; 50 min left",
+        "120 submissions in 60 s: 18 scored, 100 kept, 2 not ranked; 20 a minute; 50 min left",
+    ]
+    records = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert len(records) == 120
+    assert records[-1] == {"submission": "team 119", "outcome": "not ranked", "number": 120, "seconds": 60.0}
+
+
+def test_the_command_writes_a_json_line_for_each_submission(tmp_path: Path, capsys) -> None:
+    write_demo(tmp_path)
+    options = ["--challenge", "challenge", "--submissions", "submissions", "--output", "out", "--log", "logs/log.jsonl"]
+    run = ["leaderboard", *(str(tmp_path / part) if part[0] != "-" else part for part in options)]
+    for expected in ("3 scored, 0 kept, 0 not ranked", "0 scored, 3 kept, 0 not ranked"):
+        assert cli.run([*run, "--workers", "1"]) == 0
+        assert re.match(rf"3 submissions in \d+ s: {expected}", capsys.readouterr().err)
+    records = [json.loads(line) for line in (tmp_path / "logs/log.jsonl").read_text().splitlines()]
+    assert [(each["submission"], each["outcome"]) for each in records] == [
+        *((team, "scored") for team in ("finder", "namer", "outliner")),
+        *((team, "kept") for team in ("finder", "namer", "outliner")),
+    ]
+    assert cli.run([*run[:-1], str(tmp_path)]) == 2
+    assert f"[cannot-write] '{tmp_path}'" in capsys.readouterr().err
+
+
+def test_a_terminal_shows_a_bar_with_the_counts(tmp_path: Path) -> None:
+    write_demo(tmp_path)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "evaluation", "leaderboard", "--challenge", tmp_path / "challenge"]
+    command += ["--submissions", tmp_path / "submissions", "--output", tmp_path / "out", "--workers", "1"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stderr=theirs, stdout=subprocess.DEVNULL, env=environment) as call:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(ours, 65536)
+            except OSError:
+                break
+    os.close(ours)
+    assert call.returncode == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    assert re.search(r"Scoring .* 2/3 2 scored, 0 kept, 0 not ranked; [\d,.]+ a minute; \d+ s left", text)
+    assert re.search(r"3 submissions in \d+ s: 3 scored", text)
+
+
+# --- clusters without workers -----------------------------------------------------------------------------------------
+
+
+def test_waiting_for_workers_is_told_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "WORKER_SECONDS", 1.2)
+    monkeypatch.setattr(cluster, "TOLD_EVERY_SECONDS", 0.3)
+    lines: list[str] = []
+    with LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=":0") as empty:
+        address = empty.scheduler_address
+        with pytest.raises(WorkersLost) as fault, cluster.connect(address, lines.append):
+            pass
+    assert len(lines) >= 2
+    assert re.fullmatch(rf"no workers at {address} yet, waiting \d s of 1.2", lines[0])
+    assert str(fault.value).startswith(f"[no-cluster] --cluster '{address}': no workers for 1.2 s; expected workers")
+
+
+def test_workers_that_come_later_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "TOLD_EVERY_SECONDS", 0.2)
+    with LocalCluster(
+        n_workers=0, processes=False, protocol="tcp", threads_per_worker=1, dashboard_address=":0"
+    ) as empty:
+
+        def say(line: str) -> None:
+            empty.scale(1)
+
+        with cluster.connect(empty.scheduler_address, say) as executor:
+            assert executor is not None
+            assert executor.submit(sum, [1, 2]).result() == 3
+
+
+def test_a_lost_scheduler_is_one_sentence_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    demo = write_demo(tmp_path)
+    for team in range(12):
+        shutil.copytree(list(demo.submissions.values())[team % 3], tmp_path / "teams" / f"team_{team}")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+    dask = [Path(sys.executable).with_name("dask")]
+    scheduler = [*dask, "scheduler", "--port", address.rsplit(":")[-1], "--no-dashboard"]
+    worker = [*dask, "worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+    command = [sys.executable, "-m", "evaluation", "leaderboard", "--challenge", tmp_path / "challenge"]
+    command += ["--submissions", tmp_path / "teams", "--cluster", address]
+    log = ["--log", tmp_path / "log"]
+    quiet = {"stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    called = {**quiet, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(scheduler, **quiet) as first, subprocess.Popen(worker, **quiet):
+        with subprocess.Popen([*command, "--output", tmp_path / "out", *log], **called) as call:
+            assert call.stderr is not None
+            for _ in range(1200):
+                if (tmp_path / "log").exists() and (tmp_path / "log").read_text().count("\n") >= 2:
+                    break
+                time.sleep(0.05)
+            first.send_signal(signal.SIGKILL)
+            assert call.stderr.read() == (
+                f"Cannot run: [no-cluster] --cluster '{address}': the scheduler was lost; expected a scheduler to the "
+                "end. Start it and its workers again. What is complete is kept: the same command goes on.\n"
+            )
+        assert call.returncode == 70
+    kept = (tmp_path / "log").read_text().count("scored")
+    assert 2 <= kept < 12
+    with subprocess.Popen(scheduler, **quiet) as again, subprocess.Popen(worker, **quiet) as working:
+        done = subprocess.run([*command, "--output", tmp_path / "out", *log], **called, check=True)
+        again.terminate()
+        working.terminate()
+    assert f": {12 - kept} scored, {kept} kept, 0 not ranked" in done.stderr
+    subprocess.run([*command[:-2], "--output", tmp_path / "alone"], **quiet, check=True)
+    for name in ("leaderboard.json", "leaderboard.csv"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
