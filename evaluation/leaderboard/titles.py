@@ -24,6 +24,7 @@ NAMES: Mapping[str, str] = {
 }
 # Families whose metrics have names of their own; of all others the family is named.
 FAMILIAR = ("classification", "segmentation", "panoptic", "counting", "curves", "thresholds", "distances")
+OF_DETECTION = ("f1", "precision", "recall")  # that classification has as well
 AGGREGATIONS = ("pooled", "group_mean", "case_mean", "stratum_mean", "worst_group", "worst_stratum")
 
 
@@ -32,6 +33,8 @@ def metric_title(path: str) -> str:
 
     >>> metric_title("detection.f1.group_mean"), metric_title("segmentation.iou_class_mean")
     ('detection F1', 'IoU (class mean)')
+    >>> metric_title("classification.per_class.Epithelial.f1"), metric_title("classification.accuracy")
+    ('classification F1, Epithelial', 'accuracy')
     >>> metric_title("segmentation.per_class.Epithelial.hausdorff95_px.pooled")
     'Hausdorff distance (95 %), px, Epithelial'
     >>> metric_title("thresholds.f1_iou50_95"), metric_title("segmentation.surface_dice_2px")
@@ -58,7 +61,8 @@ def metric_title(path: str) -> str:
         title += f", {'.'.join(between[1:])}"
     elif between:
         title += ", classes ignored" if between == ["binary"] else f", {'.'.join(between)}"
-    return title if family in ("", *FAMILIAR) else f"{family.replace('_', ' ')} {title}"
+    is_familiar = family in ("", *FAMILIAR) and not (family == "classification" and parts[-1] in OF_DETECTION)
+    return title if is_familiar else f"{family.replace('_', ' ')} {title}"
 
 
 def short_titles(paths: Sequence[str]) -> list[str]:

@@ -212,7 +212,6 @@ def class_section(result: ResultDocuments) -> Section | None:
     if not paths:
         return None
     titles = [metric_title(path.replace(".per_class.{}", "")) for path in paths]
-    titles = [f"classification {title}" if title in ("recall", "F1") else title for title in titles]
 
     def score(name: str, path: str) -> float | None:
         return result.value(f"{path.format(name)}.{result.main}")
