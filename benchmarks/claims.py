@@ -128,9 +128,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def table_of_tests(boards: int) -> None:
+def table_of_tests(boards: int, numbers: Sequence[int]) -> None:
     rows = []
-    for teams in (2, 3, 4, 5, 10, 20):
+    for teams in numbers:
         for units in (4, 6, 8, 10, 15, 25, 50, 51):
             shares = [
                 percent(any_difference(test, teams=teams, units=units, levels=levels, boards=boards, seed=1))
@@ -146,10 +146,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", choices=("tests", "columns", "intervals"))
     parser.add_argument("--boards", type=int, default=2000, help="for each row")
+    parser.add_argument("--teams", type=int, nargs="+", default=[2, 3, 4, 5, 10, 20], help="of the table of tests")
     arguments = parser.parse_args()
-    {"tests": table_of_tests, "columns": table_of_columns, "intervals": table_of_intervals}[arguments.table](
-        arguments.boards
-    )
+    if arguments.table == "tests":
+        table_of_tests(arguments.boards, arguments.teams)
+        return
+    {"columns": table_of_columns, "intervals": table_of_intervals}[arguments.table](arguments.boards)
 
 
 if __name__ == "__main__":

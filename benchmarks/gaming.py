@@ -39,7 +39,9 @@ CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
 SPACING_UM = 0.25
 IMAGES_OF_REAL = 30
 LEFT_OUT = {"monusac2020_as_published": "its faults depend on the ids of files; its column is that of a clean PQ"}
-BY_CENTROIDS = "recommended, by centroids"  # the same with its second matching rule, centroid_closest_first, in the first place
+BY_CENTROIDS = (
+    "recommended, by centroids"  # the same with its second matching rule, centroid_closest_first, in the first place
+)
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

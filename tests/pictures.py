@@ -32,6 +32,10 @@ METRICS: Mapping[str, Any] = {
     "false_positives": (0.25, 0.5),
     "per": "image",
     "class_probabilities": True,
+    "calibration_bins": 5,
+    "kappa_weights": "linear",
+    "class_costs": {"tumor": {"lymphocyte": 3}},
+    "sizes_px": {"small": (0, 4)},
     "coverage": 0.5,
     "distance_cap_px": 4.0,
     "distance_cap_um": 0.75,
@@ -136,7 +140,8 @@ def challenge_of(as_points: bool, metrics: tuple[tuple[str, Any], ...]) -> Chall
 def without_idle_keys(metrics: dict[str, Any]) -> dict[str, Any]:
     """The table ``metrics`` without keys that none of its families knows."""
     users = {
-        "iou_thresholds": {"thresholds", "curves"},
+        "iou_thresholds": {"thresholds", "curves", "sizes"},
+        "sizes_px": {"sizes"},
         "false_positives": {"curves"},
         "coverage": {"covered"},
         "distance_cap_px": {"covered", "overall"},

@@ -238,17 +238,26 @@ WHAT_WHEN: dict[str, str] = {
     "classification.macro_f1": of_pairs("16/21", points="1"),
     "classification.weighted_f1": of_pairs("82/105", points="1"),
     "classification.auroc": of_pairs("3/4", best="one-class", points="one-class"),
+    "classification.weighted_kappa": of_pairs("6/11", best="one-class", points="one-class"),
+    "classification.expected_cost": of_pairs("3/5", best="0", points="0"),
     "classification.per_class.lymphocyte.precision": of_class_pairs("2/3", points="1"),
     "classification.per_class.lymphocyte.recall": of_class_pairs("1", points="1"),
     "classification.per_class.lymphocyte.f1": of_class_pairs("4/5", points="1"),
     "classification.per_class.lymphocyte.counted_precision": of_class_pairs("3/4", points="1"),
     "classification.per_class.lymphocyte.counted_f1": of_class_pairs("6/7", points="1"),
     "classification.per_class.lymphocyte.auroc": of_pairs("3/4", best="one-class", points="one-class"),
+    # calibration: the classes of the references have .9 (a), .55 (A), .7 (c), .5 (D), .45 (f); one nucleus has .9.
+    # In fifths, A, d and f (.5 on average) are in the third, c in the fourth, a in the fifth
+    "calibration.brier": of_pairs("171/500", best="1/50", points="1/50"),
+    "calibration.log_loss": of_pairs("ln(80000/6237)/5", best="ln(10/9)/1", points="ln(10/9)/1"),
+    "calibration.ece_5_bins": of_pairs("9/50", best="1/10", points="1/10"),
+    "calibration.per_class.lymphocyte.brier": of_pairs("171/1000", best="1/100", points="1/100"),
     # segmentation
     **of_measure("iou", "101/150", "2/3", "2/3", "7/10"),
     **of_measure("dice", "281/350", "447/560", "4/5", "23/28"),
     **of_measure("boundary_iou", "293/450", "23/36", "3/5", "7/10"),
     **of_measure("surface_dice", "19/20", "91/96", "1", "23/24"),
+    **of_measure("surface_dice_length", "(144-6r)/140", "(346-15r)/336", "1", "(86-3r)/84"),
     **of_measure("hausdorff_px", "7/5", "17/12", "1", "4/3", best="0"),
     **of_measure("hausdorff95_px", "63/50", "77/60", "1", "7/6", best="0"),
     **of_measure("mean_surface_distance_px", "37/140", "185/672", "2/7", "37/168", best="0"),
@@ -274,6 +283,7 @@ WHAT_WHEN: dict[str, str] = {
     **of_nuclei("dice", "457/560", "457/560", "281/700"),
     **of_nuclei("boundary_iou", "27/40", "239/360", "293/900"),
     **of_nuclei("surface_dice", "31/32", "31/32", "19/40"),
+    **of_nuclei("surface_dice_length", "(114-3r)/112", "(114-3r)/112", "(144-6r)/280"),
     **of_nuclei("hausdorff_px", "5/4", "5/4", "27/10", cap="4 2"),
     **of_nuclei("hausdorff95_px", "9/8", "9/8", "263/100", cap="4 2"),
     **of_nuclei("mean_surface_distance_px", "53/224", "53/224", "597/280", cap="4 2"),
@@ -329,6 +339,13 @@ WHAT_WHEN: dict[str, str] = {
     "curves.sensitivity_at_0_5_per_image": "no-instances 0 no-reference 0 1 1/2 1 1 1 5/7",
     "curves.froc": "no-instances 0 no-reference 0 1 1/2 1 1 1 1/2",
     "curves.per_class.lymphocyte.froc": "no-instances 0 no-reference 0 no-reference 0 no-instances 1 1 5/8",
+    # lymphocytes found 3 of 4 and 2, tumor cells 1 of 3 and 0
+    "curves.coco_ar_iou50_75": "no-instances 0 no-reference 0 1 1/2 1 1 points-only 19/48",
+    # sizes: of at most 4 px are c, b, f and G, of which c and f are found, each with 3/4. At 0.5 a and A take larger
+    # nuclei and are ignored, so is B: c + d - f + e -; at 0.75 a is wrong: a - c + d - f + e -. Nothing finds G
+    "sizes.small.recall": "no-instances 0 no-reference 0 1 1/2 1 1 points-only 1/2",
+    "sizes.small.iou": of_pairs("3/4"),
+    "sizes.small.coco_map_iou50_75": "no-instances 0 no-reference 0 1 1/2 1 1 points-only 179/808",
     # overlap: in the ordinary case D is split into d and e, f and G are merged
     "overlap.aji": "no-instances 0 0 0 1/2 1/2 1 1 points-only 19/40",
     "overlap.aji_plus": "no-instances 0 0 0 1/2 1/2 1 1 points-only 18/37",
@@ -350,7 +367,7 @@ WHAT_WHEN: dict[str, str] = {
 
 
 def says(path: str, situation: str) -> str:
-    """What the metric at a path is to be in a situation: a fraction, ``sqrt(…)`` of one, or a reason.
+    """What the metric at a path is to be in a situation: a number (see ``number``) or a reason.
 
     >>> says("panoptic.pq", "ordinary"), says("panoptic.pq", "everything_ignored")
     ('31/90', 'no-instances')
@@ -362,9 +379,16 @@ def says(path: str, situation: str) -> str:
 def number(word: str) -> float | None:
     """The number that a word stands for, None for a reason.
 
-    >>> number("-5/4"), number("sqrt(1/4)"), number("no-reference")
-    (-1.25, 0.5, None)
+    >>> number("-5/4"), number("sqrt(1/4)"), number("ln(1/1)/5"), number("(4-0r)/2"), number("no-reference")
+    (-1.25, 0.5, 0.0, 2.0, None)
     """
+    if word.startswith("("):
+        whole, _, rest = word[1:].partition("-")
+        roots, _, parts = rest.partition("r)/")
+        return (int(whole) - int(roots) * math.sqrt(2)) / int(parts)
+    if word.startswith("ln("):
+        of, _, parts = word[3:].partition(")/")
+        return math.log(Fraction(of)) / int(parts)
     if word.startswith("sqrt("):
         return math.sqrt(Fraction(word[5:-1]))
     return float(Fraction(word)) if word.lstrip("-")[0].isdigit() else None

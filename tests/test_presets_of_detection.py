@@ -196,6 +196,14 @@ def test_midog_adds_up_what_is_found_within_seven_and_a_half_micrometres(tmp_pat
     assert result.value("detection.f1.pooled") == pytest.approx(2 * tp / total, abs=1e-6)
 
 
+@pytest.mark.parametrize(("y_mm", "f1"), [(0.03988, 1.0), (0.039879, 0.0)])
+def test_exactly_seven_and_a_half_micrometres_is_a_match_of_midog(tmp_path, y_mm, f1):
+    """206 px at 0.23 um are 47.38 um; 39.88 um is exactly 7.5 um off, whatever the rounding of mm, um and px."""
+    found = np.array([[0.02346, y_mm]]) / 0.23 * 1000
+    result = score(midog_challenge(tmp_path, {"001": (np.array([[102.0, 206.0]]), found)}, 0.23))
+    assert result.value("detection.f1.pooled") == f1
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_the_order_of_the_file_of_midog_decides_nothing(tmp_path, order):
     """Mitoses at 0 and 8 um, detections at 5 and -7 um: the published code finds one pair or two, by that order."""

@@ -21,6 +21,7 @@ from evaluation import score_submission
 from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge.rules import RankingColumn
 from evaluation.commands import main as cli
+from evaluation.leaderboard.rank_given import rank_given
 from evaluation.leaderboard.score_csv import read_scores
 from evaluation.results.metrics_json import as_json
 
@@ -385,6 +386,23 @@ def test_leaving_out_the_hard_case_gains_nothing(tmp_path) -> None:
 def test_a_case_without_a_value_of_any_team_counts_for_nobody(tmp_path) -> None:
     _, found = rank_csv(tmp_path, FOUR[0], "alpha,b,P2,pq,", FOUR[2], "beta,b,P2,pq,")
     assert (values(found), found["findings"]) == ({"alpha": 0.5, "beta": 0.4}, [])
+
+
+@pytest.mark.parametrize("method", ["sum_of_ranks", "test_then_rank"])
+def test_every_column_that_is_tested_is_told_once(tmp_path, method) -> None:
+    rows = [f"{team},c{n},P{n},{metric},0.{n}{team}" for team in "123" for n in "45" for metric in ("pq", "dice")]
+    (tmp_path / "scores.csv").write_text("\n".join([HEADER, *rows, ""]))
+    told: list[tuple[int, int]] = []
+    rank_given(
+        None,
+        results=None,
+        scores=tmp_path / "scores.csv",
+        columns=("pq:descending", "dice:descending"),
+        settings=(f"method={method}",),
+        unit="group",
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert told == [(0, 2), (1, 2)]
 
 
 def test_metrics_without_a_column_are_left_out_with_a_warning(tmp_path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.ranking.sampled_tests import wins_in_samples
+from evaluation.ranking.sampled_tests import behind, wins_in_samples
 from evaluation.ranking.significance import compare_teams
 from evaluation.ranking.stability import draw_units
 
@@ -69,3 +69,10 @@ def test_samples_without_two_common_units_and_single_teams_win_nothing(test):
     weights = np.array([[3, 0, 0], [1, 1, 1], [0, 3, 0]])
     assert not wins_in_samples(values, higher_is_better=True, test=test, level=0.05)(weights).any()
     assert not wins_in_samples(values[:1], higher_is_better=True, test=test, level=0.05)(weights).any()
+
+
+def test_how_many_are_behind_is_counted_pair_by_pair():
+    random = np.random.default_rng(4)
+    sums, width = random.integers(0, 60, (30, 17)), random.choice([0.5, 3.0, 7.2, 59.0, np.inf], 30)
+    for row, of_row, at_least in zip(behind(sums, width), sums.tolist(), width.tolist(), strict=True):
+        assert row.tolist() == [sum(other - mine >= at_least for other in of_row) for mine in of_row]

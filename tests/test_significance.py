@@ -26,6 +26,7 @@ from evaluation.ranking.significance import (
     exact_tail,
     friedman_test,
     range_tail,
+    rank_differences,
 )
 
 TESTS = ("friedman_nemenyi", "wilcoxon_holm", "wilcoxon_one_sided")
@@ -614,3 +615,22 @@ def test_a_board_of_many_teams_is_told_apart_like_a_small_one():
     assert all(len(one) > 1 for one in found.cliques)
     starts = [found.mean_ranks[one[0]] for one in found.cliques]
     assert all(first <= second for first, second in pairwise(starts))
+
+
+@pytest.mark.parametrize("units", [3, 12, 60])
+def test_pairs_without_ties_have_the_signed_ranks_of_those_beside_tied_ones(units):
+    """One by one against scipy's ranks, with ties and zeros in every third pair."""
+    random = np.random.default_rng(units)
+    difference = random.normal(0, 1, (40, units))
+    difference[::3] = np.round(difference[::3])
+    found = rank_differences(difference, 1e-12)
+    for pair, row in enumerate(difference):
+        apart = row[row != 0]
+        ranks = rankdata(np.abs(apart))
+        sizes = np.unique(ranks, return_counts=True)[1]
+        assert found.differing[pair] == len(apart)
+        assert found.doubled_won[pair] == 2 * ranks[apart > 0].sum()
+        assert found.ties[pair] == (sizes**3 - sizes).sum()
+        begins = np.append(True, np.diff(np.sort(np.abs(apart))) > 1e-12)[: len(apart)]
+        bits = sum(1 << place for place in np.flatnonzero(begins).tolist())
+        assert found.pattern[pair] == (bits if len(apart) <= 50 else 0)

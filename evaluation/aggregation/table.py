@@ -66,6 +66,7 @@ def stack_pairs(counts: Sequence[MatchCounts], measures: Sequence[str]) -> PairS
     given = [c.pair_probability for c in counts if len(c.pair_class)]
     known = [p for p in given if p is not None]
     complete = len(known) == len(given) > 0
+    areas = [c.pair_area_px for c in counts if c.pair_area_px is not None]
     return PairSamples(
         case=np.repeat(np.arange(len(counts)), [len(c.pair_class) for c in counts]),
         class_id=np.concatenate([c.pair_class for c in counts]),
@@ -74,6 +75,7 @@ def stack_pairs(counts: Sequence[MatchCounts], measures: Sequence[str]) -> PairS
             for name in measures
         },
         class_probability=np.concatenate(known) if complete else None,
+        area_px=np.concatenate(areas) if len(areas) == len(counts) else None,
     )
 
 
@@ -81,12 +83,14 @@ def stack_predictions(counts: Sequence[MatchCounts], shared: Sequence[SharedCoun
     lists = [c.predictions for c in counts]
     known = [of_case.probability for of_case in lists if of_case.probability is not None]
     hits = [of_case.hits for of_case in shared if of_case.hits is not None]
+    by_size = [of_case.size_hits for of_case in shared if of_case.size_hits is not None]
     return PredictionSamples(
         case=np.repeat(np.arange(len(lists)), [len(of_case.class_id) for of_case in lists]),
         class_id=np.concatenate([of_case.class_id for of_case in lists]),
         found_class=np.concatenate([of_case.found_class for of_case in lists]),
         probability=np.concatenate(known) if len(known) == len(lists) else None,
         hits=np.concatenate(hits) if len(hits) == len(lists) else None,
+        size_hits=np.concatenate(by_size) if len(by_size) == len(lists) else None,
     )
 
 

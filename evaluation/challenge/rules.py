@@ -154,16 +154,23 @@ else:
 Grouping = Annotated[dict[Name, Annotated[tuple[str, ...], Field(min_length=1)]], Field(min_length=1)]
 
 
+Area = Annotated[float, Field(ge=0, le=1e12)]
+
+
 class MetricRules(Rules):
     """What is measured. What is added to these lists adds numbers to metrics.json and changes none.
 
     families         of metrics; in place of a family, single metrics of it, such as "detection.f1", by the name of
                      their page or by their path in metrics.json
     measures         what is measured on each matched pair, for the family segmentation
-    tolerance_px, tolerance_um   of surface_dice and boundary_iou
+    tolerance_px, tolerance_um   of surface_dice, surface_dice_length and boundary_iou
     iou_thresholds   ascending; for the family thresholds, and the mean AP of COCO in the family curves
     false_positives, per   where the FROC curve is read, for the family curves: false positives per "image" or "mm2"
     class_probabilities    predictions come with the probability of each class: adds AUROC to the family classification
+    calibration_bins of the expected calibration error, for the family calibration
+    kappa_weights    adds the weighted kappa to the family classification: how disagreement grows along the classes
+    class_costs      adds the expected cost to it: by class, what it costs to call it another class; 1 if not given
+    sizes_px         for the family sizes: by name, the smallest and the largest area of its nuclei, px, both included
     class_groups     groupings of classes: by their name, groups and the classes in each
     coverage         share of the reference nuclei that the family covered looks at, rounded up to whole nuclei
     distance_cap_px, distance_cap_um   what a missed or spurious nucleus costs in the distances of the families covered
@@ -180,6 +187,10 @@ class MetricRules(Rules):
     false_positives: Annotated[tuple[Annotated[float, Field(gt=0, le=1e9)], ...], Field(max_length=100)] = ()
     per: Literal["image", "mm2"] = "image"
     class_probabilities: bool = False
+    calibration_bins: Annotated[int, Field(ge=1, le=1000)] = 15
+    kappa_weights: Literal["linear", "quadratic"] | None = None
+    class_costs: dict[str, dict[str, Annotated[float, Field(gt=0, le=1e6)]]] = Field(default_factory=dict)
+    sizes_px: Annotated[dict[Name, tuple[Area, Area]], Field(max_length=20)] = Field(default_factory=dict)
     class_groups: dict[Name, Grouping] = Field(default_factory=dict)
     coverage: float | None = None
     distance_cap_px: float | None = None
@@ -199,7 +210,7 @@ class MetricRules(Rules):
                 raise contradiction("families", f"'{name}' beside '{family}'", "the family, or metrics of it")
         families = self.family_names
         given = [key for key in ("tolerance_px", "tolerance_um") if getattr(self, key) is not None]
-        needed = sorted({"surface_dice", "boundary_iou"} & set(self.measures))
+        needed = sorted({"surface_dice", "surface_dice_length", "boundary_iou"} & set(self.measures))
         if needed and len(given) != 1:
             got = "given beside tolerance_um" if given else f"missing for {listed(needed, last='and')}"
             raise contradiction("tolerance_px", got, "one of tolerance_px and tolerance_um")
@@ -219,8 +230,18 @@ class MetricRules(Rules):
             )
         if ("thresholds" in families) and not self.iou_thresholds:
             raise contradiction("iou_thresholds", "missing for the family 'thresholds'", "a list such as [0.5, 0.75]")
-        if self.iou_thresholds and not {"thresholds", "curves"} & set(families):
-            raise contradiction("iou_thresholds", "given without the family 'thresholds' or 'curves'", "no such key")
+        if self.iou_thresholds and not {"thresholds", "curves", "sizes"} & set(families):
+            got = "given without the family 'thresholds', 'curves' or 'sizes'"
+            raise contradiction("iou_thresholds", got, "no such key")
+        if "calibration" in families and not self.class_probabilities:
+            raise contradiction("class_probabilities", "not set for the family 'calibration'", "true")
+        if bool(self.sizes_px) != ("sizes" in families):
+            got = "given without the family 'sizes'" if self.sizes_px else "missing for the family 'sizes'"
+            raise contradiction("sizes_px", got, "such as { small = [0, 1024] } with that family, and only with it")
+        if any(low > high for low, high in self.sizes_px.values()):
+            raise invalid("sizes_px", "a range that ends before it begins", "the smallest area first")
+        if "sizes" in families and "iou" not in self.measures:
+            raise contradiction("measures", "no 'iou' although the family 'sizes' gives it", "'iou' among them")
         if self.false_positives and "curves" not in families:
             raise contradiction("false_positives", "given without the family 'curves'", "no such key")
         if "panoptic" in families and "iou" not in self.measures:

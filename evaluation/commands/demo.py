@@ -14,9 +14,7 @@ from evaluation.findings.errors import WrongUsage
 
 @click.command()
 @click.option("--output", type=FolderPath, help="Folder to keep the made challenge and the results in.")
-@click.option(
-    "--report", is_flag=True, help="Write pages as well; leaderboard.html leads to all of them."
-)
+@click.option("--report", is_flag=True, help="Write pages as well; leaderboard.html leads to all of them.")
 @click.option("--real", is_flag=True, help="Real annotations (a tile of NuCLS) and three perturbed copies of them.")
 @Workers
 def demo(output: Path | None, report: bool, real: bool, workers: int | None) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from evaluation.commands.options import BoardReport, FolderPath, PathOrAddress, challenge_folder, local, open_output
-from evaluation.commands.screen import check_report, show_board
+from evaluation.commands.screen import check_report, progress_bar, show_board
 
 
 @click.command()
@@ -42,7 +42,10 @@ def rank(
         check_report()
     folder = challenge_folder(challenge) if challenge else None
     found = local(results) if results else None
-    board = rank_given(folder, results=found, scores=scores, columns=columns, settings=settings, unit=unit)
+    with progress_bar("Testing columns") as progress:
+        board = rank_given(
+            folder, results=found, scores=scores, columns=columns, settings=settings, unit=unit, progress=progress
+        )
     classes = Challenge.load(folder).class_names if folder else ()
     files = ResultFolder(found).metrics() if found else None
     show_board(board, opened, report=report, metrics=files, classes=classes)

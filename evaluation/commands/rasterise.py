@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, output_folder, writing_to
 from evaluation.commands.screen import progress_bar, show, show_findings
+
+if TYPE_CHECKING:
+    from evaluation.model import Instances
 
 
 @click.command()
@@ -36,4 +41,15 @@ def rasterise(challenge: Path | str, output: Path, workers: int | None) -> None:
     outlines = rules.reference.value("vanished") is not None
     show(rasterisation_table({case.name: report for case, _, report in told}, outlines=outlines))
     show_findings(findings)
+    click.echo(thirds_of_areas([instances for _, instances, _ in told]))
     click.echo(f"Written to {output}: labels/, instances.csv, rasterisation.json")
+
+
+def thirds_of_areas(references: Sequence[Instances]) -> str:
+    """Limits of sizes with as many nuclei each, as a rule for the family sizes."""
+    import numpy as np
+
+    areas = np.concatenate([[1], *(instances.areas_px() for instances in references)])[1:]
+    low, high = np.quantile(areas, [1 / 3, 2 / 3], method="inverted_cdf").astype(int) if len(areas) else (0, 0)
+    thirds = f"small = [0, {low}], medium = [{low + 1}, {high}], large = [{high + 1}, 1e12]"
+    return f"Thirds of the {len(areas):,} areas, for the family 'sizes': sizes_px = {{ {thirds} }}"

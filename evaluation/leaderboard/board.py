@@ -135,12 +135,14 @@ def score_and_rank(
     return with_common_nuclei(board, challenge, rules, objects)
 
 
-def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any]) -> Board:
+def rank_folder(
+    challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any], progress: Progress | None = None
+) -> Board:
     """Rank the results of a folder. Raises WrongUsage, ChallengeBroken."""
     challenge, rules = load_ranked(challenge_folder)
     rules = changed_rules(rules, settings)
     scores, unranked, findings = results.read(challenge, plan_columns(challenge, rules.columns))
-    board = board_of_challenge(challenge, rules, scores, unranked, findings)
+    board = board_of_challenge(challenge, rules, scores, unranked, findings, progress)
     return with_common_nuclei(board, challenge, rules, results.objects())
 
 
@@ -153,7 +155,9 @@ def with_common_nuclei(
     return replace(board, common_nuclei=common_entry(found, order)) if found else board
 
 
-def rank_scores(found: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> Board:
+def rank_scores(
+    found: ScoresInFile, rules: RankingRules, challenge: Challenge | None, progress: Progress | None = None
+) -> Board:
     """Rank the teams of a CSV file. A floor must be on one of the columns. Raises WrongUsage ("missing-metric")."""
     columns = [column.path for column in rules.columns]
     for floor in rules.require:
@@ -176,6 +180,7 @@ def rank_scores(found: ScoresInFile, rules: RankingRules, challenge: Challenge |
         identity=identity_of(challenge),
         unit_name=found.unit_name,
         findings=found.findings,
+        progress=progress,
     )
 
 
@@ -220,6 +225,7 @@ def board_of_challenge(
     scores: Sequence[TeamScores],
     unranked: Sequence[Unranked],
     findings: Sequence[Finding],
+    progress: Progress | None = None,
 ) -> Board:
     """The leaderboard of results of a challenge."""
     versions = tuple(sorted({team.version for team in scores}))
@@ -236,6 +242,7 @@ def board_of_challenge(
         unranked=unranked,
         unit_name=unit_name,
         findings=findings,
+        progress=progress,
     )
 
 
@@ -262,10 +269,12 @@ def build_board(
     unranked: Sequence[Unranked] = (),
     unit_name: str = "groups",
     findings: Sequence[Finding] = (),
+    progress: Progress | None = None,
 ) -> Board:
     """Rank the teams of a table, test their differences, and draw samples of their units.
 
     unranked  teams that have no scores
+    progress  is told how many columns are tested
 
     Teams without a place are neither tested nor in a sample. Raises WrongUsage ("missing-units") if the rules ask for
     values of units that are not known.
@@ -274,16 +283,18 @@ def build_board(
         raise WrongUsage(missing_units(rules))
     if rules.missing == "complete_cases":
         table = keep_complete_units(table)
-    full = apply_method(table, rules) if table.teams else None
+    tests = compare_columns(table, rules, progress) if rules.method == "test_then_rank" else None
+    full = apply_method(table, rules, tests) if table.teams else None
     is_ranked = ~np.isnan(full.position) if full else np.zeros(0, np.bool_)
     kept = select_teams(table, is_ranked)
-    tests = compare_columns(kept, rules)
+    if tests is None or kept is not table:
+        tests = compare_columns(kept, rules, progress)
     across = across_columns(tests)
     rows: tuple[TeamRow, ...] = ()
     methods: tuple[MethodPlaces, ...] = ()
     stability = BoardStability(0, rules.seed, "no-teams")
-    if kept.teams:
-        plain = apply_method(kept, rules)
+    if full and kept.teams:
+        plain = full if kept is table else apply_method(kept, rules, tests)
         drawn = draw_samples(kept, rules, plain)
         rows = team_rows(kept, rules, share_places(kept, rules, tests) if rules.ex_aequo else plain, drawn)
         stability = stability_of(drawn, rules, table.units)
@@ -333,16 +344,24 @@ def missing_units(rules: RankingRules) -> Finding:
     return MissingUnits(rule).at("ranking")
 
 
-def apply_method(table: ScoreTable, rules: RankingRules) -> Ranking:
-    """Rank the teams of a table by the method of the rules; places are not shared yet. Floors come first."""
-    return rank_behind(table, partial(rank_by_method, rules=rules))
+def apply_method(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None] | None = None) -> Ranking:
+    """Rank the teams of a table by the method of the rules; places are not shared yet. Floors come first.
+
+    tests  those of ``compare_columns``, if they are there
+    """
+
+    def rank(part: ScoreTable) -> Ranking:
+        return rank_by_method(part, rules, tests if part is table else None)
+
+    return rank_behind(table, rank)
 
 
-def rank_by_method(table: ScoreTable, rules: RankingRules) -> Ranking:
+def rank_by_method(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None] | None = None) -> Ranking:
     """``apply_method`` to teams of which all, or none, meet the floors."""
     matrix = None
     if rules.method == "test_then_rank":
-        matrix = np.stack([test.better for test in compare_columns(table, rules) if test is not None])
+        tests = tests or compare_columns(table, rules)
+        matrix = np.stack([test.better for test in tests if test is not None])
     elif rules.method == "better_teams":
         matrix = better_matrix(table, rules)
     return rank_teams(
@@ -370,19 +389,25 @@ def better_matrix(table: ScoreTable, rules: RankingRules) -> npt.NDArray[np.int8
     return np.stack([of.verdict == BETTER for of in found]).astype(np.int8)
 
 
-def compare_columns(table: ScoreTable, rules: RankingRules) -> list[Comparison | None]:
+def compare_columns(
+    table: ScoreTable, rules: RankingRules, progress: Progress | None = None
+) -> list[Comparison | None]:
     """The differences between teams, tested in each column; None where the values of units are not known."""
     if table.by_unit is None:
         return [None] * len(table.columns)
-    return [
-        compare_teams(
-            table.by_unit[:, place],
-            higher_is_better=bool(table.higher_is_better[place]),
-            test=rules.test,
-            level=rules.significance_level,
+    tests: list[Comparison | None] = []
+    for place in range(len(table.columns)):
+        if progress:
+            progress(place, len(table.columns))
+        tests.append(
+            compare_teams(
+                table.by_unit[:, place],
+                higher_is_better=bool(table.higher_is_better[place]),
+                test=rules.test,
+                level=rules.significance_level,
+            )
         )
-        for place in range(len(table.columns))
-    ]
+    return tests
 
 
 def differences_of(table: ScoreTable, column: int, level: float, margin: float) -> Differences | None:
@@ -420,7 +445,7 @@ def places_by_methods(
     for method in get_args(RankingMethod):
         if (table.by_unit is not None or not needs_units(method)) and (method != "absolute" or len(table.columns) == 1):
             changed = rules.model_copy(update={"method": method})
-            ranking = share_places(table, changed, tests) if rules.ex_aequo else apply_method(table, changed)
+            ranking = share_places(table, changed, tests) if rules.ex_aequo else apply_method(table, changed, tests)
             found[method] = ranking.position[at]
     places = np.stack(list(found.values()))
     return tuple(MethodPlaces(method, optional(of), optional(kendall_tau(of, places))) for method, of in found.items())

@@ -10,6 +10,7 @@ from typing import Any
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.execution.workers import Progress
 from evaluation.findings import listed, quote
 from evaluation.findings.challenge import Contradiction, InvalidValue, OnlyOneOption
 from evaluation.findings.command_line import NoChallengeOfResults, NoColumn, NoResultsOrScores
@@ -31,6 +32,7 @@ def rank_given(
     columns: Sequence[str],
     settings: Sequence[str],
     unit: Unit,
+    progress: Progress | None = None,
 ) -> Board:
     """Rank the teams of a folder of results, or of a CSV file. Raises WrongUsage, ChallengeBroken.
 
@@ -46,7 +48,7 @@ def rank_given(
             raise WrongUsage(NoChallengeOfResults().at("--challenge"))
         if columns:
             raise WrongUsage(OnlyOneOption("--results", "the columns are those of the challenge").at("--column"))
-        return rank_folder(challenge_folder, ResultFolder(results), changes)
+        return rank_folder(challenge_folder, ResultFolder(results), changes, progress)
     assert scores is not None
     challenge: Challenge | None = None
     if challenge_folder is not None:
@@ -57,7 +59,10 @@ def rank_given(
         rules = RankingRules(**PLAIN, columns=parse_columns(columns, scores))
     rules = changed_rules(rules, changes)
     return rank_scores(
-        read_scores(scores, rules.columns, unit=unit, missing=rules.missing, challenge=challenge), rules, challenge
+        read_scores(scores, rules.columns, unit=unit, missing=rules.missing, challenge=challenge),
+        rules,
+        challenge,
+        progress,
     )
 
 

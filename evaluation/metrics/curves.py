@@ -24,7 +24,7 @@ from evaluation.metrics.counts import class_hits, hits
 from evaluation.metrics.literature import EVERINGHAM, FROC, LIN
 from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variant, if_several_thresholds
 from evaluation.metrics.order_statistics import Ranking, Steps, rank, tie_numbers
-from evaluation.metrics.undefined import Reasons, code, mean_of, scores, undefined
+from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, undefined
 from evaluation.model import Bool, Float32, Float64, Int64, MetricChoice, Scores, Units
 
 Per = Literal["image", "mm2"]
@@ -105,6 +105,25 @@ def coco_mean_average_precision(units: Units) -> Scores:
     pycocotools computes it without a limit to the number of predictions (maxDets).
     """
     return coco_mean(units, [coco_class_average_precision(units, class_id) for class_id in classes_of(units)])
+
+
+def coco_average_recall(units: Units) -> Scores:
+    """COCO's average recall: mean over the IoU thresholds and the classes of the share of nuclei found, in [0, 1].
+
+    Predictions take nuclei as for COCO's average precision; all of them count, without pycocotools' limit maxDets. A
+    class counts if it has reference nuclei. Undefined if none has, without probabilities (they say who takes a nucleus
+    first), and for points.
+    """
+    predictions = units.table.predictions
+    if probabilities(units) is None or predictions.hits is None:
+        return undefined(len(units), "no-probability")
+    parts = []
+    for class_id in classes_of(units):
+        of_class, many = predictions.class_id == class_id, references_of(units, class_id)
+        for hit in predictions.hits.T:
+            by_case = np.bincount(predictions.case[of_class & hit], minlength=len(units.table))
+            parts.append(ratio(units.weights @ by_case, many, why_no_reference(units, class_id)))
+    return coco_mean(units, parts)
 
 
 def coco_class_average_precision(units: Units, class_id: int) -> Scores:
@@ -490,6 +509,18 @@ FAMILY = MetricFamily(
                 confidence=COCO_BY,
             ),
             **OF_COCO,
+        ),
+        Metric(
+            path=("curves", "coco_ar_iou<thresholds>"),
+            page="curves.coco_ar",
+            evaluate=coco_average_recall,
+            example=Example(
+                COCO,
+                "a (3/4) is found at 0.5 and 0.75, B (3/5) at 0.5 only: (1 + 1 + 1 + 0) / 4 = 3/4.",
+                0.75,
+                confidence=COCO_BY,
+            ),
+            **{**OF_COCO, "sources": (LIN,), "spurious": "none"},
         ),
         Metric(
             path=("curves", "froc"),

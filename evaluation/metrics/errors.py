@@ -291,7 +291,11 @@ def bare(counts: MatchCounts) -> MatchCounts:
     """The counts of a case without what correcting knows nothing of: other measures, probabilities and predictions."""
     none = np.empty(0, np.int16)
     return replace(
-        counts, measures=outlines_of(counts), pair_probability=None, predictions=PredictionList(none, none, None)
+        counts,
+        measures=outlines_of(counts),
+        pair_probability=None,
+        pair_area_px=None,
+        predictions=PredictionList(none, none, None),
     )
 
 

@@ -21,6 +21,7 @@ def count_matches(
     measures: Mapping[str, Float64] = NOTHING,
     missing: bool = False,
     spacing_um: float | None = None,
+    areas: bool = False,
 ) -> MatchCounts:
     """Counts of one case, with what was measured on its pairs.
 
@@ -30,6 +31,7 @@ def count_matches(
     measures    by name, of each matched pair (see ``overlap_measures`` and ``shape_measures``)
     missing     the case was not submitted (``prediction`` is empty)
     spacing_um  size of a pixel, or None
+    areas       whether the area of the reference nucleus of each pair is wanted
     """
     pair_class = np.stack(
         [reference.class_id[matches.reference_index], prediction.class_id[matches.prediction_index]], axis=1
@@ -52,6 +54,7 @@ def count_matches(
         pair_class=pair_class,
         measures={name: values for name, values in measures.items() if outlines or name in OF_POINTS},
         pair_probability=None if given is None else given[matches.prediction_index],
+        pair_area_px=reference.areas_px()[matches.reference_index] if areas else None,
         predictions=PredictionList(prediction.class_id, found_class, probability),
         missing=missing,
         diagonal_px=float(np.hypot(reference.shape_yx[0] - 1, reference.shape_yx[1] - 1)),

@@ -59,7 +59,7 @@ def why_no_reference(confusion: Numbers, class_id: int = 0) -> Reasons:
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
-SCORES: tuple[Measure, ...] = ("iou", "dice", "boundary_iou", "surface_dice")
+SCORES: tuple[Measure, ...] = ("iou", "dice", "boundary_iou", "surface_dice", "surface_dice_length")
 DISTANCES: tuple[Measure, ...] = tuple(
     f"{name}_{unit}"  # type: ignore[misc]
     for unit in ("px", "um")

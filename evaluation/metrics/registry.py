@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evaluation.metrics import (
+    calibration,
     classification,
     counting,
     covered,
@@ -16,6 +17,7 @@ from evaluation.metrics import (
     overlap,
     panoptic,
     segmentation,
+    sizes,
     thresholds,
 )
 from evaluation.metrics.metric import Metric, MetricFamily
@@ -27,12 +29,14 @@ METRIC_FAMILIES: dict[str, MetricFamily] = {
     for family in (
         detection.FAMILY,
         classification.FAMILY,
+        calibration.FAMILY,
         segmentation.FAMILY,
         panoptic.FAMILY,
         covered.FAMILY,
         overall.FAMILY,
         thresholds.FAMILY,
         curves.FAMILY,
+        sizes.FAMILY,
         overlap.FAMILY,
         objects.FAMILY,
         counting.FAMILY,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from evaluation.metrics.nearest import nearest_in_batches
-from evaluation.model import Boundaries, Float64
+from evaluation.model import Boundaries, Contours, Float64, Int64
 
 ROUNDING = 1e-12  # of a squared tolerance: 0.6 um at 0.2 um/px are three pixels, whatever the division says
 FARTHEST_SQUARED = 2.0**62  # no squared distance is larger
@@ -51,6 +52,7 @@ def surface_measures(
     Nikolov et al. and their program surface-distance measure the area (in 2D the length) of surface elements that lie
     between the pixels, half a pixel outside the boundary pixels. Here every boundary pixel counts once, where it is.
     So two pixels two columns apart have the distances 1 and 2 there, mean 1.5, and 2 here; Hausdorff is 2 in both.
+    ``length_within`` is their surface Dice.
 
     Squared distances are integers, and are sorted before they are added: neither the machine nor the order of pixels
     nor a shift, a mirror or swapped sides changes a digit. A squared distance is within the tolerance if it is at most
@@ -70,7 +72,7 @@ def surface_measures(
     within = limit = None
     if tolerance_px is not None:
         within = np.zeros(pairs, np.int64)
-        limit = np.minimum(np.floor(tolerance_px**2 * (1 + ROUNDING)), FARTHEST_SQUARED).astype(np.int64)
+        limit = squared_limit(tolerance_px)
     for batch, directions in nearest_in_batches(reference, prediction):
         maximum[batch] = np.sqrt(np.maximum(*(nearest.largest() for nearest in directions)), dtype=np.float64)
         there, back = (nearest.sorted() for nearest in directions)
@@ -86,3 +88,30 @@ def surface_measures(
         mean_distance_px=None if total is None else total / points,
         within_tolerance=None if within is None else within / points,
     )
+
+
+def squared_limit(tolerance_px: Float64) -> Int64:
+    """The largest squared distance within each tolerance, px^2."""
+    return np.minimum(np.floor(tolerance_px**2 * (1 + ROUNDING)), FARTHEST_SQUARED).astype(np.int64)
+
+
+def length_within(reference: Contours, prediction: Contours, tolerance_px: Float64) -> Float64:
+    """Normalised surface Dice of each pair by the length of its contours, float64 (T,), in [0, 1].
+
+    ``(length of the pieces of P within tau of Q + of Q within tau of P) / (length of P + length of Q)``: distances are
+    those between the corners of pixels at which the pieces are (``contours_of``). Nikolov et al., J. Med. Internet Res.
+    23(7), 2021; as ``compute_surface_dice_at_tolerance`` of surface-distance with a spacing of 1. Pieces are counted in
+    whole numbers, so that no order changes a digit. ``tolerance_px`` is the tau of each pair.
+    """
+    pieces = np.zeros((2, 2, len(tolerance_px)), np.int64)  # within, all; straight, diagonal
+    limit = squared_limit(tolerance_px)
+    for batch, directions in nearest_in_batches(reference.points, prediction.points):
+        for side, nearest in zip((reference, prediction), directions, strict=True):
+            row, points = np.arange(len(nearest.squared))[:, None], side.points
+            real = row < nearest.size
+            place = points.first[batch] + np.minimum(row, nearest.size - 1)
+            for which, counted in enumerate((real & (nearest.squared <= limit[batch]), real)):
+                pieces[which, 0, batch] += (side.straight[place] * counted).sum(axis=0)
+                pieces[which, 1, batch] += (side.diagonal[place] * counted).sum(axis=0)
+    length = pieces[:, 0] + pieces[:, 1] * math.sqrt(0.5)
+    return np.asarray(length[0] / length[1])

@@ -33,7 +33,7 @@ from evaluation.model.counts import (
     SharedCounts,
     Units,
 )
-from evaluation.model.instances import Boundaries, Instances, RasterisationReport, Region
+from evaluation.model.instances import Boundaries, Contours, Instances, RasterisationReport, Region
 from evaluation.model.matches import Matches, OverlapTable
 from evaluation.model.rules import (
     AGGREGATIONS,
@@ -94,6 +94,7 @@ __all__ = [
     "ClassPresence",
     "ClassTable",
     "Collection",
+    "Contours",
     "Counts",
     "Float32",
     "Float64",

@@ -20,6 +20,7 @@ Measure = Literal[
     "dice",
     "boundary_iou",
     "surface_dice",
+    "surface_dice_length",
     "hausdorff_px",
     "hausdorff95_px",
     "mean_surface_distance_px",
@@ -44,6 +45,10 @@ class MetricChoice:
     iou_thresholds  ascending; for the families thresholds and curves
     false_positives, per   where the FROC curve is read: false positives per "image" or per "mm2"
     class_probabilities    whether predictions come with the probability of each class
+    calibration_bins       of the expected calibration error
+    class_costs            (C, C), what it costs to call the class of the row by that of the column; empty: not given
+    kappa_weights          how disagreement grows along the order of the classes, for the weighted kappa
+    sizes_px       by name, the smallest and the largest area of the nuclei of a size, px
     class_present          where a class must occur in a unit to count there
     coverage       share of the reference nuclei that the family covered looks at; at most six decimals
     distance_cap_px, distance_cap_um   of distances in the families covered and overall: what a missed nucleus costs,
@@ -58,6 +63,10 @@ class MetricChoice:
     false_positives: tuple[float, ...] = ()
     per: Literal["image", "mm2"] = "image"
     class_probabilities: bool = False
+    calibration_bins: int = 15
+    class_costs: tuple[tuple[float, ...], ...] = ()
+    kappa_weights: Literal["linear", "quadratic"] | None = None
+    sizes_px: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     class_present: ClassPresence = "either"
     metrics: tuple[str, ...] = ()
     coverage: float | None = None
@@ -74,6 +83,7 @@ class MatchCounts:
     pair_class     int16 (T, 2)    class of the reference and of the prediction of each matched pair
     measures       by name, float64 (T,), of each matched pair; what is not asked for or cannot be measured is absent
     pair_probability  float32 (T, C)   class probabilities of the prediction of each pair, or None
+    pair_area_px   int64 (T,)      area of the reference nucleus of each pair, or None if no metric asks for it
     predictions    what is known of every prediction
     missing        the case was not submitted
     diagonal_px    of the image: no Hausdorff distance can be larger
@@ -85,6 +95,7 @@ class MatchCounts:
     pair_class: Int16
     measures: Mapping[str, Float64]
     pair_probability: Float32 | None = None
+    pair_area_px: Int64 | None = None
     predictions: PredictionList
     missing: bool = False
     diagonal_px: float
@@ -125,10 +136,12 @@ class SharedCounts:
     sums   by name, statistics that add up over cases (see ``CaseTable``)
     hits   bool (M, K): which prediction found a nucleus of its class at which IoU threshold, taken in order of
            confidence; None if not asked for
+    size_hits  int8 (M, S, K): the same for the nuclei of each size, 1 right, 0 wrong, -1 ignored; None if not asked for
     """
 
     sums: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     hits: Bool | None = None
+    size_hits: npt.NDArray[np.int8] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,12 +152,14 @@ class PairSamples:
     class_id           int16 (T, 2), class of the reference and of the prediction
     measures           by name, float64
     class_probability  float32 (T, C) of the predictions, or None if a case does not give them
+    area_px            int64, of the reference nuclei, or None if no metric asks for it
     """
 
     case: Int64
     class_id: Int16
     measures: Mapping[str, Float64]
     class_probability: Float32 | None
+    area_px: Int64 | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +169,7 @@ class PredictionSamples:
     case         int64, row of the case in the table
     class_id, found_class  int16 as in ``PredictionList``
     probability  float32, or None if a prediction of any case has none
-    hits         bool (M, K) as in ``SharedCounts``, or None
+    hits, size_hits  as in ``SharedCounts``, or None
     """
 
     case: Int64
@@ -162,6 +177,7 @@ class PredictionSamples:
     found_class: Int16
     probability: Float32 | None
     hits: Bool | None
+    size_hits: npt.NDArray[np.int8] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -229,3 +229,17 @@ class Boundaries:
     def points_of(self, index: int) -> Int32:
         """Points of one instance, int32 (n, 2)."""
         return self.points_yx[:, self.first[index] : self.first[index] + self.size[index]].T
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contours:
+    """Contours of instances in pieces: where each piece is, and how long.
+
+    points    corners of pixels; corner (y, x) is the upper left one of pixel (y, x)
+    straight  int64 (P,), how many pieces of length 1 are at each point: 0 or 1
+    diagonal  int64 (P,), how many of length 1 / sqrt(2): 0, 1 or 2
+    """
+
+    points: Boundaries
+    straight: Int64
+    diagonal: Int64

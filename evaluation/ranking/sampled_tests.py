@@ -50,7 +50,7 @@ def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, leve
     if len(compared) < 2 or len(used) == 0:
         return wins
     if test == "friedman_nemenyi":
-        of_compared: Wins = partial(nemenyi_wins, rank_in_units(cost).doubled, rank_in_units(cost).ties, level)
+        of_compared: Wins = partial(nemenyi_wins, (ranks := rank_in_units(cost)).doubled, ranks.ties, level)
     else:
         of_compared = WilcoxonWins(cost, level, keep=len(compared) ** 2 * len(used) * 4 * columns <= 2 * BYTES_KEPT)
     return wins
@@ -77,9 +77,21 @@ def nemenyi_wins(doubled: Int64, ties: Int64, level: float, weights: Int64) -> I
             differs[place] = chance.spread_tail(of_sample) <= level * AT_LEVEL
     else:
         width = np.array([2 * of * critical_difference(teams, of, level) for of in number.tolist()])
-    return np.stack(
-        [((sums - sums[:, [team]]) >= width[:, None]).sum(axis=1) * differs for team in range(teams)], axis=1
-    )
+    return np.asarray(behind(sums, width) * differs[:, None])
+
+
+def behind(sums: Int64, width: Float64) -> Int64:
+    """How many of each row of sums, (S, T), are larger than each of it by at least the width of the row, int64 (S, T).
+
+    >>> behind(np.array([[1, 4, 6]]), np.array([2.5])).tolist()
+    [[2, 0, 0]]
+    """
+    whole = np.where(np.isfinite(width), np.ceil(width), 0).astype(np.int64)
+    row = np.arange(len(sums))[:, None] * (2 * int(sums.max(initial=0)) + int(whole.max(initial=0)) + 2)
+    ordered = np.sort(sums, axis=1) + row
+    smaller = np.searchsorted(ordered.ravel(), (sums + whole[:, None] + row).ravel()).reshape(sums.shape)
+    last = np.arange(1, len(sums) + 1)[:, None] * sums.shape[1]
+    return np.asarray((last - smaller) * np.isfinite(width)[:, None])
 
 
 class WilcoxonWins:

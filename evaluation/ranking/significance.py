@@ -408,11 +408,31 @@ def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
     ([3], [9], [6], [5])
     """
     pairs, units = difference.shape
-    bits = (np.abs(difference).view(np.uint64) & ~np.uint64(1)) | (difference > 0)
+    bits = np.abs(difference).view(np.uint64)
+    bits &= ~np.uint64(1)
+    bits |= difference > 0
     bits.sort(axis=1)
-    won = (bits & np.uint64(1)).ravel().view(np.int64)
-    ordered = (bits & ~np.uint64(1)).view(np.float64)
+    won = bits & np.uint64(1)
+    ordered = (bits ^ won).view(np.float64)
     begins = begin_groups(ordered, rounding)
+    tied = ~begins.all(axis=1) | (ordered[:, 0] <= rounding)
+    found = SignedRanks(  # the ranks are 1, 2, 3, …; floats hold the sums
+        differing=np.full(pairs, units),
+        doubled_won=(won.astype(np.float64) @ np.arange(2.0, 2 * units + 1, 2)).astype(np.int64),
+        ties=np.zeros(pairs, np.int64),
+        pattern=np.full(pairs, 2**units - 1 if units <= EXACT_UNITS else 0),
+        units=units,
+    )
+    if tied.any():
+        of_tied = rank_tied(won[tied].view(np.int64), ordered[tied], begins[tied], rounding)
+        for name in ("differing", "doubled_won", "ties", "pattern"):
+            getattr(found, name)[tied] = getattr(of_tied, name)
+    return found
+
+
+def rank_tied(won: Int64, ordered: Float64, begins: Bool, rounding: float) -> SignedRanks:
+    """Signed ranks where differences are tied or 0: (P, N), which are won, how large they are, and where ties begin."""
+    pairs, units = won.shape
     start = np.flatnonzero(begins)
     size = np.diff(start, append=begins.size)
     first_group = np.searchsorted(start, np.arange(pairs) * units)
@@ -425,7 +445,7 @@ def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
     pattern = np.where(units - equal <= last, begins[:, -last:] @ (1 << np.arange(last)) >> dropped, 0)
     return SignedRanks(
         differing=units - equal,
-        doubled_won=np.add.reduceat(np.add.reduceat(won, start) * doubled * ranked, first_group),
+        doubled_won=np.add.reduceat(np.add.reduceat(won.ravel(), start) * doubled * ranked, first_group),
         ties=np.add.reduceat((size**3 - size) * ranked, first_group),
         pattern=pattern,
         units=units,

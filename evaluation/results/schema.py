@@ -39,6 +39,8 @@ class Families(Part):
     overall: Scores | None = None
     thresholds: Scores | None = None
     curves: Scores | None = None
+    sizes: Scores | None = None
+    calibration: Scores | None = None
     overlap: Scores | None = None
     objects: Scores | None = None
     counting: Scores | None = None

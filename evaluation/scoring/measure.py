@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.challenge import COUNTED, Challenge
 from evaluation.findings import quote
@@ -23,6 +24,7 @@ from evaluation.instances.boundary import (
     join_runs,
     runs_by_instance,
 )
+from evaluation.instances.contours import contours_of, join_contours
 from evaluation.instances.shapes import measure_shapes
 from evaluation.matching import match_confidence_first_iou_many, match_iou_above_many, match_iou_assignment
 from evaluation.metrics.count_objects import count_objects
@@ -30,7 +32,8 @@ from evaluation.metrics.count_overlaps import count_overlaps
 from evaluation.metrics.counting import count_errors
 from evaluation.metrics.joined import JoinedCases, join_cases
 from evaluation.metrics.measure import count_matches, overlap_measures, shape_measures
-from evaluation.metrics.surfaces import surface_measures
+from evaluation.metrics.sizes import Range, count_sizes, hits_by_size, inside
+from evaluation.metrics.surfaces import length_within, surface_measures
 from evaluation.metrics.thresholds import count_threshold_nuclei, count_threshold_pairs
 from evaluation.model import (
     Bool,
@@ -45,6 +48,7 @@ from evaluation.model import (
     Matches,
     Measure,
     ObjectList,
+    OverlapTable,
     PredictionList,
     SharedCounts,
 )
@@ -59,7 +63,7 @@ OF_SURFACES: Mapping[str, str] = {  # fields of SurfaceMeasures
     "mean_surface_distance_px": "mean_distance_px",
     "surface_dice": "within_tolerance",
 }
-OF_OUTLINES = frozenset({*OF_SURFACES, "boundary_iou"})
+OF_OUTLINES = frozenset({*OF_SURFACES, "boundary_iou", "surface_dice_length"})
 
 
 def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[CaseResult]:
@@ -96,6 +100,7 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
                 measures={measure: in_unit(measures, measure, case.case) for measure in choice.measures},
                 missing=case.submitted is None,
                 spacing_um=case.case.spacing_um,
+                areas=bool(choice.sizes_px),
             )
             if faults:
                 counts[name] = keep_faults(counts[name], faults, reference, prediction, found)
@@ -211,6 +216,8 @@ def measure_outlines(
         measure_surfaces(found, images, wanted, border=border, tolerances_px=tolerances_px)
     if "boundary_iou" in wanted:
         measure_bands(found, images, border=border, tolerances_px=tolerances_px)
+    if "surface_dice_length" in wanted:
+        measure_contours(found, images, tolerances_px=tolerances_px)
     return [
         [{name: values[index] for name, values in of_image.items()} for index in image.pairs.indices]
         for image, of_image in zip(images, found, strict=True)
@@ -267,6 +274,18 @@ def measure_bands(
             fill_in(found, "boundary_iou", batch, iou)
 
 
+def measure_contours(
+    found: Sequence[dict[str, Float64]], images: Sequence[OutlinedImage], *, tolerances_px: Sequence[float | None]
+) -> None:
+    """Fill in the surface Dice by length of contour of the pairs of each image."""
+    for batch in pair_batches(images, range(len(images))):
+        parts = [(images[index], part) for index, part in batch]
+        reference = join_contours([contours_of(at.reference, at.pairs.reference_index[part]) for at, part in parts])
+        prediction = join_contours([contours_of(at.prediction, at.pairs.prediction_index[part]) for at, part in parts])
+        tolerance = [np.full(part.stop - part.start, tolerances_px[index] or 0.0) for index, part in batch]
+        fill_in(found, "surface_dice_length", batch, length_within(reference, prediction, np.concatenate(tolerance)))
+
+
 def fill_in(
     found: Sequence[dict[str, Float64]], name: str, batch: Sequence[tuple[int, slice]], values: Float64
 ) -> None:
@@ -303,13 +322,14 @@ def count_together(
 ) -> list[SharedCounts]:
     """The same for cases that are counted together; at least one."""
     families, classes = set(challenge.metrics.family_names), len(challenge.classes)
-    thresholds = challenge.metrics.iou_thresholds
+    thresholds, sizes_px = challenge.metrics.iou_thresholds, tuple(challenge.metrics.sizes_px.values())
     sums: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
     hits: Sequence[Bool | None] = [None] * len(matched)
+    by_size: Sequence[npt.NDArray[np.int8] | None] = [None] * len(matched)
     if "counting" in families:
         reference_counts = np.stack([case.reference_counts for case in matched])
         sums |= count_errors(reference_counts, np.stack([case.prediction_counts for case in matched]))
-    if families & {"thresholds", "overlap", "objects", "curves"}:
+    if families & {"thresholds", "overlap", "objects", "curves", "sizes"}:
         cases = join_cases([(case.reference.instances, case.prediction, case.table) for case in matched])
         sides = cases.table, cases.reference, cases.prediction
         if "thresholds" in families:
@@ -329,10 +349,39 @@ def count_together(
                 raise InputFault(TooManyDistant(len(largest.prediction)).at(where)) from error
         if "curves" in families and thresholds:
             hits = np.split(hits_by_confidence(cases, thresholds), cases.prediction_bound[1:-1])
+        if "sizes" in families:
+            sums["size_nuclei"] = count_sizes(cases, sizes_px, classes=classes)
+            if thresholds:
+                found_by_size = [matches_by_size(cases, limits, thresholds) for limits in sizes_px]
+                said = hits_by_size(cases, sizes_px, found_by_size)
+                by_size = np.split(said, cases.prediction_bound[1:-1])
     return [
-        SharedCounts({name: values[index] for name, values in sums.items()}, of_case)
-        for index, of_case in enumerate(hits)
+        SharedCounts({name: values[index] for name, values in sums.items()}, of_case, sized)
+        for index, (of_case, sized) in enumerate(zip(hits, by_size, strict=True))
     ]
+
+
+def matches_by_size(cases: JoinedCases, limits: Range, thresholds: Sequence[float]) -> list[tuple[Matches, Matches]]:
+    """At each threshold, the most confident first: pairs with nuclei of a size; and what is left with other nuclei."""
+    sides, table = (cases.reference, cases.prediction), cases.table
+    of_size = inside(table.reference_area_px[table.reference_index], limits)
+    first = match_confidence_first_iou_many(part_of(table, of_size), *sides, thresholds, class_aware=True)
+    found = []
+    for threshold, right in zip(thresholds, first, strict=True):
+        left = ~of_size & ~np.isin(table.prediction_index, right.prediction_index)
+        (ignored,) = match_confidence_first_iou_many(part_of(table, left), *sides, [threshold], class_aware=True)
+        found.append((right, ignored))
+    return found
+
+
+def part_of(table: OverlapTable, chosen: Bool) -> OverlapTable:
+    """Some of the pairs of a table."""
+    return replace(
+        table,
+        reference_index=table.reference_index[chosen],
+        prediction_index=table.prediction_index[chosen],
+        intersection_px=table.intersection_px[chosen],
+    )
 
 
 def hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:

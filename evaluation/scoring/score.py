@@ -27,6 +27,7 @@ from evaluation.model import (
     Float64,
     Interval,
     MetricScores,
+    SharedCounts,
     Units,
     UnitScores,
 )
@@ -150,9 +151,12 @@ def summarise(challenge: Challenge, cases: Iterable[CaseResult], findings: Seque
 
 
 def case_table(challenge: Challenge, cases: Sequence[CaseResult], rule: str, *, primary: bool) -> CaseTable:
+    shared = [result.shared for result in cases]
+    if not primary:  # every rule needs the numbers of nuclei of each size, and nothing else of these
+        shared = [SharedCounts({k: v for k, v in of_case.sums.items() if k == "size_nuclei"}) for of_case in shared]
     return stack_cases(
         [result.counts[rule] for result in cases],
-        [result.shared for result in cases] if primary else (),
+        shared,
         measures=challenge.metric_choice().measures,
         areas_mm2=[challenge.area_mm2(result.case) for result in cases],
     )

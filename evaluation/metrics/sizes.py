@@ -1,0 +1,205 @@
+"""Nuclei by their size: detection, segmentation and COCO's average precision of small, medium and large ones.
+
+``size_nuclei`` int64 (U, S, C): reference nuclei of each size and class; no matching rule changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.metrics.counts import hits
+from evaluation.metrics.curves import best_from_here, mean_at, needed_for_recalls, probabilities
+from evaluation.metrics.joined import JoinedCases
+from evaluation.metrics.literature import LIN, RELOADED
+from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variant
+from evaluation.metrics.order_statistics import rank, tie_numbers
+from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, undefined
+from evaluation.model import Bool, Float64, Int64, Matches, MetricChoice, Scores, Units
+
+Range = tuple[float, float]
+
+
+def count_sizes(cases: JoinedCases, sizes_px: Sequence[Range], *, classes: int) -> Int64:
+    """``size_nuclei`` of each of K cases, (K, S, C)."""
+    counts = np.zeros((len(cases), len(sizes_px), classes), np.int64)
+    area, case = cases.table.reference_area_px, cases.reference_case()
+    for size, limits in enumerate(sizes_px):
+        chosen = inside(area, limits)
+        of_class = cases.reference.class_id[chosen].astype(np.int64) - 1
+        key = case[chosen] * classes + of_class
+        counts[:, size] = np.bincount(key, minlength=len(cases) * classes).reshape(-1, classes)
+    return counts
+
+
+def hits_by_size(
+    cases: JoinedCases, sizes_px: Sequence[Range], found: Sequence[Sequence[tuple[Matches, Matches]]]
+) -> npt.NDArray[np.int8]:
+    """What COCO makes of each prediction at each size and threshold, int8 (M, S, K): 1 right, 0 wrong, -1 ignored.
+
+    found  of each size and threshold, the pairs with nuclei of the size, and those of what is left with other nuclei
+    """
+    area = cases.table.prediction_area_px
+    said = np.empty((len(area), len(sizes_px), len(found[0])), np.int8)
+    for size, limits in enumerate(sizes_px):
+        said[:, size] = np.where(inside(area, limits), 0, -1)[:, None]
+        for index, (right, ignored) in enumerate(found[size]):
+            said[ignored.prediction_index, size, index] = -1
+            said[right.prediction_index, size, index] = 1
+    return said
+
+
+def inside(area_px: Int64 | Float64, limits: Range) -> Bool:
+    """Which areas are of a size; both limits belong to it, as in COCO."""
+    return np.asarray((area_px >= limits[0]) & (area_px <= limits[1]))
+
+
+def size_recall(units: Units, size: int, limits: Range) -> Scores:
+    """Share of the reference nuclei of a size that were found, in [0, 1]; classes are ignored.
+
+    Undefined "no-reference" if no reference nucleus has the size.
+    """
+    return ratio(pairs_inside(units, limits), references(units, size), why_none(units, size))
+
+
+def size_iou(units: Units, size: int, limits: Range) -> Scores:
+    """Mean IoU of the matched pairs whose reference nucleus has the size, in [0, 1]; classes are ignored.
+
+    Undefined if there is none.
+    """
+    total = pairs_inside(units, limits, units.table.pairs.measures["iou"])
+    of = hits(units)
+    found = ratio(total, pairs_inside(units, limits), of.undefined)
+    reason = np.where((found.reason > 0) & (references(units, size) == 0), why_none(units, size), found.reason)
+    return Scores(found.value, reason)
+
+
+def size_average_precision(units: Units, size: int, limits: Range) -> Scores:
+    """COCO's mAP of the nuclei of a size: mean over the IoU thresholds and the classes, in [0, 1].
+
+    Other reference nuclei are ignored: so is a prediction that takes one of them, which it may only if no free nucleus
+    of the size is near enough, and a prediction without a match whose own area is not of the size. As pycocotools
+    computes it with ``areaRng``, without a limit to the number of predictions. A class counts if it has reference
+    nuclei of the size. Undefined "no-reference" if none has, without probabilities, and for points.
+    """
+    found = units.table.predictions.size_hits
+    if probabilities(units) is None or found is None:
+        return undefined(len(units), "no-probability")
+    parts = [
+        size_class_at(units, size, class_id, index)
+        for class_id in range(1, units.sum("confusion").shape[1])
+        for index in range(found.shape[2])
+    ]
+    return mean_of(parts, why_none(units, size))
+
+
+def size_class_at(units: Units, size: int, class_id: int, index: int) -> Scores:
+    """COCO's average precision of the nuclei of a size and a class at one IoU threshold."""
+    predictions, many = units.table.predictions, units.sum("size_nuclei")[:, size, class_id - 1]
+    name = f"sizes/{size}/{class_id}/{index}"
+    probability = probabilities(units)
+    if name not in units.cache and predictions.size_hits is not None and probability is not None:
+        said = predictions.size_hits[:, size, index]
+        chosen = np.flatnonzero((predictions.class_id == class_id) & (said >= 0))
+        chosen = chosen[np.argsort(-probability[chosen])]
+        area: Float64 = np.zeros(len(units))
+        needed = needed_for_recalls(np.maximum(many, 1))
+        ranking = rank(predictions.case[chosen], units.weights)
+        for steps in ranking.steps(said[chosen] > 0, tie_numbers(probability[chosen])):
+            here = slice(steps.first, steps.stop)
+            area[here] = mean_at(steps, best_from_here(steps), needed[here])
+        units.cache[name] = area
+    return scores(units.cache[name], many > 0, code("no-reference"))
+
+
+def pairs_inside(units: Units, limits: Range, values: Float64 | None = None) -> Float64:
+    """How many matched pairs of each unit have a reference nucleus of the size, or the sum of their values, (B,)."""
+    pairs = units.table.pairs
+    if pairs.area_px is None:
+        return np.zeros(len(units))
+    chosen = inside(pairs.area_px, limits)
+    case, values = pairs.case[chosen], (np.ones(len(pairs.case)) if values is None else values)[chosen]
+    order = np.lexsort((values, case))
+    return np.asarray(units.weights @ np.bincount(case[order], values[order], minlength=len(units.table)))
+
+
+def references(units: Units, size: int) -> Int64:
+    """Reference nuclei of a size, of all classes, (B,)."""
+    return np.asarray(units.sum("size_nuclei")[:, size].sum(axis=1))
+
+
+def why_none(units: Units, size: int) -> Reasons:
+    """Why there is no reference nucleus of the size: "no-instances" if there is no nucleus at all."""
+    of = hits(units)
+    return np.where(of.tp + of.fp + of.fn == 0, code("no-instances"), code("no-reference"))
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+SIZES = """
+aaaa.  aaa..
+.....  .....
+BBBBB  BBB..
+.....  .....
+cc...  .....
+"""
+SIZES_BY = {"a": 0.9, "B": 0.8}
+RECALL: dict[str, Any] = {"missed": "worse", "empty": Empty("no-instances", 0, "no-reference", 0)}
+
+
+def each_size(choice: MetricChoice) -> Iterable[Variant]:
+    names: Mapping[str, Range] = choice.sizes_px
+    return [
+        Variant({"<size>": name}, {"size": index, "limits": limits})
+        for index, (name, limits) in enumerate(names.items())
+    ]
+
+
+FAMILY = MetricFamily(
+    "sizes",
+    "Are small nuclei found and outlined as well as large ones?",
+    "A size is a range of areas in px, both ends included, named in `metrics.sizes_px`; the area of a matched pair is "
+    "that of its reference nucleus. The areas of COCO are `small = [0, 1024]`, `medium = [1024, 9216]`, `large = "
+    "[9216, 1e10]`; the thirds of the areas of the reference, which `rasterise` prints, suit nuclei better.",
+    (
+        Metric(
+            path=("sizes", "<size>", "recall"),
+            evaluate=size_recall,
+            each=(each_size,),
+            outlines=True,
+            sources=(RELOADED, LIN),
+            example=Example(SIZES, "Of at most 4 px are a and c; a is found, 1/2.", 0.5, "sizes.small.recall.pooled"),
+            **RECALL,
+        ),
+        Metric(
+            path=("sizes", "<size>", "iou"),
+            evaluate=size_iou,
+            each=(each_size,),
+            outlines=True,
+            sources=(RELOADED, LIN),
+            example=Example(SIZES, "Of at most 4 px is a: 3/4. B (3/5) is larger.", 0.75, "sizes.small.iou.pooled"),
+        ),
+        Metric(
+            path=("sizes", "<size>", "coco_map_iou<thresholds>"),
+            page="sizes.coco_map",
+            evaluate=size_average_precision,
+            each=(each_size,),
+            outlines=True,
+            by_rule=False,
+            spurious="worse",
+            sources=(LIN, RELOADED),
+            example=Example(
+                SIZES,
+                "Of at most 4 px are a and c. At 0.5 and at 0.75 a takes its nucleus, precision 1 up to the recall "
+                "1/2, 51/101. There is no tumor cell of the size, so that class does not count.",
+                0.50495,
+                "sizes.small.coco_map_iou50_75.pooled",
+                confidence=SIZES_BY,
+            ),
+            **RECALL,
+        ),
+    ),
+)
