@@ -39,6 +39,7 @@ COMMANDS = (
     "kit",
     "convert",
     "explain",
+    "schema",
     "demo",
 )
 

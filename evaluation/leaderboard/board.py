@@ -82,7 +82,7 @@ from evaluation.ranking.sampled_tests import wins_in_samples
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
 from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values
 from evaluation.results.files import write_atomically
-from evaluation.results.metrics_json import put
+from evaluation.results.metrics_json import identity, put
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.score import Result
 
@@ -173,7 +173,7 @@ def rank_scores(found: ScoresInFile, rules: RankingRules, challenge: Challenge |
         table,
         rules,
         title=title,
-        identity=identity_of(challenge),
+        identity=identity_of(challenge, rules),
         unit_name=found.unit_name,
         findings=found.findings,
     )
@@ -231,7 +231,7 @@ def board_of_challenge(
         score_table(scores, rules, public_names(challenge, groups_of(challenge), unit_name)),
         rules,
         title=f"{challenge.name}: leaderboard",
-        identity=identity_of(challenge),
+        identity=identity_of(challenge, rules),
         versions=versions,
         unranked=unranked,
         unit_name=unit_name,
@@ -246,10 +246,9 @@ def public_names(challenge: Challenge | None, units: tuple[str, ...], unit_name:
     return tuple(f"{unit_name.removesuffix('s')} {place}" for place in range(1, len(units) + 1))
 
 
-def identity_of(challenge: Challenge | None) -> dict[str, str]:
-    if challenge is None:
-        return {}
-    return {"name": challenge.name, "version": challenge.version, "hash": challenge.hash}
+def identity_of(challenge: Challenge | None, rules: RankingRules) -> dict[str, str]:
+    """Which challenge, with the hash of the ranking as it was applied."""
+    return {} if challenge is None else identity(challenge.model_copy(update={"ranking": rules}))
 
 
 def build_board(
@@ -694,7 +693,7 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
     if rules is None or not rules.columns:
         return result
     files = [path for path in earlier_files(challenge_folder) if path.stem != team]
-    earlier, findings = read_earlier(files, result.challenge.hash)
+    earlier, findings = read_earlier(files, result.challenge)
     told = replace(result, findings=(*result.findings, *findings)) if findings else result
     if not earlier:
         return without_place(told)
@@ -745,7 +744,7 @@ def earlier_files(challenge_folder: Path) -> list[Path]:
     return files
 
 
-def read_earlier(files: Sequence[Path], challenge_hash: str) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
+def read_earlier(files: Sequence[Path], challenge: Challenge) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
     """The earlier results of the same challenge by the names of their files, and warnings about all others.
 
     A file that is no metrics.json is left out like one of another challenge: it never costs a participant the score.
@@ -759,7 +758,7 @@ def read_earlier(files: Sequence[Path], challenge_hash: str) -> tuple[dict[str, 
         except InputFault as fault:
             findings.append(BrokenResult(fault.findings[0].got).at(where))
             continue
-        if metrics["challenge"]["hash"] == challenge_hash:
+        if challenge.had_hash(metrics["challenge"]["hash"]):
             earlier[path.name] = metrics
         else:
             findings.append(OtherLeaderboard(metrics["challenge"]["name"], metrics["challenge"]["hash"]).at(where))

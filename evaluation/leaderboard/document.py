@@ -17,7 +17,7 @@ from evaluation.model import Float64
 from evaluation.ranking.differences import VERDICTS, Differences
 from evaluation.ranking.permutation import Distribution
 from evaluation.results.csv_cells import csv_table
-from evaluation.results.metrics_json import as_json, rounded
+from evaluation.results.metrics_json import as_json, rounded, software
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
 DIFFERENCES_UP_TO = 50  # teams, of which all pairs are written
@@ -196,7 +196,7 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
     few = len(board.teams) + len(board.unranked) <= PAIRS_UP_TO
     document: dict[str, Any] = {
         "challenge": dict(board.identity) or None,
-        "software": {"version": board.software_version, "scored_with": list(board.versions)},
+        "software": {**software(board.software_version), "scored_with": list(board.versions)},
         "ranking": {**board.rules, "in_words": board.words},
         "units": {"number": board.units, "kind": board.unit_name},
         "unit_names": list(board.unit_names),
