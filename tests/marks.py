@@ -27,6 +27,7 @@ OF_TEST = {
         "test_hostile_corpus.py::test_hostile_submissions_are_refused_as_they_must_be",
     ),
     "slow": (
+        "test_archive.py",
         "test_bands.py::test_bands_are_what_erosion_in_scipy_takes_away",
         "test_cli.py::test_the_number_of_workers_changes_no_byte",
         "test_worker_pools.py::test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_goes_on",
