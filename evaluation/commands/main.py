@@ -38,6 +38,7 @@ COMMANDS = (
     "verify",
     "init",
     "presets",
+    "register",
     "kit",
     "convert",
     "explain",

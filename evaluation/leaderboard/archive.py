@@ -25,6 +25,7 @@ from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRul
 from evaluation.findings.errors import EvaluationError, SubmissionRejected, WrongUsage
 from evaluation.leaderboard.board import rank_folder
 from evaluation.leaderboard.document import leaderboard_json
+from evaluation.leaderboard.registration import REGISTRATION_FILE
 from evaluation.leaderboard.teams import KEY_FILE, RESULT_FILES, ResultFolder, reference_names
 from evaluation.model.version import __version__
 from evaluation.results.files import write_atomically
@@ -77,6 +78,8 @@ def write_archive(
     paths = {f"challenge/{CHALLENGE_FILE}": challenge_folder / CHALLENGE_FILE}
     if private or challenge.submission.case_names != "hidden":
         paths[f"challenge/{CASES_FILE}"] = challenge_folder / CASES_FILE
+    if (challenge_folder / REGISTRATION_FILE).is_file():
+        paths[f"challenge/{REGISTRATION_FILE}"] = challenge_folder / REGISTRATION_FILE
     if private:
         names = sorted(reference_names(challenge, challenge_folder))
         paths |= {f"challenge/{name}": challenge_folder / name for name in names}
@@ -240,7 +243,7 @@ def first_difference(before: Any, after: Any, path: str = "") -> str | None:
     if isinstance(before, dict) and isinstance(after, dict):
         keys = before.keys() | after.keys()
         if not path:
-            keys -= {"software", "findings", "registration"}
+            keys -= {"software", "findings"}
         pairs = [(f"{path}.{key}".lstrip("."), before.get(key), after.get(key)) for key in sorted(keys)]
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         pairs = [(f"{path}[{i}]", one, other) for i, (one, other) in enumerate(zip(before, after, strict=True))]

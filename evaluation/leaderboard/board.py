@@ -44,6 +44,7 @@ from evaluation.leaderboard.document import (
 )
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.ranked_result import with_ranks, without_place
+from evaluation.leaderboard.registration import with_registration
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import (
     TeamScores,
@@ -132,6 +133,7 @@ def score_and_rank(
     )
     board = board_of_challenge(challenge, rules, found.scores, found.unranked, found.findings)
     objects = {team.name: output / "results" / team.name / "objects.csv" for team in board.teams}
+    board = with_registration(board, challenge, rules, challenge_folder)
     return with_common_nuclei(board, challenge, rules, objects)
 
 
@@ -141,6 +143,7 @@ def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping
     rules = changed_rules(rules, settings)
     scores, unranked, findings = results.read(challenge, plan_columns(challenge, rules.columns))
     board = board_of_challenge(challenge, rules, scores, unranked, findings)
+    board = with_registration(board, challenge, rules, challenge_folder)
     return with_common_nuclei(board, challenge, rules, results.objects())
 
 

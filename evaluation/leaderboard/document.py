@@ -162,6 +162,7 @@ class Board:
     unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
     methods     the places under all methods that the values allow; empty for many teams
     common_nuclei  the table of that name of leaderboard.json (``common_entry``); None: nuclei are not known
+    registration   when the design was registered, and what differs from it; None: it was not
     """
 
     title: str
@@ -180,6 +181,7 @@ class Board:
     unit_names: tuple[str, ...] = ()
     methods: tuple[MethodPlaces, ...] = ()
     common_nuclei: Mapping[str, Any] | None = None
+    registration: Mapping[str, Any] | None = None
 
 
 # --- leaderboard.json -------------------------------------------------------------------------------------------------
@@ -211,6 +213,7 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
             for of in board.methods
         ],
         "common_nuclei": board.common_nuclei,
+        "registration": board.registration,
         "stability": stability_entry(board.stability),
         "findings": list(board.findings),
     }
