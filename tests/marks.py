@@ -54,6 +54,7 @@ OF_TEST = {
         "test_scale.py::test_a_slide_of_ten_thousand_million_pixels_takes_memory_for_its_nuclei_alone",
         "test_signals.py::test_a_leaderboard_that_is_stopped_says_what_it_keeps",
         "test_signals.py::test_a_signal_in_any_phase_ends_everything_with_a_true_line",
+        "test_rescore.py",
         "test_sensitivity.py::test_every_measure_under_every_change_is_that_of_scipy",
         "test_sensitivity.py::test_workers_change_no_byte",
         "test_workers.py::test_a_limit_for_each_process_that_holds_a_case_changes_no_byte",

@@ -30,6 +30,7 @@ COMMANDS = (
     "rasterise",
     "leaderboard",
     "rank",
+    "rescore",
     "audit",
     "sensitivity",
     "report",

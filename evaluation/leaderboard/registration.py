@@ -57,7 +57,7 @@ def with_registration(board: Board, challenge: Challenge, rules: RankingRules, f
             registered = read_json(stream, where=repr(REGISTRATION_FILE), limits=LimitRules(bytes_per_file=10_000_000))
         date, of_then = str(registered["date"])[:10], registered["challenge"]
         now = challenge.model_copy(update={"ranking": rules})
-        differs = list(differences(of_then["rules"], design(now)))
+        differs = list(differences(of_then["rules"], design(now), was="registered"))
         if of_then["hash"] != now.hash and not any(not key.startswith(("ranking.", "audit.")) for key in differs):
             differs.append("cases.csv: other cases")
     except (KeyError, TypeError, AttributeError):
@@ -81,16 +81,16 @@ def registration_words(entry: Mapping[str, Any]) -> str:
     return f"The design was registered on {entry['date']} (SHA-256 {entry['sha256'][:12]}…); this board {told}."
 
 
-def differences(then: Any, now: Any, path: str = "") -> Iterator[str]:
-    """Every rule with another value than was registered, by its key in challenge.toml."""
+def differences(then: Any, now: Any, path: str = "", *, was: str = "before") -> Iterator[str]:
+    """Every rule with another value than before, by its key in challenge.toml."""
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         for key in sorted(then.keys() | now.keys()):
-            yield from differences(then.get(key), now.get(key), f"{path}.{key}".lstrip("."))
+            yield from differences(then.get(key), now.get(key), f"{path}.{key}".lstrip("."), was=was)
     elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
         for place, (one, other) in enumerate(zip(then, now, strict=True)):
-            yield from differences(one, other, f"{path}.{place}")
+            yield from differences(one, other, f"{path}.{place}", was=was)
     elif then != now:
-        yield f"{path}: {shown(then)} registered, {shown(now)} now"
+        yield f"{path}: {shown(then)} {was}, {shown(now)} now"
 
 
 def shown(value: Any) -> str:

@@ -53,6 +53,8 @@ OTHER_FILES = (
     "leaderboard.json",
     "rasterisation.json",
     "tricks.json",
+    "rescore.json",
+    "registration.json",
 )  # that commands write beside results
 SUFFIXES = (".zip", ".csv")
 HASH_BYTES = 1 << 20
