@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from evaluation.commands.options import (
+    Attempts,
     BoardReport,
     Cluster,
     FolderPath,
@@ -17,6 +19,9 @@ from evaluation.commands.options import (
     writing_to,
 )
 from evaluation.commands.screen import check_report, progress_bar, show_board, tell_team
+
+if TYPE_CHECKING:
+    from evaluation.leaderboard.attempts import Counting
 
 
 @click.command()
@@ -30,6 +35,7 @@ from evaluation.commands.screen import check_report, progress_bar, show_board, t
 @click.option(
     "--store", type=FolderPath, help="Folder that gets the metrics.json of each ranked team, for the next phase."
 )
+@Attempts
 @BoardReport
 @Cluster
 @Workers
@@ -41,6 +47,7 @@ def leaderboard(
     workers: int | None,
     cluster: str | None,
     report: bool,
+    attempts: Counting | None,
 ) -> None:
     """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table.
 
@@ -65,6 +72,7 @@ def leaderboard(
             progress=progress,
             told=None if progress else tell_team,
             executor=executor,
+            attempts=attempts,
         )
     show_board(board, output, report=False)
     if report:

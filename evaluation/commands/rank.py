@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from evaluation.commands.options import BoardReport, FolderPath, PathOrAddress, challenge_folder, local, output_folder
+from evaluation.commands.options import (
+    Attempts,
+    BoardReport,
+    FolderPath,
+    PathOrAddress,
+    challenge_folder,
+    local,
+    output_folder,
+)
 from evaluation.commands.screen import check_report, show_board
+
+if TYPE_CHECKING:
+    from evaluation.leaderboard.attempts import Counting
 
 
 @click.command()
@@ -21,6 +32,7 @@ from evaluation.commands.screen import check_report, show_board
 @click.option("--unit", type=click.Choice(["group", "case"]), default="group", show_default=True,
               help="What means of --scores are taken over, and what is tested and drawn.")  # fmt: skip
 @click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard.")
+@Attempts
 @BoardReport
 def rank(
     challenge: Path | str | None,
@@ -31,6 +43,7 @@ def rank(
     unit: Literal["group", "case"],
     output: Path,
     report: bool,
+    attempts: Counting | None,
 ) -> None:
     """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
     from evaluation.leaderboard.rank_given import rank_given
@@ -40,5 +53,7 @@ def rank(
         check_report()
     folder = challenge_folder(challenge) if challenge else None
     found = local(results) if results else None
-    board = rank_given(folder, results=found, scores=scores, columns=columns, settings=settings, unit=unit)
+    board = rank_given(
+        folder, results=found, scores=scores, columns=columns, settings=settings, unit=unit, attempts=attempts
+    )
     show_board(board, output, report=report)

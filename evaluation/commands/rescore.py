@@ -33,7 +33,10 @@ def rescore(challenge: Path, submissions: Path, before: Path, output: Path, repo
     folder = challenge_folder(challenge)
     with progress_bar("Scoring teams") as progress, writing_to(output):
         told = None if progress else tell_team
-        board = score_and_rank(folder, submissions, output, workers=workers, progress=progress, told=told)
+        attempts = (published.board.get("attempts") or {}).get("counting")
+        board = score_and_rank(
+            folder, submissions, output, workers=workers, progress=progress, told=told, attempts=attempts
+        )
         write_board(output, board)
         document = rescore_document(published, board, output, __version__)
         write_atomically(output / RESCORE_FILE, rescore_json(document))

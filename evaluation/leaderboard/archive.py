@@ -215,15 +215,17 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
         return Checked(what, "cannot be checked", f"there is no {BOARD_FILE}")
     stored = (folder / BOARD_FILE).read_bytes()
     try:
-        found = leaderboard_json(rank_folder(folder / "challenge", results, {})).encode()
-        before, after = orjson.loads(stored), orjson.loads(found)
+        before = orjson.loads(stored)
+        attempts = (before.get("attempts") or {}).get("counting")
+        found = leaderboard_json(rank_folder(folder / "challenge", results, {}, attempts)).encode()
+        after = orjson.loads(found)
         if stored == found:
             return Checked(what, "same to the byte")
         if all(file.details is None for file in results.find()[0]):
             before, after = ([place_of(team) for team in each["teams"]] for each in (before, after))
     except EvaluationError as error:
         return Checked(what, "cannot be checked", str(error.findings[0]))
-    except (orjson.JSONDecodeError, KeyError, TypeError):
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         return Checked(what, "differs", f"{BOARD_FILE} is damaged")
     different = first_difference(before, after)
     if different is None:

@@ -26,6 +26,7 @@ from evaluation.findings.challenge import InvalidValue, UnknownRule
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.findings.rankings import BrokenResult, MissingUnits, OtherLeaderboard, SeveralVersions
 from evaluation.findings.submission import TooManyEarlierResults
+from evaluation.leaderboard.attempts import Counting, attempts_in_words, choose_attempts
 from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei
 from evaluation.leaderboard.document import (
     DIFFERENCES_UP_TO,
@@ -111,9 +112,11 @@ def score_and_rank(
     progress: Progress | None = None,
     told: Told | None = None,
     executor: Executor | None = None,
+    attempts: Counting | None = None,
 ) -> Board:
     """Score all teams of a folder, as far as it is not done, and rank them.
 
+    attempts  which of a team's attempts counts; None: each entry is a team
     executor  works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
@@ -131,18 +134,20 @@ def score_and_rank(
         told=told,
         executor=executor,
     )
-    board = board_of_challenge(challenge, rules, found.scores, found.unranked, found.findings)
+    board = board_of_attempts(challenge, rules, found.scores, found.unranked, found.findings, attempts)
     objects = {team.name: output / "results" / team.name / "objects.csv" for team in board.teams}
     board = with_registration(board, challenge, rules, challenge_folder)
     return with_common_nuclei(board, challenge, rules, objects)
 
 
-def rank_folder(challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any]) -> Board:
-    """Rank the results of a folder. Raises WrongUsage, ChallengeBroken."""
+def rank_folder(
+    challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any], attempts: Counting | None = None
+) -> Board:
+    """Rank the results of a folder; ``attempts`` as in ``score_and_rank``. Raises WrongUsage, ChallengeBroken."""
     challenge, rules = load_ranked(challenge_folder)
     rules = changed_rules(rules, settings)
     scores, unranked, findings = results.read(challenge, plan_columns(challenge, rules.columns))
-    board = board_of_challenge(challenge, rules, scores, unranked, findings)
+    board = board_of_attempts(challenge, rules, scores, unranked, findings, attempts)
     board = with_registration(board, challenge, rules, challenge_folder)
     return with_common_nuclei(board, challenge, rules, results.objects())
 
@@ -215,6 +220,27 @@ def write_board(folder: Path, board: Board) -> None:
 
 
 # --- from scores to a board -------------------------------------------------------------------------------------------
+
+
+def board_of_attempts(
+    challenge: Challenge,
+    rules: RankingRules,
+    scores: Sequence[TeamScores],
+    unranked: Sequence[Unranked],
+    findings: Sequence[Finding],
+    counting: Counting | None,
+) -> Board:
+    """The leaderboard of results of a challenge, of the attempts that count if entries are attempts."""
+    if counting is None:
+        return board_of_challenge(challenge, rules, scores, unranked, findings)
+
+    def rank(of: Sequence[TeamScores]) -> dict[str, float]:
+        table = score_table(of, rules, groups_of(challenge))
+        return dict(zip(table.teams, apply_method(table, rules).position.tolist(), strict=True))
+
+    chosen = choose_attempts(scores, unranked, rules, counting, rank)
+    board = board_of_challenge(challenge, rules, chosen.scores, chosen.unranked, findings)
+    return replace(board, attempts=chosen.entry, words=f"{board.words} {attempts_in_words(chosen.entry)}")
 
 
 def board_of_challenge(

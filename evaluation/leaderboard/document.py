@@ -162,6 +162,7 @@ class Board:
     unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
     methods     the places under all methods that the values allow; empty for many teams
     common_nuclei  the table of that name of leaderboard.json (``common_entry``); None: nuclei are not known
+    attempts       which attempt of each team counts, and how many it made; None: each entry is a team
     registration   when the design was registered, and what differs from it; None: it was not
     """
 
@@ -182,6 +183,7 @@ class Board:
     methods: tuple[MethodPlaces, ...] = ()
     common_nuclei: Mapping[str, Any] | None = None
     registration: Mapping[str, Any] | None = None
+    attempts: Mapping[str, Any] | None = None
 
 
 # --- leaderboard.json -------------------------------------------------------------------------------------------------
@@ -213,6 +215,7 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
             for of in board.methods
         ],
         "common_nuclei": board.common_nuclei,
+        "attempts": board.attempts,
         "registration": board.registration,
         "stability": stability_entry(board.stability),
         "findings": list(board.findings),

@@ -60,7 +60,8 @@ def rescore_document(before: Before, board: Board, output: Path, program: str) -
 
 def what_changed(before: Before, after: Mapping[str, Any], details: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     common = sorted(before.details.keys() & details.keys())
-    rules, cases = [], set[str]()
+    rules: list[str] = []
+    cases = set[str]()
     for name in common:
         one, other = before.details[name], details[name]
         rules = rules or list(differences(one["challenge"]["rules"], other["challenge"]["rules"]))
