@@ -48,6 +48,8 @@ OF_TEST = {
         "test_leaks.py::test_no_mutated_submission_is_told_anything_of_the_reference",
         "test_leaks.py::test_no_rejected_submission_is_told_anything_of_the_reference",
         "test_mutants.py::test_every_mutant_can_be_made",
+        "test_plan.py::test_the_command_plans_from_results",
+        "test_plan.py::test_the_power_is_that_of_the_t_test_for_normal_differences",
         "test_platform_json.py::test_a_file_is_refused_in_pieces_exactly_if_it_is_refused_as_a_whole",
         "test_platform_json.py::test_pieces_hold_the_records_of_the_file",
         "test_registration.py::test_a_board_follows_what_was_registered",

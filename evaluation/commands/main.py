@@ -39,6 +39,7 @@ COMMANDS = (
     "verify",
     "init",
     "presets",
+    "plan",
     "register",
     "kit",
     "convert",
