@@ -43,8 +43,8 @@ COMMANDS = (
     "register",
     "kit",
     "convert",
-    "explain",
     "schema",
+    "explain",
     "demo",
 )
 
