@@ -25,8 +25,12 @@ From arrays, in a notebook:
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 11):  # noqa: UP036 (a clone is not installed by pip, which would refuse it)
+    raise ImportError(f"nuclei-evaluation needs Python 3.11 or newer; this is {sys.version.split()[0]}")
 
 if TYPE_CHECKING:
     from evaluation.authoring.compare_arrays import compare

@@ -52,7 +52,7 @@ from evaluation.model import AGGREGATIONS, WITH_FRACTION, Float64, Int64, Pertur
 from evaluation.ranking.methods import select_teams
 from evaluation.ranking.significance import Comparison
 from evaluation.results.files import write_atomically
-from evaluation.results.metrics_json import as_json
+from evaluation.results.metrics_json import as_json, identity
 from evaluation.scoring.from_files import score_then
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.score import MEANS, UNIT_OF_MEAN, Result
@@ -568,7 +568,7 @@ def audit_runs(plan: Plan, teams: Sequence[TeamRuns], unranked: Sequence[Unranke
         np.array(combined).reshape(position.shape)[:, is_ranked],
         published=0,
         title=f"{challenge.name}: audit",
-        identity={"name": challenge.name, "version": challenge.version, "hash": challenge.hash},
+        identity=identity(challenge),
         differences=tally.differences(),
         unranked=sorted(rows, key=lambda row: row.name),
         notes=[told, *plan.notes, *notes],

@@ -26,7 +26,7 @@ from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, groups_of, plan_columns, score_table
 from evaluation.leaderboard.teams import find_teams
 from evaluation.model import OF_STRATA, Case, CaseResult, Float64, Instances, UndefinedRule
-from evaluation.results.metrics_json import rounded
+from evaluation.results.metrics_json import identity, rounded
 from evaluation.scoring.cases import CaseOutcome, ReadCase, read_and_match
 from evaluation.scoring.from_files import plan_cases, raise_faults
 from evaluation.scoring.match import match_case
@@ -342,14 +342,14 @@ def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None =
     tricks = tricks_for(challenge)
     played = play_all(field, counted, judge_of(counted), rankings, tricks) if field.teams else None
     title = f"{challenge.name}: tricks"
-    identity = {"name": challenge.name, "version": challenge.version, "hash": challenge.hash}
+    identified = identity(challenge)
     findings = tuple(render_findings(gameable_ranking(challenge)))
     if played is None:
-        return TricksFound(title, identity, tricks, (), (), left_out=left_out, findings=findings)
+        return TricksFound(title, identified, tricks, (), (), left_out=left_out, findings=findings)
     own = played.positions(0)
     return TricksFound(
         title,
-        identity,
+        identified,
         tricks,
         tuple(played.plays(0)),
         names_at_first(own),

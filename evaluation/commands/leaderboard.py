@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from evaluation.commands.options import (
+    Attempts,
     BoardReport,
     Cluster,
     FolderPath,
@@ -19,6 +21,9 @@ from evaluation.commands.options import (
 )
 from evaluation.commands.progress import Log, submissions_progress
 from evaluation.commands.screen import check_report, progress_bar, show_board
+
+if TYPE_CHECKING:
+    from evaluation.leaderboard.attempts import Counting
 
 
 @click.command()
@@ -34,6 +39,7 @@ from evaluation.commands.screen import check_report, progress_bar, show_board
 @click.option(
     "--store", type=FolderPath, help="Folder that gets the metrics.json of each ranked team, for the next phase."
 )
+@Attempts
 @BoardReport
 @Cluster
 @Log
@@ -47,6 +53,7 @@ def leaderboard(
     cluster: str | None,
     log: Path | None,
     report: bool,
+    attempts: Counting | None,
 ) -> None:
     """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table.
 
@@ -76,6 +83,7 @@ def leaderboard(
             progress=progress.progress,
             told=progress.tells(opened.put, "results"),
             executor=executor,
+            attempts=attempts,
         )
     show_board(board, opened, report=False)
     if report:

@@ -30,14 +30,20 @@ COMMANDS = (
     "rasterise",
     "leaderboard",
     "rank",
+    "rescore",
     "audit",
     "sensitivity",
     "report",
     "phase",
+    "archive",
+    "verify",
     "init",
     "presets",
+    "plan",
+    "register",
     "kit",
     "convert",
+    "schema",
     "explain",
     "demo",
 )
@@ -75,7 +81,7 @@ def run(arguments: list[str]) -> int:
 
 def run_to_the_end(arguments: list[str]) -> int:
     try:
-        cli.main(arguments, prog_name="evaluation", standalone_mode=False)
+        code: int | None = cli.main(arguments, prog_name="evaluation", standalone_mode=False)  # of ``Context.exit``
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
@@ -108,7 +114,7 @@ def run_to_the_end(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return INTERNAL
-    return 0
+    return code or 0
 
 
 def no_process() -> str:

@@ -37,6 +37,8 @@ class LocalType(click.Path):
 
 PathOrAddress = AddressType()
 BoardReport = click.option("--report", is_flag=True, help="Write leaderboard.html as well, to be opened in a browser.")
+Attempts = click.option("--attempts", type=click.Choice(["last", "best", "chosen", "ladder"]),
+                        help="Entries called TEAM@NAME are attempts of a team; which one counts.")  # fmt: skip
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that works on the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
 FolderPath = LocalType()

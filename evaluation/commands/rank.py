@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from evaluation.commands.options import BoardReport, FolderPath, PathOrAddress, challenge_folder, local, open_output
+from evaluation.commands.options import (
+    Attempts,
+    BoardReport,
+    FolderPath,
+    PathOrAddress,
+    challenge_folder,
+    local,
+    open_output,
+)
 from evaluation.commands.screen import check_report, progress_bar, show_board
+
+if TYPE_CHECKING:
+    from evaluation.leaderboard.attempts import Counting
 
 
 @click.command()
@@ -21,6 +32,7 @@ from evaluation.commands.screen import check_report, progress_bar, show_board
 @click.option("--unit", type=click.Choice(["group", "case"]), default="group", show_default=True,
               help="What means of --scores are taken over, and what is tested and drawn.")  # fmt: skip
 @click.option("--output", type=PathOrAddress, required=True, help="Folder for the leaderboard.")
+@Attempts
 @BoardReport
 def rank(
     challenge: Path | str | None,
@@ -31,6 +43,7 @@ def rank(
     unit: Literal["group", "case"],
     output: Path | str,
     report: bool,
+    attempts: Counting | None,
 ) -> None:
     """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
     from evaluation.challenge import Challenge
@@ -44,7 +57,14 @@ def rank(
     found = local(results) if results else None
     with progress_bar("Testing columns") as progress:
         board = rank_given(
-            folder, results=found, scores=scores, columns=columns, settings=settings, unit=unit, progress=progress
+            folder,
+            results=found,
+            scores=scores,
+            columns=columns,
+            settings=settings,
+            unit=unit,
+            attempts=attempts,
+            progress=progress,
         )
     classes = Challenge.load(folder).class_names if folder else ()
     files = ResultFolder(found).metrics() if found else None

@@ -26,6 +26,7 @@ from evaluation.findings.challenge import InvalidValue, UnknownRule
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.findings.rankings import BrokenResult, MissingUnits, OtherLeaderboard, SeveralVersions
 from evaluation.findings.submission import TooManyEarlierResults
+from evaluation.leaderboard.attempts import Counting, attempts_in_words, choose_attempts
 from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei
 from evaluation.leaderboard.document import (
     DIFFERENCES_UP_TO,
@@ -44,6 +45,7 @@ from evaluation.leaderboard.document import (
 )
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.ranked_result import with_ranks, without_place
+from evaluation.leaderboard.registration import with_registration
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import (
     TeamScores,
@@ -81,7 +83,7 @@ from evaluation.ranking.sampled_tests import wins_in_samples
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
 from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values
 from evaluation.results.files import write_atomically
-from evaluation.results.metrics_json import put
+from evaluation.results.metrics_json import identity, put
 from evaluation.results.version import __version__
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.score import Result
@@ -110,9 +112,11 @@ def score_and_rank(
     progress: Progress | None = None,
     told: Told | None = None,
     executor: Executor | None = None,
+    attempts: Counting | None = None,
 ) -> Board:
     """Score all teams of a folder, as far as it is not done, and rank them.
 
+    attempts  which of a team's attempts counts; None: each entry is a team
     executor  works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
@@ -130,19 +134,25 @@ def score_and_rank(
         told=told,
         executor=executor,
     )
-    board = board_of_challenge(challenge, rules, found.scores, found.unranked, found.findings)
+    board = board_of_attempts(challenge, rules, found.scores, found.unranked, found.findings, attempts)
     objects = {team.name: output / "results" / team.name / "objects.csv" for team in board.teams}
+    board = with_registration(board, challenge, rules, challenge_folder)
     return with_common_nuclei(board, challenge, rules, objects)
 
 
 def rank_folder(
-    challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any], progress: Progress | None = None
+    challenge_folder: Path,
+    results: ResultFolder,
+    settings: Mapping[str, Any],
+    attempts: Counting | None = None,
+    progress: Progress | None = None,
 ) -> Board:
-    """Rank the results of a folder. Raises WrongUsage, ChallengeBroken."""
+    """Rank the results of a folder; ``attempts`` as in ``score_and_rank``. Raises WrongUsage, ChallengeBroken."""
     challenge, rules = load_ranked(challenge_folder)
     rules = changed_rules(rules, settings)
     scores, unranked, findings = results.read(challenge, plan_columns(challenge, rules.columns))
-    board = board_of_challenge(challenge, rules, scores, unranked, findings, progress)
+    board = board_of_attempts(challenge, rules, scores, unranked, findings, attempts, progress)
+    board = with_registration(board, challenge, rules, challenge_folder)
     return with_common_nuclei(board, challenge, rules, results.objects())
 
 
@@ -177,7 +187,7 @@ def rank_scores(
         table,
         rules,
         title=title,
-        identity=identity_of(challenge),
+        identity=identity_of(challenge, rules),
         unit_name=found.unit_name,
         findings=found.findings,
         progress=progress,
@@ -219,6 +229,28 @@ def write_board(folder: Path, board: Board) -> None:
 # --- from scores to a board -------------------------------------------------------------------------------------------
 
 
+def board_of_attempts(
+    challenge: Challenge,
+    rules: RankingRules,
+    scores: Sequence[TeamScores],
+    unranked: Sequence[Unranked],
+    findings: Sequence[Finding],
+    counting: Counting | None,
+    progress: Progress | None = None,
+) -> Board:
+    """The leaderboard of results of a challenge, of the attempts that count if entries are attempts."""
+    if counting is None:
+        return board_of_challenge(challenge, rules, scores, unranked, findings, progress)
+
+    def rank(of: Sequence[TeamScores]) -> dict[str, float]:
+        table = score_table(of, rules, groups_of(challenge))
+        return dict(zip(table.teams, apply_method(table, rules).position.tolist(), strict=True))
+
+    chosen = choose_attempts(scores, unranked, rules, counting, rank)
+    board = board_of_challenge(challenge, rules, chosen.scores, chosen.unranked, findings, progress)
+    return replace(board, attempts=chosen.entry, words=f"{board.words} {attempts_in_words(chosen.entry)}")
+
+
 def board_of_challenge(
     challenge: Challenge,
     rules: RankingRules,
@@ -237,7 +269,7 @@ def board_of_challenge(
         score_table(scores, rules, public_names(challenge, groups_of(challenge), unit_name)),
         rules,
         title=f"{challenge.name}: leaderboard",
-        identity=identity_of(challenge),
+        identity=identity_of(challenge, rules),
         versions=versions,
         unranked=unranked,
         unit_name=unit_name,
@@ -253,10 +285,9 @@ def public_names(challenge: Challenge | None, units: tuple[str, ...], unit_name:
     return tuple(f"{unit_name.removesuffix('s')} {place}" for place in range(1, len(units) + 1))
 
 
-def identity_of(challenge: Challenge | None) -> dict[str, str]:
-    if challenge is None:
-        return {}
-    return {"name": challenge.name, "version": challenge.version, "hash": challenge.hash}
+def identity_of(challenge: Challenge | None, rules: RankingRules) -> dict[str, str]:
+    """Which challenge, with the hash of the ranking as it was applied."""
+    return {} if challenge is None else identity(challenge.model_copy(update={"ranking": rules}))
 
 
 def build_board(
@@ -719,7 +750,7 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
     if rules is None or not rules.columns:
         return result
     files = [path for path in earlier_files(challenge_folder) if path.stem != team]
-    earlier, findings = read_earlier(files, result.challenge.hash)
+    earlier, findings = read_earlier(files, result.challenge)
     told = replace(result, findings=(*result.findings, *findings)) if findings else result
     if not earlier:
         return without_place(told)
@@ -770,7 +801,7 @@ def earlier_files(challenge_folder: Path) -> list[Path]:
     return files
 
 
-def read_earlier(files: Sequence[Path], challenge_hash: str) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
+def read_earlier(files: Sequence[Path], challenge: Challenge) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
     """The earlier results of the same challenge by the names of their files, and warnings about all others.
 
     A file that is no metrics.json is left out like one of another challenge: it never costs a participant the score.
@@ -784,7 +815,7 @@ def read_earlier(files: Sequence[Path], challenge_hash: str) -> tuple[dict[str, 
         except InputFault as fault:
             findings.append(BrokenResult(fault.findings[0].got).at(where))
             continue
-        if metrics["challenge"]["hash"] == challenge_hash:
+        if challenge.had_hash(metrics["challenge"]["hash"]):
             earlier[path.name] = metrics
         else:
             findings.append(OtherLeaderboard(metrics["challenge"]["name"], metrics["challenge"]["hash"]).at(where))

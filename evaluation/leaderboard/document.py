@@ -17,7 +17,7 @@ from evaluation.model import Float64
 from evaluation.ranking.differences import VERDICTS, Differences
 from evaluation.ranking.permutation import Distribution
 from evaluation.results.csv_cells import csv_table
-from evaluation.results.metrics_json import as_json, rounded
+from evaluation.results.metrics_json import as_json, rounded, software
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
 DIFFERENCES_UP_TO = 50  # teams, of which all pairs are written
@@ -162,6 +162,8 @@ class Board:
     unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
     methods     the places under all methods that the values allow; empty for many teams
     common_nuclei  the table of that name of leaderboard.json (``common_entry``); None: nuclei are not known
+    attempts       which attempt of each team counts, and how many it made; None: each entry is a team
+    registration   when the design was registered, and what differs from it; None: it was not
     """
 
     title: str
@@ -180,6 +182,8 @@ class Board:
     unit_names: tuple[str, ...] = ()
     methods: tuple[MethodPlaces, ...] = ()
     common_nuclei: Mapping[str, Any] | None = None
+    registration: Mapping[str, Any] | None = None
+    attempts: Mapping[str, Any] | None = None
 
 
 # --- leaderboard.json -------------------------------------------------------------------------------------------------
@@ -196,7 +200,7 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
     few = len(board.teams) + len(board.unranked) <= PAIRS_UP_TO
     document: dict[str, Any] = {
         "challenge": dict(board.identity) or None,
-        "software": {"version": board.software_version, "scored_with": list(board.versions)},
+        "software": {**software(board.software_version), "scored_with": list(board.versions)},
         "ranking": {**board.rules, "in_words": board.words},
         "units": {"number": board.units, "kind": board.unit_name},
         "unit_names": list(board.unit_names),
@@ -211,6 +215,8 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
             for of in board.methods
         ],
         "common_nuclei": board.common_nuclei,
+        "attempts": board.attempts,
+        "registration": board.registration,
         "stability": stability_entry(board.stability),
         "findings": list(board.findings),
     }

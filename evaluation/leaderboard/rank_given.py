@@ -15,6 +15,7 @@ from evaluation.findings import listed, quote
 from evaluation.findings.challenge import Contradiction, InvalidValue, OnlyOneOption
 from evaluation.findings.command_line import NoChallengeOfResults, NoColumn, NoResultsOrScores
 from evaluation.findings.errors import WrongUsage
+from evaluation.leaderboard.attempts import Counting
 from evaluation.leaderboard.board import changed_rules, load_ranked, rank_folder, rank_scores
 from evaluation.leaderboard.document import Board
 from evaluation.leaderboard.score_csv import Unit, metrics_in, read_scores
@@ -32,6 +33,7 @@ def rank_given(
     columns: Sequence[str],
     settings: Sequence[str],
     unit: Unit,
+    attempts: Counting | None = None,
     progress: Progress | None = None,
 ) -> Board:
     """Rank the teams of a folder of results, or of a CSV file. Raises WrongUsage, ChallengeBroken.
@@ -48,8 +50,10 @@ def rank_given(
             raise WrongUsage(NoChallengeOfResults().at("--challenge"))
         if columns:
             raise WrongUsage(OnlyOneOption("--results", "the columns are those of the challenge").at("--column"))
-        return rank_folder(challenge_folder, ResultFolder(results), changes, progress)
+        return rank_folder(challenge_folder, ResultFolder(results), changes, attempts, progress)
     assert scores is not None
+    if attempts is not None:
+        raise WrongUsage(OnlyOneOption("--scores", "which attempts there are is known of results").at("--attempts"))
     challenge: Challenge | None = None
     if challenge_folder is not None:
         if columns:

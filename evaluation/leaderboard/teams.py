@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,6 +54,8 @@ OTHER_FILES = (
     "leaderboard.json",
     "rasterisation.json",
     "tricks.json",
+    "rescore.json",
+    "registration.json",
 )  # that commands write beside results
 SUFFIXES = (".zip", ".csv")
 HASH_BYTES = 1 << 20
@@ -439,9 +441,11 @@ class ResultFolder:
             where, beside = self.where(file.metrics), self.where(file.details or file.metrics)
             try:
                 metrics = read_metrics(file.metrics, where=where)
-                hashes.setdefault(metrics["challenge"]["hash"], []).append(file.name)
-                if metrics["challenge"]["hash"] == challenge.hash:
-                    details = read_details(file.details, where=beside) if file.details else None
+                details = read_details(file.details, where=beside) if file.details else None
+                found, rules = metrics["challenge"]["hash"], rules_in(details)
+                is_same = challenge.had_hash(found, rules)
+                hashes.setdefault(challenge.hash if is_same else found, []).append(file.name)
+                if is_same:
                     scores.append(team_of_documents(file.name, challenge, columns, metrics, details, where=beside))
             except InputFault as fault:
                 faults += fault.findings
@@ -485,6 +489,13 @@ class ResultFolder:
             raise WrongUsage(NoTeamsInResults().at(quote(self.path, 120)))
         rejected += check_names([(file.name, file.metrics.relative_to(self.path).as_posix()) for file in files])
         return sorted((file for file in files if is_team_name(file.name)), key=lambda file: file.name), rejected
+
+
+def rules_in(details: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The rules that a details.json was made with, if it tells them."""
+    told = (details or {}).get("challenge")
+    rules = told.get("rules") if isinstance(told, Mapping) else None
+    return rules if isinstance(rules, Mapping) else None
 
 
 def different_challenges(hashes: dict[str, list[str]], challenge: Challenge) -> list[Finding]:

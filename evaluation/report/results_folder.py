@@ -42,6 +42,7 @@ from evaluation.report.tricks import tricks_page
 from evaluation.report.units import worst_cases
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import published_metrics
+from evaluation.results.older import details_of_today
 
 OBJECTS_BYTES = 500_000_000
 OBJECTS_ROWS = 5_000_000
@@ -226,7 +227,7 @@ def read_result(folder: Path) -> ResultDocuments:
     metrics = read_metrics(folder / "metrics.json", where="'metrics.json'")
     if not (folder / "details.json").is_file():
         return ResultDocuments(metrics)
-    details = read_details(folder / "details.json", where="'details.json'")
+    details = details_of_today(read_details(folder / "details.json", where="'details.json'"))
     if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
         raise InputFault(NotMetrics("of another challenge than the metrics.json beside it").at("'details.json'"))
     return ResultDocuments(all_metrics(metrics, details), details)

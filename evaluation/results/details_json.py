@@ -14,7 +14,7 @@ from evaluation.findings import Finding, render_findings
 from evaluation.metrics.covered import coverage_curve
 from evaluation.metrics.registry import metrics_of
 from evaluation.model import CaseResult, Measure, MetricScores, UnitScores
-from evaluation.results.metrics_json import identity, put, rounded, rounded_list
+from evaluation.results.metrics_json import identity, put, rounded, rounded_list, software
 
 COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
 
@@ -43,7 +43,7 @@ def details_document(
 
     document = {
         "challenge": {**identity(challenge), "rules": challenge.model_dump(mode="json", exclude={"cases"})},
-        "software": {"version": software_version},
+        "software": software(software_version),
         "classes": ["none", *challenge.class_names],
         "findings": render_findings(findings),
         "cases": {

@@ -14,7 +14,7 @@ import orjson
 
 from evaluation.challenge import Challenge
 from evaluation.model import Float64, Interval, MetricScores
-from evaluation.results.schema import MetricsFile
+from evaluation.results.schema import FORMAT_VERSION, MetricsFile
 
 DECIMALS = 6
 PARTS = {"f1": ("precision", "recall"), "pq": ("sq", "rq")}  # harmonic mean, product
@@ -33,7 +33,7 @@ def metrics_document(
     path under ``undefined`` holds the reason.
     Raises pydantic's ValidationError if the document is not of the form that other tools rely on.
     """
-    document: dict[str, Any] = {"challenge": identity(challenge), "software": {"version": software_version}}
+    document: dict[str, Any] = {"challenge": identity(challenge), "software": software(software_version)}
     undefined: dict[str, Any] = {}
     for index, (rule, metrics) in enumerate(scores.items()):
         prefix = () if index == 0 else ("alternatives", rule)
@@ -83,7 +83,14 @@ def with_parts(path: str) -> list[tuple[str, ...]]:
 
 
 def identity(challenge: Challenge) -> dict[str, str]:
-    return {"name": challenge.name, "version": challenge.version, "hash": challenge.hash}
+    """Which challenge: its name and version, and the hashes of the rules that scores and that places depend on."""
+    hashes = {"hash": challenge.hash, "ranking_hash": challenge.ranking_hash}
+    return {"name": challenge.name, "version": challenge.version, **hashes}
+
+
+def software(version: str) -> dict[str, Any]:
+    """What wrote a document, and the version of its form."""
+    return {"version": version, "format_version": FORMAT_VERSION}
 
 
 def put(tree: dict[str, Any], path: Iterable[str], value: Any) -> None:

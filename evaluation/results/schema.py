@@ -1,8 +1,12 @@
-"""The form of metrics.json: what the platform, rankings and notebooks may rely on."""
+"""The forms of metrics.json, details.json and leaderboard.json: what the platform, rankings and notebooks may rely on.
+
+A form has a version, ``software.format_version``; files without one, of version 0.1 of the program, have version 1.
+New keys do not change it. One whose keys mean something else would have version 2, and this program would refuse it.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
 from typing_extensions import TypeAliasType
@@ -12,20 +16,31 @@ Scores = TypeAliasType("Scores", "dict[Key, Scores | FiniteFloat | None]")
 Reasons = TypeAliasType("Reasons", "dict[Key, Reasons | str]")
 
 
+FormatVersion = Literal[1]
+(FORMAT_VERSION,) = get_args(FormatVersion)
+Table = dict[str, Any]
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
 class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class ChallengeIdentity(Part):
-    """Which rules the scores were made with: equal hashes, equal rules and cases."""
+    """Which rules the scores were made with: equal hashes, equal rules and cases.
+
+    ``ranking_hash`` is that of [ranking] and [audit]; results of version 0.1 have none.
+    """
 
     name: str
     version: str
-    hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    hash: Hash
+    ranking_hash: Hash | None = None
 
 
 class Software(Part):
     version: str
+    format_version: FormatVersion = FORMAT_VERSION
 
 
 class Families(Part):
@@ -64,3 +79,73 @@ class MetricsFile(Families):
     alternatives: dict[Key, Families] = {}
     confidence_intervals: Scores | None = None
     undefined: Reasons
+
+
+class RulesOfDetails(ChallengeIdentity):
+    rules: Table
+
+
+class OfUnit(BaseModel):
+    """Of a case, a group, or all: by matching rule its counts, scores, and reasons where a score is undefined."""
+
+    rules: dict[str, Table]
+
+
+class OfCase(OfUnit):
+    group: str
+    submitted: bool
+
+
+class DetailsFile(BaseModel):
+    """details.json, for administrators; further tables may stand in it."""
+
+    challenge: RulesOfDetails
+    software: Software
+    classes: list[str]
+    findings: list[str]
+    cases: dict[str, OfCase]
+    groups: dict[str, OfUnit]
+    pooled: OfUnit
+    means: dict[str, Any]
+
+
+class BoardSoftware(Software):
+    scored_with: list[str] = []
+
+
+class RankedTeam(BaseModel):
+    name: str
+    position: FiniteFloat
+    combined: FiniteFloat | None
+    columns: list[Table]
+    equal: list[str]
+    rank_interval: dict[str, FiniteFloat] | None
+    probability_of_first: FiniteFloat | None
+
+
+class UnrankedTeam(BaseModel):
+    name: str
+    code: str
+    reason: str
+    columns: list[Table]
+
+
+class LeaderboardFile(BaseModel):
+    """leaderboard.json; further tables may stand in it."""
+
+    challenge: ChallengeIdentity | None
+    software: BoardSoftware
+    ranking: Table
+    units: Table
+    columns: list[Table]
+    teams: list[RankedTeam]
+    not_ranked: list[UnrankedTeam]
+    stability: Table
+    findings: list[str]
+
+
+FILES: dict[str, type[BaseModel]] = {
+    "metrics": MetricsFile,
+    "details": DetailsFile,
+    "leaderboard": LeaderboardFile,
+}

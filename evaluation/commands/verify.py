@@ -1,0 +1,28 @@
+"""evaluation verify: what of an archive can be computed again."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from evaluation.commands.options import FolderPath, existing
+
+
+@click.command()
+@click.argument("archive", type=FolderPath)
+def verify(archive: Path) -> None:
+    """Compute again what an ARCHIVE allows: the checksums, the hash of the rules, the ranking, the counts of nuclei.
+
+    Says of each whether it is the same to the byte, the same to the digit, or cannot be checked; exit code 1 if one
+    differs.
+    """
+    from evaluation.leaderboard.archive import verify_archive
+
+    with tempfile.TemporaryDirectory() as work:
+        checked = verify_archive(existing(archive, "ARCHIVE"), Path(work))
+    for each in checked:
+        click.echo(f"{each.outcome}: {each.what}{f' ({each.why})' if each.why else ''}")
+    if any(each.outcome == "differs" for each in checked):
+        click.get_current_context().exit(1)

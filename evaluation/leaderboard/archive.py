@@ -1,0 +1,273 @@
+"""One ZIP of a finished challenge, and what of it can be computed again years later.
+
+The archive for the public leaves out what tells the reference: the reference itself, details.json and objects.csv, and
+cases.csv if the names of cases are hidden. The same files and the same date make the same bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+import platform
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRules
+from evaluation.findings.errors import EvaluationError, SubmissionRejected, WrongUsage
+from evaluation.leaderboard.board import rank_folder
+from evaluation.leaderboard.document import leaderboard_json
+from evaluation.leaderboard.registration import REGISTRATION_FILE
+from evaluation.leaderboard.teams import KEY_FILE, RESULT_FILES, ResultFolder, reference_names
+from evaluation.results.files import write_atomically
+from evaluation.results.metrics_json import as_json
+from evaluation.results.version import __version__
+from evaluation.submission import open_submission
+
+SUMS_FILE = "SHA256SUMS"
+BOARD_FILE = "leaderboard.json"
+LOCK_FILE = "requirements.lock"
+DIGITS = 1e-6  # results have six decimals
+COUNTS = {"matched": "true_positives", "missed": "false_negatives", "spurious": "false_positives"}
+
+Outcome = Literal["same to the byte", "same to the digit", "differs", "cannot be checked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What became of one thing that was looked at, and why."""
+
+    what: str
+    outcome: Outcome
+    why: str = ""
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def write_archive(
+    challenge_folder: Path,
+    results: Path,
+    output: Path,
+    *,
+    date: str,
+    creators: Sequence[str],
+    image: str = "",
+    private: bool = False,
+) -> list[str]:
+    """Write the ZIP and return the names of its files.
+
+    results  what ``leaderboard`` wrote: ``results/<team>/`` and leaderboard.json
+    date     of publication, YYYY-MM-DD
+    image    digest of the image that scored
+    private  for the organisers: with the reference, details.json and objects.csv
+
+    Raises ChallengeBroken, WrongUsage.
+    """
+    challenge = Challenge.load(challenge_folder)
+    found = ResultFolder(results)
+    found.find()  # raises if there is nothing
+    paths = {f"challenge/{CHALLENGE_FILE}": challenge_folder / CHALLENGE_FILE}
+    if private or challenge.submission.case_names != "hidden":
+        paths[f"challenge/{CASES_FILE}"] = challenge_folder / CASES_FILE
+    if (challenge_folder / REGISTRATION_FILE).is_file():
+        paths[f"challenge/{REGISTRATION_FILE}"] = challenge_folder / REGISTRATION_FILE
+    if private:
+        names = sorted(reference_names(challenge, challenge_folder))
+        paths |= {f"challenge/{name}": challenge_folder / name for name in names}
+    published = (KEY_FILE, *(RESULT_FILES if private else ("metrics.json",)))
+    for path in sorted(results.rglob("*")):
+        if path.is_file() and (path.name in published or path == results / BOARD_FILE):
+            paths[path.relative_to(results).as_posix()] = path
+    lock = Path(__file__).parents[2] / LOCK_FILE
+    if lock.is_file():
+        paths[LOCK_FILE] = lock
+    contents = {name: path.read_bytes() for name, path in paths.items()}
+    left_out = [] if private else ["reference", "details.json", "objects.csv"]
+    left_out += [] if f"challenge/{CASES_FILE}" in paths else [CASES_FILE]
+    for name, document in {
+        "archive.json": made_by(date, image, left_out),
+        "datacite.json": datacite(challenge, date, creators),
+        "zenodo.json": zenodo(challenge, date, creators),
+    }.items():
+        contents[name] = as_json(document).encode()
+    contents[SUMS_FILE] = "".join(f"{sha256(contents[name])}  {name}\n" for name in sorted(contents)).encode()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(contents):
+            archive.writestr(zipfile.ZipInfo(name), contents[name], zipfile.ZIP_DEFLATED)
+    write_atomically(output, packed.getvalue())
+    return sorted(contents)
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
+    """What the results were made with, as far as this machine tells."""
+    packages = sorted(f"{of.metadata['Name']}=={of.version}" for of in distributions())
+    software = {"version": __version__, "python": platform.python_version(), "packages": packages, "image": image}
+    return {"date": date, "left_out": list(left_out), "software": software}
+
+
+def datacite(challenge: Challenge, date: str, creators: Sequence[str]) -> dict[str, Any]:
+    """Metadata of DataCite 4; the DOI is given by whoever publishes."""
+    return {
+        "schemaVersion": "http://datacite.org/schema/kernel-4",
+        "types": {"resourceTypeGeneral": "Dataset", "resourceType": "Challenge results"},
+        "titles": [{"title": f"{challenge.name}: results"}],
+        "creators": [{"name": name} for name in creators],
+        "publicationYear": date[:4],
+        "dates": [{"date": date, "dateType": "Issued"}],
+        "version": challenge.version,
+        "descriptions": [{"description": described(challenge), "descriptionType": "Abstract"}],
+    }
+
+
+def zenodo(challenge: Challenge, date: str, creators: Sequence[str]) -> dict[str, Any]:
+    """Metadata as Zenodo's deposit interface takes them."""
+    return {
+        "upload_type": "dataset",
+        "title": f"{challenge.name}: results",
+        "creators": [{"name": name} for name in creators],
+        "publication_date": date,
+        "version": challenge.version,
+        "description": described(challenge),
+    }
+
+
+def described(challenge: Challenge) -> str:
+    return (
+        f"Results of the challenge {challenge.name}, version {challenge.version}: rules, scores and ranking, with "
+        f"checksums. Rules {challenge.hash}, ranking {challenge.ranking_hash}, nuclei-evaluation {__version__}."
+    )
+
+
+# --- checking ---------------------------------------------------------------------------------------------------------
+
+
+def verify_archive(path: Path, work: Path) -> list[Checked]:
+    """Compute again what an archive, a ZIP or its folder, allows. ``work`` is an empty folder that it is unpacked to.
+
+    Raises WrongUsage if it cannot be unpacked.
+    """
+    try:
+        with open_submission(path, LimitRules()) as files:
+            for name in files.names:
+                with files.open(name) as stream:
+                    write_atomically(work / name, stream.read())
+            names = files.names
+    except SubmissionRejected as error:
+        raise WrongUsage(*error.findings) from None
+    return [check_sums(work, names), *check_content(work)]
+
+
+def check_sums(folder: Path, names: Sequence[str]) -> Checked:
+    """Whether all files have the checksums of SHA256SUMS, and none is there without one."""
+    what = f"{len(names)} files, by {SUMS_FILE}"
+    if SUMS_FILE not in names:
+        return Checked(what, "cannot be checked", f"there is no {SUMS_FILE}")
+    lines = [line.split("  ", 1) for line in (folder / SUMS_FILE).read_text("utf-8", "replace").splitlines()]
+    sums = {line[1]: line[0] for line in lines if len(line) == 2}
+    wrong = [n for n in names if n != SUMS_FILE and sums.get(n) != sha256((folder / n).read_bytes())]
+    wrong += [f"{name} (missing)" for name in sums if name not in names]
+    return Checked(what, "differs" if wrong else "same to the byte", ", ".join(wrong[:10]))
+
+
+def check_content(folder: Path) -> Iterator[Checked]:
+    """The rules, the ranking, and the counts of each team from its nuclei."""
+    results = ResultFolder(folder / "results" if (folder / "results").is_dir() else folder)
+    try:
+        challenge = Challenge.load(folder / "challenge")
+        files = results.find()[0]
+        hashes = {orjson.loads(file.metrics.read_bytes())["challenge"]["hash"] for file in files}
+    except (EvaluationError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        why = str(error.findings[0]) if isinstance(error, EvaluationError) else "a metrics.json is damaged"
+        yield Checked("the rules, the ranking and the scores", "cannot be checked", why)
+        return
+    same = hashes == {challenge.hash}
+    why = "" if same else "results were made with other rules or cases, or under version 0.1"
+    yield Checked("the hash of rules and cases", "same to the byte" if same else "differs", why)
+    yield check_board(folder, results)
+    for file in files:
+        table, details = file.metrics.with_name("objects.csv"), file.details
+        what = f"counts of {file.name}, from its nuclei"
+        if details is None or not table.is_file():
+            yield Checked(what, "cannot be checked", "objects.csv or details.json is left out")
+        else:
+            yield check_counts(what, table, orjson.loads(details.read_bytes()))
+    yield Checked("the scores, from the submissions", "cannot be checked", "submissions are not in the archive")
+
+
+def check_board(folder: Path, results: ResultFolder) -> Checked:
+    """The ranking, computed again from the stored results."""
+    what = f"the ranking in {BOARD_FILE}"
+    if not (folder / BOARD_FILE).is_file():
+        return Checked(what, "cannot be checked", f"there is no {BOARD_FILE}")
+    stored = (folder / BOARD_FILE).read_bytes()
+    try:
+        before = orjson.loads(stored)
+        attempts = (before.get("attempts") or {}).get("counting")
+        found = leaderboard_json(rank_folder(folder / "challenge", results, {}, attempts)).encode()
+        after = orjson.loads(found)
+        if stored == found:
+            return Checked(what, "same to the byte")
+        if all(file.details is None for file in results.find()[0]):
+            before, after = ([place_of(team) for team in each["teams"]] for each in (before, after))
+    except EvaluationError as error:
+        return Checked(what, "cannot be checked", str(error.findings[0]))
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return Checked(what, "differs", f"{BOARD_FILE} is damaged")
+    different = first_difference(before, after)
+    if different is None:
+        why = "" if isinstance(before, dict) else "places and values; tests need details.json"
+        return Checked(what, "same to the digit", why)
+    return Checked(what, "differs", different)
+
+
+def place_of(team: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a team on a board its metrics.json alone decides."""
+    cells = [{key: cell[key] for key in ("path", "value", "rank")} for cell in team["columns"]]
+    return {"name": team["name"], "position": team["position"], "columns": cells}
+
+
+def first_difference(before: Any, after: Any, path: str = "") -> str | None:
+    """Where two documents differ by more than a digit, and how; None: nowhere. Programs and findings may differ."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        keys = before.keys() | after.keys()
+        if not path:
+            keys -= {"software", "findings"}
+        pairs = [(f"{path}.{key}".lstrip("."), before.get(key), after.get(key)) for key in sorted(keys)]
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = [(f"{path}[{i}]", one, other) for i, (one, other) in enumerate(zip(before, after, strict=True))]
+    elif all(isinstance(of, int | float) for of in (before, after)) and math.isclose(before, after, abs_tol=DIGITS):
+        return None
+    else:
+        return None if before == after else f"{path}: {str(before)[:60]} in the archive, {str(after)[:60]} now"
+    return next((found for where, one, other in pairs if (found := first_difference(one, other, where))), None)
+
+
+def check_counts(what: str, table: Path, details: Mapping[str, Any]) -> Checked:
+    """Matched, missed and spurious nuclei of each case and rule: those of objects.csv against details.json."""
+    try:
+        with table.open(encoding="utf-8", newline="") as stream:
+            rows = Counter((row["case"], row["rule"], row["outcome"]) for row in csv.DictReader(stream))
+        for case, entry in details["cases"].items():
+            for rule, of_rule in entry["rules"].items():
+                for outcome, name in COUNTS.items():
+                    stored, found = of_rule["counts"][name], rows[case, rule, outcome]
+                    if stored != found:
+                        why = f"{case}, {rule}: {stored} {outcome} in details.json, {found} rows"
+                        return Checked(what, "differs", why)
+    except (KeyError, TypeError, csv.Error, UnicodeDecodeError):
+        return Checked(what, "cannot be checked", "objects.csv or details.json has another form")
+    return Checked(what, "same to the byte")

@@ -1,0 +1,161 @@
+"""Several attempts of a team: which one counts, how many there were, and how much choosing among them inflates.
+
+The name of an attempt is that of its team, ``@``, and what tells attempts apart; its ascending order is that in time:
+ ``alpha@2026-11-02``, ``alpha@2026-11-09``. One attempt of each team is ranked, under its whole name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from evaluation.challenge.rules import RankingRules
+from evaluation.leaderboard.document import number
+from evaluation.leaderboard.team_scores import TeamScores
+from evaluation.leaderboard.teams import Unranked
+from evaluation.model import Float64
+
+Counting = Literal["last", "best", "chosen", "ladder"]
+CHOSEN = "chosen"
+SPLITS = 1000
+
+WORDS: Mapping[str, str] = {
+    "last": "its last one that was scored",
+    "best": "the one that stands first when all attempts of all teams are ranked together",
+    "chosen": "the one called 'chosen'",
+    "ladder": "the last one that was better than the one before it in the first column by more than the standard error "
+    "of their paired difference (the ladder of Blum and Hardt, 2015)",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempts:
+    """The attempts that count, the teams that have none, and the table ``attempts`` of leaderboard.json."""
+
+    scores: tuple[TeamScores, ...]
+    unranked: tuple[Unranked, ...]
+    entry: Mapping[str, Any]
+
+
+def choose_attempts(
+    scores: Sequence[TeamScores],
+    unranked: Sequence[Unranked],
+    rules: RankingRules,
+    counting: Counting,
+    rank: Callable[[Sequence[TeamScores]], Mapping[str, float]],
+) -> Attempts:
+    """One attempt of each team.
+
+    unranked  attempts that were rejected: they count as made, and are told of a team without any that counts
+    rank      the places of all attempts together, by their names, NaN for none
+    """
+    teams: dict[str, list[TeamScores]] = {}
+    for of in sorted(scores, key=lambda of: of.name):
+        teams.setdefault(team_of(of.name), []).append(of)
+    rejected: dict[str, list[Unranked]] = {}
+    for one in sorted(unranked, key=lambda one: one.name):
+        rejected.setdefault(team_of(one.name), []).append(one)
+    places = rank(scores) if counting == "best" and scores else {}
+    kept, without, entries = [], [one for name, of in rejected.items() if name not in teams for one in of[-1:]], []
+    for name, attempts in teams.items():
+        chosen = chosen_of(attempts, rules, counting, places)
+        made = len(attempts) + len(rejected.get(name, ()))
+        if chosen is None:
+            without.append(Unranked(name, "no-value", f"none of its {made} attempts is called '{CHOSEN}'"))
+        else:
+            kept.append(chosen)
+        entries.append(
+            {
+                "team": name,
+                "made": made,
+                "scored": len(attempts),
+                "counts": chosen.name if chosen else None,
+                "inflation": [number(of) for of in inflation_of(attempts, rules)],
+            }
+        )
+    entries += [
+        {"team": name, "made": len(of), "scored": 0, "counts": None, "inflation": []}
+        for name, of in rejected.items()
+        if name not in teams
+    ]
+    entry = {"counting": counting, "teams": sorted(entries, key=lambda each: str(each["team"]))}
+    return Attempts(tuple(kept), tuple(without), entry)
+
+
+def team_of(name: str) -> str:
+    """The team of an attempt.
+
+    >>> team_of("alpha@2026-11-02"), team_of("alpha")
+    ('alpha', 'alpha')
+    """
+    return name.partition("@")[0].strip() or name
+
+
+def chosen_of(
+    attempts: Sequence[TeamScores], rules: RankingRules, counting: Counting, places: Mapping[str, float]
+) -> TeamScores | None:
+    if counting == "chosen":
+        alone = attempts[0] if len(attempts) == 1 and "@" not in attempts[0].name else None
+        return next((of for of in attempts if of.name.partition("@")[2] == CHOSEN), alone)
+    if counting == "last":
+        return attempts[-1]
+    if counting == "best":
+        return min(attempts, key=lambda of: (np.nan_to_num(places[of.name], nan=np.inf), of.name))
+    standing = attempts[0]
+    for of in attempts[1:]:
+        if is_clear_step(standing, of, higher=rules.columns[0].direction == "descending"):
+            standing = of
+    return standing
+
+
+def is_clear_step(standing: TeamScores, new: TeamScores, *, higher: bool) -> bool:
+    """Whether an attempt is ahead in the first column by more than the standard error of the paired difference.
+
+    s / sqrt(G), s with G - 1. Groups in which one has no value are left out; with fewer than two nothing is a step.
+    """
+    if standing.by_unit is None or new.by_unit is None:
+        return False
+    ahead = (new.by_unit[0] - standing.by_unit[0]) * (1 if higher else -1)
+    ahead = ahead[~np.isnan(ahead)]
+    return len(ahead) > 1 and bool(ahead.mean() > ahead.std(ddof=1) / np.sqrt(len(ahead)))
+
+
+def inflation_of(attempts: Sequence[TeamScores], rules: RankingRules) -> list[float]:
+    """For each column by how much the best of the attempts looks better than it is; NaN where groups are not known.
+
+    Groups are split in two halves, ``SPLITS`` times: the best attempt in one half, its value there less its value in
+    the other half. Chance of half the groups is sqrt(2) times that of all, so this is divided by sqrt(2). One attempt
+    has 0, but for the chance of the splits. Positive: too good, also where lower is better.
+    """
+    tables = [of.by_unit for of in attempts if of.by_unit is not None]
+    if len(tables) < len(attempts) or tables[0].shape[1] < 4:
+        return [np.nan] * len(rules.columns)
+    values = np.stack(tables, axis=1)  # (K, A, G)
+    draw = np.random.Generator(np.random.PCG64(rules.seed))
+    units = values.shape[2] // 2 * 2
+    order = np.argsort(draw.random((SPLITS, values.shape[2])), axis=1)[:, :units]
+    signs = [1 if column.direction == "descending" else -1 for column in rules.columns]
+    return [split_gap(of * sign, order) for of, sign in zip(values, signs, strict=True)]
+
+
+def split_gap(values: Float64, order: np.ndarray[Any, Any]) -> float:
+    """What the best row of one half loses in the other half, on average over sqrt(2); values (A, G), more is better."""
+    known = np.where(np.isnan(values), 0.0, values), ~np.isnan(values)
+    means = []
+    for half in np.split(order, 2, axis=1):
+        total, number_of = (of[:, half].sum(axis=2) for of in known)  # (A, S)
+        means.append(np.where(number_of > 0, total / np.maximum(number_of, 1), np.nan))
+    here, there = means
+    if np.isnan(here).any() or np.isnan(there).any():
+        return float("nan")
+    best = here.argmax(axis=0), np.arange(here.shape[1])
+    return float((here[best] - there[best]).mean() / np.sqrt(2))
+
+
+def attempts_in_words(entry: Mapping[str, Any]) -> str:
+    """Which attempt counts, and how many there were."""
+    made = ", ".join(f"{of['team']} {of['made']}" for of in entry["teams"])
+    return f"Of each team {WORDS[entry['counting']]} counts. Attempts: {made}."

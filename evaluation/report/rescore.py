@@ -1,0 +1,62 @@
+"""The page of an erratum: what changed, who moves and why, old beside new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evaluation.findings import listed
+from evaluation.leaderboard.titles import short_titles
+from evaluation.report.documents import embed_document, identify_document
+from evaluation.report.page import Cell, Column, Page, Section, Table, Text
+
+
+def rescore_page(document: Mapping[str, Any]) -> Page:
+    """The page of rescore.json."""
+    before, now, changed = document["before"] or {}, document["challenge"] or {}, document["changed"]
+    moved = [team["name"] for team in document["teams"] if team["moves"]]
+    told = [f"Rule {line}" for line in changed["rules"]]
+    told += (
+        [f"Results differ in {len(changed['cases'])} cases: {listed(changed['cases'])}."] if changed["cases"] else []
+    )
+    if changed["cases"] and not changed["rules"] and not changed["programs"] and before.get("hash") == now.get("hash"):
+        told.append("Rules and program are the same: the reference, or a submission, was changed.")
+    told += [f"Program {changed['programs'][0]} before, {changed['programs'][1]} now."] if changed["programs"] else []
+    lead = f"{len(moved)} of {len(document['teams'])} teams move: {listed(moved)}." if moved else "No team moves."
+    facts = [(f"{key} before", str(before[key])) for key in ("hash", "ranking_hash") if before.get(key)]
+    facts += [(f"{key} now", str(now[key])) for key in ("hash", "ranking_hash") if now.get(key)]
+    sections = (
+        Section("moves", "Who moves", (Text((lead,)), places_table(document))),
+        Section("changed", "What changed", (Text(tuple(told or ["Nothing."])), Text(tuple(map(": ".join, facts))))),
+        Section("why", "Why", (columns_table(document),), "Values and ranks that differ, and where they changed most."),
+    )
+    data, _ = embed_document("rescore", document)
+    return Page(
+        f"{now.get('name', 'Leaderboard')}: scored again", "old beside new", identify_document(document), sections, data
+    )
+
+
+def places_table(document: Mapping[str, Any]) -> Table:
+    rows = tuple(
+        (team["name"], *map(place, team["position"]), "moves" if team["moves"] else "") for team in document["teams"]
+    )
+    columns = (Column("team"), Column("place before", 0), Column("place now", 0), Column(""))
+    return Table("places", "Places before and now", columns, rows)
+
+
+def place(position: float | None) -> Cell | float:
+    return Cell(None, "not ranked") if position is None else position
+
+
+def columns_table(document: Mapping[str, Any]) -> Table:
+    titles = Column("team"), Column("column"), Column("before", 4), Column("now", 4), Column("rank before", 1)
+    rows = []
+    for team in document["teams"]:
+        names = short_titles([column["path"] for column in team["columns"]])
+        for title, column in zip(names, team["columns"], strict=True):
+            (value, now), (rank, rank_now) = column["value"], column["rank"]
+            if value != now or rank != rank_now:
+                units = ", ".join(f"{unit['name']} ({unit['change']:+.4f})" for unit in column["units"])
+                rows.append((team["name"], title, value, now, rank, rank_now, units))
+    columns = (*titles, Column("rank now", 1), Column("changed most in"))
+    return Table("columns", "Values and ranks that differ", columns, tuple(rows))

@@ -1,0 +1,118 @@
+"""The archive of a challenge, and what of it can be computed again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from evaluation.commands.main import run
+
+FROZEN = Path(__file__).parent / "golden" / "frozen"
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The board of two frozen teams, and one that is rejected."""
+    folder = tmp_path_factory.mktemp("scored")
+    for team in ("finder", "namer"):
+        shutil.copytree(FROZEN / "submissions" / team, folder / "submissions" / team)
+    (folder / "submissions" / "empty.csv").write_text("nothing\n")
+    shutil.copytree(FROZEN / "challenge", folder / "challenge")
+    sides = ["--challenge", str(folder / "challenge"), "--submissions", str(folder / "submissions")]
+    assert run(["leaderboard", *sides, "--output", str(folder / "out")]) == 0
+    return folder
+
+
+def archived(scored: Path, path: Path, *more: str) -> Path:
+    sides = ["--challenge", str(scored / "challenge"), "--results", str(scored / "out"), "--output", str(path)]
+    assert run(["archive", *sides, "--creator", "Doe, Jane", "--date", "2026-11-22", *more]) == 0
+    return path
+
+
+def rewritten(path: Path, name: str, old: str, new: str) -> None:
+    """Change a text of a member, and its checksum with it."""
+    with zipfile.ZipFile(path) as archive:
+        contents = {member: archive.read(member) for member in archive.namelist()}
+    assert old.encode() in contents[name]
+    before = hashlib.sha256(contents[name]).hexdigest()
+    contents[name] = contents[name].replace(old.encode(), new.encode(), 1)
+    after = hashlib.sha256(contents[name]).hexdigest()
+    contents["SHA256SUMS"] = contents["SHA256SUMS"].replace(before.encode(), after.encode())
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, data in contents.items():
+            archive.writestr(member, data)
+
+
+def test_a_private_archive_is_computed_again_to_the_byte(scored: Path, tmp_path: Path, capfd) -> None:
+    path = archived(scored, tmp_path / "a.zip", "--private", "--image", "sha256:12")
+    again = archived(scored, tmp_path / "b.zip", "--private", "--image", "sha256:12")
+    assert path.read_bytes() == again.read_bytes()
+    capfd.readouterr()
+    assert run(["verify", str(path)]) == 0
+    told = capfd.readouterr().out.splitlines()
+    for what in ("files, by SHA256SUMS", "hash of rules", "ranking in", "counts of finder", "counts of namer"):
+        assert [line.partition(":")[0] for line in told if what in line] == ["same to the byte"], what
+    assert any(line.startswith("cannot be checked: the scores, from the submissions") for line in told)
+    about = json.loads(zipfile.ZipFile(path).read("archive.json"))
+    assert about["software"]["image"] == "sha256:12" and about["left_out"] == []
+
+
+def test_a_public_archive_holds_nothing_that_tells_the_reference(scored: Path, tmp_path: Path, capfd) -> None:
+    path = archived(scored, tmp_path / "a.zip")
+    names = zipfile.ZipFile(path).namelist()
+    assert not [n for n in names if "reference" in n or n.endswith(("details.json", "objects.csv"))]
+    assert {"results/finder/metrics.json", "results/empty/key.json", "requirements.lock"} <= set(names)
+    capfd.readouterr()
+    assert run(["verify", str(path)]) == 0
+    told = capfd.readouterr().out
+    assert "same to the digit: the ranking in leaderboard.json (places and values; tests need details.json)" in told
+    assert "cannot be checked: counts of finder" in told
+
+
+def test_the_names_of_hidden_cases_are_left_out(scored: Path, tmp_path: Path) -> None:
+    shutil.copytree(scored, tmp_path / "scored")
+    with (tmp_path / "scored/challenge/challenge.toml").open("a") as stream:
+        stream.write('[submission]\ncase_names = "hidden"\n')
+    names = zipfile.ZipFile(archived(tmp_path / "scored", tmp_path / "a.zip")).namelist()
+    assert "challenge/challenge.toml" in names and "challenge/cases.csv" not in names
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "line"),
+    [
+        ("results/finder/objects.csv", ",matched,", ",missed,", "differs: counts of finder, from its nuclei"),
+        ("leaderboard.json", '"position": 1', '"position": 2', "differs: the ranking in leaderboard.json"),
+        ("challenge/cases.csv", "P1_1,P1,280", "P1_1,P1,281", "differs: the hash of rules and cases"),
+    ],
+)
+def test_what_was_changed_is_found_although_its_checksum_was_changed_too(
+    scored: Path, tmp_path: Path, capfd, name: str, old: str, new: str, line: str
+) -> None:
+    path = archived(scored, tmp_path / "a.zip", "--private")
+    rewritten(path, name, old, new)
+    assert run(["verify", str(path)]) == 1
+    told = capfd.readouterr().out
+    assert line in told and "same to the byte: " in told
+
+
+def test_a_file_that_was_changed_or_lost_is_named(scored: Path, tmp_path: Path, capfd) -> None:
+    path = archived(scored, tmp_path / "a.zip")
+    zipfile.ZipFile(path).extractall(tmp_path / "a")
+    (tmp_path / "a/zenodo.json").write_text("{}")
+    (tmp_path / "a/datacite.json").unlink()
+    assert run(["verify", str(tmp_path / "a")]) == 1
+    assert "by SHA256SUMS (zenodo.json, datacite.json (missing))" in capfd.readouterr().out
+
+
+def test_the_metadata_have_what_datacite_and_zenodo_require(scored: Path, tmp_path: Path) -> None:
+    archive = zipfile.ZipFile(archived(scored, tmp_path / "a.zip"))
+    datacite, zenodo = (json.loads(archive.read(f"{name}.json")) for name in ("datacite", "zenodo"))
+    assert datacite["creators"] == zenodo["creators"] == [{"name": "Doe, Jane"}]
+    assert datacite["publicationYear"] == "2026" and zenodo["publication_date"] == "2026-11-22"
+    assert datacite["types"]["resourceTypeGeneral"] == "Dataset" and zenodo["upload_type"] == "dataset"
+    assert datacite["titles"] == [{"title": zenodo["title"]}]
