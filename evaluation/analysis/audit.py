@@ -442,8 +442,8 @@ def score_runs(
     scores, is_kept = [], True
     with fetched(team.path, plan.challenge.limits) as path:
         files = submission_key(of_challenge, plan.challenge, path)
-        for place, run in enumerate(plan.runs):
-            advance(place)
+        for index, run in enumerate(plan.runs):
+            advance(index)
             key = run_key(files, run, plan.all_paths)
             kept_in = folder / f"{run.overlap}-{run.ignore}-{run.predictions}.json"
             found = read_scores(kept_in, key, team.name)
@@ -578,7 +578,7 @@ def audit_runs(plan: Plan, teams: Sequence[TeamRuns], unranked: Sequence[Unranke
 
 def table_of(plan: Plan, teams: Sequence[TeamRuns], run: int, matching: Matching, unit: str) -> ScoreTable:
     """The table that is ranked in some variants, with the columns of the challenge; its floors stay as they are."""
-    every = {path: place for place, path in enumerate(plan.all_paths)}
+    every = {path: index for index, path in enumerate(plan.all_paths)}
     chosen = [every[path] for path in plan.paths[matching.name, unit]]
     scores = []
     for team in teams:
@@ -617,13 +617,13 @@ class Tally:
         self.same: Int64 = np.zeros(shape, np.int64)
 
     def add(self, table: ScoreTable, tests: Sequence[Comparison | None]) -> None:
-        for place, test in enumerate(tests):
+        for index, test in enumerate(tests):
             if test is None or test.undefined is not None:
                 continue
-            values = table.overall[:, place] * (1 if table.higher_is_better[place] else -1)
-            self.tables[place] += 1
-            self.wins[place] += test.better == 1
-            self.same[place] += values[:, None] > values[None, :]
+            values = table.overall[:, index] * (1 if table.higher_is_better[index] else -1)
+            self.tables[index] += 1
+            self.wins[index] += test.better == 1
+            self.same[index] += values[:, None] > values[None, :]
 
     def differences(self) -> tuple[Difference, ...]:
         return find_differences(self.columns, self.teams, self.tables, self.wins, self.same)

@@ -292,10 +292,10 @@ def audit_csv(audit: Audit) -> str:
     """The content of audit.csv: a row for each variant and team."""
     rows = []
     names = [dimension.name for dimension in audit.dimensions]
-    for place in range(audit.variants):
-        head = [place + 1, *audit.setting(place).values(), "yes" if place == audit.published else ""]
+    for index in range(audit.variants):
+        head = [index + 1, *audit.setting(index).values(), "yes" if index == audit.published else ""]
         for team, name in enumerate(audit.teams):
-            places = (audit.position[place, team], audit.combined[place, team])
+            places = (audit.position[index, team], audit.combined[index, team])
             rows.append([*head, name, *(number(float(value)) for value in places)])
     return csv_table(["variant", *names, "published", "team", "position", "combined"], rows)
 

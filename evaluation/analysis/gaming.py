@@ -214,8 +214,8 @@ def play_all(
         ]:
             results = count_predictions(counted, field, predictions)
             judged[team, name] = score_paths(judge.challenge, results, judge.paths, team).overall
-            for place, ranked in enumerate(rankings):
-                scores[place][team, name] = scores_for(ranked, results, team)
+            for index, ranked in enumerate(rankings):
+                scores[index][team, name] = scores_for(ranked, results, team)
     return Played(tuple(rankings), tuple(tricks), field.names, tuple(scores), judged)
 
 
@@ -356,11 +356,11 @@ def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None =
         tuple(
             Change(
                 ranked.words,
-                sum(play.pays and play.kind != "calibration" for play in played.plays(place)),
-                moved_teams(list(own.values()), list(played.positions(place).values())),
+                sum(play.pays and play.kind != "calibration" for play in played.plays(index)),
+                moved_teams(list(own.values()), list(played.positions(index).values())),
             )
-            for place, ranked in enumerate(rankings)
-            if place
+            for index, ranked in enumerate(rankings)
+            if index
         ),
         tuple(entries_of(field, played)),
         left_out,

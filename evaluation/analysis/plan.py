@@ -66,7 +66,7 @@ def plan_challenge(folder: Path, results: Path, *, margin: float, teams: int) ->
     values, level = np.stack(known), rules.significance_level / max(teams * (teams - 1) // 2, 1)
     draw = np.random.Generator(np.random.PCG64(rules.seed))
     columns = [
-        plan_column(column.path, values[:, place], margin, level, draw) for place, column in enumerate(rules.columns)
+        plan_column(column.path, values[:, index], margin, level, draw) for index, column in enumerate(rules.columns)
     ]
     groups = values.shape[2]
     return {

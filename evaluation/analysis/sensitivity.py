@@ -179,21 +179,21 @@ def study_reference(
     outcome = np.zeros((at_full, len(rules), count), np.uint8)
     ignored = np.zeros(at_full, np.int64)
     border, ignore = challenge.metrics.boundary, challenge.reference.ignore
-    for place, (name, before, after) in enumerate(changed_references(instances) if count else ()):
-        values[place][:, before.source_id] = compare_with_itself(before, after, border)
+    for index, (name, before, after) in enumerate(changed_references(instances) if count else ()):
+        values[index][:, before.source_id] = compare_with_itself(before, after, border)
         if name in AT_HALF:
             continue
         scored = after
         if ignore.policy is not None:
             scored = apply_ignore_region(after, reference.ignore, ignore.policy, ignore.fraction)
-        ignored[place] = len(after) - len(scored)
+        ignored[index] = len(after) - len(scored)
         table = overlap_table(instances, scored)
         sides = Sides(case, table, instances, scored, border)
         for number, rule in enumerate(rules):
             found = rule.match(sides)
             is_own = scored.source_id[found.prediction_index] == found.reference_index
-            outcome[place, number] = MISSED
-            outcome[place, number, found.reference_index] = np.where(is_own, FOUND, TAKEN)
+            outcome[index, number] = MISSED
+            outcome[index, number, found.reference_index] = np.where(is_own, FOUND, TAKEN)
     return CaseStudy(
         reference.instances.class_id, instances.areas_px(), neighbour_distances(instances), values, outcome, ignored
     )
@@ -318,16 +318,16 @@ def summarise_stratum(
     compared = ~np.isnan(values[:, 0])  # by IoU: what is not there at half the resolution has none
     vanished = compared & np.isnan(values[:, MEASURES.index("hausdorff_px")])
     effects = []
-    for place, name in enumerate(PERTURBATIONS):
+    for index, name in enumerate(PERTURBATIONS):
         lost: dict[str, float] = {}
         taken: dict[str, float] = {}
-        left = chosen[~vanished[place]]
+        left = chosen[~vanished[index]]
         if name not in AT_HALF and len(left):
-            outcome = everything.outcome[place][:, left]
+            outcome = everything.outcome[index][:, left]
             lost = dict(zip(rules, (outcome != FOUND).mean(axis=1).tolist(), strict=True))
             taken = dict(zip(rules, (outcome == TAKEN).mean(axis=1).tolist(), strict=True))
-        measures = {measure: spread_of(spreads[place, number]) for number, measure in enumerate(MEASURES)}
-        effects.append(Effect(name, int(compared[place].sum()), int(vanished[place].sum()), measures, lost, taken))
+        measures = {measure: spread_of(spreads[index, number]) for number, measure in enumerate(MEASURES)}
+        effects.append(Effect(name, int(compared[index].sum()), int(vanished[index].sum()), measures, lost, taken))
     return Stratum(
         class_name=class_name,
         size_px=size_px,

@@ -93,7 +93,7 @@ def audit_positions(
     distinct, inverse = np.unique(finite, axis=0, return_inverse=True)
     orders, order_of = np.where(np.isinf(distinct), np.nan, distinct), inverse.reshape(-1).astype(np.int64)
     by_rules = as_predicted(dimensions, chosen, published)
-    pairs = [neighbours(chosen, place) for place in range(len(dimensions))]
+    pairs = [neighbours(chosen, index) for index in range(len(dimensions))]
     pairs = [
         of if dimension.name == PREDICTIONS else of[by_rules[of].all(axis=1)]
         for dimension, of in zip(dimensions, pairs, strict=True)
@@ -155,7 +155,7 @@ def neighbours(settings: Int64, dimension: int) -> Int64:
 
 def as_predicted(dimensions: Sequence[Dimension], settings: Int64, published: int | None) -> Bool:
     """The variants in which nothing is done to the predictions, bool (V,); all if that is not varied."""
-    places = [place for place, dimension in enumerate(dimensions) if dimension.name == PREDICTIONS]
+    places = [index for index, dimension in enumerate(dimensions) if dimension.name == PREDICTIONS]
     own = 0 if published is None else settings[published, places]
     return np.asarray((settings[:, places] == own).all(axis=1))
 
@@ -462,8 +462,8 @@ def find_differences(
     ('A', 3, False, True)
     """
     found = []
-    for place, column in enumerate(columns):
-        times, direction = wins[place], same[place]
+    for index, column in enumerate(columns):
+        times, direction = wins[index], same[index]
         more = (times > times.T) | ((times == times.T) & (direction > direction.T))
         equal = np.triu((times == times.T) & (direction == direction.T), 1)
         for row, other in np.argwhere((more | equal) & (times + times.T > 0)).tolist():
@@ -472,11 +472,11 @@ def find_differences(
                     column=column,
                     better=teams[row],
                     worse=teams[other],
-                    tables=int(tables[place]),
+                    tables=int(tables[index]),
                     significant=int(times[row, other]),
                     opposite=int(times[other, row]),
                     same=int(direction[row, other]),
                 )
             )
-    order = {name: place for place, name in enumerate(columns)}
+    order = {name: index for index, name in enumerate(columns)}
     return tuple(sorted(found, key=lambda d: (order[d.column], -d.significant, -d.same, d.better, d.worse)))

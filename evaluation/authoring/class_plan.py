@@ -80,10 +80,10 @@ def parsed_classes(given: str) -> Plan:
 def class_values(side: FoundSide, plan: Plan) -> dict[str, Any]:
     """The numbers that stand for each class in the files of a side."""
     values: dict[str, Any] = {}
-    for place, (name, aliases) in enumerate(plan):
+    for index, (name, aliases) in enumerate(plan):
         spellings = [name, *aliases]
         known = sorted(
             {side.numbers[s] for s in spellings if s in side.numbers} | {int(s) for s in spellings if s.isdecimal()}
         )
-        values[name] = known if len(known) > 1 else known[0] if known else UNUSED_NUMBER + place
+        values[name] = known if len(known) > 1 else known[0] if known else UNUSED_NUMBER + index
     return values

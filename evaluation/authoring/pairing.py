@@ -112,7 +112,7 @@ def begins(one: str, other: str) -> bool:
 def common_start(names: list[str]) -> str:
     """What all names begin with."""
     first, last = min(names), max(names)
-    return first[: next((place for place, sign in enumerate(first) if last[place : place + 1] != sign), len(first))]
+    return first[: next((index for index, sign in enumerate(first) if last[index : index + 1] != sign), len(first))]
 
 
 def own_part(names: list[str]) -> Callable[[str], str]:

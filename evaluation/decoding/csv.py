@@ -226,18 +226,18 @@ def find_separators(
     separators: list[Int64] = []
     quoted_ends: list[Int64] = [np.empty(0, np.int64)]
     lines, count, odd = 0, 0, False
-    for place in range(begin, len(data), CHUNK_BYTES):
-        chunk = values[place : place + CHUNK_BYTES]
+    for index in range(begin, len(data), CHUNK_BYTES):
+        chunk = values[index : index + CHUNK_BYTES]
         is_end = chunk == LF
         is_separator = is_end | (chunk == COMMA)
         is_quote = chunk == QUOTE
         if odd or is_quote.any():
-            check_quotes(values, data, np.flatnonzero(is_quote) + place, odd, where)
+            check_quotes(values, data, np.flatnonzero(is_quote) + index, odd, where)
             inside = np.logical_xor.accumulate(is_quote) ^ odd
             odd = bool(inside[-1])
-            quoted_ends.append(np.flatnonzero(is_end & inside) + place)
+            quoted_ends.append(np.flatnonzero(is_end & inside) + index)
             is_separator &= ~inside
-        found = np.flatnonzero(is_separator) + place
+        found = np.flatnonzero(is_separator) + index
         separators.append(found)
         end = np.flatnonzero(values[found] == LF)
         if width is None and len(end):

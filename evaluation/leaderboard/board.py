@@ -349,10 +349,10 @@ def build_board(
                 column.weight,
                 column_test(kept.teams, test),
                 margin := rules.margin_of(column),
-                differences_of(kept, place, rules.significance_level, margin),
-                across[place],
+                differences_of(kept, index, rules.significance_level, margin),
+                across[index],
             )
-            for place, (column, test) in enumerate(zip(rules.columns, tests, strict=True))
+            for index, (column, test) in enumerate(zip(rules.columns, tests, strict=True))
         ),
         teams=rows,
         unranked=tuple(
@@ -410,12 +410,12 @@ def better_matrix(table: ScoreTable, rules: RankingRules) -> npt.NDArray[np.int8
     assert table.by_unit is not None
     found = [
         paired_differences(
-            table.by_unit[:, place],
-            higher_is_better=bool(table.higher_is_better[place]),
+            table.by_unit[:, index],
+            higher_is_better=bool(table.higher_is_better[index]),
             level=rules.significance_level,
             margin=rules.margin_of(column),
         )
-        for place, column in enumerate(rules.columns)
+        for index, column in enumerate(rules.columns)
     ]
     return np.stack([of.verdict == BETTER for of in found]).astype(np.int8)
 
@@ -427,13 +427,13 @@ def compare_columns(
     if table.by_unit is None:
         return [None] * len(table.columns)
     tests: list[Comparison | None] = []
-    for place in range(len(table.columns)):
+    for index in range(len(table.columns)):
         if progress:
-            progress(place, len(table.columns))
+            progress(index, len(table.columns))
         tests.append(
             compare_teams(
-                table.by_unit[:, place],
-                higher_is_better=bool(table.higher_is_better[place]),
+                table.by_unit[:, index],
+                higher_is_better=bool(table.higher_is_better[index]),
                 test=rules.test,
                 level=rules.significance_level,
             )

@@ -281,7 +281,7 @@ def column_entry(column: BoardColumn, *, few: bool) -> dict[str, Any]:
         }
         tested["pair_distribution"] = test.pair_distribution
         tested["critical_difference"] = number(test.critical_difference)
-        tested["teams"] = [team_test(test, place, few=few) for place in range(len(test.names))]
+        tested["teams"] = [team_test(test, index, few=few) for index in range(len(test.names))]
         if few:
             tested["cliques"] = [list(names) for names in test.cliques]
     entry["significance"] = tested

@@ -101,7 +101,7 @@ def read_scores(
     values = settled.values
     units, of_case = (rows.groups, rows.group_of_case) if unit == "group" else (rows.cases, np.arange(len(rows.cases)))
     overall = np.stack(
-        [mean_of(values[:, place], rows, aggregation_of(column.path, unit)) for place, column in enumerate(columns)],
+        [mean_of(values[:, index], rows, aggregation_of(column.path, unit)) for index, column in enumerate(columns)],
         axis=1,
     )
     ordered = ScoreTable(
@@ -200,19 +200,19 @@ def find_rows(
 def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], where: str) -> Int64:
     """The column of each metric of a file, int64, -1 for none. Raises InputFault for columns without a metric."""
     places: dict[str, int] = {}
-    for place, column in enumerate(columns):
+    for index, column in enumerate(columns):
         metric, _, ending = column.path.rpartition(".")
         if ending in ("pooled", *OF_STRATA, WORST_GROUP):
             expected = "a column that is a mean over cases or groups; nothing can be pooled from scores"
             raise InputFault(InvalidValue(quote(ending), expected).at(f"column {quote(column.path, 120)}"))
         if ending in MEANS:
-            places.setdefault(metric, place)
-        places[column.path] = place
+            places.setdefault(metric, index)
+        places[column.path] = index
     found = np.array([places.get(metric, -1) for metric in metrics], np.int64)
     lacking = [
         MissingMetric(column.path, metrics).at(where)
-        for place, column in enumerate(columns)
-        if place not in set(found.tolist())
+        for index, column in enumerate(columns)
+        if index not in set(found.tolist())
     ]
     if lacking:
         raise InputFault(*lacking)
@@ -234,10 +234,10 @@ def name_faults(table: Table, column: str, names: Sequence[str], name_of_row: In
     """Names that are empty, too long or not printable, each with the first rows that have them."""
     kind = UnprintableTeam if column == "team" else UnprintableCase
     faults = []
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if 0 < len(name) <= NAME_CHARACTERS and name.isprintable():
             continue
-        rows = np.flatnonzero(name_of_row == place)
+        rows = np.flatnonzero(name_of_row == index)
         places = [table.place(row) for row in rows[:3].tolist()]
         faults.append(kind(name, NAME_CHARACTERS).at(*places, count=len(rows)))
     return with_rest(faults[:FAULTS_NAMED], len(faults))
@@ -266,10 +266,10 @@ def challenge_faults(
     known = {case.name: case.group for case in challenge.cases}
     has_groups = table.find(["group"]) is not None
     faults = []
-    for place, (name, group) in enumerate(zip(cases, groups, strict=True)):
+    for index, (name, group) in enumerate(zip(cases, groups, strict=True)):
         if known.get(name) == group or (name in known and not has_groups):
             continue
-        rows = np.flatnonzero(case_of_row == place)
+        rows = np.flatnonzero(case_of_row == index)
         at = table.place(int(rows[0]))
         if name not in known:
             faults.append(UnknownCaseInScores(name, list(known), did_you_mean(name, known)).at(at))

@@ -111,9 +111,9 @@ def plan_columns(challenge: Challenge, columns: Sequence[RankingColumn]) -> list
     """The columns of a ranking of results of a challenge, which must have them (``pipeline.check_columns``)."""
     rules = challenge.matching.passes
     known = {}
-    for place, (rule, class_aware) in enumerate(rules):
-        prefix = ("alternatives", rule) if place else ()
-        for metric in metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=place == 0):
+    for index, (rule, class_aware) in enumerate(rules):
+        prefix = ("alternatives", rule) if index else ()
+        for metric in metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0):
             known[".".join((*prefix, *metric.path))] = (metric, rule)
     planned = []
     for column in columns:

@@ -66,15 +66,15 @@ def nemenyi_wins(doubled: Int64, ties: Int64, level: float, weights: Int64) -> I
     differs = chdtrc(teams - 1, statistic) <= level * AT_LEVEL
     if teams == 2 or (teams <= TEAMS and len(doubled) <= UNITS):
         width = np.empty(len(weights))
-        for place, times in enumerate(weights):
+        for index, times in enumerate(weights):
             chance = rank_sums(np.repeat(doubled, times, axis=0), draws=DRAWS)
             if chance is None:  # more units are drawn than are permuted
-                width[place] = 2 * number[place] * critical_difference(teams, int(number[place]), level)
+                width[index] = 2 * number[index] * critical_difference(teams, int(number[index]), level)
                 continue
             critical = chance.critical_width(level)
-            width[place] = np.inf if critical is None else critical
-            of_sample = int(((sums[place] - number[place] * (teams + 1)) ** 2).sum())
-            differs[place] = chance.spread_tail(of_sample) <= level * AT_LEVEL
+            width[index] = np.inf if critical is None else critical
+            of_sample = int(((sums[index] - number[index] * (teams + 1)) ** 2).sum())
+            differs[index] = chance.spread_tail(of_sample) <= level * AT_LEVEL
     else:
         width = np.array([2 * of * critical_difference(teams, of, level) for of in number.tolist()])
     return np.asarray(behind(sums, width) * differs[:, None])
@@ -155,8 +155,8 @@ class WilcoxonWins:
         drawn = weights.astype(np.float64)
         score = np.empty((len(weights), len(self.first)))
         ties = ((drawn**3 - drawn).sum(axis=1) / 48)[:, None]  # a unit that is drawn t times ties t differences
-        for place, block in enumerate(self.blocks):
-            won, number = self.by_all_pairs(block, drawn) if self.is_small else self.by_linear_part(place, drawn)
+        for index, block in enumerate(self.blocks):
+            won, number = self.by_all_pairs(block, drawn) if self.is_small else self.by_linear_part(index, drawn)
             variance = number * (number + 1) * (2 * number + 1) / 24 - ties
             score[:, block] = (won - number * (number + 1) / 4) / np.sqrt(np.maximum(variance, 0.25))
         pairs = score.shape[1]

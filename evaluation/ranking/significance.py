@@ -482,7 +482,7 @@ def exact_tail(pattern: int, number: int) -> Float64:
     >>> exact_tail(0b11, 2).tolist()  # ranks 1 and 2: sums 0, 1, 2, 3
     [0.25, 0.25, 0.5, 0.5, 0.75, 0.75, 1.0]
     """
-    begins = [place for place in range(number) if pattern >> place & 1]
+    begins = [index for index in range(number) if pattern >> index & 1]
     ways = np.zeros(number * (number + 1) + 1, np.int64)
     ways[0] = 1
     for start, stop in pairwise([*begins, number]):

@@ -42,7 +42,7 @@ def browser_section(seen: Sequence[Seen]) -> Section | None:
 
 def browser_of(seen: Sequence[Seen]) -> Widget:
     """The nuclei of one submission or more as data. Rows stay in the order of objects.csv."""
-    cases = {name: place for place, name in enumerate(dict.fromkeys(name for of in seen for name in of.nuclei.cases))}
+    cases = {name: index for index, name in enumerate(dict.fromkeys(name for of in seen for name in of.nuclei.cases))}
     parts = [columns_of(of, team, cases) for team, of in enumerate(seen)]
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     number = len(columns["loss"])
@@ -81,8 +81,8 @@ def columns_of(seen: Seen, team: int, cases: Mapping[str, int]) -> dict[str, Any
     state = np.choose(nuclei.outcome, [MATCHED, MISSED, SPURIOUS])
     state[is_pair & (nuclei.reference_class != nuclei.prediction_class)] = WRONG_CLASS
     texts = {key: np.full(number, "", object) for key in ("reference", "prediction", "kind")}
-    for place, name in enumerate(nuclei.cases):
-        rows = np.flatnonzero(nuclei.case == place)
+    for index, name in enumerate(nuclei.cases):
+        rows = np.flatnonzero(nuclei.case == index)
         if (scene := seen.scenes.get(name)) is not None and len(scene.kinds) == len(rows):
             texts["reference"][rows], texts["prediction"][rows] = scene.reference, scene.prediction
             texts["kind"][rows] = scene.kinds

@@ -51,14 +51,14 @@ def report_board(
     chosen: list[str] = []
     seen: dict[str, TeamCases] = {}
     first: ResultDocuments | None = None
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         folder, path = output / "results" / name, paths[name]
         sources = Sources(challenge, path) if isinstance(path, Path) else None
         read = read_again(folder, sources, workers=workers, progress=progress)
         write_page(replace(page_of_result(read, title=f"Result of {name}"), pages=(back(2),)), folder / "report.html")
-        if place == 0:
+        if index == 0:
             chosen = [unit.name for unit in worst_cases(read.result, CASES_UP_TO)]
-        if place < TEAMS_UP_TO:
+        if index < TEAMS_UP_TO:
             units = {unit.name: unit for unit in read.result.cases if unit.name in chosen}
             scenes = {case: scene for case, scene in read.scenes.items() if case in chosen}
             seen[name] = TeamCases(units, read.nuclei, scenes)

@@ -243,7 +243,7 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
     chosen = table.take(rule_of_row == (rules.index(result.rule) if result.rule in rules else -1))
     outcomes, outcome_of_row = chosen.categories(chosen.need("outcome"))
     cases, case = chosen.categories(chosen.need("case"))
-    place_of_class = {name: place for place, name in enumerate(result.classes)}
+    place_of_class = {name: index for index, name in enumerate(result.classes)}
 
     def classes(column: str) -> Int64:
         names, name_of_row = chosen.categories(chosen.need(column))

@@ -64,8 +64,8 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
     rows.append(("A missing case", f"It {MISSING_CASE[rules['submission']['missing_case']]}."))
     if not matching:
         rows.append(("Counting", "The nuclei of each class are counted in each case; where they lie does not matter."))
-    for place, rule in enumerate(matching):
-        name = f"Matching: {rule['name']}" if place == 0 else f"Also: {rule['name']}"
+    for index, rule in enumerate(matching):
+        name = f"Matching: {rule['name']}" if index == 0 else f"Also: {rule['name']}"
         rows.append((name, rule_from(rule).words))
     rows.append(("Averages", averages_in_words(rules["aggregation"])))
     if {"segmentation", "covered", "overall"} & {name.partition(".")[0] for name in metrics["families"]}:

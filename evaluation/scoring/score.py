@@ -227,7 +227,7 @@ def average_units(
         if challenge.aggregation.worst == "stratum":
             means[WORST_STRATUM] = mean_of_units(of_metric[kind], strata, worst=metric.better)
     if challenge.aggregation.worst == "group":
-        each = [[place] for place in range(len(found.units["groups"].names))]
+        each = [[index] for index in range(len(found.units["groups"].names))]
         means[WORST_GROUP] = mean_of_units(of_metric["groups"], each, worst=metric.better)
     return MetricScores(metric.path, metric.better, means)
 

@@ -88,7 +88,7 @@ def share_pixels(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     {'b': 43, 'a': 60, 'c': 60}
     """
     shares: dict[str, int] = {}
-    for place, (name, size) in enumerate(sorted(sizes.items(), key=lambda item: (item[1], item[0]))):
-        shares[name] = total // (len(sizes) - place)
+    for index, (name, size) in enumerate(sorted(sizes.items(), key=lambda item: (item[1], item[0]))):
+        shares[name] = total // (len(sizes) - index)
         total -= min(size, shares[name])
     return shares
