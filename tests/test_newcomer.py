@@ -283,6 +283,9 @@ def test_files_of_other_tools_are_named_by_their_content(name, words, capsys):
     said(capsys, "init", "mine")
     handed_in = ("score", "--challenge", "mine", "--submission", f"folder/{name}", "--output", "out")
     assert f"[not-a-zip] '{name}': {words}" in said(capsys, *handed_in, code=1)
+    in_folder = said(capsys, "score", "--challenge", "mine", "--submission", "folder", "--output", "out", code=1)
+    assert "[no-case-found]" in in_folder
+    assert f"'{name}' is {words}" in in_folder
 
 
 def test_a_zarr_folder_is_named_as_such_wherever_its_parts_lie(capsys):
@@ -290,10 +293,14 @@ def test_a_zarr_folder_is_named_as_such_wherever_its_parts_lie(capsys):
     Path("a.zarr/0").mkdir(parents=True)
     Path("a.zarr/.zgroup").write_text('{"zarr_format": 2}')
     Path("a.zarr/0/0.0").write_bytes(bytes(range(200)))
-    words = "of a Zarr folder, which is not read; export as label images"
+    words = "of a Zarr folder, which is not read; pack each folder as 'NAME.zarr.zip'"
     assert words in said(capsys, "compare", "mine", "a.zarr", code=2)
     assert words in said(capsys, "compare", "mine", "a.zarr/0", code=2)
     assert words in said(capsys, "convert", "a.zarr", "out", "--to", "geojson", code=2)
+    put("ours/reference/a.tif")
+    said(capsys, "init", "ours")
+    handed_in = ("score", "--challenge", "ours", "--submission", "a.zarr", "--output", "out")
+    assert f"'.zgroup' is {words}." in said(capsys, *handed_in, code=1)
     assert "a folder; convert its files one by one" in said(capsys, "convert", "mine", "out", "--to", "geojson", code=2)
 
 

@@ -21,6 +21,7 @@ CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to 
     (0, b"Rar!", "a RAR archive", "a ZIP or a folder"),
 )
 ZARR = (".zarray", ".zgroup", "zarr.json")
+ZARR_FOLDER = "of a Zarr folder, which is not read; pack each folder as 'NAME.zarr.zip'"
 PARENTS = 5  # folders above a chunk that may be the store
 
 
@@ -28,11 +29,16 @@ def foreign_file(path: Path) -> str:
     """What a file, or the folder that it is a part of, is and what to export instead; "" if nothing is known."""
     for folder in (path, *path.parents[:PARENTS]):
         if folder.is_dir() and any((folder / name).is_file() for name in ZARR):
-            return f"of a Zarr folder, which is not read; export as {LABELS}"
+            return ZARR_FOLDER
     if path.is_dir():
         return ""
     with path.open("rb") as stream:
         return foreign_content(stream.read(HEAD_BYTES))
+
+
+def is_of_zarr(name: str) -> bool:
+    """Whether a file of this name makes its folder a Zarr store."""
+    return name.rpartition("/")[2] in ZARR
 
 
 def foreign_content(head: bytes) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from evaluation.challenge import Challenge
+from evaluation.decoding.foreign import HEAD_BYTES, ZARR_FOLDER, foreign_content, is_of_zarr
 from evaluation.decoding.json import read_json
-from evaluation.findings import Finding
-from evaluation.findings.errors import SubmissionRejected
+from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault, SubmissionRejected
+from evaluation.findings.submission import NoCaseFound
 from evaluation.scoring.cases import CaseContent
 from evaluation.scoring.read import (
     read_shared,
@@ -59,6 +62,16 @@ def check_links(challenge: Challenge, files: SubmissionFiles, folder: Path) -> N
         raise rejection(challenge, [unsafe(name, "a file of the challenge under another name") for name in found])
 
 
+def named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
+    """A finding that nothing was found, with what the first file is if it is another tool's."""
+    if finding.code != NoCaseFound.code or not files.names:
+        return finding
+    what = ZARR_FOLDER if any(map(is_of_zarr, files.names)) else ""
+    with suppress(InputFault), files.open(files.names[0]) as stream:
+        what = what or foreign_content(stream.read(HEAD_BYTES))
+    return replace(finding, fix=f"{finding.fix} {quote(files.names[0], 120)} is {what}.") if what else finding
+
+
 def receive_submission(challenge: Challenge, path: Path) -> ReceivedSubmission:
     """Find the files of every case; files that hold all cases are read here. Raises SubmissionRejected, WrongUsage."""
     try:
@@ -67,7 +80,8 @@ def receive_submission(challenge: Challenge, path: Path) -> ReceivedSubmission:
         raise rejection(challenge, error.findings) from None
     layout = find_case_files(files, challenge, partial(read_json, limits=challenge.limits))
     if not layout.shared_files:
-        return ReceivedSubmission(files, layout.files, layout.findings, layout.inputs)
+        found = tuple(named_by_content(finding, files) for finding in layout.findings)
+        return ReceivedSubmission(files, layout.files, found, layout.inputs)
     shared = read_shared(submission_side(challenge, files), challenge.cases, layout.shared_files)
     unmatched = collection_findings(challenge, shared.mentioned, shared.unknown)
     findings = (*layout.findings, *shared.faults, *shared.warnings, *([] if shared.faults else unmatched))
