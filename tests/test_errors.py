@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from literal import instances_of, iou, look_alikes, pairs_of_images
+from literal import instances_of, iou, look_alikes, pairs_of_images, position
 from made_counts import units_of
 
 from evaluation.analysis.error_costs import fill_in_outlines
@@ -153,16 +153,13 @@ def test_points_are_right_missed_spurious_or_of_a_wrong_class():
 
 
 def positions(side: Side) -> list[tuple[int, int, bytes, int]]:
-    """What decides between equals: first pixel, area, who has the first pixel in which they differ, class."""
-    return [
-        (int(np.flatnonzero(mask)[0]), int(mask.sum()), (~mask).tobytes(), class_id)
-        for mask, class_id in zip(*side, strict=True)
-    ]
+    """What decides between equals: the position, then the class."""
+    return [(*position(mask), class_id) for mask, class_id in zip(*side, strict=True)]
 
 
 def literal_pieces(whole_side, pieces, whole_is_free, piece_is_free, pairs) -> dict[int, list[int]]:
     """The pieces of each nucleus that is covered in pieces. ``pairs``: (whole, piece)."""
-    wholes, position = whole_side[0], positions(whole_side)
+    wholes, order = whole_side[0], positions(whole_side)
     of_whole: dict[int, list[int]] = {}
     for p, piece in enumerate(pieces):
         able = [
@@ -175,7 +172,7 @@ def literal_pieces(whole_side, pieces, whole_is_free, piece_is_free, pairs) -> d
         if able:
             most = max((wholes[w] & piece).sum() for w in able)
             best = [w for w in able if (wholes[w] & piece).sum() == most]
-            of_whole.setdefault(min(best, key=lambda w: (position[w], w)), []).append(p)
+            of_whole.setdefault(min(best, key=lambda w: (order[w], w)), []).append(p)
     return {
         w: found
         for w, found in of_whole.items()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from literal import instances_of, look_alikes, pairs_of_images
+from literal import instances_of, look_alikes, pairs_of_images, position
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from sklearn.metrics import f1_score
@@ -82,11 +82,6 @@ def score(reference: np.ndarray, prediction: np.ndarray) -> dict[str, float | st
 # --- the definitions, literally -------------------------------------------------------------------------------------
 
 
-def place(mask: np.ndarray) -> tuple[int, int]:
-    """The tie rule: first pixel, then area."""
-    return int(np.flatnonzero(mask)[0]), int(mask.sum())
-
-
 def literal_aji(reference: np.ndarray, prediction: np.ndarray) -> Fraction | None:
     shared = union = 0
     used = set()
@@ -96,7 +91,7 @@ def literal_aji(reference: np.ndarray, prediction: np.ndarray) -> Fraction | Non
             union += int(r.sum())
             continue
         iou = {j: Fraction(int((r & prediction[j]).sum()), int((r | prediction[j]).sum())) for j in touching}
-        partner = min(touching, key=lambda j: (-iou[j], place(prediction[j])))
+        partner = min(touching, key=lambda j: (-iou[j], position(prediction[j])))
         shared += int((r & prediction[partner]).sum())
         union += int((r | prediction[partner]).sum())
         used.add(partner)
@@ -125,7 +120,7 @@ def literal_splits(nuclei: np.ndarray, pieces: np.ndarray) -> int:
     for piece in pieces:
         background = (piece & ~nuclei.any(axis=0)).sum()
         shared = [(piece & nucleus).sum() for nucleus in nuclei]
-        best = min(range(len(nuclei)), key=lambda i: (-shared[i], place(nuclei[i])), default=None)
+        best = min(range(len(nuclei)), key=lambda i: (-shared[i], position(nuclei[i])), default=None)
         if best is not None and shared[best] > background:
             assigned.append(best)
     return sum(assigned.count(i) > 1 for i in range(len(nuclei)))

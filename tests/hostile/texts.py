@@ -552,7 +552,7 @@ def roi(kind: int, data: bytes = b"", count: int = 0, path: int = 0, header2: in
 
 
 RING = struct.pack(">8h", 0, 6, 6, 0, 0, 0, 6, 6)
-MANY = struct.pack(">3f", 0, 1, 1) * 2000  # rings of a path
+PATH_OF_RINGS = struct.pack(">3f", 0, 1, 1) * 2000  # rings of a path
 ROIS = [
     rois("imagej_roi: empty file", "wrong-format", b""),
     rois("imagej_roi: no ROI", None, roi_zip(), nuclei=0),
@@ -564,7 +564,7 @@ ROIS = [
     rois("imagej_roi: -1 coordinates", "invalid-annotation", roi_zip(roi(0, RING)[:18] + b"\xff\xff\xff\xff" + roi(0, RING)[22:])),
     rois("imagej_roi: no coordinate", "empty-polygon", roi_zip(roi(0))),
     rois("imagej_roi: a path of 2^31 numbers", "invalid-annotation", roi_zip(roi(1, path=2**31 - 1))),
-    rois("imagej_roi: a path of 2,000 rings", "invalid-annotation", roi_zip(roi(1, MANY, path=len(MANY) // 4))),
+    rois("imagej_roi: a path of 2,000 rings", "invalid-annotation", roi_zip(roi(1, PATH_OF_RINGS, path=len(PATH_OF_RINGS) // 4))),
     rois("imagej_roi: a path to infinity", "invalid-coordinate", roi_zip(roi(1, struct.pack(">9f", 0, 1, 1, 1, 1e38, 1, 1, 1, 5), path=9))),
     rois("imagej_roi: a path that is a line", "empty-polygon", roi_zip(roi(1, struct.pack(">3f", 0, 1, 1), path=3))),
     rois("imagej_roi: a second header outside", "instance-without-class", roi_zip(roi(0, RING, 4, header2=2**31 - 1))),
