@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from evaluation.findings import Finding
-from evaluation.findings.annotations import MoreThanMemory
+from evaluation.findings.annotations import BrokenGzip, MoreThanMemory, TooMany
 from evaluation.findings.errors import InputFault
 
 CHUNK_BYTES = 1 << 18
@@ -61,9 +61,9 @@ def unbounded_chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
         while rest := inflate.decompress(b"", CHUNK_BYTES):
             yield rest
     except zlib.error as error:
-        raise InputFault(broken_gzip(where, str(error))) from None
+        raise InputFault(BrokenGzip(str(error)).at(where)) from None
     if not inflate.eof:
-        raise InputFault(broken_gzip(where, "the compressed data stop before their end"))
+        raise InputFault(BrokenGzip("the compressed data stop before their end").at(where))
 
 
 @contextmanager
@@ -82,9 +82,4 @@ def too_large(where: str, got: str, expected: str) -> Finding:
 
 def too_many(where: str, what: str, limit: int, key: str) -> Finding:
     """More than ``limit`` of ``what``; ``key`` is the name of the limit."""
-    fix = f"Make the file smaller; organisers can raise limits.{key} in challenge.toml."
-    return Finding("too-large", where, f"more than {limit:,} {what}", f"at most {limit:,}", fix)
-
-
-def broken_gzip(where: str, got: str) -> Finding:
-    return Finding("unreadable-file", where, got, "a complete gzip file", "Compress or copy the file again.")
+    return TooMany(what, limit, key).at(where)

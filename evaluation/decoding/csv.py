@@ -17,7 +17,20 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.streams import stream_size
-from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, listed, quote, with_rest
+from evaluation.findings import FAULTS_NAMED, Finding, with_rest
+from evaluation.findings.annotations import TooManyRows
+from evaluation.findings.csv_files import (
+    ColumnTwice,
+    EmptyCsv,
+    LoneQuotationMark,
+    MoreCells,
+    NoSuchColumn,
+    NotUtf8,
+    OtherSeparator,
+    QuotationMarkInside,
+    TooManyColumns,
+    WrongCells,
+)
 from evaluation.findings.errors import InputFault
 from evaluation.model import Bool, Float64, Int64
 
@@ -74,9 +87,7 @@ class Table:
         if (column := self.find(names)) is not None:
             return column
         seen = [name for name in self.names if name]
-        fix = did_you_mean(names[0], seen) or fix or "The first line must hold the names of the columns."
-        got = f"no such column among {listed(seen).replace(' or ', ' and ')}" if seen else "no names of columns"
-        raise InputFault(Finding("missing-column", self.where, got, f"a column {listed(names)}", fix))
+        raise InputFault(NoSuchColumn(names, seen, fix).at(self.where))
 
     def cells(self, column: int) -> list[bytes]:
         """The cells of a column, without the quotation marks around them."""
@@ -132,12 +143,8 @@ def read_table(
     folded = [name.casefold() for name in header]
     for name in header:
         if name and folded.count(name.casefold()) > 1:
-            raise InputFault(invalid(rows.place(0), f"the column {quote(name)} twice", "every column once"))
+            raise InputFault(ColumnTwice(name).at(rows.place(0)))
     return replace(rows.take(slice(1, None)), names=header)
-
-
-def invalid(place: str, got: str, expected: str, fix: str = "") -> Finding:
-    return Finding("invalid-csv", place, got, expected, fix)
 
 
 def unquoted(cell: bytes) -> bytes:
@@ -147,8 +154,7 @@ def unquoted(cell: bytes) -> bytes:
 def plain_text(data: bytes, where: str) -> bytes:
     """The same bytes without a byte order mark, with LF at the end of every line. Refuses what is not UTF-8."""
     if data.startswith(UTF_16_MARKS) or b"\0" in data:
-        got = "text in UTF-16, or a binary file"
-        raise InputFault(invalid(where, got, "text in UTF-8", "Save it as 'CSV UTF-8'; renaming does not convert it."))
+        raise InputFault(NotUtf8("text in UTF-16, or a binary file").at(where))
     if not data.isascii():
         check_utf_8(data, where)
     data = data.removeprefix(BYTE_ORDER_MARK)
@@ -164,9 +170,7 @@ def check_utf_8(data: bytes, where: str) -> None:
             decoder.decode(data[begin : begin + CHUNK_BYTES], begin + CHUNK_BYTES >= len(data))
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, begin + error.start) + 1
-            got = "bytes that are not UTF-8"
-            fix = "Save it as 'CSV UTF-8'."
-            raise InputFault(invalid(f"{where}, line {line:,}", got, "text in UTF-8", fix)) from None
+            raise InputFault(NotUtf8("bytes that are not UTF-8").at(f"{where}, line {line:,}")) from None
 
 
 def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Table:
@@ -175,7 +179,7 @@ def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Ta
     begin = len(data) - len(data.lstrip())
     if begin == len(data):
         if width is None:
-            raise InputFault(invalid(where, "an empty file", "a line with the names of the columns"))
+            raise InputFault(EmptyCsv().at(where))
         nothing = np.empty((0, width), np.int64)
         return Table(where, data, (), nothing, nothing, np.empty(0, np.int64))
     check_separator(data[begin : data.find(b"\n", begin)], f"{where}, line {data.count(LF, 0, begin) + 1:,}")
@@ -192,17 +196,11 @@ def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Ta
         is_blank[row] = not data[start[first[row]] : separators[end[row]]].strip()
     kept = np.flatnonzero(~is_blank)
     if len(ragged := kept[cells[kept] != width]):
-        named = [
-            invalid(f"{where}, line {line[row]:,}", cells_in_words(int(cells[row])), f"{width:,}, one for each column")
-            for row in ragged[:FAULTS_NAMED]
-        ]
+        first_ones = ragged[:FAULTS_NAMED]
+        named = [WrongCells(int(cells[row]), width).at(f"{where}, line {line[row]:,}") for row in first_ones]
         raise InputFault(*with_rest(named, len(ragged)))
     place = first[kept][:, None] + np.arange(width)
     return Table(where, data, (), start[place], separators[place], line[kept])
-
-
-def cells_in_words(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count:,} cells"
 
 
 def check_separator(first_line: bytes, place: str) -> None:
@@ -211,8 +209,7 @@ def check_separator(first_line: bytes, place: str) -> None:
         return
     for separator, name in OTHER_SEPARATORS.items():
         if separator in first_line:
-            got, fix = f"columns separated by {name}", "Save it with commas, and with points as decimal marks."
-            raise InputFault(invalid(place, got, "columns separated by commas", fix))
+            raise InputFault(OtherSeparator(name).at(place))
 
 
 def find_separators(
@@ -245,16 +242,15 @@ def find_separators(
         count += len(found)
         lines += int(np.count_nonzero(is_end))
         if lines > rows_limit + 1:
-            raise InputFault(too_many_rows(where, rows_limit))
+            raise InputFault(TooManyRows(rows_limit).at(where))
         if (count if width is None else width) > COLUMNS_LIMIT:
             line = data.count(LF, 0, begin) + 1
-            raise InputFault(invalid(f"{where}, line {line:,}", "more than 1,000 cells", "at most 1,000 columns"))
+            raise InputFault(TooManyColumns(COLUMNS_LIMIT).at(f"{where}, line {line:,}"))
         if width is not None and count > (lines + 1) * width:
             raise InputFault(too_long_line(values, data, begin, np.concatenate(separators), where, width))
     if odd:
         line = data.count(LF, 0, data.rfind(QUOTE)) + 1
-        got = "a quotation mark without a partner"
-        raise InputFault(invalid(f"{where}, line {line:,}", got, "quotation marks at both ends of a cell"))
+        raise InputFault(LoneQuotationMark().at(f"{where}, line {line:,}"))
     return np.concatenate(separators), np.concatenate(quoted_ends)
 
 
@@ -269,8 +265,7 @@ def check_quotes(values: npt.NDArray[np.uint8], data: bytes, places: Int64, odd:
     )
     if len(wrong):
         line = data.count(LF, 0, int(wrong.min())) + 1
-        got, expected = "a quotation mark inside a cell", "quotation marks around whole cells only, and doubled inside"
-        raise InputFault(invalid(f"{where}, line {line:,}", got, expected))
+        raise InputFault(QuotationMarkInside().at(f"{where}, line {line:,}"))
 
 
 def too_long_line(
@@ -282,17 +277,7 @@ def too_long_line(
     first = int((cells > width).argmax())
     place = begin if first == 0 else int(separators[end[first - 1]]) + 1
     line = data.count(LF, 0, place) + 1
-    return invalid(f"{where}, line {line:,}", f"more than {cells_in_words(width)}", f"{width:,}, one for each column")
-
-
-def too_many_rows(where: str, rows_limit: int) -> Finding:
-    return Finding(
-        "too-large",
-        where,
-        f"more than {rows_limit:,} rows",
-        f"at most {rows_limit:,}",
-        "Remove rows, or raise limits.instances_per_case in challenge.toml.",
-    )
+    return MoreCells(width, width).at(f"{where}, line {line:,}")
 
 
 def count_rest(faults: Iterable[Finding]) -> list[Finding]:

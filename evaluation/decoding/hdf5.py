@@ -14,10 +14,9 @@ import numpy.typing as npt
 from evaluation.decoding.label_array import check_shape
 from evaluation.decoding.matlab_hdf5 import Hdf5Member, Unsupported, list_members, read_member
 from evaluation.decoding.npy import ID_NAMES
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import quote
 from evaluation.findings.errors import InputFault
-
-FIX = "Name it with 'dataset' in challenge.toml, or write the label image alone."
+from evaluation.findings.labels import NoDataset, NotNumericDataset, UnsupportedHdf5
 
 
 def read_hdf5(
@@ -39,8 +38,7 @@ def read_hdf5(
         check_shape(chosen.shape, where=f"{where}, {quote(chosen.name)}", shape_yx=shape_yx, channels=channels)
         return read_member(chosen, where=where, bytes_limit=bytes_limit)
     except Unsupported as error:
-        got, fix = f"an HDF5 file with {error}", "Write it with h5py, plain or with compression='gzip'."
-        raise InputFault(Finding("unsupported-format", where, got, "numbers in the file itself", fix)) from None
+        raise InputFault(UnsupportedHdf5(str(error)).at(where)) from None
 
 
 def shape_in_hdf5(stream: BinaryIO, where: str, dataset: str | None) -> tuple[int, ...]:
@@ -59,10 +57,8 @@ def choose_member(members: list[Hdf5Member], dataset: str | None, where: str) ->
         chosen = named if len(chosen) > 1 else chosen
         expected = f"one array, or one with a name such as {quote(ID_NAMES[0])}"
     if len(chosen) != 1:
-        found = listed(member.name for member in members if member.dataset is not None).replace(" or ", " and ")
-        got = f"the datasets {found}" if found else "no dataset"
-        raise InputFault(Finding("no-mask-variable", where, got, expected, FIX))
+        names = [member.name for member in members if member.dataset is not None]
+        raise InputFault(NoDataset(names, expected).at(where))
     if chosen[0].kind is not None:
-        got = f"{quote(chosen[0].name)} is {chosen[0].kind}"
-        raise InputFault(Finding("not-numeric", where, got, "an array of whole numbers", FIX))
+        raise InputFault(NotNumericDataset(chosen[0].kind, chosen[0].name).at(where))
     return chosen[0]

@@ -8,7 +8,8 @@ from pathlib import Path
 from evaluation.decoding.content import PNG_MAGIC, TIFF_MAGICS
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff_header import TiffFile
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
+from evaluation.findings.challenge import UnreadableImage
 from evaluation.findings.errors import InputFault
 
 IMAGE_SUFFIXES = (".svs", ".tif", ".tiff", ".png", ".SVS", ".TIF", ".TIFF", ".PNG")
@@ -28,7 +29,5 @@ def read_image_size(path: Path) -> tuple[int, int]:
     except (CutOff, Damaged, OSError):
         height = width = 0
     if height < 1 or width < 1:
-        raise InputFault(
-            Finding("unreadable-image", quote(path.name), "not an image that can be read", "an SVS, TIFF or PNG file")
-        )
+        raise InputFault(UnreadableImage("an SVS, TIFF or PNG file").at(quote(path.name)))
     return height, width

@@ -25,9 +25,9 @@ import orjson
 from evaluation.challenge import LimitRules
 from evaluation.decoding.chunks import plain_chunks
 from evaluation.decoding.json_keys import repeated_key
-from evaluation.findings import Finding
+from evaluation.findings.annotations import Changing, TooLongPart
 from evaluation.findings.errors import InputFault
-from evaluation.findings.json_files import DuplicateKey, NestedTooDeep
+from evaluation.findings.json_files import DuplicateKey, NestedTooDeep, NotJson
 from evaluation.model import Int64
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -153,8 +153,7 @@ class RecordText:
                 try:
                     text += next(chunks)
                 except StopIteration:
-                    got = "a file that changes while it is read"
-                    raise InputFault(Finding("unreadable-file", self.where, got, "a complete file")) from None
+                    raise InputFault(Changing().at(self.where)) from None
             yield start, text[start - begin : stop - begin]
             del text[: stop - begin]
             begin = stop
@@ -331,9 +330,8 @@ def parse(text: bytes | bytearray, where: str, locate: Callable[[int], tuple[int
             found = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         line, column = locate(error.pos)
-        got = f"{error.msg} (line {line:,}, column {column:,})" if text.strip() else "an empty file"
-        fix = "Write it with a JSON library; NaN and Infinity are not JSON."
-        raise InputFault(Finding("not-json", where, got, "well-formed JSON in UTF-8", fix)) from None
+        why = f"{error.msg} (line {line:,}, column {column:,})" if text.strip() else "an empty file"
+        raise InputFault(NotJson(why).at(where)) from None
     check_keys(text, where)
     return found
 
@@ -347,9 +345,7 @@ def check_keys(text: bytes | bytearray, where: str) -> None:
 def check_part(size: int, where: str) -> None:
     """Raise InputFault if a text is too large to be parsed at once."""
     if size > PART_BYTES:
-        got = f"{size:,} bytes that are no list of annotations, or are a single one"
-        fix = "Write each nucleus as an annotation of its own, in one list, and nothing else that is long."
-        raise InputFault(Finding("too-large", where, got, f"at most {PART_BYTES:,} bytes", fix))
+        raise InputFault(TooLongPart(size, PART_BYTES).at(where))
 
 
 def line_and_column(text: bytes | bytearray, place: int) -> tuple[int, int]:

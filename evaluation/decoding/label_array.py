@@ -10,7 +10,18 @@ import numpy.typing as npt
 
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import BinaryMask, NotNumeric, Pickle, WrongSpacing
+from evaluation.findings.labels import (
+    BinaryMask,
+    FractionalLabel,
+    InvalidLabels,
+    LabelTooLarge,
+    NegativeLabel,
+    NotFinite,
+    NotNumeric,
+    Pickle,
+    WrongShape,
+    WrongSpacing,
+)
 from evaluation.model import LabelRuns
 from evaluation.model.label_runs import count_regions
 
@@ -20,7 +31,6 @@ LARGEST_LABEL = 2**63 - 1
 SPACING_TOLERANCE = 0.01
 UM_PER_MM = 1000.0
 EXPECTED_LABELS = "0 for background and 1, 2, 3, … for nuclei"
-EXPECTED_SHAPE = "the height and width of the image"
 
 
 def check_labels(array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], first_row: int = 0) -> Integers:
@@ -81,48 +91,20 @@ def label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row: 
     """All that is wrong with the values of a label image, one finding for each kind of fault."""
     faults = []
 
-    def fault(code: str, wrong: npt.NDArray[np.bool_], got: str, fix: str) -> None:
-        count = int(np.count_nonzero(wrong))
-        if count:
+    def fault(kind: type[InvalidLabels], wrong: npt.NDArray[np.bool_]) -> None:
+        if count := int(np.count_nonzero(wrong)):
             row, column = divmod(int(wrong.argmax()), plane.shape[1])
             first = plane[row, column]
-            row += first_row
-            text = got.format(
-                pixels=f"{count:,} of {plane.size:,} pixels {'is' if count == 1 else 'are'}",
-                first=first if plane.dtype.kind == "f" else int(first),
-                place=f"first at row {row}, column {column}",
-                low=plane[wrong].min(),
-                high=plane[wrong].max(),
-            )
-            faults.append(Finding(code, where, text, expected, fix))
+            shown = first if plane.dtype.kind == "f" else int(first)
+            low, high = plane[wrong].min(), plane[wrong].max()
+            faults.append(kind(count, plane.size, shown, row + first_row, column, low, high, expected).at(where))
 
     finite = np.isfinite(plane)
-    fault(
-        "not-finite",
-        ~finite,
-        "{pixels} not a number or infinite ({first}, {place})",
-        "Write 0 where there is no nucleus.",
-    )
+    fault(NotFinite, ~finite)
     values = plane if finite.all() else np.where(finite, plane, 0)
-    fault(
-        "fractional-label",
-        np.floor(values) != values,
-        "{pixels} not a whole number ({first}, {place})",
-        "Write labels of instances, not probabilities; do not interpolate when you resize.",
-    )
-    fault(
-        "negative-label",
-        values < 0,
-        "{pixels} below 0 (lowest {low}, {place})",
-        "If -1 is your background, write 0.",
-    )
-    too_large = values >= 2.0**63 if plane.dtype.kind == "f" else values > LARGEST_LABEL
-    fault(
-        "label-too-large",
-        too_large,
-        "{pixels} above 2^63 - 1 (highest {high}, {place})",
-        "Number the nuclei 1, 2, 3, …; a negative number in an unsigned type also looks like this.",
-    )
+    fault(FractionalLabel, np.floor(values) != values)
+    fault(NegativeLabel, values < 0)
+    fault(LabelTooLarge, values >= 2.0**63 if plane.dtype.kind == "f" else values > LARGEST_LABEL)
     return faults
 
 
@@ -173,11 +155,11 @@ def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int]
         got = f"an array of {' x '.join(str(size) for size in shape[:8])}" if shape else "a single number"
         if channels == 1 and (sizes[:2] == shape_yx or sizes[-2:] == shape_yx):
             fix = "These are several planes, such as colours or one per class: write one plane of labels."
-    expected = f"{rows_and_columns(height, width)}, {EXPECTED_SHAPE}"
+    wanted_channels = ""
     if channels > 1:
-        expected += f", with {channels} channels"
+        wanted_channels = f", with {channels} channels"
         fix = "Write the ids of the nuclei in one channel and their classes in the other."
-    raise InputFault(Finding("wrong-shape", where, got, expected, fix))
+    raise InputFault(WrongShape(got, height, width, fix, wanted_channels).at(where))
 
 
 def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: str) -> None:

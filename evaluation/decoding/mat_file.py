@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,8 @@ from evaluation.decoding.matlab_hdf5 import (
     read_member,
 )
 from evaluation.decoding.streams import CutOff, Damaged, damage_told, stream_size, too_large
-from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import MATLAB, OtherHdf5, OtherThanMatlab, UnsupportedMatlab
 
 MAX_VARIABLES = 1000
 MAX_NAME_BYTES = 256
@@ -46,7 +46,6 @@ MATLAB_CLASSES = {
 }
 INTEGERS = {f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 NUMBER_BYTES = {"double": 8, "single": 4, "logical": 1, **INTEGERS}
-EXPECTED_FILE = "a MATLAB file of version 4, 6 or 7"
 
 # What scipy.io raises for damaged files: the first where the data stop or cannot be decompressed.
 CUT_OFF_FAULTS = (OSError, EOFError, zlib.error)
@@ -137,21 +136,12 @@ class MatFile:
 def matlab_damage_told(where: str) -> Iterator[None]:
     """Turn what readers raise about damaged files into findings."""
     try:
-        with damage_told(where, EXPECTED_FILE):
+        with damage_told(where, MATLAB):
             yield
     except NotMatlab as error:
-        refuse_format(where, str(error))
+        raise InputFault(OtherThanMatlab(str(error)).at(where)) from None
     except Unsupported as error:
-        raise InputFault(unsupported(where, f"a MATLAB 7.3 file (HDF5) with {error}")) from None
-
-
-def refuse_format(where: str, got: str) -> NoReturn:
-    raise InputFault(Finding("wrong-format", where, got, EXPECTED_FILE, "Save it with save(…, '-v7').")) from None
-
-
-def unsupported(where: str, got: str) -> Finding:
-    fix = "Save it with '-v7' instead of '-v7.3'; from Python use scipy.io.savemat."
-    return Finding("unsupported-format", where, got, EXPECTED_FILE, fix)
+        raise InputFault(UnsupportedMatlab(str(error)).at(where)) from None
 
 
 def text_of(value: object) -> str:
@@ -166,7 +156,7 @@ def file_level(stream: BinaryIO, size: int, where: str) -> int:
     if head[HDF5_START:] == HDF5_MAGIC and head.startswith(b"MATLAB"):
         return 7
     if HDF5_MAGIC in (head[: len(HDF5_MAGIC)], head[HDF5_START:]):
-        raise InputFault(unsupported(where, "an HDF5 file that is not MATLAB's, so the order of its axes is not known"))
+        raise InputFault(OtherHdf5().at(where))
     if head[126:128] in (b"IM", b"MI") and 1 in head[124:126]:
         return 5
     if size >= 20 and is_level_4(head):

@@ -22,8 +22,9 @@ from evaluation.decoding.cellpose_seg import read_masks
 from evaluation.decoding.content import EMPTY_ZIP_MAGIC, NPY_MAGIC
 from evaluation.decoding.label_array import check_dtype, check_shape
 from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import quote
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import NoArrayInNpz
 
 HEADER_BYTES = 10_000  # as many as numpy itself allows
 MAX_AXES = 32
@@ -166,13 +167,5 @@ def choose_member(archive: zipfile.ZipFile, where: str, names: Sequence[str]) ->
     chosen = named if len(members) > 1 else members
     if len(chosen) == 1:
         return chosen[0]
-    found = listed(member.filename.removesuffix(".npy") for member in members).replace(" or ", " and ")
-    raise InputFault(
-        Finding(
-            "no-mask-variable",
-            where,
-            f"the arrays {found}" if members else "no array",
-            f"one array, or one with a name such as {quote(names[0])}",
-            "Save the label image alone: numpy.savez_compressed(path, labels=labels).",
-        )
-    )
+    found = [member.filename.removesuffix(".npy") for member in members]
+    raise InputFault(NoArrayInNpz(found, f"one array, or one with a name such as {quote(names[0])}").at(where))

@@ -12,7 +12,7 @@ import math
 import struct
 import zlib
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,8 @@ import numpy.typing as npt
 from evaluation.decoding.content import PNG_MAGIC, check_content
 from evaluation.decoding.label_array import check_shape
 from evaluation.decoding.streams import CutOff, Damaged, Plain, damage_told, stream_size, too_large
-from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import UnsupportedPng
 
 MAX_CHUNKS = 300_000  # encoders write data chunks of 8 kB or more
 MAX_SIDE = 1_000_000  # as many as libpng itself allows
@@ -29,6 +29,7 @@ INFLATED_BYTES = 1 << 20
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type: grey, RGB, palette, grey and alpha, RGB and alpha
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 GREY, PALETTE = 0, 3
+
 
 @dataclass(frozen=True, slots=True)
 class PngHeader:
@@ -85,7 +86,8 @@ def read_png(
             return np.take(colours, samples, axis=0)
         if any(header.palette[:3]):
             got = f"a PNG with a palette whose number 0 is #{header.palette[:3].hex()}"
-            refuse(where, got, "Let 0 be the background, and black; or write grey values of 8 or 16 bits.")
+            advice = "Let 0 be the background, and black; or write grey values of 8 or 16 bits."
+            raise InputFault(UnsupportedPng(got, advice).at(where))
         return samples
 
 
@@ -133,15 +135,10 @@ def read_header(kind: bytes, content: bytes, where: str) -> PngHeader:
     if bits not in DEPTHS.get(colour_type, ()) or (compression, filters) != (0, 0) or interlaced > 1:
         raise Damaged("an unknown kind of pixels")
     if interlaced:
-        refuse(where, "an interlaced PNG", "Write it without interlacing.")
+        raise InputFault(UnsupportedPng("an interlaced PNG", "Write it without interlacing.").at(where))
     if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
         raise Damaged(f"{height:,} rows x {width:,} columns; 1 to {MAX_SIDE:,} are possible")
     return PngHeader(height, width, bits, colour_type)
-
-
-def refuse(where: str, got: str, fix: str) -> NoReturn:
-    expected = "a PNG of grey values, a palette or RGB, of up to 16 bits, not interlaced"
-    raise InputFault(Finding("unsupported-format", where, got, expected, fix))
 
 
 def check_data(header: PngHeader, data: list[bytes]) -> None:

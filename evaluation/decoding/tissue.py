@@ -20,7 +20,8 @@ import numpy.typing as npt
 from evaluation.decoding.content import PNG_MAGIC, TIFF_MAGICS
 from evaluation.decoding.image_size import read_image_size
 from evaluation.decoding.png import read_png
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
+from evaluation.findings.challenge import NoParts, UnreadableImage
 from evaluation.findings.errors import InputFault
 
 Rgb = npt.NDArray[np.uint8]
@@ -89,12 +90,11 @@ def damage_told(path: Path) -> Iterator[None]:
 
 
 def unreadable(path: Path, got: str) -> InputFault:
-    return InputFault(Finding("unreadable-image", quote(path.name), got, PICTURES))
+    return InputFault(UnreadableImage(PICTURES, got).at(quote(path.name)))
 
 
 def too_large(path: Path, got: str) -> InputFault:
-    fix = "Write it again in tiles, with reduced copies (a pyramid)."
-    return InputFault(Finding("too-large", quote(path.name), got, "an image of which parts can be read", fix))
+    return InputFault(NoParts(got).at(quote(path.name)))
 
 
 def mean_of_blocks(pixels: npt.NDArray[np.integer[Any]], step: int) -> Rgb:

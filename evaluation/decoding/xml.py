@@ -16,6 +16,7 @@ import numpy as np
 from evaluation.challenge import LimitRules
 from evaluation.decoding.chunks import CHUNK_BYTES, plain_chunks, too_many
 from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings.annotations import ForbiddenXml, InvalidXmlCoordinate, NotXml, OtherRoot
 from evaluation.findings.errors import InputFault
 from evaluation.model import Float64
 
@@ -36,7 +37,7 @@ class Dialect:
 
     software    that writes it, for messages
     root        the root element
-    wrong_root  code of the finding about another one
+    wrong_root  the finding about another one
     holder      names of the elements down to the one that holds vertices
     vertex      name of the elements in it
     columns     the attributes of a vertex, as most files order them; the last two are X and Y
@@ -44,7 +45,7 @@ class Dialect:
 
     software: str
     root: str
-    wrong_root: str
+    wrong_root: type[OtherRoot]
     holder: tuple[str, ...]
     vertex: str
     columns: tuple[str, ...]
@@ -98,13 +99,9 @@ class Vertices:
         place  where a vertex is, given its index
         word   what the format calls a vertex
         """
-        expected = f"numbers between -1e9 and 1e9 as X and Y of every {word}"
         named = [
-            Finding(
-                "invalid-coordinate",
-                f"{self.where}, {place(vertex)}",
-                f"no {axis}" if text == MISSING else f"{axis} is {quote(text)}",
-                expected,
+            InvalidXmlCoordinate(f"no {axis}" if text == MISSING else f"{axis} is {quote(text)}", word).at(
+                f"{self.where}, {place(vertex)}"
             )
             for vertex, axis, text in self.invalid
         ]
@@ -143,7 +140,7 @@ def read_elements(
 
     Raises InputFault: too-large, unreadable-file (gzip), not-xml, forbidden-xml, and ``dialect.wrong_root``.
     """
-    where = vertices.where
+    where, software = vertices.where, dialect.software
     parser = make_parser(where, dialect, vertices.texts, opened)
     fed = 0
     try:
@@ -151,18 +148,18 @@ def read_elements(
             parser.Parse(chunk, False)
             fed += len(chunk)
             if fed - parser.CurrentByteIndex > TOKEN_BYTES + CHUNK_BYTES:
-                raise InputFault(not_xml(where, "a tag or comment of more than a million bytes", dialect))
+                raise InputFault(NotXml("a tag or comment of more than a million bytes", software).at(where))
             if len(parser.intern) > NAMES_LIMIT:
-                got = f"more than {NAMES_LIMIT:,} different names of elements and attributes"
-                raise InputFault(not_xml(where, got, dialect))
+                why = f"more than {NAMES_LIMIT:,} different names of elements and attributes"
+                raise InputFault(NotXml(why, software).at(where))
             vertices.convert()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         reason = expat.errors.messages.get(error.code, "not XML")
-        got = f"{reason} (line {error.lineno:,}, column {error.offset:,})"
-        raise InputFault(not_xml(where, got, dialect)) from None
+        why = f"{reason} (line {error.lineno:,}, column {error.offset:,})"
+        raise InputFault(NotXml(why, software).at(where)) from None
     except (LookupError, ValueError) as error:  # what pyexpat raises for encodings that it cannot read
-        raise InputFault(not_xml(where, str(error), dialect)) from None
+        raise InputFault(NotXml(str(error), software).at(where)) from None
     vertices.convert()
 
 
@@ -208,10 +205,9 @@ def make_parser(
             return
         element = stack[-1].inner.get(name, UNKNOWN_ELEMENT)
         if len(stack) == 1 and name != root:
-            expected = f"an {dialect.software} XML file (root {quote(root)})"
-            raise InputFault(Finding(dialect.wrong_root, where, f"the root element is {quote(name)}", expected))
+            raise InputFault(dialect.wrong_root(name, dialect.software, root).at(where))
         if len(stack) > DEPTH_LIMIT:
-            raise InputFault(not_xml(where, f"elements nested more than {DEPTH_LIMIT} deep", dialect))
+            raise InputFault(NotXml(f"elements nested more than {DEPTH_LIMIT} deep", dialect.software).at(where))
         stack.append(element)
         if element.opened is not None:
             element.opened(dict(zip(pairs[::2], pairs[1::2], strict=True)))
@@ -220,9 +216,7 @@ def make_parser(
         stack.pop()
 
     def refuse(*_: object) -> int:
-        got = "a document type or entity declaration"
-        fix = "Remove the '<!DOCTYPE …>' part."
-        raise InputFault(Finding("forbidden-xml", where, got, "XML without declarations", fix))
+        raise InputFault(ForbiddenXml().at(where))
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
@@ -231,14 +225,3 @@ def make_parser(
     parser.UnparsedEntityDeclHandler = refuse
     parser.ExternalEntityRefHandler = refuse
     return parser
-
-
-# --- bytes ------------------------------------------------------------------------------------------------------------
-
-
-# --- findings ---------------------------------------------------------------------------------------------------------
-
-
-def not_xml(where: str, got: str, dialect: Dialect) -> Finding:
-    expected = f"well-formed {dialect.software} XML"
-    return Finding("not-xml", where, got, expected, "Export or copy the file again.")

@@ -24,8 +24,9 @@ import orjson
 from evaluation.decoding.label_array import check_shape
 from evaluation.decoding.npy import ZIP_FAULTS, check_directory
 from evaluation.decoding.streams import CutOff, Damaged, too_large
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import quote
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import NoArray, UnsupportedZarr
 
 DIRECTORY_BYTES = 1 << 24
 METADATA_BYTES = 1 << 20
@@ -34,7 +35,6 @@ PADDED_BYTES, PADDED_RATIO = 1 << 24, 8  # chunks may be so much larger than a s
 MAX_SIDE = 1 << 40
 DTYPE = re.compile(r"[<>|](b1|[iu][1248]|f[48])")
 TYPES = ("bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64")
-FIX = "Name the array with 'dataset' in challenge.toml, or write the label image alone."
 
 
 class Unsupported(Exception):
@@ -87,8 +87,7 @@ def read_zarr(
     except ZIP_FAULTS:
         raise CutOff from None
     except Unsupported as error:
-        got, fix = f"a Zarr array with {error}", "Write it with blosc, zstd, gzip or no compression."
-        raise InputFault(Finding("unsupported-format", where, got, "plain chunks of whole numbers", fix)) from None
+        raise InputFault(UnsupportedZarr(str(error)).at(where)) from None
 
 
 def shape_in_zarr(stream: BinaryIO, where: str, dataset: str | None) -> tuple[int, ...] | None:
@@ -138,9 +137,8 @@ def find_array(archive: zipfile.ZipFile, dataset: str | None, where: str) -> Zar
         names = [name for name in names if not re.fullmatch(r"(.*/)?[1-9][0-9]*", name)] or names  # not smaller scales
         names = [name for name in names if "labels" in name.split("/")] or names
     if len(names) != 1:
-        got = f"the arrays {listed(found).replace(' or ', ' and ')}" if found else "no array"
-        expected = f"the array {quote(dataset)}" if dataset is not None else "one array at full size"
-        raise InputFault(Finding("no-mask-variable", where, got, expected, FIX))
+        wanted = f"the array {quote(dataset)}" if dataset is not None else "one array at full size"
+        raise InputFault(NoArray(found, wanted).at(where))
     prefix = f"{names[0]}/" if names[0] else ""
     metadata = found[names[0]]
     try:

@@ -17,9 +17,24 @@ class NotXml(Kind):
     """
 
     code = "not-xml"
+    got = "{why}"
+    expected = "well-formed {software} XML"
+    fix = "Export or copy the file again."
+
+    why: str
+    software: str
 
 
-class NotAperioXml(Kind):
+class OtherRoot(Kind):
+    got = "the root element is {name:quoted}"
+    expected = "an {software} XML file (root {root:quoted})"
+
+    name: str
+    software: str
+    root: str
+
+
+class NotAperioXml(OtherRoot):
     """The XML file is not one of Aperio ImageScope.
 
     Outlines are read from Annotations/Annotation/Regions/Region/Vertices/Vertex; other XML has none there.
@@ -33,7 +48,7 @@ class NotAperioXml(Kind):
     code = "not-aperio-xml"
 
 
-class NotAsapXml(Kind):
+class NotAsapXml(OtherRoot):
     """The XML file is not one of ASAP.
 
     Annotations are read from ASAP_Annotations/Annotations/Annotation/Coordinates/Coordinate; other XML has none there.
@@ -58,6 +73,9 @@ class ForbiddenXml(Kind):
     """
 
     code = "forbidden-xml"
+    got = "a document type or entity declaration"
+    expected = "XML without declarations"
+    fix = "Remove the '<!DOCTYPE …>' part."
 
 
 class UnreadableFile(Kind):
@@ -90,6 +108,19 @@ class CutOff(Kind):
     fix = "Write or copy the file again."
 
 
+class BrokenGzip(CutOff):
+    got = "{why}"
+    expected = "a complete gzip file"
+    fix = "Compress or copy the file again."
+
+    why: str
+
+
+class Changing(CutOff):
+    got = "a file that changes while it is read"
+    fix = ""
+
+
 class BrokeOff(CutOff):
     got = "the library that decodes it ended with {how}"
 
@@ -114,6 +145,33 @@ class TooLarge(Kind):
 class TooManyBytes(TooLarge):
     got = "{size:,} bytes"
     expected = "at most {limit:,} bytes in a file (limits.bytes_per_file in challenge.toml)"
+
+    size: int
+    limit: int
+
+
+class TooMany(TooLarge):
+    got = "more than {limit:,} {what}"
+    expected = "at most {limit:,}"
+    fix = "Make the file smaller; organisers can raise limits.{key} in challenge.toml."
+
+    what: str
+    limit: int
+    key: str
+
+
+class TooManyRows(TooLarge):
+    got = "more than {limit:,} rows"
+    expected = "at most {limit:,}"
+    fix = "Remove rows, or raise limits.instances_per_case in challenge.toml."
+
+    limit: int
+
+
+class TooLongPart(TooLarge):
+    got = "{size:,} bytes that are no list of annotations, or are a single one"
+    expected = "at most {limit:,} bytes"
+    fix = "Write each nucleus as an annotation of its own, in one list, and nothing else that is long."
 
     size: int
     limit: int
@@ -229,6 +287,14 @@ class InvalidCoordinate(Kind):
     """
 
     code = "invalid-coordinate"
+
+
+class InvalidXmlCoordinate(InvalidCoordinate):
+    got = "{found}"
+    expected = "numbers between -1e9 and 1e9 as X and Y of every {word}"
+
+    found: str
+    word: str
 
 
 class UnsupportedShape(Kind):

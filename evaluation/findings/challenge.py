@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from evaluation.findings.annotations import TooLarge
 from evaluation.findings.kind import Kind, NotAmong
 
 
@@ -360,6 +361,19 @@ class UnreadableImage(Kind):
     """
 
     code = "unreadable-image"
+    got = "{why}"
+    expected = "{allowed}"
+
+    allowed: str
+    why: str = "not an image that can be read"
+
+
+class NoParts(TooLarge):
+    got = "{found}"
+    expected = "an image of which parts can be read"
+    fix = "Write it again in tiles, with reduced copies (a pyramid)."
+
+    found: str
 
 
 KINDS = (

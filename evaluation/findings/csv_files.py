@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from evaluation.findings.kind import Kind
+from evaluation.findings.words import did_you_mean, listed
 
 
 class InvalidCsv(Kind):
@@ -19,6 +22,63 @@ class InvalidCsv(Kind):
     code = "invalid-csv"
 
 
+class ColumnTwice(InvalidCsv):
+    got = "the column {name:quoted} twice"
+    expected = "every column once"
+
+    name: str
+
+
+class NotUtf8(InvalidCsv):
+    got = "{found}"
+    expected = "text in UTF-8"
+    fix = "Save it as 'CSV UTF-8'."
+
+    found: str
+
+
+class EmptyCsv(InvalidCsv):
+    got = "an empty file"
+    expected = "a line with the names of the columns"
+
+
+class OtherSeparator(InvalidCsv):
+    got = "columns separated by {name}"
+    expected = "columns separated by commas"
+    fix = "Save it with commas, and with points as decimal marks."
+
+    name: str
+
+
+class WrongCells(InvalidCsv):
+    got = "{cells:,} {cells:cell/cells}"
+    expected = "{width:,}, one for each column"
+
+    cells: int
+    width: int
+
+
+class MoreCells(WrongCells):
+    got = "more than {cells:,} {cells:cell/cells}"
+
+
+class TooManyColumns(InvalidCsv):
+    got = "more than {limit:,} cells"
+    expected = "at most {limit:,} columns"
+
+    limit: int
+
+
+class LoneQuotationMark(InvalidCsv):
+    got = "a quotation mark without a partner"
+    expected = "quotation marks at both ends of a cell"
+
+
+class QuotationMarkInside(InvalidCsv):
+    got = "a quotation mark inside a cell"
+    expected = "quotation marks around whole cells only, and doubled inside"
+
+
 class MissingColumn(Kind):
     """A CSV file lacks a column.
 
@@ -31,6 +91,25 @@ class MissingColumn(Kind):
     """
 
     code = "missing-column"
+
+
+class NoSuchColumn(MissingColumn):
+    got = "{found}"
+    expected = "a column {names:listed}"
+    fix = "{suggestion}"
+
+    names: Collection[str]
+    seen: Collection[str]
+    advice: str
+
+    @property
+    def found(self) -> str:
+        return f"no such column among {listed(self.seen, last='and')}" if self.seen else "no names of columns"
+
+    @property
+    def suggestion(self) -> str:
+        close = did_you_mean(next(iter(self.names)), self.seen)
+        return close or self.advice or "The first line must hold the names of the columns."
 
 
 class OtherCase(Kind):

@@ -19,6 +19,11 @@ class NotJson(Kind):
     """
 
     code = "not-json"
+    got = "{why}"
+    expected = "well-formed JSON in UTF-8"
+    fix = "Write it with a JSON library; NaN and Infinity are not JSON."
+
+    why: str
 
 
 class TooDeep(Kind):

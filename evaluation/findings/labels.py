@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import ClassVar
+
 from evaluation.findings.kind import Kind
+from evaluation.findings.words import listed
+
+MATLAB = "a MATLAB file of version 4, 6 or 7"
 
 
 class WrongFormat(Kind):
@@ -26,6 +32,14 @@ class OtherContent(WrongFormat):
 
     seen: str
     name: str
+
+
+class OtherThanMatlab(WrongFormat):
+    got = "{found}"
+    expected = MATLAB
+    fix = "Save it with save(…, '-v7')."
+
+    found: str
 
 
 class DamagedHeader(WrongFormat):
@@ -58,6 +72,45 @@ class UnsupportedTiff(UnsupportedFormat):
     fix = "Write it again, for example with tifffile.imwrite(path, labels, compression='zlib')."
 
     what: str
+
+
+class UnsupportedMatlab(UnsupportedFormat):
+    got = "a MATLAB 7.3 file (HDF5) with {what}"
+    expected = MATLAB
+    fix = "Save it with '-v7' instead of '-v7.3'; from Python use scipy.io.savemat."
+
+    what: str
+
+
+class OtherHdf5(UnsupportedMatlab):
+    got = "an HDF5 file that is not MATLAB's, so the order of its axes is not known"
+
+    what: str = ""
+
+
+class UnsupportedHdf5(UnsupportedFormat):
+    got = "an HDF5 file with {what}"
+    expected = "numbers in the file itself"
+    fix = "Write it with h5py, plain or with compression='gzip'."
+
+    what: str
+
+
+class UnsupportedZarr(UnsupportedFormat):
+    got = "a Zarr array with {what}"
+    expected = "plain chunks of whole numbers"
+    fix = "Write it with blosc, zstd, gzip or no compression."
+
+    what: str
+
+
+class UnsupportedPng(UnsupportedFormat):
+    got = "{found}"
+    expected = "a PNG of grey values, a palette or RGB, of up to 16 bits, not interlaced"
+    fix = "{advice}"
+
+    found: str
+    advice: str
 
 
 class UnsupportedEncoding(UnsupportedFormat):
@@ -103,6 +156,28 @@ class NoMaskVariable(Kind):
     code = "no-mask-variable"
 
 
+class NoArray(NoMaskVariable):
+    got = "{found}"
+    expected = "{wanted}"
+    fix = "Name it with 'dataset' in challenge.toml, or write the label image alone."
+
+    names: Collection[str]
+    wanted: str
+    what: ClassVar[str] = "array"
+
+    @property
+    def found(self) -> str:
+        return f"the {self.what}s {listed(self.names, last='and')}" if self.names else f"no {self.what}"
+
+
+class NoDataset(NoArray):
+    what = "dataset"
+
+
+class NoArrayInNpz(NoArray):
+    fix = "Save the label image alone: numpy.savez_compressed(path, labels=labels)."
+
+
 class NotNumeric(Kind):
     """A file holds no plain numbers.
 
@@ -122,6 +197,13 @@ class NotNumeric(Kind):
     kind: str
 
 
+class NotNumericDataset(NotNumeric):
+    got = "{name:quoted} is {kind}"
+    fix = NoArray.fix
+
+    name: str
+
+
 class WrongShape(Kind):
     """A label image has another size than its image.
 
@@ -135,6 +217,15 @@ class WrongShape(Kind):
     """
 
     code = "wrong-shape"
+    got = "{found}"
+    expected = "{height:,} rows x {width:,} columns, the height and width of the image{channels}"
+    fix = "{advice}"
+
+    found: str
+    height: int
+    width: int
+    advice: str
+    channels: str = ""
 
 
 class SeveralImages(Kind):
@@ -195,7 +286,30 @@ class OtherDataFile(ExternalData):
     name: str
 
 
-class NotFinite(Kind):
+class InvalidLabels(Kind):
+    """Pixels of a label image that are no labels; ``first`` is the first of them."""
+
+    expected = "{meaning}"
+
+    wrong: int
+    pixels: int
+    first: object
+    row: int
+    column: int
+    lowest: object
+    highest: object
+    meaning: str
+
+    @property
+    def counted(self) -> str:
+        return f"{self.wrong:,} of {self.pixels:,} pixels {'is' if self.wrong == 1 else 'are'}"
+
+    @property
+    def place(self) -> str:
+        return f"first at row {self.row}, column {self.column}"
+
+
+class NotFinite(InvalidLabels):
     """Labels are not a number or infinite.
 
     A label is the number of a nucleus; such a pixel belongs to none, and not to the background either.
@@ -207,9 +321,11 @@ class NotFinite(Kind):
     """
 
     code = "not-finite"
+    got = "{counted} not a number or infinite ({first}, {place})"
+    fix = "Write 0 where there is no nucleus."
 
 
-class FractionalLabel(Kind):
+class FractionalLabel(InvalidLabels):
     """Labels are not whole numbers.
 
     Fractions come from probabilities or from interpolation; neither tells which nucleus a pixel belongs to.
@@ -222,9 +338,11 @@ class FractionalLabel(Kind):
     """
 
     code = "fractional-label"
+    got = "{counted} not a whole number ({first}, {place})"
+    fix = "Write labels of instances, not probabilities; do not interpolate when you resize."
 
 
-class NegativeLabel(Kind):
+class NegativeLabel(InvalidLabels):
     """Labels are below 0.
 
     0 is the background and every positive number a nucleus; a negative number is neither.
@@ -236,9 +354,11 @@ class NegativeLabel(Kind):
     """
 
     code = "negative-label"
+    got = "{counted} below 0 (lowest {lowest}, {place})"
+    fix = "If -1 is your background, write 0."
 
 
-class LabelTooLarge(Kind):
+class LabelTooLarge(InvalidLabels):
     """Labels are above 2^63 - 1.
 
     Such numbers usually were negative before they were stored in an unsigned type.
@@ -251,6 +371,8 @@ class LabelTooLarge(Kind):
     """
 
     code = "label-too-large"
+    got = "{counted} above 2^63 - 1 (highest {highest}, {place})"
+    fix = "Number the nuclei 1, 2, 3, …; a negative number in an unsigned type also looks like this."
 
 
 class BinaryMask(Kind):

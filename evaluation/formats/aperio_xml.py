@@ -19,6 +19,7 @@ import shapely
 from evaluation.decoding.chunks import memory_told, too_many
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, quote, with_rest
+from evaluation.findings.annotations import NotAperioXml
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.example import Example
@@ -30,7 +31,7 @@ from evaluation.model.intervals import expand
 LAYER = ("Annotations", "Annotation")
 ATTRIBUTE = (*LAYER, "Attributes", "Attribute")
 REGION = (*LAYER, "Regions", "Region")
-APERIO = Dialect("Aperio", "Annotations", "not-aperio-xml", (*REGION, "Vertices"), "Vertex", ("X", "Y"))
+APERIO = Dialect("Aperio", "Annotations", NotAperioXml, (*REGION, "Vertices"), "Vertex", ("X", "Y"))
 RECTANGLE = "1"
 POLYGON_TYPES = ("", "0", RECTANGLE)  # an ellipse (2) holds two corners of its box, an arrow (3) no area
 SHAPES = {RECTANGLE: " (rectangle) of two vertices", "2": " (ellipse)"}

@@ -19,6 +19,7 @@ from evaluation.challenge.formats.asap_xml import AsapXmlRules
 from evaluation.decoding.chunks import memory_told, too_many
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, listed, quote, with_rest
+from evaluation.findings.annotations import NotAsapXml
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.example import Example
@@ -28,7 +29,7 @@ from evaluation.model import Annotations, Bool, Case, Float64, Int16, Int64, Out
 
 ANNOTATION = ("ASAP_Annotations", "Annotations", "Annotation")
 HOLDER = (*ANNOTATION, "Coordinates")
-ASAP = Dialect("ASAP", "ASAP_Annotations", "not-asap-xml", HOLDER, "Coordinate", ("Order", "X", "Y"))
+ASAP = Dialect("ASAP", "ASAP_Annotations", NotAsapXml, HOLDER, "Coordinate", ("Order", "X", "Y"))
 TYPES = ("Dot", "PointSet", "Polygon", "Rectangle", "Spline", "Measurement")
 KINDS = {name: kind for kind, name in enumerate(TYPES)}
 DOT, POINT_SET, POLYGON, RECTANGLE, SPLINE, MEASUREMENT = range(6)

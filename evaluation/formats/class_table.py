@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from evaluation.decoding.csv import Categories, categories, count_rest, read_table, too_many_rows
+from evaluation.decoding.csv import Categories, categories, count_rest, read_table
 from evaluation.decoding.json import read_json
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings.annotations import TooManyRows
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import find_classes
 from evaluation.formats.csv_columns import rows_limit
@@ -73,7 +74,7 @@ def json_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
     else:
         raise InputFault(Finding("invalid-class-table", where, f"the JSON value {quote(value)}", FORM))
     if len(pairs) > (limit := rows_limit(request, 1)):
-        raise InputFault(too_many_rows(where, limit))
+        raise InputFault(TooManyRows(limit).at(where))
 
     def place(index: int) -> str:
         return f"{where}, {quote(pairs[index][0]) if isinstance(value, dict) else f'[{index}]'}"
