@@ -36,6 +36,7 @@ OF_TEST = {
         "test_attempts.py::test_the_inflation_of_the_best_of_k_equal_attempts_is_the_expected_maximum",
         "test_bands.py::test_bands_are_what_erosion_in_scipy_takes_away",
         "test_cli.py::test_the_number_of_workers_changes_no_byte",
+        "test_spelling.py",
         "test_story.py",
         "test_worker_pools.py::test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_goes_on",
         "test_worker_pools.py::test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes",

@@ -409,8 +409,8 @@ def with_whole_image(nuclei: Instances, case: TrickCase, common: int, rare: int)
     return together(nuclei, whole_image(nuclei, case, common, rare))
 
 
-def named_right(nuclei: Instances, case: TrickCase) -> Bool:
-    """Not named wrong: spurious nuclei stay."""
+def classified_right(nuclei: Instances, case: TrickCase) -> Bool:
+    """Not of a wrong class: spurious nuclei stay."""
     found = partner_class(nuclei, case)
     return np.asarray((found == 0) | (found == nuclei.class_id))
 
@@ -442,7 +442,7 @@ TRICKS: tuple[Trick, ...] = (
     Trick("missing_many", "do not submit these", silence(number_predicted, missing=True), points=True),
     Trick("empty_all", "submit empty files only", each(lambda nuclei, _: nothing(nuclei)), points=True),
     Trick("only_common", "keep the commonest class only", of_data_set(is_common), points=True),
-    Trick("all_as_common", "name every nucleus as the commonest class", of_data_set(all_common), points=True),
+    Trick("all_as_common", "give every nucleus the commonest class", of_data_set(all_common), points=True),
     Trick("no_rare", "drop the nuclei named as the rarest class", of_data_set(not_rare), points=True),
     Trick("rare_as_common", "name the rarest class as the commonest", of_data_set(rare_is_common), points=True),
     Trick("rare_as_well", "every nucleus once more, as the rarest class", of_data_set(rare_as_well), points=True),
@@ -467,7 +467,7 @@ TRICKS: tuple[Trick, ...] = (
     Trick("best_one", "keep the nucleus with the best IoU of each image", keep(best_iou, FIRST), "reference"),
     Trick("empty_hardest", "empty the 30 % of the cases with the lowest F1", silence(error_rate), "reference"),
     Trick("missing_hardest", "do not submit these", silence(error_rate, missing=True), "reference"),
-    Trick("no_wrong_class", "drop the nuclei that are named wrong", only_if(named_right), "reference"),
+    Trick("no_wrong_class", "drop the nuclei whose class is wrong", only_if(classified_right), "reference"),
     Trick("no_poor_outline", "drop the nuclei with an IoU of 0.5 to 0.7", only_if(outlined_well), "reference"),
     Trick("grown", "a pixel larger", each(lambda nuclei, _: dilate_instances(nuclei)), "calibration"),
     Trick("shrunk", "a pixel smaller", each(lambda nuclei, _: erode_instances(nuclei)), "calibration"),

@@ -83,7 +83,8 @@ def page_of_results(
 
     sources  of pictures and costs of errors, for a metrics.json
     public   only what metrics.json tells, and of that what may be published
-    challenge  folder of its rules: what [publish] lets participants read, and the order of the classes
+    challenge  folder of its rules: what [publish] lets participants read, and the order of the classes; without it
+             details.json beside a result tells the order
     title    of the page of a submission
 
     Raises WrongUsage for files that are not what they should be, and what ``illustrate_cases`` raises.
@@ -98,7 +99,8 @@ def page_of_results(
             rules = None if challenge is None else rules_of(metrics, challenge)
             if rules is not None and rules.published_paths is not None:
                 metrics = published_metrics(metrics, rules.published_paths)
-            return submission_page(without_counts(metrics), title=title, classes=rules.class_names if rules else ())
+            classes = rules.class_names if rules else read_result(folder).classes  # details.json has their order
+            return submission_page(without_counts(metrics), title=title, classes=classes)
     return page_of_result(read_again(folder, sources, workers=workers, progress=progress), title=title)
 
 
@@ -204,8 +206,15 @@ def page_of_others(folder: Path, *, public: bool, sources: Sources | None, chall
             audit = folder / "audit.json"
             beside = read_details(audit, where="'audit.json'") if audit.is_file() else None
             classes = () if challenge is None else rules_of(document, challenge).class_names
+            classes = classes or classes_of_teams(folder)
             return leaderboard_page(document, audit=beside, results=read_results(folder, document), classes=classes)
         return OTHER_DOCUMENTS[name](document)
+
+
+def classes_of_teams(folder: Path) -> tuple[str, ...]:
+    """The classes in the order of the challenge, if a stored result beside leaderboard.json has its details.json."""
+    path = next(iter(sorted(folder.glob("results/*/details.json"))), None)
+    return () if path is None else tuple(read_details(path, where="'details.json'")["classes"][1:])
 
 
 # --- one submission ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaluation.challenge.matching_rules import rule_from
+from evaluation.leaderboard.titles import metric_title
 from evaluation.report.result import Document
 
 OVERLAP: Mapping[str, str] = {
@@ -70,7 +71,8 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
     rows.append(("Averages", averages_in_words(rules["aggregation"])))
     if {"segmentation", "covered", "overall"} & {name.partition(".")[0] for name in metrics["families"]}:
         edge = "counts" if metrics["boundary"] == "closed" else "does not count"
-        words = f"Measured on each pair: {', '.join(metrics['measures'])}. The border of the image {edge} as boundary."
+        measured = "; ".join(metric_title(name) for name in metrics["measures"])
+        words = f"Measured on each pair: {measured}. The border of the image {edge} as boundary."
         for unit in ("px", "um"):
             if metrics[f"tolerance_{unit}"] is not None:
                 words += f" Tolerance: {metrics[f'tolerance_{unit}']:g} {unit}."

@@ -39,7 +39,8 @@ def paying_section(document: Document) -> Section:
     verdict = Text(("No trick pays: nobody climbs by handing in something worse.",), "good")
     if paying:
         (name, times) = of_trick.most_common(1)[0]
-        words = f"{tricks[name]['words'].capitalize()}: that pays for {times:,} teams, more than any other trick."
+        teams = "1 team" if times == 1 else f"{times:,} teams"
+        words = f"{tricks[name]['words'].capitalize()}: that pays for {teams}, more than any other trick."
         verdict = Text((words,), "bad" if open_to_all else "warning")
     findings = tuple(document.get("findings", ()))
     blocks: list[Block] = [verdict, tiles, *([Text(findings, "warning")] if findings else [])]
