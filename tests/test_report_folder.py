@@ -87,6 +87,15 @@ def test_two_teams_are_compared_in_units_and_classes(made: Path, browser: Browse
         better = sum(own < other for own, other in zip(*values, strict=True))
         assert f"Of {len(values[0])} groups {first['name']} is better in {better}" in versus.inner_text()
         assert versus.locator("svg rect.first").count() == better
+        mean = sum(own - other for own, other in zip(*values, strict=True)) / len(values[0])
+        assert f"the mean difference is {mean:+.4f}".replace("-", "−") in versus.inner_text()
+        versus.locator("[name=first]").select_option(label=second["name"])
+        versus.locator("[name=second]").select_option(label=first["name"])
+        assert f"and {first['name']} in {better}; the mean difference is {-mean:+.4f}".replace("-", "−") in (
+            versus.inner_text()
+        )
+        versus.locator("[name=first]").select_option(label=first["name"])
+        versus.locator("[name=second]").select_option(label=second["name"])
         folders = [made / "results" / team["name"] for team in (first, second)]
         metrics = [json.loads((folder / "metrics.json").read_text()) for folder in folders]
         pq = [of["panoptic"]["per_class"]["Neutrophil"]["pq"]["group_mean"] for of in metrics]
@@ -108,16 +117,26 @@ def test_two_teams_are_compared_in_units_and_classes(made: Path, browser: Browse
 
 def test_of_many_values_of_units_some_are_here_and_it_is_said() -> None:
     column = {"path": "panoptic.pq.case_mean", "direction": "descending"}
-    values = [0.123456] * 3000
-    team = {"columns": [{"value": 0.5, "by_unit": values}]}
-    teams = [{"name": f"team {index}", **team} for index in range(200)]
+    values = [[0.123456] * 3000 for _ in range(200)]
+    values[1][1:10] = [0.9] * 9  # none of these cases is on the page
+    values[1][2000] = None
+    teams = [
+        {"name": f"team {index}", "columns": [{"value": 0.5, "by_unit": of_team}]}
+        for index, of_team in enumerate(values)
+    ]
     names = [f"case {index}" for index in range(3000)]
     document = {"teams": teams, "columns": [column], "unit_names": names, "units": {"kind": "cases"}}
     section = versus_section(document, {})
     assert section is not None
     (widget,) = section.blocks
-    assert widget.note == "1,000 of 3,000 cases are here, evenly spread."
+    assert widget.note == "1,000 of 3,000 cases are here, evenly spread; counts and means are of all."
     assert [widget.data["columns"][0]["names"][place] for place in (0, -1)] == ["case 0", "case 2999"]
+    # in all cases, not in those that are here
+    assert widget.data["columns"][0]["pairs"][0][:2] == [
+        (2999, 0, 9, round(-9 * (0.9 - 0.1235) / 2999, 4)),
+        (3000, 0, 0, 0),
+    ]
+    assert widget.data["columns"][0]["pairs"][1][0] == (2999, 9, 0, round(9 * (0.9 - 0.1235) / 2999, 4))
     assert versus_section({**document, "teams": teams[:1]}, {}) is None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.leaderboard.titles import metric_title, short_titles
+from evaluation.model import Float64
 from evaluation.report.common_nuclei import measure_titles, who_is_ahead
 from evaluation.report.page import Section, Widget
 from evaluation.report.result import Document, ResultDocuments, is_lower_better
@@ -62,23 +63,36 @@ def unit_columns(document: Document) -> tuple[list[dict[str, Any]], str]:
     limit = max(VALUES_UP_TO // (len(teams) * len(columns)), 1)
     chosen = np.unique(np.linspace(0, len(names) - 1, min(limit, len(names))).round().astype(int)).tolist()
     kind = document["units"]["kind"]
-    note = f"{len(chosen):,} of {len(names):,} {kind} are here, evenly spread." if len(chosen) < len(names) else ""
+    note = f"{len(chosen):,} of {len(names):,} {kind} are here, evenly spread; counts and means are of all." if len(chosen) < len(names) else ""
 
-    def rounded(value: float | None) -> float | None:
-        return None if value is None else round(value, 4)
-
-    return [
-        {
-            "title": title,
-            "higher": column["direction"] == "descending",
-            "names": [names[unit] for unit in chosen],
-            "overall": [rounded(team["columns"][index]["value"]) for team in teams],
-            "values": [[rounded(team["columns"][index]["by_unit"][unit]) for unit in chosen] for team in teams],
-        }
-        for index, (column, title) in enumerate(
-            zip(columns, short_titles([column["path"] for column in columns]), strict=True)
+    made = []
+    for index, title in enumerate(short_titles([column["path"] for column in columns])):
+        of_column = [team["columns"][index] for team in teams]
+        values = np.round(np.array([team["by_unit"] for team in of_column], float), 4)  # NaN where there is none
+        made.append(
+            {
+                "title": title,
+                "higher": columns[index]["direction"] == "descending",
+                "names": [names[unit] for unit in chosen],
+                "overall": [None if team["value"] is None else round(team["value"], 4) for team in of_column],
+                "values": [[None if np.isnan(value) else value for value in row] for row in values[:, chosen].tolist()],
+                "pairs": [compare_teams(values, first) for first in range(len(teams))],
+            }
         )
-    ], note
+    return made, note
+
+
+def compare_teams(values: Float64, first: int) -> list[tuple[int, int, int, float]]:
+    """A team with each one behind it, in all units: units that both have, in which its value is higher, in which lower,
+    and the mean difference.
+
+    values  float64 (teams, units); NaN: undefined
+    """
+    difference = values[first] - values[first + 1 :]
+    known = (~np.isnan(difference)).sum(axis=1)
+    higher, lower = (difference > 0).sum(axis=1), (difference < 0).sum(axis=1)
+    mean = np.nansum(difference, axis=1) / np.maximum(known, 1)
+    return list(zip(known.tolist(), higher.tolist(), lower.tolist(), np.round(mean, 4).tolist(), strict=True))
 
 
 def class_rows(document: Document, results: Mapping[str, Document], classes: Sequence[str]) -> list[dict[str, Any]]:

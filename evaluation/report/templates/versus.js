@@ -71,9 +71,9 @@
         .filter((one) => one.first !== null && one.second !== null)
         .map((one) => ({ ...one, gain: sign * (one.first - one.second) }))
         .sort((one, other) => other.gain - one.gain);
-      const better = [known.filter((one) => one.gain > 0).length, known.filter((one) => one.gain < 0).length];
-      const mean = known.reduce((sum, one) => sum + one.first - one.second, 0) / known.length;
-      words = `${column.title}: ${names[0]} ${shown(column.overall[a])}, ${names[1]} ${shown(column.overall[b])}. Of ${known.length} ${kind} ${names[0]} is better in ${better[0]} and ${names[1]} in ${better[1]}; the mean difference is ${signed(mean || 0)}.`;
+      const [compared, higher, lower, mean] = column.pairs[Math.min(a, b)][Math.abs(a - b) - 1]; // in all units
+      const better = a < b === column.higher ? [higher, lower] : [lower, higher];
+      words = `${column.title}: ${names[0]} ${shown(column.overall[a])}, ${names[1]} ${shown(column.overall[b])}. Of ${compared} ${kind} ${names[0]} is better in ${better[0]} and ${names[1]} in ${better[1]}; the mean difference is ${signed(a < b ? mean : -mean)}.`;
       root.querySelector(".bars").append(bars(known, names));
       const rows = [...known].sort((one, other) => Math.abs(other.gain) - Math.abs(one.gain)).slice(0, ROWS);
       const caption = `${column.title}: ${known.length > ROWS ? `the ${ROWS} largest of ${known.length} differences` : `differences in all ${kind}`}, the largest first`;
