@@ -419,3 +419,21 @@ def test_the_legend_of_pictures_has_the_colours_of_the_pictures() -> None:
     style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
     for state, colour in STATE_COLOURS.items():
         assert f"  --picture-{state.replace('_', '-')}: {colour};\n" in style
+
+
+def test_long_names_in_a_table_show_what_tells_them_apart(browser: Browser, tmp_path: Path) -> None:
+    """Names are whole in the file, for search, sorting and files; what all begin and end with is not shown."""
+    names = [f"TCGA-E2-A1B5-01Z-00-DX1 a very long name of a slide {number}.ome.tiff" for number in (1, 2, 12)]
+    columns = (Column("case"), Column("value", 1))
+    rows = tuple((name, index) for index, name in enumerate(names))
+    (tmp_path / "page.html").write_text(page_html(one_block(Table("cases", "Cases", columns, rows))))
+    with browser.open(tmp_path / "page.html", width=390) as opened:
+        cells = opened.page.locator("#cases tbody th")
+        assert cells.all_text_contents() == names
+        shown = "node => [...node.childNodes].filter(part => part.nodeType === 3).map(part => part.data).join('')"
+        assert [cells.nth(index).evaluate(shown).strip() for index in range(3)] == ["slide 1", "slide 2", "slide 12"]
+        assert cells.nth(0).locator(".cut").first.evaluate("node => node.offsetHeight") < 40
+        with opened.page.expect_download() as waiting:
+            opened.page.get_by_role("button", name="CSV: Cases").click()
+        assert names[2] in waiting.value.path().read_text()
+        opened.check()

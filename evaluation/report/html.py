@@ -18,7 +18,7 @@ from evaluation.findings.command_line import MissingExtra
 from evaluation.findings.errors import WrongUsage
 from evaluation.report.page import Cell, Figure, Page, Table, Widget
 from evaluation.report.plots import shorten, tabulate
-from evaluation.report.shown import shown_cell, shown_value, visible
+from evaluation.report.shown import common_ends, shown_cell, shown_value, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -85,10 +85,16 @@ def load_environment() -> Environment:
     environment.globals |= {
         "kind": lambda block: type(block).__name__,
         "shown_value": shown_value,
+        "name_ends": name_ends,
         "tabulate": tabulate,
         "LONG_TABLE": LONG_TABLE,
     }
     return environment
+
+
+def name_ends(table: Table) -> tuple[int, int]:
+    """How much of the names in the first column is not shown at start and end; files and search have it."""
+    return common_ends([shown_cell(row[0], table.columns[0]).text for row in table.rows])
 
 
 def plotly_source() -> str:

@@ -27,18 +27,28 @@ def visible(text: str) -> str:
     )
 
 
+def common_ends(names: Sequence[str], limit: int = 40) -> tuple[int, int]:
+    """How many characters all names of a column begin and end with, but for a word, if some of them are long.
+
+    >>> common_ends(["TCGA-E2-A1B5 breast 1.tif", "TCGA-E2-A1B5 breast 12.tif"], 12)
+    (13, 4)
+    """
+    if len(set(names)) < 2 or max(map(len, names)) <= limit:
+        return 0, 0
+    start = re.sub(r"\w+\W*\w*$", "", commonprefix(names).replace("_", " "))  # noqa: RUF071
+    backwards = [name[len(start) :][::-1] for name in names]
+    end = re.sub(r"\w+$", "", commonprefix(backwards).replace("_", " "))  # noqa: RUF071
+    return len(start), len(end)
+
+
 def names_apart(names: Sequence[str], limit: int = 40) -> list[str]:
-    """Names of a column: if some are long, without what all begin or end with but a word.
+    """The names of a column without their common ends.
 
     >>> names_apart(["TCGA-E2-A1B5 breast 1.tif", "TCGA-E2-A1B5 breast 12.tif"], 12)
     ['…breast 1…', '…breast 12…']
     """
-    if len(set(names)) < 2 or max(map(len, names)) <= limit:
-        return list(names)
-    start = re.sub(r"\w+\W*\w*$", "", commonprefix(names).replace("_", " "))  # noqa: RUF071
-    backwards = [name[len(start) :][::-1] for name in names]
-    end = re.sub(r"\w+$", "", commonprefix(backwards).replace("_", " "))  # noqa: RUF071
-    return [("…" if start else "") + name[len(start) : len(name) - len(end)] + ("…" if end else "") for name in names]
+    start, end = common_ends(names, limit)
+    return ["…" * (start > 0) + name[start : len(name) - end] + "…" * (end > 0) for name in names]
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,8 @@ def unit_columns(document: Document) -> tuple[list[dict[str, Any]], str]:
     limit = max(VALUES_UP_TO // (len(teams) * len(columns)), 1)
     chosen = np.unique(np.linspace(0, len(names) - 1, min(limit, len(names))).round().astype(int)).tolist()
     kind = document["units"]["kind"]
-    note = f"{len(chosen):,} of {len(names):,} {kind} are here, evenly spread; counts and means are of all." if len(chosen) < len(names) else ""
+    some = f"{len(chosen):,} of {len(names):,} {kind} are here, evenly spread; counts and means are of all."
+    note = some if len(chosen) < len(names) else ""
 
     made = []
     for index, title in enumerate(short_titles([column["path"] for column in columns])):
