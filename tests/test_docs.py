@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -192,3 +193,15 @@ def test_the_table_in_the_readme_is_the_one_that_the_demo_prints():
     printed = [line.strip() for line in done.stdout.splitlines() if "." in line and ("↑" in line or "↓" in line)]
     assert len(printed) == 17
     assert set(printed) <= {line.strip() for line in text_of("README.md").splitlines()}
+
+
+# --- rooms ------------------------------------------------------------------------------------------------------------
+
+
+def test_each_room_says_what_comes_in_what_goes_out_and_who_may_import_it() -> None:
+    rooms = {path.parent.name: ast.parse(path.read_text()) for path in ROOT.glob("evaluation/*/__init__.py")}
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert set(rooms) == {room for layer in listed for room in layer.split(" | ")}
+    for room, tree in rooms.items():
+        words = ast.get_docstring(tree) or ""
+        assert all(word in words for word in ("In: ", "Out: ", "import")), room

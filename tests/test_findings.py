@@ -69,6 +69,12 @@ def test_templates_are_filled_from_the_attributes_of_their_class(kind: type[Kind
         assert fields <= known
 
 
+def test_findings_are_made_by_classes_only() -> None:
+    files = [path for path in (ROOT / "evaluation").rglob("*.py") if path.parent.name != "findings"]
+    assert len(files) > 200
+    assert [path.name for path in files if re.search(r"(?<!\w)Finding\(", path.read_text())] == []
+
+
 def test_a_class_without_all_templates_is_not_used() -> None:
     trees = (ast.parse(path.read_text()) for path in (ROOT / "evaluation").rglob("*.py"))
     calls = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))

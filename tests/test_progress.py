@@ -30,13 +30,13 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_a_line_every_thirty_seconds_tells_counts_speed_and_what_is_left(capsys) -> None:
     now = [0.0]
     log = io.StringIO()
-    told = SubmissionsProgress(None, log, lambda: now[0])
+    progress = SubmissionsProgress(None, log, lambda: now[0])
     outcomes = ["kept"] * 100 + ["scored"] * 18 + ["not ranked"] * 2
-    for place, outcome in enumerate(outcomes):
+    for index, outcome in enumerate(outcomes):
         now[0] += 0 if outcome == "kept" else 3  # 20 a minute
-        told.told(f"team {place}", outcome)
-        told.progress(place + 1, 1120)
-    told.end()
+        progress.note(f"team {index}", outcome)
+        progress.progress(index + 1, 1120)
+    progress.end()
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "110 of 1,120 done: 10 scored, 100 kept, 0 not ranked; 20 a minute; 50 min left",

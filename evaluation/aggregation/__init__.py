@@ -1,4 +1,8 @@
-"""From cases to groups to the data set."""
+"""From cases to groups to the data set.
+
+In: counts of each case, scores of each unit. Out: sums, means, what is penalised, intervals. Scoring imports it, and
+what compares teams; of the engine it knows the model alone.
+"""
 
 from evaluation.aggregation.intervals import Bootstrap, bootstrap
 from evaluation.aggregation.resampling import Column

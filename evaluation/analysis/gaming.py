@@ -18,7 +18,8 @@ from evaluation.analysis.tricks import TRICKS, Trick, TrickCase
 from evaluation.analysis.tricks_document import Change, Entry, TricksFound, moved_teams, names_at_first
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
-from evaluation.findings import Finding, render_findings
+from evaluation.findings import render_findings
+from evaluation.findings.challenge import NoNucleiForTricks
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.prepare import PreparedReference
 from evaluation.leaderboard.board import apply_method, load_ranked
@@ -327,8 +328,7 @@ def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None =
     """
     challenge, rules = load_ranked(folder)
     if challenge.are_counts:
-        got, expected = "numbers of nuclei", "nuclei that tricks can be played on"
-        raise ChallengeBroken(Finding("contradictory-rules", "challenge.toml: reference.format", got, expected))
+        raise ChallengeBroken(NoNucleiForTricks().at("challenge.toml: reference.format"))
     teams = find_teams(submissions, output=output).teams
     field, left_out = read_field(folder, challenge, {team.name: Path(team.path) for team in teams})
     points = challenge.reference.are_points or challenge.submission.are_points

@@ -2,6 +2,9 @@
 
 ``challenge.toml`` holds the rules, ``cases.csv`` the list of what is scored. A published challenge is a preset, a file
 in ``evaluation/challenge/presets``; ``preset = "name"`` starts from one, and keys that stand beside it win.
+
+In: a folder, or rules as data. Out: a ``Challenge`` that cannot be changed. All but the engine, the model and findings
+may import it.
 """
 
 from evaluation.challenge.base import RuleFault, Rules

@@ -77,7 +77,7 @@ def audit(
             folder,
             workers=workers,
             progress=progress.progress,
-            told=progress.tells(opened.put, KEPT),
+            told=progress.note_and_put(opened.put, KEPT),
             executor=executor,
         )
         write_audit(folder, found)

@@ -81,7 +81,7 @@ def leaderboard(
             folder,
             workers=workers,
             progress=progress.progress,
-            told=progress.tells(opened.put, "results"),
+            told=progress.note_and_put(opened.put, "results"),
             executor=executor,
             attempts=attempts,
         )

@@ -1,4 +1,4 @@
-"""What is told while submissions are scored: a bar or a line every 30 s, and JSON lines on demand."""
+"""What is reported while submissions are scored: a bar or a line every 30 s, and JSON lines on demand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SubmissionsProgress:
         elif self.clock() - self.last >= LINE_SECONDS:
             self.say(f"{done:,} of {total:,} done: {self.words()}")
 
-    def told(self, name: str, outcome: str) -> None:
+    def note(self, name: str, outcome: str) -> None:
         self.outcomes[outcome] += 1
         if self.log:
             number, seconds = self.outcomes.total(), round(self.clock() - self.began, 3)
@@ -53,15 +53,15 @@ class SubmissionsProgress:
             self.log.write(json.dumps(line) + "\n")
             self.log.flush()
 
-    def tells(self, put: Callable[[str], None], below: str) -> Callable[[str, str], None]:
-        """``told``, and the results of the submission are put where they belong: a folder of its name ``below``."""
+    def note_and_put(self, put: Callable[[str], None], below: str) -> Callable[[str, str], None]:
+        """``note``, and the results of the submission are put where they belong: a folder of its name ``below``."""
 
-        def told(name: str, outcome: str) -> None:
+        def note(name: str, outcome: str) -> None:
             if outcome != "kept":
                 put(f"{below}/{name}")
-            self.told(name, outcome)
+            self.note(name, outcome)
 
-        return told
+        return note
 
     def say(self, line: str) -> None:
         tell(line)
@@ -110,7 +110,7 @@ def submissions_progress(label: str, log: Path | None) -> Iterator[SubmissionsPr
             with writing_to(log):
                 log.parent.mkdir(parents=True, exist_ok=True)
                 stream = stack.enter_context(log.open("a", encoding="utf-8"))
-        told = SubmissionsProgress(stack.enter_context(progress_bar(label)), stream)
-        yield told
+        progress = SubmissionsProgress(stack.enter_context(progress_bar(label)), stream)
+        yield progress
         stack.pop_all().close()  # the bar goes first
-        told.end()
+        progress.end()

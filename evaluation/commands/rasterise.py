@@ -35,13 +35,13 @@ def rasterise(challenge: Path | str, output: Path, workers: int | None) -> None:
         what = "points" if rules.reference.are_points else "numbers of nuclei"
         click.echo(f"The reference holds {what}; there is nothing to rasterise.")
         return
-    told = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
+    reports = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
     with writing_to(output):
-        write_rasterisation(output_folder(output), rules, told)
+        write_rasterisation(output_folder(output), rules, reports)
     outlines = rules.reference.value("vanished") is not None
-    show(rasterisation_table({case.name: report for case, _, report in told}, outlines=outlines))
+    show(rasterisation_table({case.name: report for case, _, report in reports}, outlines=outlines))
     show_findings(findings)
-    click.echo(thirds_of_areas([instances for _, instances, _ in told]))
+    click.echo(thirds_of_areas([instances for _, instances, _ in reports]))
     click.echo(f"Written to {output}: labels/, instances.csv, rasterisation.json")
 
 

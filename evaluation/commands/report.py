@@ -22,8 +22,12 @@ from evaluation.findings.errors import WrongUsage
 @click.option("--submission", type=PathOrAddress, help="Folder or ZIP of the submission that was scored, for the same.")
 @click.option("--images", type=FolderPath, help="Folder with the images of the cases. [default: images/]")
 @click.option("--overlays", type=FolderPath, help="Folder for overlays of all cases: PNG, and GeoJSON for QuPath.")
-@click.option("--public", is_flag=True, help="Only what may be published: nothing of single cases or patients; "
-              "with --challenge only what its [publish] names.")
+@click.option(
+    "--public",
+    is_flag=True,
+    help="Only what may be published: nothing of single cases or patients; "
+    "with --challenge only what its [publish] names.",
+)
 @Workers
 def report(
     results: Path,

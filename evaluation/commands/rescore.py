@@ -40,7 +40,7 @@ def rescore(challenge: Path, submissions: Path, before: Path, output: Path, repo
             output,
             workers=workers,
             progress=progress.progress,
-            told=progress.told,
+            told=progress.note,
             attempts=attempts,
         )
         write_board(output, board)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from evaluation.findings import Finding
-from evaluation.findings.annotations import BrokenGzip, MoreThanMemory, TooMany
+from evaluation.findings.annotations import BrokenGzip, LargerThanAllowed, MoreThanMemory, TooMany
 from evaluation.findings.errors import InputFault
 
 CHUNK_BYTES = 1 << 18
@@ -75,9 +75,8 @@ def memory_told(where: str) -> Iterator[None]:
         raise InputFault(MoreThanMemory("Split the file.").at(where)) from None
 
 
-def too_large(where: str, got: str, expected: str) -> Finding:
-    fix = "Make the file smaller; organisers can raise limits.bytes_per_file in challenge.toml."
-    return Finding("too-large", where, got, expected, fix)
+def too_large(where: str, found: str, allowed: str) -> Finding:
+    return LargerThanAllowed(found, allowed).at(where)
 
 
 def too_many(where: str, what: str, limit: int, key: str) -> Finding:

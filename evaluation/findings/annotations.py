@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from evaluation.findings.kind import Kind, NotAmong
 
 
@@ -160,6 +162,15 @@ class TooMany(TooLarge):
     key: str
 
 
+class LargerThanAllowed(TooLarge):
+    got = "{found}"
+    expected = "{allowed}"
+    fix = "Make the file smaller; organisers can raise limits.bytes_per_file in challenge.toml."
+
+    found: str
+    allowed: str
+
+
 class TooManyRows(TooLarge):
     got = "more than {limit:,} rows"
     expected = "at most {limit:,}"
@@ -223,6 +234,20 @@ class TooManyNuclei(TooLarge):
     limit: int
 
 
+class TooManyNucleiInRows(TooManyNuclei):
+    fix = "Remove some, or raise limits.instances_per_case in challenge.toml."
+
+
+class TooManyProbabilities(TooLarge):
+    got = "probabilities of {classes:,} classes for {nuclei:,} nuclei or more"
+    expected = "at most {limit:,} such numbers in a file"
+    fix = "Leave the class probabilities out, or write one file for each case."
+
+    classes: int
+    nuclei: int
+    limit: int
+
+
 class TooManyScores(TooLarge):
     got = "{teams:,} teams in {cases:,} cases"
     expected = "at most {limit:,} values"
@@ -247,6 +272,15 @@ class LabelMapTooLarge(TooLargeForMemory):
     fix = "Run it on a machine with more memory, or cut the image into tiles."
 
 
+class TooLargeForMatlab(TooLarge):
+    got = "a label image of {size:,} bytes"
+    expected = "at most {limit:,} in a MATLAB 5 file"
+    fix = "Write a TIFF."
+
+    size: int
+    limit: int
+
+
 class UnknownClass(NotAmong):
     """A class name is not one of the challenge.
 
@@ -262,6 +296,27 @@ class UnknownClass(NotAmong):
 
     code = "unknown-class"
     got = "{name:quoted} is not a class of this challenge"
+
+
+class UnknownClassOrNumber(UnknownClass):
+    expected = "{known:listed}, or one of the numbers {numbers}"
+
+    numbers: str
+
+
+class NoClassName(UnknownClass):
+    got = "{found}"
+
+    found: str
+
+
+class UnknownClassNumbers(Kind):
+    code = UnknownClass.code
+    got = "{unknown:listed} among the class numbers"
+    expected = "0 or one of {known:listed}"
+
+    unknown: Collection[int]
+    known: Collection[int]
 
 
 class MoreUnknownClasses(UnknownClass):
@@ -297,6 +352,68 @@ class InvalidXmlCoordinate(InvalidCoordinate):
     word: str
 
 
+class NoPosition(InvalidCoordinate):
+    got = "the position {position:quoted}"
+    expected = "numbers between -1e9 and 1e9 px as x and y of every vertex"
+
+    position: str
+
+
+class NoCoordinate(InvalidCoordinate):
+    got = "{column} is {text:quoted}"
+    expected = "plain numbers between -1e9 and 1e9 px, with a point as decimal mark"
+
+    column: str
+    text: str
+
+
+class MoreXThanY(InvalidCoordinate):
+    """Or the other way round."""
+
+    got = "{x:,} numbers in coords_x and {y:,} in coords_y"
+    expected = "an x and a y for every vertex"
+
+    x: int
+    y: int
+
+
+class DotWithout(InvalidCoordinate):
+    """A Dot of ASAP without a coordinate, or with several."""
+
+    got = "a Dot with {number} coordinates"
+    expected = "one coordinate for a Dot"
+    fix = "Draw several points as a PointSet."
+
+    number: object
+
+
+class NoCoordinateInTurn(InvalidCoordinate):
+    got = "the number {value:quoted}"
+    expected = "numbers between -1e9 and 1e9, x and y of each vertex in turn"
+
+    value: object
+
+
+class OddPolygon(NoCoordinateInTurn):
+    got = "a polygon of {value:,} numbers"
+
+
+class NoBox(InvalidCoordinate):
+    got = "'bbox' is {box:quoted}"
+    expected = "{wanted}: x1 <= x2, y1 <= y2, between -1e9 and 1e9"
+
+    box: object
+    wanted: str
+
+
+class NoShare(InvalidCoordinate):
+    got = "the coordinate {text:quoted}"
+    expected = "a share of the width or height of the image, from 0 to 1"
+    fix = "Divide x by the width of the image in px, and y by its height."
+
+    text: str
+
+
 class UnsupportedShape(Kind):
     """An annotation has not the shape of a nucleus of this challenge.
 
@@ -312,6 +429,89 @@ class UnsupportedShape(Kind):
     """
 
     code = "unsupported-shape"
+
+
+class OtherRegion(UnsupportedShape):
+    """A region of Aperio whose vertices are no corners."""
+
+    got = "Type {type:quoted}{shape}"
+    expected = "Type '0' (freehand) or '1' (rectangle of four vertices), whose vertices are corners of the outline"
+    fix = "Draw the region as an outline, or remove it."
+
+    type: str
+    shape: str
+
+
+class OtherAsapType(UnsupportedShape):
+    got = "Type {type:quoted}{corners}"
+    expected = "Type {types:listed}{wanted_corners}, since nuclei are {shape}s in this challenge"
+    fix = "Draw it anew, or remove it."
+
+    type: str
+    corners: str
+    types: Collection[str]
+    shape: str
+
+    @property
+    def wanted_corners(self) -> str:
+        return " of four coordinates" if self.shape == "outline" else ""
+
+
+class OtherAsapShape(OtherAsapType):
+    fix = "Remove it; or name its group in skip_classes, or set other_shapes to 'skip', in challenge.toml."
+
+
+class OtherNuclsType(UnsupportedShape):
+    got = "the type {type:quoted}"
+    expected = "'rectangle' or 'polyline'"
+    fix = "Write nuclei as outlines ('polyline') or as boxes ('rectangle')."
+
+    type: str
+
+
+class OtherGeometry(UnsupportedShape):
+    got = "a {what} of the type {type:quoted}"
+    expected = "{wanted:listed}"
+    fix = "{advice}"
+
+    what: str
+    type: str
+    wanted: Collection[str]
+    advice: str
+
+
+class OtherRoi(UnsupportedShape):
+    got = "{what} ({file:quoted})"
+    expected = "{wanted}, since nuclei are {wanted} here"
+    fix = "Remove it from the ROI manager, or let other_shapes be 'skip'."
+
+    what: str
+    file: str
+    wanted: str
+
+
+class NoSegmentation(UnsupportedShape):
+    got = "no segmentation"
+    expected = "{wanted}"
+    fix = "Write the outline or the pixels of the nucleus, or remove it."
+
+    wanted: str
+
+
+class NotOneRing(UnsupportedShape):
+    """An outline that the platform's JSON cannot hold."""
+
+    got = "an outline {what}"
+    expected = "outlines without holes, of one part, in a 'Multiple polygons' file"
+    fix = "Split it, fill its holes, or write another format, such as GeoJSON."
+
+    what: str
+
+
+class PointsInLabelImage(UnsupportedShape):
+    got = "nuclei that are points"
+    expected = "nuclei with pixels, in a label image"
+    fix = "Write a format that holds points."
 
 
 class PointsBesideOutlines(UnsupportedShape):
@@ -353,6 +553,54 @@ class LeftOut(Kind):
     severity = "warning"
 
 
+class GeometryLeftOut(LeftOut):
+    got = "a {what} of the type {type:quoted}"
+    expected = "{wanted:listed}"
+    fix = "It is left out."
+
+    what: str
+    type: str
+    wanted: Collection[str]
+
+
+class NoGeometry(LeftOut):
+    got = "no geometry"
+    expected = "features with a geometry"
+    fix = GeometryLeftOut.fix
+
+
+class RoiLeftOut(OtherRoi):
+    code = LeftOut.code
+    fix = ""
+
+
+class AsapShapeLeftOut(LeftOut):
+    got = "Type {type:quoted}"
+    expected = "nuclei that are {shape}s"
+    fix = "Annotations of another shape are left out, as other_shapes = 'skip' in challenge.toml says."
+
+    type: str
+    shape: str
+
+
+class Crowd(LeftOut):
+    got = "a crowd ('iscrowd' is 1)"
+    expected = "single nuclei, or crowds of an ignore class"
+
+
+class OtherImages(LeftOut):
+    got = "{count:,} annotations of other images"
+    expected = "the image of case {case:quoted} alone"
+
+    count: int
+    case: str
+
+
+class CodeLeftOut(LeftOut):
+    got = "a code without a pixel"
+    expected = "codes of at least one pixel"
+
+
 class LostPixels(LeftOut):
     got = "{lost:,} of {nuclei:,} nuclei, all of whose pixels go to others"
     expected = "nuclei that keep a pixel by --overlap {rule}"
@@ -392,6 +640,9 @@ class HoleWithoutOutline(Kind):
 
     code = "hole-without-outline"
     severity = "warning"
+    got = "a hole (NegativeROA) in no outline of its layer"
+    expected = "holes inside an outline"
+    fix = "The hole is left out; check where it lies."
 
 
 class VanishedOutline(Kind):
@@ -410,6 +661,11 @@ class VanishedOutline(Kind):
     got = "no pixel centre inside"
     expected = "outlines that cover a pixel of the image"
     fix = "Remove it; organisers can set 'vanished' to 'drop' or 'pixel' in challenge.toml."
+
+
+class VanishedCode(CodeLeftOut):
+    code = VanishedOutline.code
+    fix = "Remove it."
 
 
 class TooManyOverlaps(Kind):
@@ -509,6 +765,16 @@ class TooComplexOutlines(Kind):
     crossings: float
     limit: int
     vertices: int
+
+
+class TooComplexHoles(Kind):
+    code = TooComplexOutlines.code
+    got = "{holes:,} holes (NegativeROA) that may lie in more than {limit:,} outlines in all"
+    expected = "holes in a few outlines each"
+    fix = "Check which regions are holes."
+
+    holes: int
+    limit: int
 
 
 KINDS = (

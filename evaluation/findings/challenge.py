@@ -234,6 +234,18 @@ class ContradictoryRules(Kind):
     code = "contradictory-rules"
 
 
+class NoFloor(ContradictoryRules):
+    got = "a floor on {path:quoted 120}, which is not better the higher it is in [0, 1]"
+    expected = "a score in [0, 1] of which more is better"
+
+    path: str
+
+
+class NoNucleiForTricks(ContradictoryRules):
+    got = "numbers of nuclei"
+    expected = "nuclei that tricks can be played on"
+
+
 class Contradiction(ContradictoryRules):
     """What a rule may be beside the others stands beside the check of them."""
 

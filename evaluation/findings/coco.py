@@ -20,6 +20,56 @@ class InvalidRle(Kind):
     code = "invalid-rle"
 
 
+class InvalidCode(InvalidRle):
+    """What is wrong with a code; ``wanted`` says how codes are built."""
+
+    expected = "{wanted}"
+    fix = "Check the order of the pixels, the number of the first one, and the size of the image."
+
+    value: object
+    wanted: str
+
+
+class OddCode(InvalidCode):
+    got = "an odd number of numbers ({value:,})"
+
+
+class NoNumberInCode(InvalidCode):
+    got = "{value:quoted} is not a whole number of at most 18 digits"
+
+
+class InvalidStart(InvalidCode):
+    got = "the start {value:,}"
+
+
+class InvalidLength(InvalidCode):
+    got = "the length {value:,}"
+
+
+class RunBeyondImage(InvalidCode):
+    got = "a run to pixel {value:,}"
+
+
+class RunsOverlap(InvalidCode):
+    got = "two runs that hold pixel {value:,}"
+
+
+class InvalidRunLength(InvalidCode):
+    got = "a count of {value:,}"
+
+
+class NoRunLength(InvalidCode):
+    got = "a count that is not a whole number"
+
+
+class NoCompressedCode(InvalidCode):
+    got = "a string that is no compressed code"
+
+
+class WrongSum(InvalidCode):
+    got = "counts that add up to {value[0]:,}, not {value[1]:,}"
+
+
 class TooComplexRuns(Kind):
     """Run-length codes cover too many rows of pixels.
 
@@ -34,6 +84,13 @@ class TooComplexRuns(Kind):
     """
 
     code = "too-complex-runs"
+    got = "run-length codes that cover more than {limit:,} rows of pixels"
+    expected = "at most {limit:,}: {freely:,}, and {per_run} for each run in the codes"
+    fix = "Check the codes: each nucleus has one, and covers nothing but the nucleus."
+
+    limit: int
+    freely: int
+    per_run: int
 
 
 class NotCoco(Kind):
@@ -48,6 +105,12 @@ class NotCoco(Kind):
     """
 
     code = "not-coco"
+    got = "{found}"
+    expected = "an object with 'images', 'annotations' and 'categories', or a list of results"
+    fix = "{advice}"
+
+    found: str
+    advice: str = "Export it as COCO again, or name the right format."
 
 
 class NoSegments(Kind):
@@ -62,6 +125,15 @@ class NoSegments(Kind):
     """
 
     code = "no-segments"
+    got = "no entry for this image among {entries:,}"
+    expected = "one, whose 'file_name' is {name:quoted}"
+
+    entries: int
+    name: str
+
+
+class SeveralSegmentLists(NoSegments):
+    got = "{entries} entries for this image"
 
 
 class SegmentMismatch(Kind):
@@ -77,6 +149,15 @@ class SegmentMismatch(Kind):
     """
 
     code = "segment-mismatch"
+    got = "{ids} in the PNG file only"
+    expected = "every id of the PNG file in 'segments_info'"
+
+    ids: str
+
+
+class SegmentsWithoutPixels(SegmentMismatch):
+    got = "{ids} in 'segments_info' only"
+    expected = "pixels for every segment in 'segments_info'"
 
 
 KINDS = (

@@ -190,7 +190,7 @@ class NearlyNothingMatches(Kind):
     """Nearly nothing matches, but something would if the prediction were read differently.
 
     Scores near 0 are seldom the method's: rows and columns are swapped, outlines lie half a pixel aside, ids were
-    stored in 8 bits. Such changes are tried on some images, and the one that would match is told. No score is changed.
+    stored in 8 bits. Such changes are tried on some images, and the one that would match is named. No score is changed.
 
     Correct the prediction, or the rule of challenge.toml that the line names, and score again.
 

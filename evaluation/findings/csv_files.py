@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from evaluation.findings.kind import Kind
+from evaluation.findings.kind import Kind, NotAmong
 from evaluation.findings.words import did_you_mean, listed
 
 
@@ -79,6 +79,14 @@ class QuotationMarkInside(InvalidCsv):
     expected = "quotation marks around whole cells only, and doubled inside"
 
 
+class TwoColumnsOfClass(InvalidCsv):
+    got = "two columns of one class, {first:quoted} and {second:quoted}"
+    expected = "one column for each class"
+
+    first: str
+    second: str
+
+
 class MissingColumn(Kind):
     """A CSV file lacks a column.
 
@@ -112,6 +120,24 @@ class NoSuchColumn(MissingColumn):
         return close or self.advice or "The first line must hold the names of the columns."
 
 
+class NoClassColumn(NotAmong):
+    code = MissingColumn.code
+    got = "no column {name:quoted} among {known:joined}"
+    expected = "a column for each class"
+
+
+class NoProbabilityColumn(NoClassColumn):
+    expected = "a column {pattern:quoted} for each class, or for none"
+
+    pattern: str
+
+
+class NoCaseColumn(MissingColumn):
+    got = "no column for the case, and cases of the challenge without an index"
+    expected = "a column 'case'"
+    fix = "Add it."
+
+
 class OtherCase(Kind):
     """A file has rows of another case.
 
@@ -124,6 +150,36 @@ class OtherCase(Kind):
     """
 
     code = "other-case"
+
+
+class RowOfOtherCase(OtherCase):
+    got = "a row of {name:quoted}"
+    expected = "only rows of {case:quoted}, the case that the file is for"
+    fix = "Write the rows into the files of their cases."
+
+    name: str
+    case: str
+
+
+class SeveralImagesInFile(OtherCase):
+    got = "{count:,} images{listing}"
+    expected = "one image"
+
+    count: int
+    names: Collection[str]
+
+    @property
+    def listing(self) -> str:
+        return f": {listed(self.names, 3, last='and')}" if self.names else ""
+
+
+class NoImageOfCase(OtherCase):
+    got = "{count:,} images: {names:joined}"
+    expected = "an image {case:quoted}"
+
+    count: int
+    names: Collection[str]
+    case: str
 
 
 class DuplicateRow(Kind):
@@ -150,6 +206,23 @@ class DuplicateScore(DuplicateRow):
     case: str
 
 
+class CaseTwice(DuplicateRow):
+    got = "{case:quoted} again, after line {line:,}"
+    expected = "one row for each case"
+    fix = "Remove one of them."
+
+    case: str
+    line: int
+
+
+class IdTwice(DuplicateRow):
+    got = "the id {id:quoted} again, with another class"
+    expected = "one class for each id"
+    fix = "Remove one of them."
+
+    id: str
+
+
 class RowCount(Kind):
     """A CSV file has more or fewer rows than there are cases.
 
@@ -163,6 +236,12 @@ class RowCount(Kind):
     """
 
     code = "row-count"
+    got = "{rows:,} rows"
+    expected = "{cases:,}, one for each case, in their order"
+    fix = "If the rows are not in the order of the cases, add a column 'case'."
+
+    rows: int
+    cases: int
 
 
 class InvalidCount(Kind):
@@ -176,6 +255,11 @@ class InvalidCount(Kind):
     """
 
     code = "invalid-count"
+    got = "{column:quoted} is {text:quoted}"
+    expected = "a whole number from 0 to 1,000,000,000"
+
+    column: str
+    text: str
 
 
 class InvalidClassTable(Kind):
@@ -190,6 +274,24 @@ class InvalidClassTable(Kind):
     """
 
     code = "invalid-class-table"
+
+
+class NoIdAndClass(InvalidClassTable):
+    got = "no id and class as texts or whole numbers"
+    expected = 'an object {{"1": "name", …}} or a list of objects {{"id": 1, "class": "name"}}'
+
+
+class NoEntries(NoIdAndClass):
+    got = "the JSON value {value:quoted}"
+
+    value: object
+
+
+class NoId(InvalidClassTable):
+    got = "the id {id:quoted}"
+    expected = "a whole number from 1 to 10^18"
+
+    id: str
 
 
 KINDS = (

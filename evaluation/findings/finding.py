@@ -8,10 +8,10 @@ stands in the file of its subject: ``annotations``, ``challenge``, ``submission`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from evaluation.findings.words import join_places
 
@@ -23,6 +23,7 @@ FAULTS_NAMED = 20  # more of a kind are counted, not listed
 SUMMARY_LIMIT = 1000
 
 Severity = Literal["error", "warning"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -63,12 +64,6 @@ def page_of(code: str) -> Page:
     if code not in CATALOGUE:
         raise LookupError(f"no page in the catalogue for {code!r}")
     return CATALOGUE[code]
-
-
-def at_places(finding: Finding, places: Sequence[str]) -> Finding:
-    """An equal fault at several places, of which the first three are named; the finding counts all of them."""
-    named = places[:EXAMPLES_SHOWN]
-    return replace(finding, where=join_places(named), named=len(named))
 
 
 def render_group(findings: Sequence[Finding]) -> str:
@@ -123,6 +118,11 @@ def render_summary(findings: Iterable[Finding], *, intro: str) -> str:
             return f"{summary} {line}{tail}"
         summary = f"{summary} {line}"
     return summary
+
+
+def for_each(items: Sequence[T], finding: Callable[[T], Finding]) -> list[Finding]:
+    """A finding for each of the first items; the last of them also stands for the rest."""
+    return with_rest([finding(item) for item in items[:FAULTS_NAMED]], len(items))
 
 
 def with_rest(named: list[Finding], total: int) -> list[Finding]:

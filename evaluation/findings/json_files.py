@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from evaluation.findings.kind import Kind
+from evaluation.findings.words import listed
 
 
 class NotJson(Kind):
@@ -81,6 +84,95 @@ class InvalidAnnotation(Kind):
     code = "invalid-annotation"
 
 
+class OtherValue(InvalidAnnotation):
+    """A value that its format does not have there, as in the file."""
+
+    got = "{value:quoted}"
+    expected = "{wanted}"
+    fix = "{advice}"
+
+    value: object
+    wanted: str
+    advice: str = ""
+
+
+class OtherGeometryValue(OtherValue):
+    got = "{value:quoted} as a geometry"
+
+
+class OtherValueOf(InvalidAnnotation):
+    """The same with what it is the value of, such as "'size' is"."""
+
+    got = "{of} {value:quoted}"
+    expected = "{wanted}"
+
+    of: str
+    value: object
+    wanted: str
+
+
+class OtherObject(InvalidAnnotation):
+    """What is no value of its own."""
+
+    got = "{found}"
+    expected = "{wanted}"
+
+    found: str
+    wanted: str
+
+
+class TwoProbabilities(InvalidAnnotation):
+    got = "two probabilities of one class, {first:quoted} and {second:quoted}"
+    expected = "one number for each class"
+
+    first: str
+    second: str
+
+
+class IdWithOtherName(InvalidAnnotation):
+    got = "the id {id:quoted} again, with another name"
+    expected = "an id for each"
+
+    id: str
+
+
+class CaseAgain(InvalidAnnotation):
+    got = "{image:quoted} is the case {case:quoted} again"
+    expected = "one image for each case"
+
+    image: str
+    case: str
+
+
+class InvalidSegmentId(InvalidAnnotation):
+    got = "the id {id:quoted}{again}"
+    expected = "an id for each segment, from 1 to {last:,}"
+
+    id: object
+    again: str
+    last: int
+
+
+class DamagedRoi(InvalidAnnotation):
+    got = "{file:quoted}: {why}"
+    expected = "a .roi file of ImageJ"
+
+    file: str
+    why: object
+
+
+class NoOutlineInLine(InvalidAnnotation):
+    got = "{words:,} {words:word/words}"
+    expected = "a class and the x and y of three vertices or more"
+    fix = "Write the outlines of a model for segmentation."
+
+    words: int
+
+
+class BoxInLine(NoOutlineInLine):
+    got = "a box"
+
+
 class EmptyPolygon(Kind):
     """A polygon has no vertex.
 
@@ -93,6 +185,9 @@ class EmptyPolygon(Kind):
     """
 
     code = "empty-polygon"
+    got = "no vertex"
+    expected = "an outline of three vertices or more"
+    fix = "Leave it out, or write its outline."
 
 
 class ManyParts(Kind):
@@ -109,6 +204,11 @@ class ManyParts(Kind):
 
     code = "many-parts"
     severity = "warning"
+    got = "a MultiPolygon of {parts:,} parts, which counts as one nucleus"
+    expected = "a nucleus"
+    fix = "If each part is a nucleus, as CellViT writes them, the rule is parts = 'apart'; else 'together'."
+
+    parts: int
 
 
 class InvalidProbability(Kind):
@@ -122,6 +222,17 @@ class InvalidProbability(Kind):
     """
 
     code = "invalid-probability"
+    got = "{what} {value:quoted}"
+    expected = "a number from 0 to 1"
+
+    value: object
+    what: str = "the probability"
+
+
+class InvalidClassProbability(InvalidProbability):
+    got = "the probability {value:quoted} of the class {name:quoted}"
+
+    name: str = ""
 
 
 class MissingProbability(Kind):
@@ -138,11 +249,35 @@ class MissingProbability(Kind):
     """
 
     code = "missing-probability"
+    got = "no probability, although other nuclei have one"
+    expected = "a probability for every nucleus, or for none"
 
 
-class SomeFilesWithoutProbabilities(MissingProbability):
-    got = "class probabilities in {having:,} of {files:,} files with nuclei"
+class NoScore(MissingProbability):
+    got = "no 'score', although others have one"
+
+
+class NoClassProbabilities(MissingProbability):
+    got = "no class probabilities, although other nuclei have them"
     expected = "a probability of each class for every nucleus, or for none"
+
+
+class RowWithoutClassProbabilities(NoClassProbabilities):
+    got = "no probability of each class"
+
+
+class SomeClassesWithoutProbability(NoClassProbabilities):
+    got = "no probability of {classes}"
+
+    names: Collection[str]
+
+    @property
+    def classes(self) -> str:
+        return listed(self.names, 3, last="and")
+
+
+class SomeFilesWithoutProbabilities(NoClassProbabilities):
+    got = "class probabilities in {having:,} of {files:,} files with nuclei"
 
     having: int
     files: int

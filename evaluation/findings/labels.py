@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import ClassVar
 
 from evaluation.findings.kind import Kind
-from evaluation.findings.words import listed
+from evaluation.findings.words import listed, quote
 
 MATLAB = "a MATLAB file of version 4, 6 or 7"
 
@@ -25,13 +25,25 @@ class WrongFormat(Kind):
     code = "wrong-format"
 
 
-class OtherContent(WrongFormat):
+class OtherDocument(WrongFormat):
     got = "{seen}"
-    expected = "{name}, as its suffix says"
+    expected = "{name}"
     fix = "Write the file again in this format."
 
     seen: str
     name: str
+
+
+class OtherPickle(WrongFormat):
+    got = "{seen}"
+    expected = "a dictionary with {known:listed}"
+
+    seen: str
+    known: Collection[str]
+
+
+class OtherContent(OtherDocument):
+    expected = "{name}, as its suffix says"
 
 
 class OtherThanMatlab(WrongFormat):
@@ -64,6 +76,40 @@ class UnsupportedFormat(Kind):
     """
 
     code = "unsupported-format"
+
+
+class OtherSuffix(UnsupportedFormat):
+    got = "{found}"
+    expected = "one of {known:listed 20}"
+    fix = "{advice}"
+
+    suffix: str
+    known: Collection[str]
+    advice: str
+    content: str | None = None
+
+    @property
+    def found(self) -> str:
+        of_suffix = f"a file with the suffix {quote(self.suffix)}" if self.suffix else "a file without a suffix"
+        return self.content or of_suffix
+
+
+class OtherColours(UnsupportedFormat):
+    got = "{channels} {channels:channel/channels} of {dtype}"
+    expected = "3 or 4 channels of uint8: red, green, blue and perhaps alpha"
+    fix = "Write the map as an RGB image of 8 bits a channel."
+
+    channels: int
+    dtype: str
+
+
+class NoPanopticPng(UnsupportedFormat):
+    got = "a PNG of {channels} {channels:channel/channels} of {bits} bits"
+    expected = "RGB of 8 bits"
+    fix = "Write id = R + 256 G + 65536 B, as panopticapi's id2rgb does."
+
+    channels: int
+    bits: int
 
 
 class UnsupportedTiff(UnsupportedFormat):
@@ -178,6 +224,48 @@ class NoArrayInNpz(NoArray):
     fix = "Save the label image alone: numpy.savez_compressed(path, labels=labels)."
 
 
+class NoIdVariable(NoMaskVariable):
+    """In a file of HoVer-Net."""
+
+    got = "{found}"
+    expected = "a variable {name:quoted}"
+    fix = "Save the label image as {name:quoted}."
+
+    name: str
+    names: Collection[str]
+
+    @property
+    def found(self) -> str:
+        return f"the variables {listed(self.names, last='and')}" if self.names else "no variable"
+
+
+class VariableTwice(NoMaskVariable):
+    got = "the variable {name:quoted} {times} times"
+    expected = "each variable once"
+    fix = "Save the file again."
+
+    name: str
+    times: int
+
+
+class NoLabelVariable(NoMaskVariable):
+    got = "{found}"
+    expected = "one variable 'n_ary_mask', or only one 2-D array of numbers"
+    fix = "Save the label image alone: save(file, 'n_ary_mask', '-v7')."
+
+    names: Collection[str]
+    planes: int
+
+    @property
+    def found(self) -> str:
+        among = f"{self.planes} 2-D arrays of numbers among the variables {listed(self.names, last='and')}"
+        return among if self.names else "no variable"
+
+
+class LabelVariableTwice(NoLabelVariable):
+    got = "the variable 'n_ary_mask' {planes} times"
+
+
 class NotNumeric(Kind):
     """A file holds no plain numbers.
 
@@ -204,6 +292,18 @@ class NotNumericDataset(NotNumeric):
     name: str
 
 
+class NotNumericVariable(NotNumericDataset):
+    fix = "Save it as an array."
+
+
+class NotNumericMask(NotNumericDataset):
+    fix = NoLabelVariable.fix
+
+
+class SparseMask(NotNumericMask):
+    fix = "Save full({name})."
+
+
 class WrongShape(Kind):
     """A label image has another size than its image.
 
@@ -226,6 +326,46 @@ class WrongShape(Kind):
     width: int
     advice: str
     channels: str = ""
+
+
+class WrongArray(Kind):
+    """An array of all cases."""
+
+    code = WrongShape.code
+    got = "{found}"
+    expected = "{wanted}"
+    fix = "{advice}"
+
+    found: str
+    wanted: str
+    advice: str
+
+
+class TooFewImages(Kind):
+    code = WrongShape.code
+    got = "an array of {images:,} images"
+    expected = "at least {needed:,}, since the case {case:quoted} has the index {index}"
+    fix = "Write the images in the order of the column index of cases.csv, also those without nuclei."
+
+    images: int
+    case: str
+    index: int
+
+    @property
+    def needed(self) -> int:
+        return self.index + 1
+
+
+class OtherSizeOfCode(Kind):
+    code = WrongShape.code
+    got = "an image of height {found_height:quoted} and width {found_width:quoted}"
+    expected = "{height:,} and {width:,}, the height and width of the image"
+    fix = "Make the codes at the size of the image."
+
+    found_height: str
+    found_width: str
+    height: int
+    width: int
 
 
 class SeveralImages(Kind):
@@ -466,6 +606,20 @@ class UnknownClassValue(Kind):
     pixels: int
     row: int
     column: int
+    allowed: str
+
+
+class UnknownClassOfNuclei(Kind):
+    """In a list of the classes of nuclei."""
+
+    code = UnknownClassValue.code
+    got = "the value {value} for {nuclei:,} {nuclei:nucleus/nuclei} (first for the id {id})"
+    expected = UnknownClassValue.expected
+    fix = UnknownClassValue.fix
+
+    value: int
+    nuclei: int
+    id: int
     allowed: str
 
 

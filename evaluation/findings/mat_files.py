@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from evaluation.findings.kind import Kind
 
 
@@ -20,6 +22,40 @@ class WrongLength(Kind):
     code = "wrong-length"
 
 
+class OtherNumberOfClasses(WrongLength):
+    got = "{classes:,} classes in {types:quoted} for {nuclei:,} nuclei"
+    expected = "one class for each nucleus"
+    fix = "Write {types:quoted} in the order of numpy.unique(inst_map)[1:], or write their ids as {ids:quoted}."
+
+    types: str
+    ids: str
+    classes: int
+    nuclei: int
+
+
+class RepeatedIds(WrongLength):
+    got = "{repeated:,} repeated ids in {found:quoted}"
+    expected = "each id once"
+    fix = OtherNumberOfClasses.fix
+
+    types: str
+    ids: str
+    repeated: int
+    found: str
+
+
+class NoColumnOfNumbers(WrongLength):
+    got = "an array of {sizes}"
+    expected = "one column of numbers"
+    fix = "Write them as N x 1."
+
+    shape: Sequence[int]
+
+    @property
+    def sizes(self) -> str:
+        return " x ".join(f"{size:,}" for size in self.shape[:8])
+
+
 class UnnamedChannel(Kind):
     """A channel without a class holds nuclei.
 
@@ -34,6 +70,12 @@ class UnnamedChannel(Kind):
     """
 
     code = "unnamed-channel"
+    got = "{nuclei:,} {nuclei:nucleus/nuclei} in a channel that has no class"
+    expected = "nuclei only in the channels {channels}"
+    fix = "Write each class into its channel; the last channel may hold the background."
+
+    nuclei: int
+    channels: str
 
 
 class UnknownColour(Kind):
@@ -50,6 +92,15 @@ class UnknownColour(Kind):
     """
 
     code = "unknown-colour"
+    got = "the colour '#{colour:06x}' in {pixels:,} pixels (first at row {row}, column {column})"
+    expected = "{known}"
+    fix = "Write the map in these colours, as a PNG without smoothing; JPEG changes colours."
+
+    colour: int
+    pixels: int
+    row: int
+    column: int
+    known: str
 
 
 KINDS = (

@@ -231,6 +231,14 @@ class MissingMetric(NotAmong):
         return f", among {listed(self.known)}" if self.known else ""
 
 
+class FloorWithoutScores(Kind):
+    code = MissingMetric.code
+    got = "{path:quoted 120}"
+    expected = "floors on columns that are ranked, since a table of scores has no other numbers"
+
+    path: str
+
+
 class InvalidScore(Kind):
     """A score is not a number.
 
@@ -266,12 +274,12 @@ class IncompleteScores(Kind):
     severity = "warning"
     got = "no value for {lacking:,} of {cases:,} cases in {path:quoted 120}"
     expected = "a value for every case that another team has one for"
-    fix = "{told}."
+    fix = "{consequence}."
 
     lacking: int
     cases: int
     path: str
-    told: str
+    consequence: str
 
 
 class UnusedMetric(Kind):

@@ -19,6 +19,11 @@ class OverlapInLabelMap(Kind):
     """
 
     code = "overlap-in-label-map"
+    got = "{pixels:,} {pixels:pixel belongs/pixels belong} to two nuclei or more"
+    expected = "nuclei that do not overlap, since a label image has one number for each pixel"
+    fix = "Write GeoJSON, or resolve the overlaps by a rule such as 'last' or 'smallest'."
+
+    pixels: int
 
 
 class ImageLeftOut(Kind):

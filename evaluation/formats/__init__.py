@@ -1,6 +1,9 @@
 """One file per format: its reader, what participants hand in, and its example; its rules are in ``challenge.formats``.
 
 Readers turn decoded values into annotations, and check everything on the way in.
+
+In: streams and a ``Request``. Out: ``Annotations`` or a ``Collection``; bytes where a format is written.
+Execution and the rooms above may import it.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -16,8 +17,20 @@ import numpy as np
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.polygons import Ring
 from evaluation.findings import FAULTS_NAMED, Finding, listed, quote, with_rest
+from evaluation.findings.annotations import InvalidCoordinate, NoPosition
 from evaluation.findings.errors import InputFault
-from evaluation.formats.class_probabilities import FOR_ALL_OR_NONE, check_size
+from evaluation.findings.json_files import (
+    EmptyPolygon,
+    InvalidClassProbability,
+    InvalidProbability,
+    MissingProbability,
+    NoClassProbabilities,
+    OtherValueOf,
+    SomeClassesWithoutProbability,
+    TwoProbabilities,
+)
+from evaluation.findings.kind import Kind
+from evaluation.formats.class_probabilities import check_size
 from evaluation.formats.classes import UNKNOWN, ClassNames, shown
 from evaluation.formats.coordinates import are_coordinates, um_and_spacing
 from evaluation.formats.request import Request
@@ -35,11 +48,22 @@ class Faults:
         self.named: dict[str, list[Finding]] = {}
         self.total: Counter[str] = Counter()
 
-    def add(self, code: str, place: str, got: str, expected: str, fix: str = "") -> None:
-        self.total[code] += 1
-        named = self.named.setdefault(code, [])
+    def add(self, fault: Kind, place: str) -> None:
+        self.total[fault.code] += 1
+        named = self.named.setdefault(fault.code, [])
         if len(named) < FAULTS_NAMED:
-            named.append(Finding(code, f"{self.where}, {place}", got, expected, fix))
+            named.append(fault.at(f"{self.where}, {place}"))
+
+    def include(self, finding: Finding) -> None:
+        """Add a finding that names its place in the file, but not the file."""
+        named = self.named.setdefault(finding.code, [])
+        if len(named) < FAULTS_NAMED:
+            named.append(replace(finding, where=f"{self.where}, {finding.where}", count=1))
+        self.total[finding.code] += finding.count
+
+    def count_rest(self, kind: type[Kind], total: int) -> None:
+        """Count those of so many faults that are not added, since only the first are."""
+        self.total[kind.code] += max(0, total - FAULTS_NAMED)
 
     def findings(self) -> list[Finding]:
         return [finding for code, named in self.named.items() for finding in with_rest(named, self.total[code])]
@@ -63,7 +87,7 @@ class ClassProbabilities:
         self.without: list[int] = []  # numbers of the first annotations of these
         self.keys: tuple[str, ...] = ()  # of the last object
         self.chosen: list[str] = []  # the key of each class among them, in the order of the classes
-        self.fault: tuple[str, str, str] | None = None  # what is wrong with them
+        self.fault: Kind | None = None  # what is wrong with them
 
     def add(self, value: object, count: int) -> None:
         """The object of an annotation, of so many nuclei; None if it has none."""
@@ -95,19 +119,16 @@ class ClassProbabilities:
         number_of_row: list[int] = []
         for number, value in given:
             if type(value) is not dict:
-                got, expected = (
-                    f"the class probabilities {quote(shown(value))}",
-                    "an object with a number for each class",
-                )
-                self.faults.add("invalid-annotation", f"{self.kind} {number}", got, expected)
+                wanted = "an object with a number for each class"
+                no_object = OtherValueOf("the class probabilities", shown(value), wanted)
+                self.faults.add(no_object, f"{self.kind} {number}")
                 continue
             keys = tuple(value)
             if keys != self.keys:
                 self.keys = keys
                 self.choose(keys)
             if self.fault is not None:
-                code, got, expected = self.fault
-                self.faults.add(code, f"{self.kind} {number}", got, expected)
+                self.faults.add(self.fault, f"{self.kind} {number}")
                 continue
             values += [value[key] for key in self.chosen]
             number_of_row.append(number)
@@ -116,12 +137,11 @@ class ClassProbabilities:
         else:
             numbers = np.array(values, np.float64)
         wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
-        self.faults.total["invalid-probability"] += max(0, len(wrong) - FAULTS_NAMED)
+        self.faults.count_rest(InvalidProbability, len(wrong))
         for index in wrong[:FAULTS_NAMED].tolist():
             row, column = divmod(index, len(self.classes.names))
-            got = f"the probability {quote(shown(values[index]))} of the class {quote(self.classes.names[column])}"
-            place = f"{self.kind} {number_of_row[row]}"
-            self.faults.add("invalid-probability", place, got, "a number from 0 to 1")
+            fault = InvalidClassProbability(shown(values[index]), name=self.classes.names[column])
+            self.faults.add(fault, f"{self.kind} {number_of_row[row]}")
         if not len(wrong):
             self.rows.append(numbers.reshape(-1, len(self.classes.names)).astype(np.float32))
 
@@ -133,22 +153,19 @@ class ClassProbabilities:
             folded = key.strip().casefold()
             class_id = self.classes.ids.get(folded, 0) if folded else 0
             if class_id > 0 and by_class.setdefault(class_id, key) != key:
-                got = f"two probabilities of one class, {quote(by_class[class_id])} and {quote(key)}"
-                self.fault = "invalid-annotation", got, "one number for each class"
+                self.fault = TwoProbabilities(by_class[class_id], key)
         missing = [name for class_id, name in enumerate(self.classes.names, start=1) if class_id not in by_class]
         if missing and self.fault is None:
-            got = f"no probability of {listed(missing, 3)}".replace(" or ", " and ")
-            self.fault = "missing-probability", got, FOR_ALL_OR_NONE
+            self.fault = SomeClassesWithoutProbability(missing)
         self.chosen = [by_class[class_id] for class_id in sorted(by_class)]
 
     def array(self) -> Float32 | None:
         """Of all nuclei, float32 (N, C) in the order of the classes; None if none has any."""
         if not self.given:
             return None
-        self.faults.total["missing-probability"] += max(0, self.lacking - FAULTS_NAMED)
+        self.faults.count_rest(NoClassProbabilities, self.lacking)
         for number in self.without[:FAULTS_NAMED] if self.lacking else ():
-            got = "no class probabilities, although other nuclei have them"
-            self.faults.add("missing-probability", f"{self.kind} {number}", got, FOR_ALL_OR_NONE)
+            self.faults.add(NoClassProbabilities(), f"{self.kind} {number}")
         return np.concatenate(self.rows)
 
 
@@ -193,8 +210,8 @@ class NucleusLists:
     def place(self) -> str:
         return f"{self.kind} {self.number}"
 
-    def fault(self, code: str, got: str, expected: str, fix: str = "") -> None:
-        self.faults.add(code, self.place(), got, expected, fix)
+    def fault(self, fault: Kind) -> None:
+        self.faults.add(fault, self.place())
 
     def class_of(self, name: object) -> int:
         """The class id of the annotation at hand, 0 for an unknown one, which is noted."""
@@ -220,8 +237,7 @@ class NucleusLists:
         instance = len(self.class_id)
         for part in parts:
             if not part or not part[0]:
-                fix = "Leave it out, or write its outline."
-                self.fault("empty-polygon", "no vertex", "an outline of three vertices or more", fix)
+                self.fault(EmptyPolygon())
                 return
             is_hole = False
             for ring in part:
@@ -294,7 +310,7 @@ class NucleusLists:
         """The faults of vertices (indices in ``positions``) that are no pairs of usable numbers."""
         stop = np.cumsum(size)
         number = np.array(self.ring_number)
-        self.faults.total["invalid-coordinate"] += max(0, len(bad) - FAULTS_NAMED)
+        self.faults.count_rest(InvalidCoordinate, len(bad))
         for vertex in bad[:FAULTS_NAMED]:
             ring = int(np.searchsorted(stop, vertex, "right"))
             first, last = np.searchsorted(number, number[ring]), np.searchsorted(number, number[ring], "right")
@@ -304,9 +320,7 @@ class NucleusLists:
             if size[ring] > 1:
                 place += f", vertex {vertex - stop[ring] + size[ring] + 1}"
             position = positions[vertex] if type(positions) is list else positions[vertex].tolist()
-            got = f"the position {quote(shown(position))}"
-            expected = "numbers between -1e9 and 1e9 px as x and y of every vertex"
-            self.faults.add("invalid-coordinate", place, got, expected)
+            self.faults.add(NoPosition(shown(position)), place)
 
     # --- the whole file ---------------------------------------------------------------------------------------------
 
@@ -330,15 +344,12 @@ class NucleusLists:
         is_missing = np.array([value is None for value in values])
         wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)) & ~is_missing)
         missing = np.flatnonzero(is_missing)
-        self.faults.total["invalid-probability"] += max(0, len(wrong) - FAULTS_NAMED)
-        self.faults.total["missing-probability"] += max(0, len(missing) - FAULTS_NAMED)
+        self.faults.count_rest(InvalidProbability, len(wrong))
+        self.faults.count_rest(MissingProbability, len(missing))
         for index in wrong[:FAULTS_NAMED]:
-            got = f"the probability {quote(shown(values[index]))}"
-            self.faults.add("invalid-probability", f"{self.kind} {self.numbers[index]}", got, "a number from 0 to 1")
+            self.faults.add(InvalidProbability(shown(values[index])), f"{self.kind} {self.numbers[index]}")
         for index in missing[:FAULTS_NAMED]:
-            got = "no probability, although other nuclei have one"
-            expected = "a probability for every nucleus, or for none"
-            self.faults.add("missing-probability", f"{self.kind} {self.numbers[index]}", got, expected)
+            self.faults.add(MissingProbability(), f"{self.kind} {self.numbers[index]}")
         return None if len(wrong) or len(missing) else numbers.astype(np.float32)
 
     def outlines(self) -> Outlines:

@@ -18,8 +18,8 @@ import shapely
 
 from evaluation.decoding.chunks import memory_told, too_many
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
-from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, quote, with_rest
-from evaluation.findings.annotations import NotAperioXml
+from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, for_each, quote, with_rest
+from evaluation.findings.annotations import HoleWithoutOutline, NotAperioXml, OtherRegion, TooComplexHoles
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.example import Example
@@ -200,14 +200,12 @@ def shape_faults(drawn: Drawn, where: str) -> list[Finding]:
     is_rectangle = np.array([name == RECTANGLE for name in drawn.types], np.bool_)[drawn.type]
     is_wrong = ~is_polygon | (is_rectangle & (np.diff(drawn.start) == 2))
     wrong = np.flatnonzero(is_wrong & (drawn.class_id != SKIPPED)).tolist()
-    expected = "Type '0' (freehand) or '1' (rectangle of four vertices), whose vertices are corners of the outline"
-    named = []
-    for index in wrong[:FAULTS_NAMED]:
+
+    def fault(index: int) -> Finding:
         name = drawn.types[drawn.type[index]]
-        got = f"Type {quote(name)}{SHAPES.get(name, '')}"
-        fix = "Draw the region as an outline, or remove it."
-        named.append(Finding("unsupported-shape", f"{where}, {drawn.place(index)}", got, expected, fix))
-    return with_rest(named, len(wrong))
+        return OtherRegion(name, SHAPES.get(name, "")).at(f"{where}, {drawn.place(index)}")
+
+    return for_each(wrong, fault)
 
 
 def class_faults(drawn: Drawn, request: Request) -> list[Finding]:
@@ -221,8 +219,8 @@ def class_faults(drawn: Drawn, request: Request) -> list[Finding]:
     for name, of_name in islice(layers.items(), FAULTS_NAMED):
         regions = wrong[np.isin(drawn.layer[wrong], of_name)]
         places = [f"{request.where}, {drawn.place(index)}" for index in regions[:EXAMPLES_SHOWN].tolist()]
-        fault = unknown_class(places[0], name, request.classes, len(regions), nameless="the layer has no class name")
-        named.append(at_places(fault, places))
+        fault = unknown_class(name, request.classes, nameless="the layer has no class name")
+        named.append(fault.at(*places, count=len(regions)))
     return with_rest(named, len(wrong))
 
 
@@ -234,17 +232,8 @@ def outlines_of(drawn: Drawn, where: str) -> Annotations:
     hole = np.flatnonzero(is_hole & is_kept)
     if len(hole):
         owner[hole] = outlines_around(drawn, hole, where)
-    lost = hole[owner[hole] < 0]
-    findings = [
-        Finding(
-            "hole-without-outline",
-            f"{where}, {drawn.place(index)}",
-            "a hole (NegativeROA) in no outline of its layer",
-            "holes inside an outline",
-            "The hole is left out; check where it lies.",
-        )
-        for index in lost[:FAULTS_NAMED].tolist()
-    ]
+    lost = hole[owner[hole] < 0].tolist()
+    warnings = for_each(lost, lambda index: HoleWithoutOutline().at(f"{where}, {drawn.place(index)}"))
     is_outline = is_kept & ~is_hole
     instance = np.cumsum(is_outline) - 1
     ring = np.flatnonzero(owner >= 0)
@@ -258,7 +247,7 @@ def outlines_of(drawn: Drawn, where: str) -> Annotations:
         class_id=drawn.class_id[is_outline],
         source_id=np.array([drawn.source_id(index) for index in np.flatnonzero(is_outline).tolist()], object),
     )
-    return Annotations((outlines,), tuple(with_rest(findings, len(lost))))
+    return Annotations((outlines,), tuple(warnings))
 
 
 def outlines_around(drawn: Drawn, hole: Int64, where: str) -> Int64:
@@ -288,9 +277,7 @@ def outlines_around(drawn: Drawn, hole: Int64, where: str) -> Int64:
         pair_hole += begin
         pairs += len(pair_hole)
         if pairs > PAIRS_LIMIT:
-            got = f"{len(hole):,} holes (NegativeROA) that may lie in more than {PAIRS_LIMIT:,} outlines in all"
-            fix = "Check which regions are holes."
-            raise InputFault(Finding("too-complex-outlines", where, got, "holes in a few outlines each", fix))
+            raise InputFault(TooComplexHoles(len(hole), PAIRS_LIMIT).at(where))
         inside = layer_of_hole[pair_hole] == layer_of_polygon[pair_polygon]
         inside[inside] = shapely.intersects(polygons[pair_polygon[inside]], vertices[pair_hole[inside]])
         pair_hole, pair_polygon = pair_hole[inside], pair_polygon[inside]

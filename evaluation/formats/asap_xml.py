@@ -18,8 +18,8 @@ import numpy as np
 from evaluation.challenge.formats.asap_xml import AsapXmlRules
 from evaluation.decoding.chunks import memory_told, too_many
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
-from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, listed, quote, with_rest
-from evaluation.findings.annotations import NotAsapXml
+from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, for_each, quote, with_rest
+from evaluation.findings.annotations import AsapShapeLeftOut, DotWithout, NotAsapXml, OtherAsapShape, OtherAsapType
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.example import Example
@@ -39,7 +39,6 @@ KINDS_OF_OTHER_SHAPE = {
     "point": (POLYGON, RECTANGLE, SPLINE, MEASUREMENT),
     "outline": (DOT, POINT_SET, MEASUREMENT),  # a spline is an outline, but a curve through its coordinates
 }
-OTHER_SHAPE_FIX = "Remove it; or name its group in skip_classes, or set other_shapes to 'skip', in challenge.toml."
 CORNERS = 4
 NO_GROUP = ("", "None")  # ASAP writes "None" for annotations outside of all groups
 
@@ -206,17 +205,7 @@ def place(index: int) -> str:
 def dot_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     """Dots that are not at one place."""
     wrong = np.flatnonzero(drawn.is_nucleus & (drawn.kind == DOT) & (drawn.count != 1)).tolist()
-    named = [
-        Finding(
-            "invalid-coordinate",
-            f"{request.where}, {place(index)}",
-            f"a Dot with {drawn.count[index] or 'no'} coordinates",
-            "one coordinate for a Dot",
-            "Draw several points as a PointSet.",
-        )
-        for index in wrong[:FAULTS_NAMED]
-    ]
-    return with_rest(named, len(wrong))
+    return for_each(wrong, lambda index: DotWithout(drawn.count[index] or "no").at(f"{request.where}, {place(index)}"))
 
 
 def shape_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
@@ -225,20 +214,14 @@ def shape_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     wanted = KINDS_OF_SHAPE[shape]
     is_cut = (drawn.kind == RECTANGLE) & (drawn.count != CORNERS)
     wrong = np.flatnonzero(drawn.is_nucleus & (is_cut | ~np.isin(drawn.kind, wanted))).tolist()
-    corners = " of four coordinates" if shape == "outline" else ""
-    expected = f"Type {listed(TYPES[kind] for kind in wanted)}{corners}, since nuclei are {shape}s in this challenge"
-    named = [
-        Finding(
-            "unsupported-shape",
-            f"{request.where}, {place(index)}",
-            f"Type {quote(drawn.types[drawn.type[index]])}"
-            + (f" of {drawn.count[index]:,} coordinates" if is_cut[index] and shape == "outline" else ""),
-            expected,
-            OTHER_SHAPE_FIX if drawn.is_other[index] else "Draw it anew, or remove it.",
-        )
-        for index in wrong[:FAULTS_NAMED]
-    ]
-    return with_rest(named, len(wrong))
+
+    def fault(index: int) -> Finding:
+        kind = OtherAsapShape if drawn.is_other[index] else OtherAsapType
+        corners = f" of {drawn.count[index]:,} coordinates" if is_cut[index] and shape == "outline" else ""
+        found = kind(drawn.types[drawn.type[index]], corners, [TYPES[kind] for kind in wanted], shape)
+        return found.at(f"{request.where}, {place(index)}")
+
+    return for_each(wrong, fault)
 
 
 def class_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
@@ -250,22 +233,19 @@ def class_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
         name = "" if drawn.groups[group] in NO_GROUP else drawn.groups[group]
         of_group = wrong[drawn.group[wrong] == group]
         places = [f"{request.where}, {place(index)}" for index in of_group[:EXAMPLES_SHOWN].tolist()]
-        fault = unknown_class(places[0], name, request.classes, len(of_group), nameless="the annotation is in no group")
-        named.append(at_places(fault, places))
+        fault = unknown_class(name, request.classes, nameless="the annotation is in no group")
+        named.append(fault.at(*places, count=len(of_group)))
     return with_rest(named, len(wrong))
 
 
 def left_out(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     """Warnings about annotations of the other shape that are left out; the first of each type, all are counted."""
     left = np.flatnonzero(drawn.is_other & ~drawn.is_nucleus)
-    expected = f"nuclei that are {request.rules.shape}s"
-    fix = "Annotations of another shape are left out, as other_shapes = 'skip' in challenge.toml says."
     named: list[Finding] = []
     for type_ in np.unique(drawn.type[left]).tolist():
         of_type = left[drawn.type[left] == type_]
         places = [f"{request.where}, {place(index)}" for index in of_type[:EXAMPLES_SHOWN].tolist()]
-        got = f"Type {quote(drawn.types[type_])}"
-        named.append(at_places(Finding("left-out", places[0], got, expected, fix, len(of_type)), places))
+        named.append(AsapShapeLeftOut(drawn.types[type_], request.rules.shape).at(*places, count=len(of_type)))
     return named
 
 

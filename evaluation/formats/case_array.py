@@ -12,8 +12,8 @@ from evaluation.decoding.content import NPY_MAGIC, check_content
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, cut_off, damage_told, read_array, stream_size
-from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import TooFewImages, WrongArray
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case
 
@@ -46,7 +46,7 @@ class CaseArray:
         self.whole: npt.NDArray[Any] | None = None
 
     def of_case(self, index: int) -> npt.NDArray[Any]:
-        """The part of the case with this place from 0, in the shape without the first axis."""
+        """The part of the case with this index, in the shape without the first axis."""
         if self.header.fortran:
             if self.whole is None:
                 self.whole = self.read(self.shape, 0, fortran=True)
@@ -90,9 +90,9 @@ class DecodedCases(Mapping[str, Annotations]):
 
 
 def case_index(case: Case) -> int:
-    """The place of a case in arrays; the rules see to it that every case has one."""
+    """The index of a case in arrays, from 0; the rules see to it that every case has one."""
     if case.index is None:
-        raise ValueError(f"the case {case.name!r} has no place in the array")
+        raise ValueError(f"the case {case.name!r} has no index")
     return case.index
 
 
@@ -100,10 +100,11 @@ def check_cases(array: CaseArray, cases: Mapping[str, Case]) -> None:
     """Refuse an array that has too few cases. Raises InputFault ("wrong-shape")."""
     last = max(cases.values(), key=case_index, default=None)
     if last is not None and case_index(last) >= array.shape[0]:
-        got = f"an array of {array.shape[0]:,} images"
-        expected = f"at least {case_index(last) + 1:,}, since the case {quote(last.name)} has the index {last.index}"
-        fix = "Write the images in the order of the column index of cases.csv, also those without nuclei."
-        raise InputFault(Finding("wrong-shape", array.where, got, expected, fix))
+        raise InputFault(TooFewImages(array.shape[0], last.name, case_index(last)).at(array.where))
+
+
+def wrong_array(where: str, shape: tuple[int, ...], wanted: str, advice: str) -> InputFault:
+    return InputFault(WrongArray(shown_shape(shape), wanted, advice).at(where))
 
 
 def shown_shape(shape: tuple[int, ...]) -> str:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from evaluation.decoding.csv import Table, count_rest, numbers_of
-from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings import FAULTS_NAMED, Finding, for_each, with_rest
+from evaluation.findings.annotations import TooManyProbabilities
 from evaluation.findings.errors import InputFault
+from evaluation.findings.json_files import InvalidProbability, RowWithoutClassProbabilities
 from evaluation.formats.csv_columns import class_columns
 from evaluation.formats.request import Request
 from evaluation.model import Bool, Float32, Int16
 
 NUMBERS_LIMIT = 50_000_000  # nuclei times classes: 200 MB
 COLUMN_PREFIX = "probability_"
-FOR_ALL_OR_NONE = "a probability of each class for every nucleus, or for none"
 
 
 def check_size(nuclei: int, classes: int, where: str) -> None:
@@ -26,10 +27,7 @@ def check_size(nuclei: int, classes: int, where: str) -> None:
     >>> check_size(50_000_000 // 6, 6, "'a.csv'")
     """
     if nuclei * classes > NUMBERS_LIMIT:
-        got = f"probabilities of {classes:,} classes for {nuclei:,} nuclei or more"
-        expected = f"at most {NUMBERS_LIMIT:,} such numbers in a file"
-        fix = "Leave the class probabilities out, or write one file for each case."
-        raise InputFault(Finding("too-large", where, got, expected, fix))
+        raise InputFault(TooManyProbabilities(classes, nuclei, NUMBERS_LIMIT).at(where))
 
 
 def read_class_probabilities(table: Table, request: Request) -> tuple[Float32 | None, list[Finding]]:
@@ -54,32 +52,19 @@ def read_class_probabilities(table: Table, request: Request) -> tuple[Float32 | 
             given[row, k] = bool(cells[row].strip())
     if len(table) and not given.any():
         return None, []
-    is_wrong, is_without = given & np.isnan(probability), np.asarray(~given.all(axis=1))
-    faults = [*wrong_cells(table, columns, is_wrong), *rows_without(table, is_without)]
+    lacking = np.flatnonzero(~given.all(axis=1)).tolist()
+    faults = wrong_cells(table, columns, given & np.isnan(probability))
+    faults += for_each(lacking, lambda row: RowWithoutClassProbabilities().at(table.place(row)))
     return (None if faults else probability), faults
 
 
 def wrong_cells(table: Table, columns: list[int], is_wrong: Bool) -> list[Finding]:
     """Cells, bool (R, C), that are no numbers from 0 to 1."""
     named = [
-        Finding(
-            "invalid-probability",
-            table.place(row),
-            f"{table.names[columns[k]]} is {quote(table.text(row, columns[k]))}",
-            "a number from 0 to 1",
-        )
+        InvalidProbability(table.text(row, columns[k]), f"{table.names[columns[k]]} is").at(table.place(row))
         for row, k in zip(*(index[:FAULTS_NAMED].tolist() for index in np.nonzero(is_wrong)), strict=True)
     ]
     return with_rest(named, int(is_wrong.sum()))
-
-
-def rows_without(table: Table, is_without: Bool) -> list[Finding]:
-    """Rows, bool (R,), that lack the probability of a class."""
-    named = [
-        Finding("missing-probability", table.place(row), "no probability of each class", FOR_ALL_OR_NONE)
-        for row in np.flatnonzero(is_without)[:FAULTS_NAMED].tolist()
-    ]
-    return with_rest(named, int(is_without.sum()))
 
 
 def most_probable(class_probability: Float32) -> Int16:

@@ -13,8 +13,9 @@ from typing import BinaryIO
 from evaluation.decoding.csv import Categories, categories, count_rest, read_table
 from evaluation.decoding.json import read_json
 from evaluation.decoding.streams import damage_told
-from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings import for_each, quote
 from evaluation.findings.annotations import TooManyRows
+from evaluation.findings.csv_files import IdTwice, NoEntries, NoId, NoIdAndClass
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import find_classes
 from evaluation.formats.csv_columns import rows_limit
@@ -23,7 +24,6 @@ from evaluation.formats.request import Request
 ID_COLUMNS = ("id", "instance", "label")
 CLASS_COLUMNS = ("class", "cell_type", "type")
 ID = re.compile(r"\s*0*([1-9][0-9]{0,17})(\.0*)?\s*", re.ASCII)
-FORM = 'an object {"1": "name", …} or a list of objects {"id": 1, "class": "name"}'
 
 
 def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
@@ -72,7 +72,7 @@ def json_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
     elif isinstance(value, list):
         pairs = [(entry.get("id"), entry.get("class")) if isinstance(entry, dict) else (None, None) for entry in value]
     else:
-        raise InputFault(Finding("invalid-class-table", where, f"the JSON value {quote(value)}", FORM))
+        raise InputFault(NoEntries(value).at(where))
     if len(pairs) > (limit := rows_limit(request, 1)):
         raise InputFault(TooManyRows(limit).at(where))
 
@@ -81,11 +81,7 @@ def json_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
 
     wrong = [index for index, pair in enumerate(pairs) if not all(map(is_text, pair))]
     if wrong:
-        named = [
-            Finding("invalid-class-table", place(index), "no id and class as texts or whole numbers", FORM)
-            for index in wrong[:FAULTS_NAMED]
-        ]
-        raise InputFault(*with_rest(named, len(wrong)))
+        raise InputFault(*for_each(wrong, lambda index: NoIdAndClass().at(place(index))))
     return Entries([str(key) for key, _ in pairs], categories([str(name).strip() for _, name in pairs]), place)
 
 
@@ -111,11 +107,9 @@ def classes_by_id(entries: Entries, request: Request) -> dict[int, int]:
     for index, (text, of_class) in enumerate(zip(entries.ids, class_id.tolist(), strict=True)):
         number = ID.fullmatch(text)
         if number is None:
-            got, expected = f"the id {quote(text)}", "a whole number from 1 to 10^18"
-            faults.append(Finding("invalid-class-table", entries.place(index), got, expected))
+            faults.append(NoId(text).at(entries.place(index)))
         elif found.setdefault(int(number[1]), of_class) != of_class:
-            got, expected = f"the id {quote(text)} again, with another class", "one class for each id"
-            faults.append(Finding("duplicate-row", entries.place(index), got, expected, "Remove one of them."))
+            faults.append(IdTwice(text).at(entries.place(index)))
     if faults:
         raise InputFault(*count_rest(faults))
     return found

@@ -13,7 +13,8 @@ from itertools import islice
 
 import numpy as np
 
-from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, at_places, did_you_mean, listed, quote, with_rest
+from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, with_rest
+from evaluation.findings.annotations import NoClassName, UnknownClass, UnknownClassOrNumber
 from evaluation.formats.request import Request
 from evaluation.model import Bool, ClassTable, Int16, Int64
 
@@ -62,20 +63,16 @@ def class_of_names(names: Iterable[str], is_nameless: bool, request: Request) ->
     return request.file_class or (classes.of_nameless if is_nameless else UNKNOWN) or UNKNOWN
 
 
-def unknown_class(
-    where: str, name: str, classes: ClassTable, count: int = 1, *, nameless: str = "", numbers: bool = False
-) -> Finding:
-    """The finding about a name that is no class of the challenge.
+def unknown_class(name: str, classes: ClassTable, *, nameless: str = "", numbers: bool = False) -> UnknownClass:
+    """What is wrong with a name that is no class of the challenge.
 
     nameless  what is wrong if there is no name
     numbers   whether numbers may stand for classes
     """
     known = sorted(known for known in classes.ids if known)
-    expected = listed(known)
     if numbers and classes.values:
-        expected += f", or one of the numbers {', '.join(map(str, sorted(classes.values)))}"
-    got = f"{quote(name)} is not a class of this challenge" if name or not nameless else nameless
-    return Finding("unknown-class", where, got, expected, did_you_mean(name, known), count)
+        return UnknownClassOrNumber(name, known, ", ".join(map(str, sorted(classes.values))))
+    return NoClassName(name, known, nameless) if nameless and not name else UnknownClass(name, known)
 
 
 def find_classes(
@@ -95,7 +92,7 @@ def find_classes(
         for index in unknown[:FAULTS_NAMED]:
             rows = np.flatnonzero(text_of_row == index)
             places = [place(row) for row in rows[:EXAMPLES_SHOWN].tolist()]
-            faults.append(at_places(unknown_class(places[0], texts[index], classes, len(rows), numbers=True), places))
+            faults.append(unknown_class(texts[index], classes, numbers=True).at(*places, count=len(rows)))
         faults = with_rest(faults, int(np.isin(text_of_row, unknown).sum()))
     is_nucleus = class_id != SKIPPED
     return np.where(is_nucleus, class_id, 0).astype(np.int16)[text_of_row], is_nucleus[text_of_row], faults
@@ -135,8 +132,8 @@ class ClassNames:
         """The first names that are no class, each at its first places; counted are all annotations."""
         named: list[Finding] = []
         for name, places in islice(self.unknown.items(), FAULTS_NAMED):
-            fault = unknown_class(where, name, self.classes, self.count[name], numbers=True)
-            named.append(at_places(fault, [f"{where}, {place}" for place in places]))
+            fault = unknown_class(name, self.classes, numbers=True)
+            named.append(fault.at(*(f"{where}, {place}" for place in places), count=self.count[name]))
         return with_rest(named, self.count.total())
 
 

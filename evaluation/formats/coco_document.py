@@ -25,14 +25,28 @@ import numpy as np
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.json import read_records
 from evaluation.decoding.label_array import rows_and_columns
-from evaluation.findings import FAULTS_NAMED, Finding, listed, quote
+from evaluation.findings import FAULTS_NAMED, listed, quote
+from evaluation.findings.annotations import Crowd, OtherImages
+from evaluation.findings.coco import NotCoco
+from evaluation.findings.csv_files import NoImageOfCase
 from evaluation.findings.errors import InputFault
+from evaluation.findings.json_files import (
+    CaseAgain,
+    IdWithOtherName,
+    InvalidProbability,
+    MissingProbability,
+    NoScore,
+    OtherObject,
+    OtherValue,
+    OtherValueOf,
+)
+from evaluation.findings.kind import Kind
+from evaluation.findings.labels import WrongShape
 from evaluation.formats.annotation_lists import NUMBERS, Faults
 from evaluation.formats.classes import SKIPPED, UNKNOWN, ClassNames
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection, Float32, Int64, Part
 
-BOTH_FORMS = "an object with 'images', 'annotations' and 'categories', or a list of results"
 NO_CASE = -1
 NUMBER = re.compile(r"-?[0-9]+")
 
@@ -101,15 +115,11 @@ def read_document(stream: BinaryIO, request: Request, *, where: str | None = Non
         document = Document(where, records.pieces)
         return read_tables(document, root) if type(root) is dict else document
     if type(root) is not dict:
-        raise InputFault(not_coco(where, "neither an object nor a list"))
+        raise InputFault(NotCoco("neither an object nor a list").at(where))
     if type(root.get("masks")) is list:
         return Document(where, iter([read_masks(root, where)]), "masks", is_one_image=True)
-    got = f"an object with {listed(root).replace(' or ', ' and ')}" if root else "an empty object"
-    raise InputFault(not_coco(where, got))
-
-
-def not_coco(where: str, got: str, fix: str = "Export it as COCO again, or name the right format.") -> Finding:
-    return Finding("not-coco", where, got, BOTH_FORMS, fix)
+    found = f"an object with {listed(root, last='and')}" if root else "an empty object"
+    raise InputFault(NotCoco(found).at(where))
 
 
 def read_tables(document: Document, root: Mapping[str, Any]) -> Document:
@@ -119,13 +129,12 @@ def read_tables(document: Document, root: Mapping[str, Any]) -> Document:
     for key, name_key in (("images", "file_name"), ("categories", "name")):
         entries = root.get(key) or []
         if type(entries) is not list:
-            raise InputFault(not_coco(document.where, f"'{key}' that are no list"))
+            raise InputFault(NotCoco(f"'{key}' that are no list").at(document.where))
         for index, entry in enumerate(entries):
             place = f"{key}[{index}]"
             id = id_of(entry, "id") if type(entry) is dict else None
             if id is None:
-                expected = "an object with an 'id', a whole number or a text"
-                faults.add("invalid-annotation", place, quote(entry), expected)
+                faults.add(OtherValue(entry, "an object with an 'id', a whole number or a text"), place)
                 continue
             name = id_of(entry, name_key)
             if key == "images":
@@ -134,9 +143,7 @@ def read_tables(document: Document, root: Mapping[str, Any]) -> Document:
             else:
                 before = document.categories.setdefault(id, name or "") or None
             if before != (name or None):
-                faults.add(
-                    "invalid-annotation", place, f"the id {quote(id)} again, with another name", "an id for each"
-                )
+                faults.add(IdWithOtherName(id), place)
     if findings := faults.findings():
         raise InputFault(*findings)
     return document
@@ -148,7 +155,7 @@ def read_masks(root: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
     for key, name in (("labels", "category_id"), ("scores", "score")):
         if key in root:
             if type(root[key]) is not list or len(root[key]) != len(root["masks"]):
-                raise InputFault(not_coco(where, f"'{key}' that are no list as long as 'masks'"))
+                raise InputFault(NotCoco(f"'{key}' that are no list as long as 'masks'").at(where))
             columns[name] = root[key]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -191,8 +198,7 @@ class Places:
         entry = self.document.images.get(image)
         place = f"image {quote(image)}" if entry is None else entry.place
         if self.image_of_case.setdefault(case.name, image) != image:
-            got = f"{quote(self.document.names(image)[0])} is the case {quote(case.name)} again"
-            self.faults.add("invalid-annotation", place, got, "one image for each case")
+            self.faults.add(CaseAgain(self.document.names(image)[0], case.name), place)
         if entry is not None and type(entry.height) is int and type(entry.width) is int:
             self.check_shape(place, entry.height, entry.width, case)
         self.number_of_image[image] = len(self.cases)
@@ -207,8 +213,9 @@ class Places:
                 self.cases.append(self.only)
             return 0
         if image is None or (self.document.images and image not in self.document.images):
-            got = f"'image_id' is {quote(entry['image_id'])}" if "image_id" in entry else "no 'image_id'"
-            self.faults.add("invalid-annotation", place, got, "the id of an image")
+            wanted = "the id of an image"
+            named = OtherValueOf("'image_id' is", entry["image_id"], wanted) if "image_id" in entry else None
+            self.faults.add(named or OtherObject("no 'image_id'", wanted), place)
             return NO_CASE
         number = self.find(image)
         if number == NO_CASE:
@@ -219,9 +226,8 @@ class Places:
         """Note an image, or a code, of another size than the case."""
         if (height, width) == case.shape_yx:
             return True
-        expected = f"{rows_and_columns(*case.shape_yx)}, the height and width of the image"
         fix = "Write codes and coordinates for the image at its own size; height comes before width in 'size'."
-        self.faults.add("wrong-shape", place, rows_and_columns(height, width), expected, fix)
+        self.faults.add(WrongShape(rows_and_columns(height, width), *case.shape_yx, fix), place)
         return False
 
 
@@ -242,9 +248,8 @@ def images_of_case(stream: BinaryIO, request: Request, case: Case) -> tuple[Docu
         key = request.rules.key_of(case)
         fitting = [image for image in ids if document.find_case(image, {case.name: case, key: case})]
         if not fitting:
-            names = listed(document.names(image)[0] for image in ids).replace(" or ", " and ")
-            got = f"{len(ids):,} images: {names}"
-            raise InputFault(Finding("other-case", request.where, got, f"an image {quote(key)}"))
+            names = [document.names(image)[0] for image in ids]
+            raise InputFault(NoImageOfCase(len(ids), names, key).at(request.where))
         ids = fitting
     places = Places(document, {}, only=case)
     for image in ids:
@@ -257,8 +262,7 @@ def read_one(nuclei: Nuclei, case: Case) -> Annotations:
     collection = read_all(nuclei)
     findings = collection.findings
     if others := sum(collection.unknown.values()):
-        got, expected = f"{others:,} annotations of other images", f"the image of case {quote(case.name)} alone"
-        findings = (*findings, Finding("left-out", nuclei.request.where, got, expected, count=others))
+        findings = (*findings, OtherImages(others, case.name).at(nuclei.request.where, count=others))
     return Annotations(collection.cases[case.name].parts if case.name in collection.cases else (), findings)
 
 
@@ -329,7 +333,7 @@ class Nuclei(ABC):
     def add_entry(self, number: int, entry: Any) -> None:
         """Note an annotation, with the first thing that is wrong with it."""
         if type(entry) is not dict:
-            self.fault(number, "invalid-annotation", "{}", "an object", value=entry)
+            self.fault(number, OtherValue(entry, "an object"))
             return
         case = self.places.number_of_entry(entry, self.place(number))
         if case == NO_CASE:
@@ -339,8 +343,7 @@ class Nuclei(ABC):
             return
         crowd = entry.get("iscrowd")
         if class_id >= 0 and crowd is not None and crowd == 1:
-            got, expected = "a crowd ('iscrowd' is 1)", "single nuclei, or crowds of an ignore class"
-            self.warnings.add("left-out", self.place(number), got, expected)
+            self.warnings.add(Crowd(), self.place(number))
             return
         self.per_case[case] += 1
         if self.per_case[case] > self.request.limits.instances_per_case:
@@ -352,25 +355,16 @@ class Nuclei(ABC):
         nucleus = Nucleus(case, class_id, score, str(number) if source is None else source, number)
         self.add_shape(nucleus, entry)
 
-    def fault(
-        self, number: int, code: str, got: str, expected: str, fix: str = "", *, value: object = None, count: int = 1
-    ) -> None:
-        """Note what is wrong with an annotation; {} in ``got`` stands for the value, which is quoted in the message.
-
-        count  how many equal faults it stands for
-        """
-        if self.faults.total[code] < FAULTS_NAMED:
-            self.faults.add(code, self.place(number), got.format(quote(value)), expected, fix)
-            count -= 1
-        self.faults.total[code] += count
+    def fault(self, number: int, fault: Kind) -> None:
+        """Note what is wrong with an annotation."""
+        self.faults.add(fault, self.place(number))
 
     def class_of(self, number: int, entry: Mapping[str, Any]) -> int:
         """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is noted."""
         category = id_of(entry, "category_id")
         if category is None:
             if entry.get("category_id") is not None and not self.request.file_class:
-                expected = "a whole number or a name"
-                self.fault(number, "invalid-annotation", "'category_id' is {}", expected, value=entry["category_id"])
+                self.fault(number, OtherValueOf("'category_id' is", entry["category_id"], "a whole number or a name"))
                 return 0
             category = ""
         class_id = self.classes.look_up(category)
@@ -389,7 +383,7 @@ class Nuclei(ABC):
             return float("nan")
         self.scores += 1
         if type(score) not in NUMBERS or not 0 <= score <= 1:
-            self.fault(number, "invalid-probability", "'score' is {}", "a number from 0 to 1", value=score)
+            self.fault(number, InvalidProbability(score, "'score' is"))
             return 0.0
         return float(score)
 
@@ -409,9 +403,8 @@ class Nuclei(ABC):
         """Raise InputFault with all that is wrong with the file."""
         if 0 < self.scores < self.nuclei:
             for place in self.without_score:
-                got, expected = "no 'score', although others have one", "a probability for every nucleus, or for none"
-                self.faults.add("missing-probability", place, got, expected)
-            self.faults.total["missing-probability"] = self.nuclei - self.scores
+                self.faults.add(NoScore(), place)
+            self.faults.total[MissingProbability.code] = self.nuclei - self.scores
         faults = [
             *self.places.faults.findings(),
             *self.classes.names.findings(self.request.where),
@@ -423,7 +416,7 @@ class Nuclei(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Nucleus:
-    """One annotation: number of its case, class id, probability (NaN: none), id, and place in the file."""
+    """One annotation: number of its case, class id, probability (NaN: none), id, and number in the file."""
 
     case: int
     class_id: int

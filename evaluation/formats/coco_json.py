@@ -24,7 +24,17 @@ import orjson
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, quote
+from evaluation.findings.annotations import (
+    CodeLeftOut,
+    InvalidCoordinate,
+    NoCoordinateInTurn,
+    NoSegmentation,
+    OddPolygon,
+    VanishedCode,
+)
+from evaluation.findings.coco import NotCoco
 from evaluation.findings.errors import InputFault
+from evaluation.findings.json_files import OtherObject, OtherValueOf
 from evaluation.formats.annotation_lists import NUMBERS
 from evaluation.formats.coco_document import (
     Document,
@@ -33,7 +43,6 @@ from evaluation.formats.coco_document import (
     NucleusTable,
     Places,
     images_of_case,
-    not_coco,
     read_all,
     read_document,
     read_one,
@@ -92,7 +101,7 @@ def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping
         document = read_document(stream, request)
         if document.is_one_image:
             fix = "Write a list of results, each with its 'image_id'."
-            raise InputFault(not_coco(request.where, "the masks of one image, without its name", fix))
+            raise InputFault(NotCoco("the masks of one image, without its name", fix).at(request.where))
         return read_all(SegmentedNuclei(document, Places(document, cases), request))
 
 
@@ -111,35 +120,33 @@ class SegmentedNuclei(Nuclei):
         if type(segmentation) is dict and segmentation:
             size, counts = segmentation.get("size"), segmentation.get("counts")
             if type(size) is not list or len(size) != 2 or set(map(type, size)) != {int}:
-                self.fault(number, "invalid-annotation", "'size' is {}", "[height, width] of the image", value=size)
+                self.fault(number, OtherValueOf("'size' is", size, "[height, width] of the image"))
             elif type(counts) is not list and type(counts) is not str:
-                self.fault(number, "invalid-annotation", "'counts' is {}", "a list of numbers, or a text", value=counts)
+                self.fault(number, OtherValueOf("'counts' is", counts, "a list of numbers, or a text"))
             elif self.places.check_shape(self.place(number), size[0], size[1], self.places.cases[nucleus.case]):
                 self.size += len(counts)
                 self.coded.add(nucleus, counts)
         elif type(segmentation) is list and any(segmentation):
             if any(type(ring) is not list for ring in segmentation):
-                got = "'segmentation' is a list of other things than lists"
-                self.fault(number, "invalid-annotation", got, SEGMENTATION)
+                found = "'segmentation' is a list of other things than lists"
+                self.fault(number, OtherObject(found, SEGMENTATION))
             elif len(segmentation) > 2 and all(len(ring) == 2 for ring in segmentation):
-                got = f"'segmentation' is a list of {len(segmentation):,} pairs"
-                self.fault(number, "invalid-annotation", got, SEGMENTATION)
+                found = f"'segmentation' is a list of {len(segmentation):,} pairs"
+                self.fault(number, OtherObject(found, SEGMENTATION))
             else:
                 self.size += sum(map(len, segmentation))
                 self.outlined.add(nucleus, segmentation)
         elif segmentation is None or type(segmentation) is list or segmentation == {}:
-            fix = "Write the outline or the pixels of the nucleus, or remove it."
-            self.fault(number, "unsupported-shape", "no segmentation", SEGMENTATION, fix)
+            self.fault(number, NoSegmentation(SEGMENTATION))
         else:
-            self.fault(number, "invalid-annotation", "'segmentation' is {}", SEGMENTATION, value=segmentation)
+            self.fault(number, OtherValueOf("'segmentation' is", segmentation, SEGMENTATION))
 
     def add_vanished(self, number: int) -> None:
         """Note a code without a pixel."""
-        got, expected = "a code without a pixel", "codes of at least one pixel"
         if self.request.rules.value("vanished") == "error":
-            self.fault(number, "vanished-outline", got, expected, "Remove it.")
+            self.fault(number, VanishedCode())
         else:
-            self.warnings.add("left-out", self.place(number), got, expected)
+            self.warnings.add(CodeLeftOut(), self.place(number))
 
     def settle(self) -> None:
         """Make arrays of the segmentations that have come since the last time."""
@@ -180,17 +187,16 @@ class OutlineTable(NucleusTable):
             numbers = np.fromiter(plain, np.float64)
         owner = np.repeat(np.arange(self.settled, len(self.nuclei)), self.ring_count[self.settled :])
         first = np.cumsum(size) - size
-        expected = "numbers between -1e9 and 1e9, x and y of each vertex in turn"
         odd = np.flatnonzero(size % 2)
         bad = np.flatnonzero(~are_coordinates(numbers))
         for ring in odd[:FAULTS_NAMED].tolist():
-            got = f"a polygon of {size[ring]:,} numbers"
-            nuclei.fault(self.nuclei[owner[ring]].number, "invalid-coordinate", got, expected)
+            nuclei.fault(self.nuclei[owner[ring]].number, OddPolygon(size[ring]))
         for index in bad[:FAULTS_NAMED].tolist():
             ring = int(np.searchsorted(first, index, "right")) - 1
             value = rings[ring][index - int(first[ring])]
-            nuclei.fault(self.nuclei[owner[ring]].number, "invalid-coordinate", "the number {}", expected, value=value)
-        nuclei.faults.total["invalid-coordinate"] += len(odd[FAULTS_NAMED:]) + len(bad[FAULTS_NAMED:])
+            nuclei.fault(self.nuclei[owner[ring]].number, NoCoordinateInTurn(value))
+        nuclei.faults.count_rest(InvalidCoordinate, len(odd))
+        nuclei.faults.count_rest(InvalidCoordinate, len(bad))
         self.numbers.append(numbers)
         self.ring_size.append(size // 2)
         self.settled = len(self.nuclei)
@@ -236,8 +242,7 @@ class CodeTable(NucleusTable):
             runs = runs_of_counts(self.pending, lambda index: nuclei.place(fresh[index].number), pixels=pixels)
         except InputFault as fault:
             for finding in fault.findings:
-                nuclei.faults.add(finding.code, finding.where, finding.got, finding.expected, finding.fix)
-                nuclei.faults.total[finding.code] += finding.count - 1
+                nuclei.faults.include(finding)
             runs = self.runs[0]
         else:
             has_pixels = np.bincount(runs.instance, minlength=len(fresh)) > 0

@@ -22,11 +22,21 @@ from evaluation.challenge.base import filled
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told
-from evaluation.findings import Finding, quote
+from evaluation.findings import Finding
+from evaluation.findings.annotations import Crowd
+from evaluation.findings.coco import (
+    NoSegments,
+    NotCoco,
+    SegmentMismatch,
+    SegmentsWithoutPixels,
+    SeveralSegmentLists,
+)
 from evaluation.findings.errors import InputFault
+from evaluation.findings.json_files import InvalidSegmentId, OtherValueOf
+from evaluation.findings.labels import NoPanopticPng
 from evaluation.formats.annotation_lists import Faults
 from evaluation.formats.classes import SKIPPED, UNKNOWN
-from evaluation.formats.coco_document import CategoryClasses, Document, not_coco, read_document
+from evaluation.formats.coco_document import CategoryClasses, Document, read_document
 from evaluation.formats.example import Example, image_bytes
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request
@@ -78,9 +88,7 @@ def read_ids(stream: BinaryIO, request: Request, case: Case) -> Int32:
     samples = read_png(stream, where=request.where, shape_yx=case.shape_yx, bytes_limit=limit)
     if samples.ndim != 3 or samples.shape[2] != 3 or samples.dtype != np.uint8:
         channels = 1 if samples.ndim == 2 else samples.shape[2]
-        got = f"a PNG of {channels} channel{'s' if channels > 1 else ''} of {samples.dtype.itemsize * 8} bits"
-        fix = "Write id = R + 256 G + 65536 B, as panopticapi's id2rgb does."
-        raise InputFault(Finding("unsupported-format", request.where, got, "RGB of 8 bits", fix))
+        raise InputFault(NoPanopticPng(channels, samples.dtype.itemsize * 8).at(request.where))
     ids = samples[:, :, 2].astype(np.int32)
     for channel in (1, 0):
         ids <<= 8
@@ -94,7 +102,7 @@ def read_segments(
     """The class id, or SKIPPED, of each segment of an image, by its id, and warnings."""
     document = read_document(stream, request, where=where)
     if document.is_one_image or not document.list_name:
-        raise InputFault(not_coco(where, "no list 'annotations'"))
+        raise InputFault(NotCoco("no list 'annotations'").at(where))
     place, entries = find_entry(document, request, case)
     faults, warnings = Faults(where), Faults(where)
     classes = CategoryClasses(document, request)
@@ -103,8 +111,8 @@ def read_segments(
         of_segment = f"{place}.segments_info[{index}]"
         id = entry.get("id") if type(entry) is dict else None
         if type(id) is not int or not 1 <= id < IDS or id in class_of:
-            got = f"the id {quote(id)}{' again' if type(id) is int and id in class_of else ''}"
-            faults.add("invalid-annotation", of_segment, got, f"an id for each segment, from 1 to {IDS - 1:,}")
+            again = " again" if type(id) is int and id in class_of else ""
+            faults.add(InvalidSegmentId(id, again, IDS - 1), of_segment)
             continue
         class_of[id] = class_of_segment(entry, of_segment, classes, faults, warnings)
     compare_ids(np.array(list(class_of), np.int64), present, place, faults)
@@ -120,15 +128,14 @@ def class_of_segment(
     """The class id of a segment, or SKIPPED; 0 for one that is noted as a fault."""
     category = entry.get("category_id")
     if type(category) is not int and type(category) is not str and not classes.names.file_class:
-        faults.add("invalid-annotation", place, f"'category_id' is {quote(category)}", "a whole number or a name")
+        faults.add(OtherValueOf("'category_id' is", category, "a whole number or a name"), place)
         return 0
     class_id = classes.look_up(str(category))
     if class_id == UNKNOWN:
         classes.add_unknown(str(category), place)
         return 0
     if entry.get("iscrowd") == 1 and class_id >= 0:
-        got, expected = "a crowd ('iscrowd' is 1)", "single nuclei, or crowds of an ignore class"
-        warnings.add("left-out", place, got, expected)
+        warnings.add(Crowd(), place)
         return SKIPPED
     return class_id
 
@@ -145,13 +152,13 @@ def find_entry(document: Document, request: Request, case: Case) -> tuple[str, l
                 found.append((f"annotations[{number}]", entry.get("segments_info")))
             number += 1
     if len(found) != 1:
-        got = f"{len(found)} entries for this image" if found else f"no entry for this image among {number:,}"
-        expected = f"one, whose 'file_name' is {quote(request.name.rpartition('/')[2])}"
-        raise InputFault(Finding("no-segments", document.where, got, expected))
+        name = request.name.rpartition("/")[2]
+        fault = SeveralSegmentLists(len(found), name) if found else NoSegments(number, name)
+        raise InputFault(fault.at(document.where))
     place, entries = found[0]
     if type(entries) is not list:
-        got = f"'segments_info' is {quote(entries)}"
-        raise InputFault(Finding("invalid-annotation", f"{document.where}, {place}", got, "a list of segments"))
+        no_list = OtherValueOf("'segments_info' is", entries, "a list of segments")
+        raise InputFault(no_list.at(f"{document.where}, {place}"))
     return place, entries
 
 
@@ -170,12 +177,10 @@ def stem(name: str) -> str:
 
 def compare_ids(listed: Int64, present: Int64, place: str, faults: Faults) -> None:
     """Note ids of segments without pixels, and ids of pixels that are no segment."""
-    for only, got, expected in (
-        (np.setdiff1d(present, listed), "in the PNG file only", "every id of the PNG file in 'segments_info'"),
-        (np.setdiff1d(listed, present), "in 'segments_info' only", "pixels for every segment in 'segments_info'"),
-    ):
-        if len(only):
-            faults.add("segment-mismatch", place, f"{shown(only)} {got}", expected)
+    if len(only := np.setdiff1d(present, listed)):
+        faults.add(SegmentMismatch(shown(only)), place)
+    if len(only := np.setdiff1d(listed, present)):
+        faults.add(SegmentsWithoutPixels(shown(only)), place)
 
 
 def shown(ids: npt.NDArray[np.int64]) -> str:

@@ -24,8 +24,10 @@ from evaluation.decoding.label_array import check_shape
 from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told, stream_size
 from evaluation.decoding.tiff_header import TiffFile
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import OtherColours, OtherSuffix
+from evaluation.findings.mat_files import UnknownColour
 from evaluation.formats.example import Example, image_bytes
 from evaluation.formats.format import Format
 from evaluation.formats.label_image import VALUES_NAMED, read_image, suffix_of
@@ -39,7 +41,6 @@ SUFFIXES = (".png", ".tif", ".tiff", ".npy")
 BLACK = "#000000"
 BACKGROUND = 0
 TOUCHING = np.ones((3, 3), np.bool_)
-EXPECTED_COLOURS = "3 or 4 channels of uint8: red, green, blue and perhaps alpha"
 
 
 def read_colour_map(stream: BinaryIO, request: Request[ColourMapRules], case: Case) -> Annotations:
@@ -106,9 +107,7 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
     """The colours of an image, uint8 (H, W, 3 or 4)."""
     suffix, where, limit = suffix_of(request.name), request.where, request.limits.bytes_per_file
     if suffix not in SUFFIXES:
-        got = f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"
-        fix = "Write the map as a PNG; JPEG changes colours."
-        raise InputFault(Finding("unsupported-format", where, got, f"one of {listed(SUFFIXES)}", fix))
+        raise InputFault(OtherSuffix(suffix, SUFFIXES, "Write the map as a PNG; JPEG changes colours.").at(where))
     if suffix == ".png":
         array = read_png(stream, where=where, shape_yx=case.shape_yx, bytes_limit=limit)
         found = array.shape[2] if array.ndim == 3 else 1
@@ -116,9 +115,7 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
         found = 3 if suffix == ".npy" else samples_of_tiff(stream, where, limit)
         array = read_image(stream, suffix=suffix, where=where, case=case, bytes_limit=limit, channels=found)
     if found not in (3, 4) or array.dtype != np.uint8:
-        got = f"{found} {'channel' if found == 1 else 'channels'} of {array.dtype.name}"
-        fix = "Write the map as an RGB image of 8 bits a channel."
-        raise InputFault(Finding("unsupported-format", where, got, EXPECTED_COLOURS, fix))
+        raise InputFault(OtherColours(found, array.dtype.name).at(where))
     shape = check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=found)
     image = array.reshape(shape)
     return image if shape == (*case.shape_yx, found) else np.moveaxis(image, 0, 2)
@@ -158,14 +155,8 @@ def unknown_colours(pixels: UInt32, unknown: Bool, request: Request[ColourMapRul
     order = np.argsort(-counts, kind="stable")
     for index, (code, count) in enumerate(zip(found[order][:VALUES_NAMED], counts[order], strict=False)):
         row, column = divmod(int((pixels == code).argmax()), pixels.shape[1])
-        yield Finding(
-            "unknown-colour",
-            request.where,
-            f"the colour '#{code:06x}' in {count:,} pixels (first at row {row}, column {column})",
-            expected,
-            "Write the map in these colours, as a PNG without smoothing; JPEG changes colours.",
-            count=1 + (len(found) - VALUES_NAMED if index == VALUES_NAMED - 1 else 0),
-        )
+        rest = len(found) - VALUES_NAMED if index == VALUES_NAMED - 1 else 0
+        yield UnknownColour(int(code), int(count), row, column, expected).at(request.where, count=1 + rest)
 
 
 def example(made: Example[ColourMapRules], cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -12,9 +12,8 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
-from evaluation.findings import Finding, quote
-from evaluation.findings.errors import InputFault
-from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, shown_shape
+from evaluation.findings import quote
+from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, wrong_array
 from evaluation.formats.example import Example, npy_bytes
 from evaluation.formats.format import Format
 from evaluation.formats.label_image import classes_of_values, describe_class_values
@@ -26,7 +25,7 @@ IDS, CLASSES = 0, 1
 
 
 def read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """The nuclei of all cases; the place of a case along the first axis is ``Case.index``.
+    """The nuclei of all cases; the index of a case along the first axis is ``Case.index``.
 
     stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is asked for
 
@@ -38,7 +37,7 @@ def read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mappi
     if not (len(array.shape) == 4 and array.shape[3] == 2) and (needs_classes or len(array.shape) != 3):
         expected = "images x rows x columns x 2, of ids and classes"
         fix = "Write numpy.stack([ids, classes], axis=-1) of all images."
-        raise InputFault(Finding("wrong-shape", request.where, shown_shape(array.shape), expected, fix))
+        raise wrong_array(request.where, array.shape, expected, fix)
     check_cases(array, cases)
     return Collection(DecodedCases(cases, lambda case: decode_case(array, request, case)))
 

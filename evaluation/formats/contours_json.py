@@ -15,7 +15,7 @@ https://github.com/wkentaro/labelme) counts from the corner of the first pixel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -24,8 +24,11 @@ import orjson
 from evaluation.challenge.formats.contours_json import ContoursJsonRules
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import quote
+from evaluation.findings.annotations import GeometryLeftOut, OtherGeometry
 from evaluation.findings.errors import InputFault
+from evaluation.findings.json_files import OtherValue
+from evaluation.findings.labels import OtherDocument
 from evaluation.formats.annotation_lists import Faults, NucleusLists, describe
 from evaluation.formats.classes import SKIPPED, UNKNOWN, shown
 from evaluation.formats.example import Example
@@ -78,13 +81,12 @@ def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], ca
             reader.add_named(found)
         else:
             expected = f"a file of {tool.title}, with {quote(tool.records)}"
-            fix = "Write the file again in this format."
-            raise InputFault(Finding("wrong-format", request.where, describe(records.root), expected, fix))
+            raise InputFault(OtherDocument(describe(records.root), expected).at(request.where))
         part = reader.nuclei.points() if request.rules.are_points else reader.nuclei.outlines()
         return Annotations((part,), tuple(reader.left_out.findings()))
 
 
-def size_told(stream: BinaryIO, request: Request[ContoursJsonRules]) -> list[Any] | None:
+def size_in_labelme(stream: BinaryIO, request: Request[ContoursJsonRules]) -> list[Any] | None:
     """Height and width that labelme writes, of whatever type they are."""
     if request.rules.tool != "labelme":
         return None
@@ -149,7 +151,7 @@ class ContourReader:
             fix = ""
             if type(record) is dict and type(record.get(self.tool.point)) is list:
                 fix = "It has no contours: hand in the file that has them, or let shape be 'point'."
-            self.nuclei.fault("invalid-annotation", quote(shown(record)), f"an object with a list {quote(key)}", fix)
+            self.nuclei.fault(OtherValue(shown(record), f"an object with a list {quote(key)}", fix))
             return
         class_id = self.class_of_type(record.get(self.tool.of_class))
         if class_id != SKIPPED:
@@ -168,8 +170,8 @@ class ContourReader:
             name = None if number == 0 and type(number) is int else number
         else:
             name = self.type_names.get(number, str(number))
-            is_told = number in self.type_names and names.look_up(name) != UNKNOWN
-            if not is_told and not names.file_class and number in self.values:
+            is_named = number in self.type_names and names.look_up(name) != UNKNOWN
+            if not is_named and not names.file_class and number in self.values:
                 return self.values[number]
         return SKIPPED if names.look_up(name) == SKIPPED else self.nuclei.class_of(name)
 
@@ -177,19 +179,18 @@ class ContourReader:
         """A shape of labelme."""
         points = shape.get("points") if type(shape) is dict else None
         if type(points) is not list:
-            self.nuclei.fault("invalid-annotation", quote(shown(shape)), "an object with a list 'points'")
+            self.nuclei.fault(OtherValue(shown(shape), "an object with a list 'points'"))
             return
         label, kind = shape.get("label"), shape.get("shape_type") or "polygon"
         if self.nuclei.names.look_up(label) == SKIPPED:
             return
-        wanted: Iterable[str] = ("point",) if self.rules.are_points else OUTLINE_TYPES
+        wanted = ("point",) if self.rules.are_points else OUTLINE_TYPES
         if kind not in wanted:
             if self.rules.other_shapes == "skip":
-                got = f"a shape of the type {quote(shown(kind))}"
-                self.left_out.add("left-out", self.nuclei.place(), got, listed(wanted), "It is left out.")
+                self.left_out.add(GeometryLeftOut("shape", shown(kind), wanted), self.nuclei.place())
             else:
                 fix = "Draw it as a polygon, or leave it out." if not self.rules.are_points else "Leave it out."
-                self.nuclei.fault("unsupported-shape", f"a shape of the type {quote(shown(kind))}", listed(wanted), fix)
+                self.nuclei.fault(OtherGeometry("shape", shown(kind), wanted, fix))
             return
         if self.rules.are_points:
             class_id = self.nuclei.class_of(label)

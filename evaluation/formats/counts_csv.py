@@ -15,7 +15,8 @@ import numpy as np
 
 from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
 from evaluation.decoding.streams import damage_told
-from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings import Finding, for_each
+from evaluation.findings.csv_files import CaseTwice, InvalidCount, NoCaseColumn, RowCount
 from evaluation.findings.errors import InputFault
 from evaluation.formats.csv_columns import CaseRows, class_columns, rows_of_cases
 from evaluation.formats.example import Example
@@ -69,18 +70,14 @@ def write_counts_csv(counts: Mapping[str, Sequence[int]], class_names: Sequence[
 def read_counts(table: Table, columns: Sequence[int]) -> Int64:
     """The numbers in the columns, int64 (R, C). Raises InputFault ("invalid-count")."""
     numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
-    wrong = np.argwhere(~((numbers >= 0) & (numbers <= LARGEST_COUNT) & (np.floor(numbers) == numbers)))
-    if len(wrong):
-        named = [
-            Finding(
-                "invalid-count",
-                table.place(row),
-                f"{quote(table.names[columns[k]])} is {quote(table.text(row, columns[k]))}",
-                "a whole number from 0 to 1,000,000,000",
-            )
-            for row, k in wrong[:FAULTS_NAMED]
-        ]
-        raise InputFault(*with_rest(named, len(wrong)))
+    wrong = np.argwhere(~((numbers >= 0) & (numbers <= LARGEST_COUNT) & (np.floor(numbers) == numbers))).tolist()
+
+    def fault(cell: list[int]) -> Finding:
+        row, column = cell[0], columns[cell[1]]
+        return InvalidCount(table.names[column], table.text(row, column)).at(table.place(row))
+
+    if wrong:
+        raise InputFault(*for_each(wrong, fault))
     return numbers.astype(np.int64)
 
 
@@ -89,28 +86,18 @@ def case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> Case
     column = table.find(CASE_COLUMNS)
     if column is None:
         if len(table) != len(cases):
-            fix = "If the rows are not in the order of the cases, add a column 'case'."
-            expected = f"{len(cases):,}, one for each case, in their order"
-            raise InputFault(Finding("row-count", request.where, f"{len(table):,} rows", expected, fix))
+            raise InputFault(RowCount(len(table), len(cases)).at(request.where))
         if any(case.index is None for case in cases.values()):
-            got = "no column for the case, and cases of the challenge without an index"
-            raise InputFault(Finding("missing-column", request.where, got, "a column 'case'", "Add it."))
+            raise InputFault(NoCaseColumn().at(request.where))
         ordered = sorted(cases.values(), key=lambda case: case.index or 0)
         return CaseRows(table, tuple(ordered), np.arange(len(table)), {})
     rows = rows_of_cases(table, column, cases)
-    again = np.flatnonzero(np.diff(rows.case_of_row, prepend=-1) == 0)
-    if len(again):
-        named = [
-            Finding(
-                "duplicate-row",
-                rows.table.place(row),
-                f"{quote(rows.table.text(row, column))} again, after line {rows.table.line[row - 1]:,}",
-                "one row for each case",
-                "Remove one of them.",
-            )
-            for row in again[:FAULTS_NAMED].tolist()
-        ]
-        raise InputFault(*with_rest(named, len(again)))
+    again = np.flatnonzero(np.diff(rows.case_of_row, prepend=-1) == 0).tolist()
+    found = rows.table
+    if again:
+        raise InputFault(
+            *for_each(again, lambda row: CaseTwice(found.text(row, column), found.line[row - 1]).at(found.place(row)))
+        )
     return rows
 
 

@@ -10,8 +10,11 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.decoding.csv import Table, numbers_of, read_table
-from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, listed, quote, with_rest
+from evaluation.findings import Finding, for_each, quote
+from evaluation.findings.annotations import NoCoordinate, TooManyNucleiInRows
+from evaluation.findings.csv_files import NoClassColumn, NoProbabilityColumn, RowOfOtherCase, TwoColumnsOfClass
 from evaluation.findings.errors import InputFault
+from evaluation.findings.json_files import InvalidProbability, MissingProbability
 from evaluation.formats.classes import find_classes
 from evaluation.formats.coordinates import are_coordinates
 from evaluation.formats.request import Request
@@ -69,17 +72,10 @@ def rows_of_cases(table: Table, column: int, cases: Mapping[str, Case]) -> CaseR
 def check_counts(rows: CaseRows, request: Request) -> None:
     """Refuse a case with more rows than the challenge allows nuclei. Raises InputFault ("too-large")."""
     limit = request.limits.instances_per_case
-    fix = "Remove some, or raise limits.instances_per_case in challenge.toml."
     counts = [(case, part.stop - part.start) for case, part in zip(rows.cases, rows.slices(), strict=True)]
-    faults = [
-        Finding(
-            "too-large", f"{request.where}, case {quote(case.name)}", f"{count:,} nuclei", f"at most {limit:,}", fix
-        )
-        for case, count in counts
-        if count > limit
-    ]
-    if faults:
-        raise InputFault(*with_rest(faults[:FAULTS_NAMED], len(faults)))
+    wrong = [(f"{request.where}, case {quote(case.name)}", count) for case, count in counts if count > limit]
+    if wrong:
+        raise InputFault(*for_each(wrong, lambda found: TooManyNucleiInRows(found[1], limit).at(found[0])))
 
 
 def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
@@ -88,26 +84,22 @@ def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[lis
     Also what is wrong with them: a class with two, or with none; no columns at all if nothing is called so.
     """
     by_class: dict[int, int] = {}
-    faults = []
+    faults: list[Finding] = []
     for column, name in enumerate(table.names):
         folded = name.casefold()
         of_class = folded.removeprefix(prefix).strip() if folded.startswith(prefix) else ""
         class_id = request.classes.ids.get(of_class, 0) if of_class else 0
         if class_id > 0 and by_class.setdefault(class_id, column) != column:
-            got = f"two columns of one class, {quote(table.names[by_class[class_id]])} and {quote(name)}"
-            faults.append(Finding("invalid-csv", request.where, got, "one column for each class"))
+            faults.append(TwoColumnsOfClass(table.names[by_class[class_id]], name).at(request.where))
     if prefix and not by_class:
         return [], []
     missing = [name for class_id, name in enumerate(request.classes.names, start=1) if class_id not in by_class]
     seen = [name for name in table.names if name]
-    named = []
-    for name in missing[:FAULTS_NAMED]:
-        got = f"no column {quote(prefix + name)} among {listed(seen).replace(' or ', ' and ')}"
-        expected = (
-            f"a column {quote(prefix + '…')} for each class, or for none" if prefix else "a column for each class"
-        )
-        named.append(Finding("missing-column", request.where, got, expected, did_you_mean(prefix + name, seen)))
-    faults += with_rest(named, len(missing))
+
+    def fault(name: str) -> NoClassColumn:
+        return NoProbabilityColumn(prefix + name, seen, f"{prefix}…") if prefix else NoClassColumn(name, seen)
+
+    faults += for_each(missing, lambda name: fault(name).at(request.where))
     return [by_class[class_id] for class_id in sorted(by_class)], faults
 
 
@@ -129,27 +121,13 @@ def read_probabilities(table: Table) -> tuple[Float32 | None, list[Finding]]:
     if not given.any():
         return None, []
     numbers = numbers_of(cells)
-    wrong = np.flatnonzero(given & ~((numbers >= 0) & (numbers <= 1)))
-    missing = np.flatnonzero(~given)
-    out_of_range = [
-        Finding(
-            "invalid-probability",
-            table.place(row),
-            f"{table.names[column]} is {quote(table.text(row, column))}",
-            "a number from 0 to 1",
-        )
-        for row in wrong[:FAULTS_NAMED]
+    wrong = np.flatnonzero(given & ~((numbers >= 0) & (numbers <= 1))).tolist()
+    missing = np.flatnonzero(~given).tolist()
+    what = f"{table.names[column]} is"
+    faults = [
+        *for_each(wrong, lambda row: InvalidProbability(table.text(row, column), what).at(table.place(row))),
+        *for_each(missing, lambda row: MissingProbability().at(table.place(row))),
     ]
-    absent = [
-        Finding(
-            "missing-probability",
-            table.place(row),
-            "no probability, although other nuclei have one",
-            "a probability for every nucleus, or for none",
-        )
-        for row in missing[:FAULTS_NAMED]
-    ]
-    faults = [*with_rest(out_of_range, len(wrong)), *with_rest(absent, len(missing))]
     return (None if faults else numbers.astype(np.float32)), faults
 
 
@@ -162,18 +140,8 @@ def check_case(table: Table, column: int, request: Request, case: Case) -> None:
     texts, text_of_row = table.categories(column)
     wrong = [index for index, text in enumerate(texts) if find_case({case.name: case, key: case}, text) is None]
     if wrong:
-        rows = np.flatnonzero(np.isin(text_of_row, wrong))
-        named = [
-            Finding(
-                "other-case",
-                table.place(row),
-                f"a row of {quote(texts[text_of_row[row]])}",
-                f"only rows of {quote(key)}, the case that the file is for",
-                "Write the rows into the files of their cases.",
-            )
-            for row in rows[:FAULTS_NAMED]
-        ]
-        raise InputFault(*with_rest(named, len(rows)))
+        rows = np.flatnonzero(np.isin(text_of_row, wrong)).tolist()
+        raise InputFault(*for_each(rows, lambda row: RowOfOtherCase(texts[text_of_row[row]], key).at(table.place(row))))
 
 
 def table_of(stream: BinaryIO, request: Request, cases: int) -> Table:
@@ -201,14 +169,9 @@ def read_coordinates(
     """
     with np.errstate(over="ignore", invalid="ignore"):
         numbers = np.stack([numbers_of(table.cells(column)) * um_per_unit / spacing_um for column in columns], axis=1)
-    wrong = np.argwhere(~are_coordinates(numbers))
-    named = [
-        invalid_coordinate(table.place(row), f"{table.names[columns[k]]} is {quote(table.text(row, columns[k]))}")
-        for row, k in wrong[:FAULTS_NAMED]
-    ]
-    return numbers, with_rest(named, len(wrong))
 
+    def fault(cell: list[int]) -> Finding:
+        row, column = cell[0], columns[cell[1]]
+        return NoCoordinate(table.names[column], table.text(row, column)).at(table.place(row))
 
-def invalid_coordinate(place: str, got: str) -> Finding:
-    expected = "plain numbers between -1e9 and 1e9 px, with a point as decimal mark"
-    return Finding("invalid-coordinate", place, got, expected)
+    return numbers, for_each(np.argwhere(~are_coordinates(numbers)).tolist(), fault)

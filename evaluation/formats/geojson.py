@@ -25,8 +25,11 @@ from evaluation.challenge.formats.rules import FeatureRules
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
 from evaluation.decoding.polygons import Ring, decode_polygons
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import quote
+from evaluation.findings.annotations import GeometryLeftOut, NoGeometry, OtherGeometry
 from evaluation.findings.errors import InputFault
+from evaluation.findings.json_files import ManyParts, OtherGeometryValue, OtherObject, OtherValue, OtherValueOf
+from evaluation.findings.labels import OtherDocument
 from evaluation.formats.annotation_lists import (
     Faults,
     NucleusLists,
@@ -63,7 +66,7 @@ DOCUMENT = "GeoJSON: a FeatureCollection, a list of features, a Feature or a geo
 
 
 class Malformed(Exception):
-    """An annotation is not built as GeoJSON says: what is there, and what should be. Never leaves this module."""
+    """An annotation is not built as GeoJSON says; carries the finding's kind. Never leaves this module."""
 
 
 def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -> Annotations:
@@ -109,7 +112,7 @@ def sole_items(root: Any, where: str) -> list[Any]:
     if kind == "Feature" or kind in GEOMETRIES:
         return [root]
     got = "a FeatureCollection without a list of features" if kind == "FeatureCollection" else describe(root)
-    raise InputFault(Finding("wrong-format", where, got, DOCUMENT, "Write the file again in this format."))
+    raise InputFault(OtherDocument(got, DOCUMENT).at(where))
 
 
 class FeatureReader:
@@ -131,7 +134,7 @@ class FeatureReader:
             try:
                 children = self.add_item(item)
             except Malformed as error:
-                self.nuclei.fault("invalid-annotation", *error.args)
+                self.nuclei.fault(*error.args)
             else:
                 waiting += children[::-1]
         self.nuclei.settle()
@@ -139,7 +142,7 @@ class FeatureReader:
     def add_item(self, item: Any) -> list[Any]:
         """Add one feature or geometry; gives the children."""
         if type(item) is not dict:
-            raise Malformed(f"{quote(shown(item))}", "a Feature with a geometry")
+            raise Malformed(OtherValue(shown(item), "a Feature with a geometry"))
         kind = item.get("type")
         if kind == "Feature":
             geometry = item.get("nucleusGeometry") or item.get("geometry")
@@ -149,14 +152,14 @@ class FeatureReader:
         elif type(kind) is str and kind in GEOMETRIES:
             geometry, properties = item, {}
         else:
-            raise Malformed(describe(item), "a Feature with a geometry")
+            raise Malformed(OtherObject(describe(item), "a Feature with a geometry"))
         children = properties.get("childObjects")
         children = children if type(children) is list else []
         name = self.class_name(properties)
         if self.nuclei.names.look_up(name) == SKIPPED:
             return children
         if geometry is None:
-            self.leave_out("no geometry", "features with a geometry")
+            self.left_out.add(NoGeometry(), self.nuclei.place())
             return children
         outlines, points, others = shapes_of(geometry)
         if self.of_points:
@@ -185,9 +188,7 @@ class FeatureReader:
         if self.parts_are_nuclei and len(outlines) > 1:
             return [[part] for part in outlines]
         if len(outlines) > PARTS_OF_A_NUCLEUS and self.parts_are_nuclei is None:
-            got = f"a MultiPolygon of {len(outlines):,} parts, which counts as one nucleus"
-            fix = "If each part is a nucleus, as CellViT writes them, the rule is parts = 'apart'; else 'together'."
-            self.left_out.add("many-parts", self.nuclei.place(), got, "a nucleus", fix)
+            self.left_out.add(ManyParts(len(outlines)), self.nuclei.place())
         return [outlines]
 
     def class_name(self, properties: dict[str, Any]) -> Any:
@@ -201,14 +202,14 @@ class FeatureReader:
         return name
 
     def flat_class_name(self, properties: dict[str, Any]) -> str | None:
-        """The name of the class where there is no classification; one that is unknown if some name must be told."""
-        classes, told = self.nuclei.names.classes, None
+        """The name of the class where there is no classification; one that is unknown if there must be some name."""
+        classes, name = self.nuclei.names.classes, None
         for key in ("objectType", "type"):
             kind = properties.get(key)
-            told = str(kind) if type(kind) is int and key == "type" else kind
-            if (classes.names or told not in OBJECT_TYPES) and self.nuclei.names.is_known(told):
-                return told
-        return told if type(told) is str and "" not in classes.ids and not classes.of_nameless else None
+            name = str(kind) if type(kind) is int and key == "type" else kind
+            if (classes.names or name not in OBJECT_TYPES) and self.nuclei.names.is_known(name):
+                return name
+        return name if type(name) is str and "" not in classes.ids and not classes.of_nameless else None
 
     def source_id(self, item: dict[str, Any], properties: dict[str, Any]) -> str:
         for candidate in (item.get("id"), properties.get("name")):
@@ -220,13 +221,10 @@ class FeatureReader:
         """An annotation, or a part of one, has not the shape of the nuclei."""
         wanted = POINTS if self.of_points else OUTLINES
         if self.skips_others:
-            self.leave_out(f"a geometry of the type {quote(kind)}", listed(wanted))
+            self.left_out.add(GeometryLeftOut("geometry", kind, wanted), self.nuclei.place())
         else:
             fix = f"Write each nucleus as {'a point' if self.of_points else 'an outline'}, or leave the feature out."
-            self.nuclei.fault("unsupported-shape", f"a geometry of the type {quote(kind)}", listed(wanted), fix)
-
-    def leave_out(self, got: str, expected: str) -> None:
-        self.left_out.add("left-out", self.nuclei.place(), got, expected, "It is left out.")
+            self.nuclei.fault(OtherGeometry("geometry", kind, wanted, fix))
 
     def annotations(self) -> Annotations:
         part = self.nuclei.points() if self.of_points else self.nuclei.outlines()
@@ -242,7 +240,7 @@ def shapes_of(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
     while waiting:
         member = waiting.pop()
         if type(member) is not dict:
-            raise Malformed(f"{quote(shown(member))} as a geometry", "an object with a type and coordinates")
+            raise Malformed(OtherGeometryValue(shown(member), "an object with a type and coordinates"))
         kind, coordinates = member.get("type"), member.get("coordinates")
         if type(coordinates) is Ring:
             polygons.append([coordinates])
@@ -254,17 +252,20 @@ def shapes_of(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
             points.append(coordinates)
         elif kind == "MultiPoint":
             if type(coordinates) is not list:
-                raise Malformed(f"the coordinates of a 'MultiPoint' are {quote(shown(coordinates))}", EXPECTED[kind])
+                raise malformed_coordinates(coordinates, kind)
             points += coordinates
         elif kind == COLLECTION:
             members = member.get("geometries")
             if type(members) is not list:
-                raise Malformed(f"the geometries of a collection are {quote(shown(members))}", "a list of geometries")
+                raise Malformed(
+                    OtherValueOf("the geometries of a collection are", shown(members), "a list of geometries")
+                )
             waiting += members[::-1]
         elif type(kind) is str:
             others.append(kind)
         else:
-            raise Malformed(f"a geometry of the type {quote(shown(kind))}", "a type of GeoJSON, such as 'Polygon'")
+            wanted = "a type of GeoJSON, such as 'Polygon'"
+            raise Malformed(OtherValueOf("a geometry of the type", shown(kind), wanted))
     return polygons, points, others
 
 
@@ -286,7 +287,11 @@ def list_of_lists(coordinates: Any, kind: str) -> list[Any]:
                 break
         else:
             return coordinates
-    raise Malformed(f"the coordinates of a {quote(kind)} are {quote(shown(coordinates))}", EXPECTED[kind])
+    raise malformed_coordinates(coordinates, kind)
+
+
+def malformed_coordinates(coordinates: Any, kind: str) -> Malformed:
+    return Malformed(OtherValueOf(f"the coordinates of a {quote(kind)} are", shown(coordinates), EXPECTED[kind]))
 
 
 def probability_in(properties: dict[str, Any]) -> Any:

@@ -34,9 +34,10 @@ from evaluation.decoding.csv import numbers_of, read_table
 from evaluation.decoding.json import resting_collector
 from evaluation.decoding.polygons import Ring
 from evaluation.decoding.streams import stream_size
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import listed, quote
 from evaluation.findings.command_line import MissingExtra
 from evaluation.findings.errors import InputFault, WrongUsage
+from evaluation.findings.labels import OtherDocument
 from evaluation.formats.annotation_lists import NUCLEI_AT_ONCE
 from evaluation.formats.csv_columns import CLASS_COLUMNS
 from evaluation.formats.example import Example, csv_bytes
@@ -86,8 +87,8 @@ def features_of(stream: BinaryIO, request: Request) -> Iterator[Feature]:
     return features_of_csv(stream, request)
 
 
-def wrong_format(request: Request, got: str) -> InputFault:
-    return InputFault(Finding("wrong-format", request.where, got, EXPECTED, "Write the file again in this format."))
+def wrong_format(request: Request, seen: str) -> InputFault:
+    return InputFault(OtherDocument(seen, EXPECTED).at(request.where))
 
 
 # --- geometries -------------------------------------------------------------------------------------------------------
@@ -261,7 +262,7 @@ def features_of_parquet(stream: BinaryIO, request: Request) -> Iterator[Feature]
         geo = as_json(metadata.get(b"geo", b"").decode("utf-8", "replace"))
         column = geo.get("primary_column") if type(geo) is dict else "geometry"
         if column not in names:
-            raise wrong_format(request, f"Parquet with the columns {listed(names, 8).replace(' or ', ' and ')}")
+            raise wrong_format(request, f"Parquet with the columns {listed(names, last='and')}")
         chosen = [name for name in names if name in WANTED and name != column]
         for batch in file.iter_batches(NUCLEI_AT_ONCE, columns=[column, *chosen], use_threads=False):
             rows = batch.select(chosen).to_pylist()
@@ -336,8 +337,8 @@ def example(made: Example[GeometryTableRules], cases: Sequence[Case], class_name
         for number, (shape, of_class) in enumerate(zip(shapes, classes, strict=True), start=1):
             blob = None if made.rules.are_points else zlib.compress(shape.wkb)
             middle = shape.centroid
-            place = (middle.x, middle.y) if made.rules.are_points else (int(middle.x), int(middle.y))
-            row = (number, f"{number}", shape.geom_type, *place, blob, json.dumps({"type": of_class}), int(shape.area))
+            xy = (middle.x, middle.y) if made.rules.are_points else (int(middle.x), int(middle.y))
+            row = (number, f"{number}", shape.geom_type, *xy, blob, json.dumps({"type": of_class}), int(shape.area))
             store.execute("insert into annotations values (?, ?, ?, ?, ?, ?, ?, ?)", row)
         store.commit()
         return store.serialize()

@@ -23,8 +23,10 @@ import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.decoding.mat_file import MatFile, Variable
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import NoIdVariable, NotNumericVariable, UnknownClassOfNuclei, VariableTwice
+from evaluation.findings.mat_files import NoColumnOfNumbers, OtherNumberOfClasses, RepeatedIds
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
 from evaluation.formats.label_image import (
@@ -38,7 +40,6 @@ from evaluation.model.label_runs import present_labels, runs_of
 
 IDS, TYPE_MAP = "inst_map", "type_map"
 TYPES = {"inst_type": ("inst_uid",), "class": ("id", "nuclei_id")}  # and where their ids stand
-FIX_LENGTH = "Write '{}' in the order of numpy.unique(inst_map)[1:], or write their ids as '{}'."
 
 
 def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotations:
@@ -55,10 +56,7 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
     mat = MatFile(stream, where=where, bytes_limit=request.limits.bytes_per_file)
     ids = variable_of(mat, IDS)
     if ids is None:
-        got = listed(variable.name for variable in mat.variables).replace(" or ", " and ")
-        got = f"the variables {got}" if mat.variables else "no variable"
-        fix = f"Save the label image as '{IDS}'."
-        raise InputFault(Finding("no-mask-variable", where, got, f"a variable {quote(IDS)}", fix))
+        raise InputFault(NoIdVariable(IDS, [variable.name for variable in mat.variables]).at(where))
     check_shape(ids.shape, where=where, shape_yx=case.shape_yx)
     labels = runs_of(check_labels(mat.read(ids), where=where, shape_yx=case.shape_yx))
     class_of_instance: Int16 | None = None
@@ -69,10 +67,10 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
             class_of_instance = classes_of_instances(mat, types, np.array(present_labels(labels), np.int64), request)
         elif type_map is not None:
             class_map = runs_of(read_type_map(mat, type_map, request, case))
-    is_told = class_of_instance is not None or class_map is not None
+    has_classes = class_of_instance is not None or class_map is not None
     image = LabelImage(
         labels,
-        request.file_class or (0 if is_told else classes.of_nameless),
+        request.file_class or (0 if has_classes else classes.of_nameless),
         class_map,
         source=request.name,
         class_of_instance=class_of_instance,
@@ -88,11 +86,9 @@ def variable_of(mat: MatFile, *names: str) -> Variable | None:
     name = next((name for name in names if any(variable.name == name for variable in mat.variables)), "")
     named = [variable for variable in mat.variables if variable.name == name]
     if len(named) > 1:
-        got = f"the variable {quote(name)} {len(named)} times"
-        raise InputFault(Finding("no-mask-variable", mat.where, got, "each variable once", "Save the file again."))
+        raise InputFault(VariableTwice(name, len(named)).at(mat.where))
     if named and named[0].kind is not None:
-        got = f"{quote(name)} is {named[0].kind}"
-        raise InputFault(Finding("not-numeric", mat.where, got, "an array of whole numbers", "Save it as an array."))
+        raise InputFault(NotNumericVariable(named[0].kind, name).at(mat.where))
     return named[0] if named else None
 
 
@@ -108,15 +104,13 @@ def read_type_map(mat: MatFile, variable: Variable, request: Request, case: Case
 def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request: Request) -> Int16:
     """The class id of each of the present labels, int16 (N,), 0 if it has none."""
     names = TYPES[types.name]
-    ids, uids, fix = present, variable_of(mat, *names), FIX_LENGTH.format(types.name, names[0])
+    ids, uids = present, variable_of(mat, *names)
     if uids is not None:
         ids = read_vector(mat, uids, "ids from 1").astype(np.int64)
         if len(distinct := np.unique(ids)) < len(ids):
-            got = f"{len(ids) - len(distinct):,} repeated ids in '{uids.name}'"
-            raise InputFault(Finding("wrong-length", mat.where, got, "each id once", fix))
-    if math.prod(types.shape) != len(ids):
-        got = f"{math.prod(types.shape):,} classes in '{types.name}' for {len(ids):,} nuclei"
-        raise InputFault(Finding("wrong-length", mat.where, got, "one class for each nucleus", fix))
+            raise InputFault(RepeatedIds(types.name, names[0], len(ids) - len(distinct), uids.name).at(mat.where))
+    if (count := math.prod(types.shape)) != len(ids):
+        raise InputFault(OtherNumberOfClasses(types.name, names[0], count, len(ids)).at(mat.where))
     expected = describe_class_values(request.classes)
     numbers = read_vector(mat, types, expected)
     class_id = np.zeros(len(ids), np.int16)
@@ -128,9 +122,9 @@ def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request:
         where = f"{mat.where}, {quote(types.name)}"
         raise InputFault(*unknown_types(numbers[~is_known], ids[~is_known], where, expected))
     order = np.argsort(ids)
-    place = np.minimum(np.searchsorted(ids[order], present), max(len(ids) - 1, 0))
-    has_entry = ids[order][place] == present if len(ids) else np.zeros(len(present), np.bool_)
-    found = class_id[order][place] if len(ids) else np.zeros(len(present), np.int16)
+    entry = np.minimum(np.searchsorted(ids[order], present), max(len(ids) - 1, 0))
+    has_entry = ids[order][entry] == present if len(ids) else np.zeros(len(present), np.bool_)
+    found = class_id[order][entry] if len(ids) else np.zeros(len(present), np.int16)
     return np.where(has_entry, found, 0).astype(np.int16)
 
 
@@ -141,8 +135,7 @@ def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[
         return np.empty(0, np.int64)
     where = f"{mat.where}, {quote(variable.name)}"
     if max(variable.shape) != count:
-        got = f"an array of {' x '.join(f'{size:,}' for size in variable.shape[:8])}"
-        raise InputFault(Finding("wrong-length", where, got, "one column of numbers", "Write them as N x 1."))
+        raise InputFault(NoColumnOfNumbers(variable.shape).at(where))
     column = mat.read(variable).reshape(-1, 1)
     return check_integers(column, where=where, shape_yx=(count, 1), expected=expected).reshape(-1)
 
@@ -152,15 +145,9 @@ def unknown_types(
 ) -> Iterator[Finding]:
     """A finding for each number that is no class; those after the first eight are counted with the eighth."""
     found, first, counts = np.unique(numbers, return_index=True, return_counts=True)
-    for index, (number, place, count) in enumerate(zip(found[:VALUES_NAMED], first, counts, strict=False)):
-        yield Finding(
-            "unknown-class-value",
-            where,
-            f"the value {number} for {count:,} {'nucleus' if count == 1 else 'nuclei'} (first for the id {ids[place]})",
-            expected,
-            "Write the values that the challenge gives to its classes.",
-            count=1 + (len(found) - VALUES_NAMED if index == VALUES_NAMED - 1 else 0),
-        )
+    for index, (number, of_first, count) in enumerate(zip(found[:VALUES_NAMED], first, counts, strict=False)):
+        rest = len(found) - VALUES_NAMED if index == VALUES_NAMED - 1 else 0
+        yield UnknownClassOfNuclei(number, count, ids[of_first], expected).at(where, count=1 + rest)
 
 
 def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -20,8 +20,9 @@ from evaluation.decoding.content import EMPTY_ZIP_MAGIC, ZIP_MAGIC, check_conten
 from evaluation.decoding.imagej_roi import POINT, POLYGON, ROI_MAGIC, SUBPIXEL, Roi, read_roi
 from evaluation.decoding.npy import ZIP_FAULTS, check_directory
 from evaluation.decoding.streams import CutOff, Damaged, damage_told, stream_size, too_large
-from evaluation.findings import quote
+from evaluation.findings.annotations import OtherRoi, RoiLeftOut
 from evaluation.findings.errors import InputFault
+from evaluation.findings.json_files import DamagedRoi
 from evaluation.formats.annotation_lists import Faults, NucleusLists
 from evaluation.formats.classes import SKIPPED, UNKNOWN
 from evaluation.formats.example import Example
@@ -52,7 +53,7 @@ def read_imagej_roi(stream: BinaryIO, request: Request[ImagejRoiRules], case: Ca
             try:
                 add_roi(read_roi(data), name, request, nuclei, left_out)
             except Damaged as error:
-                nuclei.fault("invalid-annotation", f"{quote(name)}: {error}", "a .roi file of ImageJ")
+                nuclei.fault(DamagedRoi(name, error))
             if not nuclei.number % NUCLEI_AT_ONCE:
                 nuclei.settle()
         nuclei.settle()
@@ -111,12 +112,12 @@ def add_roi(roi: Roi, file: str, request: Request[ImagejRoiRules], nuclei: Nucle
     if class_id == SKIPPED:
         return
     if roi.other or roi.is_point != request.rules.are_points:
-        got = roi.other or ("a point" if roi.is_point else "an area")
-        told = left_out if request.rules.other_shapes == "skip" else nuclei.faults
-        code = "left-out" if told is left_out else "unsupported-shape"
-        fix = "" if told is left_out else "Remove it from the ROI manager, or let other_shapes be 'skip'."
+        what = roi.other or ("a point" if roi.is_point else "an area")
         wanted = "points" if request.rules.are_points else "areas"
-        told.add(code, nuclei.place(), f"{got} ({quote(file)})", f"{wanted}, since nuclei are {wanted} here", fix)
+        if request.rules.other_shapes == "skip":
+            left_out.add(RoiLeftOut(what, file, wanted), nuclei.place())
+        else:
+            nuclei.fault(OtherRoi(what, file, wanted))
         return
     name = roi.name or PurePosixPath(file).name.removesuffix(".roi")
     parts = [[ring.tolist() for ring in part] for part in roi.parts]

@@ -23,12 +23,12 @@ from evaluation.decoding.mha import read_mha_header, whole_number
 from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, choose_member, read_npy_header
 from evaluation.decoding.streams import CutOff, Plain, damage_told
 from evaluation.decoding.zarr import shape_in_zarr
-from evaluation.findings import Finding, listed
+from evaluation.findings.csv_files import SeveralImagesInFile
 from evaluation.findings.errors import InputFault
 from evaluation.formats import counts_csv, points_csv, rle_csv
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.coco_document import Document, id_of, read_document
-from evaluation.formats.contours_json import size_told
+from evaluation.formats.contours_json import size_in_labelme
 from evaluation.formats.csv_columns import table_of
 from evaluation.formats.hovernet_mat import IDS, variable_of
 from evaluation.formats.label_image import KINDS, WITH_DATASETS, suffix_of
@@ -121,7 +121,7 @@ def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> F
         if format in ("label_image", "colour_map"):
             return FoundImage(name, size_of_image(source, stream, request))
         if format == "contours_json":
-            return FoundImage(name, plain_size(size_told(stream, request)))  # type: ignore[arg-type]
+            return FoundImage(name, plain_size(size_in_labelme(stream, request)))  # type: ignore[arg-type]
     return FoundImage(name)
 
 
@@ -129,8 +129,7 @@ def only_image(images: list[ListedImage], request: Request, name: str) -> FoundI
     """The image of a list of one. Raises InputFault ("other-case") if there are several."""
     if len(images) > 1:
         names = [image.names[0] for image in images if image.names]
-        got = f"{len(images):,} images" + (f": {listed(names, 3).replace(' or ', ' and ')}" if names else "")
-        raise InputFault(Finding("other-case", request.where, got, "one image"))
+        raise InputFault(SeveralImagesInFile(len(images), names).at(request.where))
     if not images:
         return FoundImage(name, in_collection=request.rules.file_holds == "all cases")
     (image,) = images

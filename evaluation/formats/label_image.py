@@ -37,9 +37,9 @@ from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told, stream_size, too_large
 from evaluation.decoding.tiff import read_tiff, read_tiff_bands
 from evaluation.decoding.zarr import read_zarr
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import Pickle, UnknownClassValue
+from evaluation.findings.labels import OtherSuffix, Pickle, UnknownClassValue
 from evaluation.findings.submission import NotInClassTable
 from evaluation.formats.class_table import read_class_table
 from evaluation.formats.example import Example, csv_bytes, image_bytes
@@ -101,10 +101,10 @@ def read_label_image(
         labels, warnings = label_components(
             labels, connectivity, where=request.where, bytes_limit=request.limits.bytes_per_file
         )
-    told_elsewhere = classes is not None or class_table is not None
+    has_classes = classes is not None or class_table is not None
     image = LabelImage(
         labels,
-        request.file_class or (0 if told_elsewhere else request.classes.of_nameless),
+        request.file_class or (0 if has_classes else request.classes.of_nameless),
         classes,
         source=request.name,
         class_of_instance=None if class_table is None else classes_of_labels(labels, class_table, request.where),
@@ -333,9 +333,7 @@ def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
     fix = "Write the labels as .npy, .png, .tif or .mha."
     if suffix == ".mhd":
         fix = "Write one .mha file, which holds header and data."
-    got = f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"
-    got = foreign_content(head) or got
-    raise InputFault(Finding("unsupported-format", where, got, f"one of {listed(KINDS, len(KINDS))}", fix))
+    raise InputFault(OtherSuffix(suffix, KINDS, fix, foreign_content(head)).at(where))
 
 
 def read_with_companions(

@@ -9,11 +9,10 @@ import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_labels, check_shape
 from evaluation.decoding.mat_file import SPARSE, MatFile, Variable
-from evaluation.findings import Finding, listed, quote
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import LabelVariableTwice, NoLabelVariable, NotNumericMask, SparseMask
 
 VARIABLE = "n_ary_mask"
-FIX_VARIABLE = f"Save the label image alone: save(file, '{VARIABLE}', '-v7')."
 
 
 def read_mat_labels(
@@ -42,17 +41,11 @@ def choose_variable(variables: list[Variable], where: str) -> Variable:
     candidates = named or planes or [variable for variable in variables if variable.kind is None]
     if len(candidates) == 1 and (chosen := candidates[0]).kind is None:
         return chosen
-    expected = f"one variable {quote(VARIABLE)}, or only one 2-D array of numbers"
     if len(named) == 1 or (len(variables) == 1 and not candidates):
         chosen = variables[0] if not named else named[0]
-        fix = f"Save full({chosen.name})." if chosen.kind == SPARSE else FIX_VARIABLE
-        got = f"{quote(chosen.name)} is {chosen.kind}"
-        raise InputFault(Finding("not-numeric", where, got, "an array of whole numbers", fix))
-    if not variables:
-        got = "no variable"
-    elif len(named) > 1:
-        got = f"the variable {quote(VARIABLE)} {len(named)} times"
-    else:
-        names = listed(variable.name for variable in variables).replace(" or ", " and ")
-        got = f"{len(planes)} 2-D arrays of numbers among the variables {names}"
-    raise InputFault(Finding("no-mask-variable", where, got, expected, FIX_VARIABLE))
+        kind = SparseMask if chosen.kind == SPARSE else NotNumericMask
+        raise InputFault(kind(str(chosen.kind), chosen.name).at(where))
+    names = [variable.name for variable in variables]
+    if len(named) > 1:
+        raise InputFault(LabelVariableTwice(names, len(named)).at(where))
+    raise InputFault(NoLabelVariable(names, len(planes)).at(where))

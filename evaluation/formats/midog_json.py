@@ -20,7 +20,10 @@ import numpy as np
 import orjson
 
 from evaluation.decoding.streams import damage_told
+from evaluation.findings.annotations import NoBox
+from evaluation.findings.coco import NotCoco
 from evaluation.findings.errors import InputFault
+from evaluation.findings.json_files import OtherObject, OtherValueOf
 from evaluation.formats.annotation_lists import NUMBERS
 from evaluation.formats.coco_document import (
     Document,
@@ -29,7 +32,6 @@ from evaluation.formats.coco_document import (
     NucleusTable,
     Places,
     images_of_case,
-    not_coco,
     read_all,
     read_document,
     read_one,
@@ -79,7 +81,7 @@ def read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mappin
 
 def check_form(document: Document) -> None:
     if document.is_one_image:
-        raise InputFault(not_coco(document.where, "masks", "Write boxes, or name the format 'coco_json'."))
+        raise InputFault(NotCoco("masks", "Write boxes, or name the format 'coco_json'.").at(document.where))
 
 
 class BoxedNuclei(Nuclei):
@@ -94,8 +96,8 @@ class BoxedNuclei(Nuclei):
     def add_shape(self, nucleus: Nucleus, entry: Mapping[str, Any]) -> None:
         box = entry.get("bbox")
         if type(box) is not list or len(box) != 4 or not NUMBERS.issuperset(map(type, box)):
-            got = "no 'bbox'" if box is None else "'bbox' is {}"
-            self.fault(nucleus.number, "invalid-annotation", got, BOX, value=box)
+            fault = OtherObject("no 'bbox'", BOX) if box is None else OtherValueOf("'bbox' is", box, BOX)
+            self.fault(nucleus.number, fault)
             return
         self.table.nuclei.append(nucleus)
         self.pending.append(box)
@@ -104,10 +106,9 @@ class BoxedNuclei(Nuclei):
         boxes = np.array(self.pending, np.float64).reshape(-1, 4)
         in_order = (boxes[:, :2] <= boxes[:, 2:]).all(axis=1)
         usable = are_coordinates(boxes).all(axis=1)
-        expected = f"{BOX}: x1 <= x2, y1 <= y2, between -1e9 and 1e9"
         for index in np.flatnonzero(~(in_order & usable)).tolist():
             number = self.table.nuclei[self.table.settled + index].number
-            self.fault(number, "invalid-coordinate", "'bbox' is {}", expected, value=self.pending[index])
+            self.fault(number, NoBox(self.pending[index], BOX))
         self.middles_xy.append((boxes[:, :2] + boxes[:, 2:]) / 2)
         self.table.settled = len(self.table.nuclei)
         self.pending.clear()

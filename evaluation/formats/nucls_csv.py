@@ -22,21 +22,16 @@ import numpy as np
 from evaluation.challenge.formats.nucls_csv import NuclsCsvRules
 from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.streams import damage_told
-from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings import Finding, for_each
+from evaluation.findings.annotations import MoreXThanY, NoCoordinate, OtherNuclsType, TooMany
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
 from evaluation.formats.coordinates import are_coordinates
-from evaluation.formats.csv_columns import (
-    invalid_coordinate,
-    read_classes,
-    read_coordinates,
-    read_probabilities,
-    table_of,
-)
+from evaluation.formats.csv_columns import read_classes, read_coordinates, read_probabilities, table_of
 from evaluation.formats.example import Example, csv_bytes
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request
-from evaluation.model import Annotations, Bool, Case, Float64, Int64, Outlines
+from evaluation.model import Annotations, Case, Float64, Int64, Outlines
 
 BOX_COLUMNS = ("xmin", "ymin", "xmax", "ymax")
 CORNERS = [0, 1, 2, 1, 2, 3, 0, 3]  # of a box, as x and y in turn
@@ -97,9 +92,11 @@ def read_shapes(table: Table, request: Request[NuclsCsvRules]) -> Shapes:
     is_polyline = np.array([name.casefold() == "polyline" for name in types], np.bool_)[type_of_row]
     x, y = (read_lists(table, name, request) for name in ("coords_x", "coords_y"))
     is_box = is_rectangle & (x.count == 0) & (y.count == 0)
+    other = np.flatnonzero(~(is_rectangle | is_polyline)).tolist()
+    uneven = np.flatnonzero((x.count != y.count) | (is_polyline & (x.count == 0))).tolist()
     faults = [
-        *shape_faults(table, np.flatnonzero(~(is_rectangle | is_polyline)), types, type_of_row),
-        *count_faults(table, x.count, y.count, is_polyline),
+        *for_each(other, lambda row: OtherNuclsType(types[type_of_row[row]]).at(table.place(row))),
+        *for_each(uneven, lambda row: MoreXThanY(x.count[row], y.count[row]).at(table.place(row))),
         *vertex_faults(table, "coords_x", x),
         *vertex_faults(table, "coords_y", y),
     ]
@@ -134,56 +131,22 @@ def read_lists(table: Table, column: str, request: Request[NuclsCsvRules]) -> Li
     count = np.array([cell.count(b",") + 1 if cell.strip() else 0 for cell in cells], np.int64)
     limit = request.limits.vertices_per_file
     if int(count.sum()) > limit:
-        fix = "Make the file smaller; organisers can raise limits.vertices_per_file in challenge.toml."
-        raise InputFault(
-            Finding("too-large", request.where, f"more than {limit:,} vertices", f"at most {limit:,}", fix)
-        )
+        raise InputFault(TooMany("vertices", limit, "vertices_per_file").at(request.where))
     texts = b",".join(lists).split(b",") if lists else []
     return Lists(numbers_of(texts), texts, count)
 
 
-def shape_faults(table: Table, rows: Int64, types: list[str], type_of_row: Int64) -> list[Finding]:
-    named = [
-        Finding(
-            "unsupported-shape",
-            table.place(row),
-            f"the type {quote(types[type_of_row[row]])}",
-            "'rectangle' or 'polyline'",
-            "Write nuclei as outlines ('polyline') or as boxes ('rectangle').",
-        )
-        for row in rows[:FAULTS_NAMED]
-    ]
-    return with_rest(named, len(rows))
-
-
-def count_faults(table: Table, x_count: Int64, y_count: Int64, is_polyline: Bool) -> list[Finding]:
-    """Rows with more x than y or the other way round, and outlines without a vertex."""
-    rows = np.flatnonzero((x_count != y_count) | (is_polyline & (x_count == 0)))
-    named = [
-        Finding(
-            "invalid-coordinate",
-            table.place(row),
-            f"{x_count[row]:,} numbers in coords_x and {y_count[row]:,} in coords_y",
-            "an x and a y for every vertex",
-        )
-        for row in rows[:FAULTS_NAMED]
-    ]
-    return with_rest(named, len(rows))
-
-
 def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
     """Numbers that are no coordinates."""
-    wrong = np.flatnonzero(~are_coordinates(lists.numbers))
-    if not len(wrong):
-        return []
     stop = np.cumsum(lists.count)
-    named = []
-    for index in wrong[:FAULTS_NAMED]:
+
+    def fault(index: int) -> Finding:
         row = int(np.searchsorted(stop, index, "right"))
         vertex = int(index - stop[row] + lists.count[row])
-        got = f"{column} is {quote(lists.texts[index].decode().strip())}"
-        named.append(invalid_coordinate(f"{table.place(row)}, vertex {vertex + 1:,}", got))
-    return with_rest(named, len(wrong))
+        text = lists.texts[index].decode().strip()
+        return NoCoordinate(column, text).at(f"{table.place(row)}, vertex {vertex + 1:,}")
+
+    return for_each(np.flatnonzero(~are_coordinates(lists.numbers)).tolist(), fault)
 
 
 def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from evaluation.decoding.label_array import check_labels, check_shape, find_binary_mask
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, shown_shape
+from evaluation.findings.mat_files import UnnamedChannel
+from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, wrong_array
 from evaluation.formats.example import Example, npy_bytes
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request
@@ -37,7 +38,7 @@ def read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annota
 
 
 def read_pannuke_masks_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """The nuclei of all cases; the place of a case along the first axis is ``Case.index``.
+    """The nuclei of all cases; the index of a case along the first axis is ``Case.index``.
 
     stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is asked for
 
@@ -63,7 +64,7 @@ def check_channels(shape: tuple[int, ...], axes: tuple[str, ...], request: Reque
         return
     expected = f"{' x '.join(axes)} x channels, of which there are at least {needed}"
     fix = "Write one channel of ids for each class, as the last axis."
-    raise InputFault(Finding("wrong-shape", request.where, shown_shape(shape), expected, fix))
+    raise wrong_array(request.where, shape, expected, fix)
 
 
 def channels_of(planes: npt.NDArray[Any], request: Request, case: Case, where: str) -> Annotations:
@@ -101,15 +102,7 @@ def check_empty(plane: npt.NDArray[Any], place: str, request: Request) -> None:
     named = [f"{channel} ({quote(names[class_id])})" for channel, class_id in sorted(request.classes.values.items())]
     labels = check_labels(plane, where=place, shape_yx=(plane.shape[0], plane.shape[1]))
     count = len(present_labels(runs_of(labels)))
-    raise InputFault(
-        Finding(
-            "unnamed-channel",
-            place,
-            f"{count:,} {'nucleus' if count == 1 else 'nuclei'} in a channel that has no class",
-            f"nuclei only in the channels {', '.join(named)}",
-            "Write each class into its channel; the last channel may hold the background.",
-        )
-    )
+    raise InputFault(UnnamedChannel(count, ", ".join(named)).at(place))
 
 
 def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -16,8 +16,9 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.findings import Finding, listed
+from evaluation.findings.annotations import UnknownClassNumbers
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import OtherPickle
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, LabelImage, Outlines
 from evaluation.model.label_runs import runs_of
@@ -52,8 +53,8 @@ def read_own_pickle(stream: BinaryIO, request: Request) -> tuple[Annotations, tu
     try:
         return understood(load(stream), request)
     except DAMAGED as error:
-        got = f"not what such files hold ({type(error).__name__})"
-        raise InputFault(Finding("wrong-format", request.where, got, f"a dictionary with {listed(KNOWN)}")) from None
+        seen = f"not what such files hold ({type(error).__name__})"
+        raise InputFault(OtherPickle(seen, KNOWN).at(request.where)) from None
 
 
 def understood(content: Any, request: Request) -> tuple[Annotations, tuple[int, int] | None]:
@@ -66,8 +67,7 @@ def understood(content: Any, request: Request) -> tuple[Annotations, tuple[int, 
         cells = [{"id": key, **cell} for key, cell in cells.items() if isinstance(cell, Mapping)]
     if isinstance(cells, Sequence) and cells and all(isinstance(c, Mapping) and "contour" in c for c in cells):
         return Annotations((outlines_of(cells, request),)), None
-    got = f"an object of the type {type(content).__name__}"
-    raise InputFault(Finding("wrong-format", request.where, got, f"a dictionary with {listed(KNOWN)}"))
+    raise InputFault(OtherPickle(f"an object of the type {type(content).__name__}", KNOWN).at(request.where))
 
 
 def load(stream: BinaryIO) -> Any:
@@ -92,13 +92,12 @@ def label_image_of(content: Mapping[str, Any], request: Request) -> tuple[Annota
 
 def class_ids(numbers: npt.NDArray[Any], request: Request) -> npt.NDArray[np.int16]:
     """Class ids by their numbers; 0 is none. Raises InputFault for a number that is no class."""
-    distinct, place = np.unique(numbers.astype(np.int64), return_inverse=True)
+    distinct, index = np.unique(numbers.astype(np.int64), return_inverse=True)
     known = request.classes.values
     if unknown := [int(number) for number in distinct if number and int(number) not in known]:
-        got = f"{listed(unknown)} among the class numbers"
-        raise InputFault(Finding("unknown-class", request.where, got, f"0 or one of {listed(known)}"))
+        raise InputFault(UnknownClassNumbers(unknown, known).at(request.where))
     ids = [known[int(number)] if number else 0 for number in distinct]
-    return np.array(ids, np.int16)[place].reshape(numbers.shape)
+    return np.array(ids, np.int16)[index].reshape(numbers.shape)
 
 
 def outlines_of(cells: Sequence[Mapping[str, Any]], request: Request) -> Outlines:

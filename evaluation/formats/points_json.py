@@ -19,12 +19,8 @@ import orjson
 
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
-from evaluation.findings import quote
-from evaluation.formats.annotation_lists import (
-    NucleusLists,
-    class_name_of,
-    probabilities_of,
-)
+from evaluation.findings.json_files import OtherValue
+from evaluation.formats.annotation_lists import NucleusLists, class_name_of, probabilities_of
 from evaluation.formats.classes import SKIPPED, shown
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
@@ -50,8 +46,7 @@ def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotati
             for point in piece:
                 nuclei.next_annotation()
                 if type(point) is not dict or "point" not in point:
-                    expected = "an object with 'point', a position [x, y, z]"
-                    nuclei.fault("invalid-annotation", quote(shown(point)), expected)
+                    nuclei.fault(OtherValue(shown(point), "an object with 'point', a position [x, y, z]"))
                     continue
                 name = point.get("name")
                 if type(name) is str and COUNTING_NAME.fullmatch(name) and not nuclei.names.is_known(name):

@@ -23,15 +23,12 @@ import orjson
 
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import Records, read_records, resting_collector
-from evaluation.findings import Finding, quote
+from evaluation.findings import quote
+from evaluation.findings.annotations import NotOneRing
 from evaluation.findings.errors import InputFault
-from evaluation.formats.annotation_lists import (
-    Faults,
-    NucleusLists,
-    class_name_of,
-    describe,
-    probabilities_of,
-)
+from evaluation.findings.json_files import OtherValue
+from evaluation.findings.labels import OtherDocument
+from evaluation.formats.annotation_lists import Faults, NucleusLists, class_name_of, describe, probabilities_of
 from evaluation.formats.classes import SKIPPED, shown
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
@@ -59,8 +56,7 @@ def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annota
                 nuclei.next_annotation()
                 path = polygon.get("path_points") if type(polygon) is dict else None
                 if type(path) is not list:
-                    expected = "an object with 'path_points', a list of positions"
-                    nuclei.fault("invalid-annotation", quote(shown(polygon)), expected)
+                    nuclei.fault(OtherValue(shown(polygon), "an object with 'path_points', a list of positions"))
                     continue
                 name = polygon.get("name")
                 if nuclei.names.look_up(name) != SKIPPED:
@@ -85,9 +81,8 @@ def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> 
         return records.pieces
     if kind == single and key in root:
         return iter([[root]])
-    got = f"a {quote(several)} file without its list" if kind == several else describe(root)
-    fix = "Write the file again in this format."
-    raise InputFault(Finding("wrong-format", where, got, f"a {quote(several)} file of the platform", fix))
+    seen = f"a {quote(several)} file without its list" if kind == several else describe(root)
+    raise InputFault(OtherDocument(seen, f"a {quote(several)} file of the platform").at(where))
 
 
 def write_polygons_json(
@@ -105,13 +100,8 @@ def write_polygons_json(
     first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1))
     for index in np.flatnonzero(np.diff(first) != 1):
         has_hole = outlines.ring_is_hole[first[index] : first[index + 1]].any()
-        faults.add(
-            "unsupported-shape",
-            f"nucleus {quote(outlines.source_id[index])}",
-            "an outline with a hole" if has_hole else "an outline of several parts",
-            "outlines without holes, of one part, in a 'Multiple polygons' file",
-            "Split it, fill its holes, or write another format, such as GeoJSON.",
-        )
+        what = "with a hole" if has_hole else "of several parts"
+        faults.add(NotOneRing(what), f"nucleus {quote(outlines.source_id[index])}")
     if faults.total:
         raise InputFault(*faults.findings())
     vertices = in_plane(outlines.points_xy)

@@ -17,6 +17,7 @@ from evaluation.decoding.csv import Table, count_rest, numbers_of
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
+from evaluation.findings.labels import OtherSizeOfCode
 from evaluation.formats.csv_columns import (
     CaseRows,
     check_counts,
@@ -117,16 +118,8 @@ def size_faults(rows: CaseRows) -> list[Finding]:
         if len(wrong):
             row = part.start + int(wrong[0])
             height, width = (table.text(row, column) for column in columns if column is not None)
-            faults.append(
-                Finding(
-                    "wrong-shape",
-                    table.place(row),
-                    f"an image of height {quote(height)} and width {quote(width)}",
-                    f"{case.height:,} and {case.width:,}, the height and width of the image",
-                    "Make the codes at the size of the image.",
-                    len(wrong),
-                )
-            )
+            fault = OtherSizeOfCode(height, width, case.height, case.width)
+            faults.append(fault.at(table.place(row), count=len(wrong)))
     return faults
 
 

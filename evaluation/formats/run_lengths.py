@@ -20,7 +20,21 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
+from evaluation.findings import for_each
+from evaluation.findings.coco import (
+    InvalidCode,
+    InvalidLength,
+    InvalidRunLength,
+    InvalidStart,
+    NoCompressedCode,
+    NoNumberInCode,
+    NoRunLength,
+    OddCode,
+    RunBeyondImage,
+    RunsOverlap,
+    TooComplexRuns,
+    WrongSum,
+)
 from evaluation.findings.errors import InputFault
 from evaluation.model import Bool, Float32, Instances, Int16, Int32, Int64
 from evaluation.model.intervals import expand, merge_runs, outside
@@ -67,31 +81,29 @@ def runs_of_pairs(codes: Sequence[str], place: Place, *, pixels: int, first_pixe
     >>> runs.start.tolist(), runs.length.tolist(), runs.instance.tolist()
     ([0, 9, 4], [3, 2, 1], [0, 0, 1])
     """
-    faults = CodeFaults(
-        place, f"pairs of start (from {first_pixel}) and length that do not overlap, in {pixels:,} pixels"
-    )
+    faults = CodeFaults(f"pairs of start (from {first_pixel}) and length that do not overlap, in {pixels:,} pixels")
     texts = [code.split() if PAIRS.fullmatch(code) else [] for code in codes]
     for index, words in enumerate(texts):
         if len(words) % 2:
-            faults.add(index, "an odd number of numbers ({:,})", len(words))
+            faults.add(index, OddCode, len(words))
             texts[index] = []
         elif not words and (strange := next((word for word in codes[index].split() if not is_number(word)), None)):
-            faults.add(index, "{} is not a whole number of at most 18 digits", quote(strange))
+            faults.add(index, NoNumberInCode, strange)
     numbers = np.fromiter(map(int, chain.from_iterable(texts)), np.int64)
     instance = np.repeat(np.arange(len(codes), dtype=np.int32), [len(words) // 2 for words in texts])
     start, length = numbers[::2], numbers[1::2]
-    faults.add_first(instance, start < first_pixel, "the start {:,}", start)
-    faults.add_first(instance, length < 1, "the length {:,}", length)
+    faults.add_first(instance, start < first_pixel, InvalidStart, start)
+    faults.add_first(instance, length < 1, InvalidLength, length)
     inside = (start >= first_pixel) & (length >= 1)
     beyond = inside & (start - first_pixel > pixels - length)
-    faults.add_first(instance, beyond, "a run to pixel {:,}", start + length - 1)
+    faults.add_first(instance, beyond, RunBeyondImage, start + length - 1)
     if not faults.by_code:
         order = np.lexsort((start, instance))
         meets = np.zeros(len(start), np.bool_)
         meets[1:] = start[order][1:] < (start + length)[order][:-1]
         meets[1:] &= instance[1:] == instance[:-1]  # ascending, so the order does not change it
-        faults.add_first(instance, meets, "two runs that hold pixel {:,}", start[order])
-    faults.raise_all()
+        faults.add_first(instance, meets, RunsOverlap, start[order])
+    faults.raise_all(place)
     return CodeRuns(start - first_pixel, length, instance)
 
 
@@ -113,12 +125,12 @@ def runs_of_counts(codes: Sequence[str | Sequence[Any]], place: Place, *, pixels
     ([2, 2], [3, 5], [0, 1])
     """
     totals = np.broadcast_to(np.asarray(pixels, np.int64), len(codes))
-    faults = CodeFaults(place, "counts of background and nucleus in turn that add up to the pixels of the image")
+    faults = CodeFaults("counts of background and nucleus in turn that add up to the pixels of the image")
     parts = [CodeRuns(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))]
     for begin, end in batches(np.array([len(code) for code in codes], np.int64), BATCH_CHARACTERS):
         counts, sizes = join_codes(codes[begin:end], begin, faults)
         parts.append(runs_of_joined_counts(counts, sizes, begin, totals[begin:end], faults))
-    faults.raise_all()
+    faults.raise_all(place)
     return join_runs(parts)
 
 
@@ -140,9 +152,9 @@ def join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: CodeFau
     list_counts, sizes[~is_string], wrong_lists = counts_of_lists(lists)
     string_counts, sizes[is_string], wrong_strings = counts_of_strings(strings)
     for index in begin + np.flatnonzero(~is_string)[wrong_lists]:
-        faults.add(int(index), "a count that is not a whole number")
+        faults.add(int(index), NoRunLength)
     for index in begin + np.flatnonzero(is_string)[wrong_strings]:
-        faults.add(int(index), "a string that is no compressed code")
+        faults.add(int(index), NoCompressedCode)
     counts = np.empty(len(list_counts) + len(string_counts), np.int64)
     from_string = np.repeat(is_string, sizes)
     counts[from_string], counts[~from_string] = string_counts, list_counts
@@ -153,15 +165,15 @@ def runs_of_joined_counts(counts: Int64, sizes: Int64, begin: int, pixels: Int64
     """Runs of counts, code after code (``sizes`` counts each, numbered from ``begin``)."""
     code = np.repeat(np.arange(len(sizes)), sizes)
     bad = (counts < 0) | (counts > pixels[code])
-    faults.add_first(begin + code, bad, "a count of {:,}", counts)
+    faults.add_first(begin + code, bad, InvalidRunLength, counts)
     counts = np.where(bad, 0, counts)
     stop = np.concatenate([[0], np.cumsum(counts)])
     first = np.cumsum(sizes) - sizes
     total = stop[first + sizes] - stop[first]
     for index in np.flatnonzero(total != pixels).tolist():
-        faults.add(begin + index, "counts that add up to {:,}, not {:,}", total[index], pixels[index])
-    place_in_code = np.arange(len(counts)) - np.repeat(first, sizes)
-    run = np.flatnonzero((place_in_code % 2 == 1) & (counts > 0))
+        faults.add(begin + index, WrongSum, (total[index], pixels[index]))
+    index_in_code = np.arange(len(counts)) - np.repeat(first, sizes)
+    run = np.flatnonzero((index_in_code % 2 == 1) & (counts > 0))
     start = stop[run] - stop[first][code[run]]
     return CodeRuns(start, counts[run], (begin + code[run]).astype(np.int32))
 
@@ -214,10 +226,10 @@ def counts_of_strings(codes: Sequence[str]) -> tuple[Int64, Int64, Int64]:
 def add_differences(differences: Int64, sizes: Int64) -> Int64:
     """From the fourth number of each code on, add the number two before it, which has been added to in turn."""
     code = np.repeat(np.arange(len(sizes)), sizes)
-    place = np.arange(len(differences)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    index = np.arange(len(differences)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     counts = differences.copy()
     for parity in (0, 1):
-        chosen = np.flatnonzero((place % 2 == parity) & (place > 0))
+        chosen = np.flatnonzero((index % 2 == parity) & (index > 0))
         total = np.cumsum(differences[chosen])
         begins = np.flatnonzero(np.diff(code[chosen], prepend=-1))
         before = total[begins] - differences[chosen[begins]]
@@ -228,32 +240,26 @@ def add_differences(differences: Int64, sizes: Int64) -> Int64:
 class CodeFaults:
     """What is wrong with codes: the first fault of each, by its index."""
 
-    def __init__(self, place: Place, expected: str) -> None:
-        self.place = place
-        self.expected = expected
-        self.by_code: dict[int, tuple[str, tuple[object, ...]]] = {}
+    def __init__(self, wanted: str) -> None:
+        self.wanted = wanted
+        self.by_code: dict[int, InvalidCode] = {}
 
-    def add(self, code: int, got: str, *values: object) -> None:
-        """Note a fault, if it is the first of its code; ``got`` is the form that the values are put into."""
-        self.by_code.setdefault(code, (got, values))
+    def add(self, code: int, kind: type[InvalidCode], value: object = None) -> None:
+        """Note a fault, if it is the first of its code."""
+        if code not in self.by_code:
+            self.by_code[code] = kind(value, self.wanted)
 
-    def add_first(self, code: npt.NDArray[np.integer[Any]], bad: Bool, got: str, value: Int64) -> None:
+    def add_first(self, code: npt.NDArray[np.integer[Any]], bad: Bool, kind: type[InvalidCode], value: Int64) -> None:
         """The first run of each code for which ``bad`` is true, with its value; codes ascend."""
         runs = np.flatnonzero(bad)
         codes, first = np.unique(code[runs], return_index=True)
         for index, of_run in zip(codes.tolist(), value[runs[first]].tolist(), strict=True):
-            self.add(index, got, of_run)
+            self.add(index, kind, of_run)
 
-    def raise_all(self) -> None:
+    def raise_all(self, place: Place) -> None:
         """Raise InputFault if there is a fault."""
-        if not self.by_code:
-            return
-        fix = "Check the order of the pixels, the number of the first one, and the size of the image."
-        named = [
-            Finding("invalid-rle", self.place(index), form.format(*values), self.expected, fix)
-            for index, (form, values) in sorted(self.by_code.items())[:FAULTS_NAMED]
-        ]
-        raise InputFault(*with_rest(named, len(self.by_code)))
+        if self.by_code:
+            raise InputFault(*for_each(sorted(self.by_code), lambda code: self.by_code[code].at(place(code))))
 
 
 # --- runs to instances ------------------------------------------------------------------------------------------------
@@ -297,7 +303,7 @@ def instances_from_runs(
         owner = instance[batch].astype(np.int64) - begin
         found = convert(start[batch], start[batch] + length[batch], owner, shape_yx, rows_limit - rows)
         if found is None:
-            raise InputFault(too_complex(where, rows_limit))
+            raise InputFault(TooComplexRuns(rows_limit, ROWS_LIMIT, ROWS_PER_RUN).at(where))
         rows += len(found.start)
         parts.append(RowRuns(found.start, found.stop, found.instance + np.int32(begin)))
     run_start = np.concatenate([part.start for part in parts])
@@ -381,13 +387,3 @@ def batches(sizes: npt.NDArray[np.integer[Any]], limit: int) -> Iterator[tuple[i
     batch = (np.cumsum(weight) - weight) // limit
     edges = [0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(sizes)]
     return pairwise(edges)
-
-
-def too_complex(where: str, limit: int) -> Finding:
-    return Finding(
-        "too-complex-runs",
-        where,
-        f"run-length codes that cover more than {limit:,} rows of pixels",
-        f"at most {limit:,}: {ROWS_LIMIT:,}, and {ROWS_PER_RUN} for each run in the codes",
-        "Check the codes: each nucleus has one, and covers nothing but the nucleus.",
-    )

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from evaluation.findings import Finding
+from evaluation.findings.annotations import PointsInLabelImage, TooLargeForMatlab
 from evaluation.findings.errors import InputFault
+from evaluation.findings.writers import OverlapInLabelMap
 from evaluation.model import Instances, Int64
 
 LARGEST_NUMBER = np.iinfo(np.int32).max
@@ -28,7 +29,7 @@ Labels = npt.NDArray[np.integer[Any]]
 def write_label_tiff(instances: Instances, *, where: str = "nuclei") -> bytes:
     """A TIFF of (H, W) px, uint16 or, for numbers above 65,535, int32: 0 background, else the number of the nucleus.
 
-    The number is the ``source_id`` if these are distinct whole numbers from 1 to 2^31 - 1, else the place in
+    The number is the ``source_id`` if these are distinct whole numbers from 1 to 2^31 - 1, else the position in
     ``instances``, 1…N. ``where`` says what is written, for messages. Raises InputFault: overlap-in-label-map, and
     unsupported-shape for points.
     """
@@ -58,8 +59,7 @@ def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: 
     number[chosen] = numbers_of(instances.source_id[chosen])
     labels = paint(instances, number, where)
     if labels.nbytes > MAT_BYTES:
-        got, expected = f"a label image of {labels.nbytes:,} bytes", f"at most {MAT_BYTES:,} in a MATLAB 5 file"
-        raise InputFault(Finding("too-large", where, got, expected, "Write a TIFF."))
+        raise InputFault(TooLargeForMatlab(labels.nbytes, MAT_BYTES).at(where))
     file = io.BytesIO()
     scipy.io.savemat(file, {"n_ary_mask": labels}, do_compression=True)
     return MAT_HEADER.ljust(116) + file.getvalue()[116:]
@@ -78,21 +78,11 @@ def numbers_of(source_id: npt.NDArray[Any]) -> Int64:
 def paint(instances: Instances, number: Int64, where: str) -> Labels:
     """The number of the nucleus in every pixel, (H, W); nuclei with the number 0 are left out. Raises InputFault."""
     if instances.point_yx is not None and len(instances):
-        expected = "nuclei with pixels, in a label image"
-        fix = "Write a format that holds points."
-        raise InputFault(Finding("unsupported-shape", where, "nuclei that are points", expected, fix))
+        raise InputFault(PointsInLabelImage().at(where))
     run = np.flatnonzero(number[instances.run_instance])
     start, stop = instances.run_start[run], instances.run_stop[run]
-    contested = contested_px(start, stop)
-    if contested:
-        finding = Finding(
-            "overlap-in-label-map",
-            where,
-            f"{contested:,} pixel{'s belong' if contested > 1 else ' belongs'} to two nuclei or more",
-            "nuclei that do not overlap, since a label image has one number for each pixel",
-            "Write GeoJSON, or resolve the overlaps by a rule such as 'last' or 'smallest'.",
-        )
-        raise InputFault(finding)
+    if contested := contested_px(start, stop):
+        raise InputFault(OverlapInLabelMap(contested).at(where))
     height, width = instances.shape_yx
     dtype = np.uint16 if number.max(initial=0) <= np.iinfo(np.uint16).max else np.int32
     # Steps up where runs begin and down where they stop; their sums may wrap around on the way and come out right.

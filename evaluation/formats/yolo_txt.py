@@ -21,7 +21,8 @@ from evaluation.challenge.formats.yolo_txt import YoloTxtRules
 from evaluation.decoding.chunks import memory_told, plain_chunks
 from evaluation.decoding.csv import numbers_of
 from evaluation.decoding.polygons import Ring
-from evaluation.findings import quote
+from evaluation.findings.annotations import NoShare
+from evaluation.findings.json_files import BoxInLine, NoOutlineInLine
 from evaluation.formats.annotation_lists import NUCLEI_AT_ONCE, NucleusLists
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_text
 from evaluation.formats.example import Example
@@ -68,15 +69,11 @@ def add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[b
         nuclei.names.add_unknown(text, nuclei.place())
         class_id = 0
     if len(numbers) < FEWEST:
-        got = "a box" if len(numbers) in BOX else f"{len(words)} {'word' if len(words) == 1 else 'words'}"
-        expected = "a class and the x and y of three vertices or more"
-        nuclei.fault("invalid-annotation", got, expected, "Write the outlines of a model for segmentation.")
+        nuclei.fault(BoxInLine(len(words)) if len(numbers) in BOX else NoOutlineInLine(len(words)))
         return
     vertices = numbers[: len(numbers) // 2 * 2]
     if len(wrong := np.flatnonzero(~(np.abs(vertices - 0.5) <= 0.5 + BEYOND_IMAGE))):
-        got = f"the coordinate {quote(words[1 + wrong[0]].decode('utf-8', 'replace'))}"
-        fix = "Divide x by the width of the image in px, and y by its height."
-        nuclei.fault("invalid-coordinate", got, "a share of the width or height of the image, from 0 to 1", fix)
+        nuclei.fault(NoShare(words[1 + wrong[0]].decode("utf-8", "replace")))
         return
     probability = float(numbers[-1]) if len(numbers) % 2 else None
     ring = Ring(vertices.reshape(-1, 2) * (case.width, case.height))

@@ -46,8 +46,8 @@ def contours_of(by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]
     start, stop = key(runs.entry, row, runs.begin + np.int64(1)), key(runs.entry, row, runs.end + np.int64(1))
     code = np.zeros(len(corners), np.int64)
     for value, step in ((8, 0), (4, 1), (2, line), (1, line + 1)):
-        place = np.searchsorted(start, corners + step, side="right") - 1
-        code += value * ((place >= 0) & (corners + step < stop[place]))
+        run = np.searchsorted(start, corners + step, side="right") - 1
+        code += value * ((run >= 0) & (corners + step < stop[run]))
     mixed = (code > 0) & (code < 15)
     corners, code = corners[mixed], code[mixed]
     entry, rest = np.divmod(corners, (height + 2) * line)

@@ -58,7 +58,7 @@ def convert_parts(
     vertices, origin, vanished  as in ``rasterise_outlines``; needed for outlines, ``origin`` for points too
     where                       the file, for messages
 
-    Ids of label images that come from several files are told apart by the name of the file. The probability of the
+    Ids of label images that come from several files are distinguished by the name of the file. The probability of the
     instances is None if a part with nuclei has none; so are their class probabilities. Raises InputFault as
     ``rasterise_outlines`` does, and for points beside outlines; ValueError for counts, which lie nowhere.
     """

@@ -24,7 +24,13 @@ from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, quote, render_findings
 from evaluation.findings.challenge import InvalidValue, UnknownRule
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
-from evaluation.findings.rankings import BrokenResult, MissingUnits, OtherLeaderboard, SeveralVersions
+from evaluation.findings.rankings import (
+    BrokenResult,
+    FloorWithoutScores,
+    MissingUnits,
+    OtherLeaderboard,
+    SeveralVersions,
+)
 from evaluation.findings.submission import TooManyEarlierResults
 from evaluation.leaderboard.attempts import Counting, attempts_in_words, choose_attempts
 from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei
@@ -172,8 +178,7 @@ def rank_scores(
     columns = [column.path for column in rules.columns]
     for floor in rules.require:
         if floor.path not in columns:
-            expected = "floors on columns that are ranked, since a table of scores has no other numbers"
-            raise WrongUsage(Finding("missing-metric", "ranking.require", quote(floor.path, 120), expected))
+            raise WrongUsage(FloorWithoutScores(floor.path).at("ranking.require"))
     places = [columns.index(floor.path) for floor in rules.require]
     table = replace(
         found.table,

@@ -1,4 +1,8 @@
-"""Which prediction found which reference nucleus: one overlap table, one file per matching rule."""
+"""Which prediction found which reference nucleus: one overlap table, one file per matching rule.
+
+In: two ``Instances``. Out: an ``OverlapTable``, ``Matches``. The rules in ``challenge`` import it; so may the
+rooms above that.
+"""
 
 from evaluation.matching.best_iou_any_overlap import match_best_iou_any_overlap
 from evaluation.matching.best_iou_centroid_inside import match_best_iou_centroid_inside

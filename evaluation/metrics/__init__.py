@@ -2,6 +2,9 @@
 
 Every metric is a function of ``Units``, unions of cases, and evaluates all of them at once: what adds up is added up
 over the cases of each unit, then one formula closes, for a case, a group, all cases and a sample of a bootstrap alike.
+
+In: matches and instances of each case. Out: its counts, and the scores of any units. Every room but model, findings and
+instances may import it.
 """
 
 from evaluation.metrics.measure import count_matches

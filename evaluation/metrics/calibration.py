@@ -75,9 +75,9 @@ def expected_calibration_error(units: Units, bins: int) -> Scores:
         return without_probability(units)
     chosen = pairs.class_id[:, 1].astype(np.int64)
     confidence = shares(pairs.class_probability)[np.arange(len(chosen)), chosen - 1]
-    place = np.clip(np.ceil(np.round(confidence * bins, 6)).astype(np.int64) - 1, 0, bins - 1)
+    bin_of = np.clip(np.ceil(np.round(confidence * bins, 6)).astype(np.int64) - 1, 0, bins - 1)
     right = pairs.class_id[:, 0] == pairs.class_id[:, 1]
-    gap = sum_by(units, right - confidence, place, bins)
+    gap = sum_by(units, right - confidence, bin_of, bins)
     return ratio(np.abs(gap).sum(axis=1), hits(units).tp, hits(units).undefined)
 
 
@@ -100,15 +100,15 @@ def pair_sum(units: Units, values: Float64) -> Float64:
     return sum_by(units, values, np.zeros(len(values), np.int64), 1)[:, 0]
 
 
-def sum_by(units: Units, values: Float64, place: Int64, places: int) -> Float64:
-    """Sum over the pairs of each unit at each place, (B, places).
+def sum_by(units: Units, values: Float64, bin_of: Int64, bins: int) -> Float64:
+    """Sum over the pairs of each unit in each bin, (B, bins).
 
     In each case the smallest are added first, so the order of the nuclei changes no digit.
     """
-    key = units.table.pairs.case * places + place
+    key = units.table.pairs.case * bins + bin_of
     order = np.lexsort((values, key))
-    sums = np.bincount(key[order], values[order], minlength=len(units.table) * places)
-    return np.asarray(units.weights @ sums.reshape(-1, places))
+    sums = np.bincount(key[order], values[order], minlength=len(units.table) * bins)
+    return np.asarray(units.weights @ sums.reshape(-1, bins))
 
 
 # --- records ----------------------------------------------------------------------------------------------------------

@@ -109,9 +109,9 @@ def length_within(reference: Contours, prediction: Contours, tolerance_px: Float
         for side, nearest in zip((reference, prediction), directions, strict=True):
             row, points = np.arange(len(nearest.squared))[:, None], side.points
             real = row < nearest.size
-            place = points.first[batch] + np.minimum(row, nearest.size - 1)
+            index = points.first[batch] + np.minimum(row, nearest.size - 1)
             for which, counted in enumerate((real & (nearest.squared <= limit[batch]), real)):
-                pieces[which, 0, batch] += (side.straight[place] * counted).sum(axis=0)
-                pieces[which, 1, batch] += (side.diagonal[place] * counted).sum(axis=0)
+                pieces[which, 0, batch] += (side.straight[index] * counted).sum(axis=0)
+                pieces[which, 1, batch] += (side.diagonal[index] * counted).sum(axis=0)
     length = pieces[:, 0] + pieces[:, 1] * math.sqrt(0.5)
     return np.asarray(length[0] / length[1])

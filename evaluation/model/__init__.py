@@ -4,7 +4,7 @@ Conventions: arguments and fields come as reference, prediction. Arrays index ``
 the name. A *run* is a half-open interval ``[start, stop)`` of the row-major flat pixel index of an image; it never
 crosses the end of a row. Instances are tables of runs, so that two nuclei may lie on one pixel.
 
-In: nothing but findings. Every room may import this one.
+In: nothing but findings. Out: dataclasses. Every other room may import this one.
 """
 
 from evaluation.model.annotations import (

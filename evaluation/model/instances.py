@@ -75,7 +75,7 @@ class Instances:
     def position_order(self) -> Int64:
         """All instances in the order of their positions: the tie rule ``first_pixel``, int64 (N,).
 
-        It owes nothing to ids or to the place in a file. Outlines by their first pixel (row by row), then by area, then
+        It owes nothing to ids or to the order of a file. Outlines by their first pixel (row by row), then by area, then
         the one that has the first pixel in which they differ; points by y, then x. Instances in exactly one place: by
         class, then the more probable one first. Only those that agree in everything but their ids keep the order of
         the file.

@@ -1,4 +1,8 @@
-"""From scores of teams to places: ranks, significance, stability."""
+"""From scores of teams to ranks, significance and stability.
+
+In: arrays of scores, a row for each team. Out: ranks, p-values, shares of samples. The leaderboard and the analysis of
+rankings import it.
+"""
 
 from evaluation.ranking.kendall import kendall_tau, kendall_tau_matrix
 from evaluation.ranking.methods import Ranking, needs_units, positions_of, rank_teams, unit_values

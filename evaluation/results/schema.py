@@ -62,7 +62,7 @@ class Families(Part):
 
 
 class Leaderboard(Part):
-    """The place of this result among earlier ones of the same challenge; under ``rank`` the paths of the columns."""
+    """The rank of this result among earlier ones of the same challenge; under ``rank`` the paths of the columns."""
 
     position: FiniteFloat | None
     sum_of_ranks: FiniteFloat | None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from evaluation.challenge import Challenge
-from evaluation.findings import Finding, quote
-from evaluation.findings.challenge import CasesWithoutStratum, FamilyNotListed, UnknownColumn
+from evaluation.findings import Finding
+from evaluation.findings.challenge import CasesWithoutStratum, FamilyNotListed, NoFloor, UnknownColumn
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics import FAMILIES, Metric, metrics_of
 from evaluation.model import OF_STRATA, WORST_GROUP, WORST_STRATUM
@@ -37,12 +37,7 @@ def check_columns(challenge: Challenge) -> None:
         if path not in known or (key == "confidence.columns" and path.endswith((WORST_GROUP, WORST_STRATUM)))
     ]
     faults += [
-        Finding(
-            "contradictory-rules",
-            "challenge.toml: ranking.require",
-            f"a floor on {quote(path, 120)}, which is not better the higher it is in [0, 1]",
-            "a score in [0, 1] of which more is better",
-        )
+        NoFloor(path).at("challenge.toml: ranking.require")
         for path in columns["ranking.require"]
         if path in known and not is_floor(metrics[path.rpartition(".")[0]])
     ]

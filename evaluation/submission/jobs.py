@@ -1,7 +1,7 @@
 """The platform's algorithm phase: predictions.json lists jobs, and every job has the image of one case as its input.
 
 The list has no order, and its keys come and go between releases of the platform: values are found by the slug of their
-socket, never by their place, and unknown keys are ignored.
+socket, never by their position, and unknown keys are ignored.
 """
 
 from __future__ import annotations

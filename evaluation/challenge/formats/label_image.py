@@ -29,9 +29,9 @@ class LabelImageRules(ClassFiles):
 
     @property
     def ways(self) -> Mapping[str, object]:
-        told = super().ways
-        are_values = self.components is not None and (self.class_values is not None or told)
-        return {**told, "components": self.components} if are_values else told
+        inherited = super().ways
+        are_values = self.components is not None and (self.class_values is not None or inherited)
+        return {**inherited, "components": self.components} if are_values else inherited
 
     @property
     def zero_is_background(self) -> bool:
