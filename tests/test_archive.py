@@ -116,3 +116,8 @@ def test_the_metadata_have_what_datacite_and_zenodo_require(scored: Path, tmp_pa
     assert datacite["publicationYear"] == "2026" and zenodo["publication_date"] == "2026-11-22"
     assert datacite["types"]["resourceTypeGeneral"] == "Dataset" and zenodo["upload_type"] == "dataset"
     assert datacite["titles"] == [{"title": zenodo["title"]}]
+    lines = [line.partition(": ") for line in archive.read("CITATION.cff").decode().splitlines()]
+    cff = {key: json.loads(value) for key, _, value in lines}
+    assert (cff["cff-version"], cff["type"], cff["date-released"]) == ("1.2.0", "dataset", "2026-11-22")
+    assert cff["title"] == zenodo["title"] and cff["message"]
+    assert cff["authors"] == [{"family-names": "Doe", "given-names": "Jane"}]

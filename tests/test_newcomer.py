@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -278,7 +279,7 @@ def test_class_probabilities_are_kept_or_asked_for(capsys):
 def foreign(name: str) -> Path:
     path = Path(name)
     if name.endswith(".db"):
-        with sqlite3.connect(path) as database:
+        with closing(sqlite3.connect(path)) as database:
             database.execute("create table annotations (id integer)")
     else:
         heads = {

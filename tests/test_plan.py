@@ -4,18 +4,58 @@ from __future__ import annotations
 
 import json
 import shutil
-import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.stats
+from test_story import made_challenge
 
-from evaluation.analysis.plan import NUMBERS, plan_column, plan_lines, smallest_of
+from evaluation.analysis.fit import Fit
+from evaluation.analysis.gaming import Field
+from evaluation.analysis.made_teams import Skill, made_prediction, one_pixel_changes
+from evaluation.analysis.plan import NUMBERS, Proposal, plan_column, plan_lines, smallest_of
+from evaluation.challenge import Challenge
 from evaluation.commands.main import run
+from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.runs import empty_region
+from evaluation.model import Case, Instances
+from evaluation.scoring.columns import check_columns
 
 KEPT = Path(__file__).parent / "golden" / "kept_0.1"
 LEVEL = 0.05 / 45  # ten teams
+POINTS = """\
+format_version = 1
+name = "points"
+[[classes]]
+name = "Epithelial"
+[reference]
+format = "points_csv"
+files = "reference/{case}.csv"
+origin = "pixel_centre"
+units = "px"
+[submission]
+format = "points_csv"
+files = "{case}.csv"
+origin = "pixel_centre"
+units = "px"
+missing_case = "worst"
+missing_class_file = "empty"
+[matching]
+rules = [{ name = "near", rule = "centroid_closest_first", radius_px = 5.0, class_aware = false, ties = "first_pixel" }]
+[metrics]
+families = ["detection"]
+boundary = "open"
+[aggregation]
+unit = "pooled"
+undefined = "worst"
+[ranking]
+method = "sum_of_ranks"
+ties = "min"
+significance_level = 0.05
+columns = [{ path = "detection.f1.pooled", direction = "descending" }]
+"""
 
 
 def theory(units: int, effect: float) -> float:
@@ -46,16 +86,118 @@ def test_a_column_that_no_number_of_groups_decides_is_told() -> None:
     assert plan_column("x", values, 0.01, LEVEL, draw).needed is None
 
 
-def test_noisy_columns_are_left_out_of_what_is_proposed() -> None:
-    column = {"spread": 0.1, "smallest": 0.05, "direction": "descending"}
+def noisy_plan(proposed: bool) -> dict[str, object]:
+    column = {"spread": 0.1, "smallest": 0.05, "margin": 0.02}
     columns = [
-        {**column, "path": "detection.f1.pooled", "needed": 10, "noisy": False},
-        {**column, "path": "counting.r2.pooled", "needed": None, "noisy": True},
+        {**column, "path": "detection.f1.pooled", "needed": 10, "noisy": False, "proposed": True},
+        {**column, "path": "counting.r2.pooled", "needed": None, "noisy": True, "proposed": proposed},
     ]
-    lines = plan_lines({"columns": columns, "margin": 0.02, "groups": 12})
+    return {"columns": columns, "groups": 12, "pilot": "submissions", "fit": [], "not_proposed": []}
+
+
+def test_noisy_columns_are_told_with_what_becomes_of_them() -> None:
+    lines = plan_lines(noisy_plan(False))
     assert "too noisy" in lines[1] and "too noisy" not in lines[0]
-    ranking = tomllib.loads("\n".join(lines[3:]))["ranking"]
-    assert ranking["columns"] == [{"path": "detection.f1.pooled", "direction": "descending", "margin": 0.02}]
+    assert lines[2] == "Too noisy for 12 groups and left out of the proposed ranking: counting.r2.pooled."
+    assert "kept" in plan_lines(noisy_plan(True))[2]
+
+
+def squares(number: int, side: int = 10) -> Instances:
+    """In a row, with as much space between them."""
+    labels = np.zeros((3 * side, 2 * side * number + side), np.int64)
+    for place in range(number):
+        labels[side : 2 * side, (2 * place + 1) * side : (2 * place + 2) * side] = place + 1
+    return instances_from_labels(labels, class_id=1)
+
+
+def one_image(nuclei: Instances) -> tuple[Challenge, Field]:
+    cases = (Case("a", "A", *nuclei.shape_yx, 0.25),)
+    challenge = Challenge.from_preset("recommended", name="made", cases=cases)
+    return challenge, Field(cases, (PreparedReference(nuclei, empty_region()),), {})
+
+
+def test_what_a_pixel_changes_is_that_of_squares() -> None:
+    challenge, field = one_image(squares(3))
+    paths = {"segmentation.iou.pooled": "descending", "segmentation.hausdorff_px.pooled": "ascending"}
+    columns = [{"path": path, "direction": direction} for path, direction in paths.items()]
+    rules = challenge.ranking.model_validate(
+        {**challenge.ranking.model_dump(), "columns": tuple(columns), "require": ()}
+    )
+    # eroded: 8 x 8 of 10 x 10, the worst of the three; the corner is then sqrt(2) away
+    assert one_pixel_changes(challenge, rules, field) == pytest.approx([1 - 64 / 100, np.sqrt(2)], abs=1e-6)
+
+
+def test_made_teams_make_the_mistakes_of_their_skill() -> None:
+    nuclei = squares(2000)
+    made = made_prediction(nuclei, Skill(0.2, 0.1, 0.3, 0.5), 1.0, 4, np.random.default_rng(1))
+    areas, place = made.areas_px(), made.centroids_yx()[:, 0]
+    there = place < 16  # added ones lie further down
+    assert there.sum() == pytest.approx(1600, abs=60) and (~there).sum() == pytest.approx(200, abs=45)
+    assert (made.class_id[there] != 1).mean() == pytest.approx(0.3, abs=0.04)
+    shifted = place[there] == 15.5
+    assert set(areas[there].tolist()) == {64, 100, 140}
+    assert ((areas[there] != 100) | shifted).mean() == pytest.approx(0.5, abs=0.04)
+    twice = (made_prediction(nuclei, Skill(0, 0, 0, 0), 1.0, 4, np.random.default_rng(1)) for _ in range(2))
+    assert [of.run_start.tolist() for of in twice] == [nuclei.run_start.tolist()] * 2
+
+
+def test_a_proposal_takes_nothing_that_breaks_the_rules() -> None:
+    challenge, _ = one_image(squares(1))
+    raw = {"format_version": 1, "name": "made", "preset": "recommended"}
+    proposal = Proposal(raw, challenge)
+    proposal.take("metrics", {"tolerance_px": 2.0}, "tolerance")  # without a measure that has one
+    assert proposal.document == raw and proposal.refused[0].startswith("tolerance: [contradictory-rules]")
+    rule = {"name": "planned", "rule": "iou_above", "threshold": 0.6, "class_aware": False, "ties": "first_pixel"}
+    proposal.take_fit(Fit(rule, 2, 7.0, 0.4, ()))
+    assert [of.name for of in proposal.challenge.matching.rules] == ["planned", "iou_above", "centroid_closest_first"]
+    assert (proposal.challenge.metrics.tolerance_px, proposal.challenge.metrics.distance_cap_px) == (2, 7)
+    assert [of.at_least for of in proposal.challenge.ranking.require] == [0.4]
+
+
+def test_a_column_that_missed_nuclei_cost_stays_though_it_is_noisy() -> None:
+    challenge, _ = one_image(squares(1))
+    columns = [
+        {"path": path, "direction": "descending"}
+        for path in ("detection.f1.pooled", "segmentation.iou.pooled", "classification.accuracy.pooled")
+    ]
+    rules = challenge.ranking.model_validate({**challenge.ranking.model_dump(), "columns": tuple(columns)})
+    proposal = Proposal({"format_version": 1, "name": "made", "preset": "recommended"}, challenge)
+    proposal.take_columns(rules, [0.02] * 3, [True, False, True])
+    assert proposal.paths == {"detection.f1.pooled", "segmentation.iou.pooled"}
+
+
+def test_without_submissions_a_challenge_is_proposed_that_is_valid(tmp_path: Path, capfd) -> None:
+    made_challenge(tmp_path / "pilot")
+    for folder, workers in (("out", "1"), ("again", "2")):
+        places = ["--challenge", str(tmp_path / "pilot"), "--output", str(tmp_path / folder), "--workers", workers]
+        assert run(["plan", *places, "--teams", "6", "--report"]) == 0
+    told = capfd.readouterr().out
+    assert "the teams are made" in told and "tell teams apart by" in told and "Cap of distances" in told
+    names = ("plan.json", "challenge.toml", "plan.html")
+    assert all((tmp_path / "out" / of).read_bytes() == (tmp_path / "again" / of).read_bytes() for of in names)
+    shutil.copy(tmp_path / "pilot/cases.csv", tmp_path / "out")
+    proposed = Challenge.load(tmp_path / "out")
+    check_columns(proposed)
+    assert proposed.matching.rules[0].rule == "centroid_closest_first"  # a pixel costs 0.18 of IoU there
+    document = json.loads((tmp_path / "out/plan.json").read_text())
+    assert {of.path: of.margin for of in proposed.ranking.columns} == {
+        of["path"]: of["margin"] for of in document["columns"] if of["proposed"]
+    }
+    assert "Too noisy" in (tmp_path / "out/plan.html").read_text()
+
+
+def test_points_are_planned_without_outlines(tmp_path: Path, capfd) -> None:
+    rows = "\n".join(f"c{n},P{n},100,100,0.25" for n in range(6))
+    (tmp_path / "reference").mkdir()
+    draw = np.random.default_rng(1)
+    for n in range(6):
+        lines = [f"{x},{y},Epithelial" for x, y in draw.integers(5, 95, (12, 2)).tolist()]
+        (tmp_path / f"reference/c{n}.csv").write_text("\n".join(["x,y,class", *lines]) + "\n")
+    (tmp_path / "cases.csv").write_text(f"case,group,height,width,spacing_um\n{rows}\n")
+    (tmp_path / "challenge.toml").write_text(POINTS)
+    assert run(["plan", "--challenge", str(tmp_path), "--teams", "2"]) == 0
+    told = capfd.readouterr().out
+    assert "Nuclei without outlines" in told and "detection.f1.pooled: spread" in told
 
 
 def test_a_pilot_of_two_groups_is_too_small(capfd) -> None:

@@ -39,6 +39,13 @@ def submit(folder: Path, team_of_case: dict[str, str]) -> None:
         shutil.copytree(source, folder / case / case)
 
 
+def two_attempts(cases: list[str], *, week: int, better: int) -> None:
+    """What the team ``weekly`` hands in: the better one of two methods in some of the cases."""
+    of_case = {case: "namer" if place < better else "outliner" for place, case in enumerate(cases)}
+    for attempt in "ab":
+        submit(Path(f"submissions/weekly@{week}{attempt}"), of_case)
+
+
 def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, capfd) -> None:
     monkeypatch.chdir(tmp_path)
     cases = made_challenge(Path("challenge"))
@@ -48,10 +55,8 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
     chance = random.Random(1)
     for attempt in range(20):
         submit(Path(f"submissions/lucky@{attempt:02}"), {case: chance.choice(["finder", "namer"]) for case in cases})
-    for week, better in enumerate((0, 4)):
-        for attempt in "ab":
-            half = {case: "namer" if place < better else "outliner" for place, case in enumerate(cases)}
-            submit(Path(f"submissions/weekly@{week}{attempt}"), half)
+    two_attempts(cases, week=0, better=0)
+    two_attempts(cases, week=1, better=4)
     for team in ("finder", "outliner"):
         shutil.copytree(f"submissions/{team}", f"pilot/{team}")
     for team in ("again", "finder", "namer", "outliner"):
@@ -68,7 +73,10 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
         told[" ".join(arguments[:1] + arguments[-1:])] = capfd.readouterr().out
         if arguments[0] == "register":
             shutil.copy("challenge/registration.json", "corrected")
+        if arguments[0] == "rescore":
+            two_attempts(cases, week=2, better=6)
 
+    assert "the teams are made" in told["plan planned"] and Path("planned/challenge.toml").is_file()
     assert any("groups tell teams apart by 0.1" in text for text in told.values())
     board = json.loads(Path("published/leaderboard.json").read_text())
     assert board["registration"]["follows"] is True
@@ -79,11 +87,18 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
     place = {team["name"]: team["position"] for team in board["teams"]}
     assert len(place) == 6 and place["again"] == place["namer"]
     assert max(made["lucky"]["inflation"]) > max(map(abs, made["finder"]["inflation"]))
+    (board_told,) = (text for line, text in told.items() if line.startswith("leaderboard") and "lucky" in text)
+    assert "'again' and 'namer' are nearly the same" in board_told
+    assert "nearly" not in Path("published/leaderboard.json").read_text()
     entries = json.loads(Path("suspicion/tricks.json").read_text())["entries"]
     copies = {of["team"]: of["nearly_the_same_as"] for of in entries if of["nearly_the_same_as"]}
     assert copies == {"namer": "again"}
+    assert "looks better than it is by about" in board_told and "; this board follows it." in board_told
+    assert "; this board follows it." in told["rescore --report"]
     erratum = json.loads(Path("final/rescore.json").read_text())
     assert erratum["changed"]["cases"] == cases[:1] and erratum["changed"]["rules"] == []
-    assert json.loads(Path("final/leaderboard.json").read_text())["registration"]["follows"] is True
-    assert told["verify private.zip"].count("same to the byte") == 3 + 28
+    final = json.loads(Path("final/leaderboard.json").read_text())
+    assert final["registration"]["follows"] is True
+    assert {team["team"]: team["made"] for team in final["attempts"]["teams"]}["weekly"] == 6
+    assert told["verify private.zip"].count("same to the byte") == 3 + 30
     assert "same to the digit: the ranking" in told["verify public.zip"]

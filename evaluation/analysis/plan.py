@@ -7,7 +7,8 @@ is whether ``paired_differences`` calls it better, as a leaderboard of as many t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -15,17 +16,29 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.analysis.fit import Fit, fit_rules
+from evaluation.analysis.made_teams import one_pixel_changes, reference_field, score_made_teams
+from evaluation.analysis.sensitivity import study_sensitivity
+from evaluation.analysis.sensitivity_document import Sensitivity
+from evaluation.challenge import CHALLENGE_FILE, Challenge
+from evaluation.challenge.documents import read_text, resolve_preset
+from evaluation.challenge.rules import RankingRules
+from evaluation.findings import render_findings
 from evaluation.findings.challenge import Contradiction
-from evaluation.findings.errors import WrongUsage
+from evaluation.findings.errors import ChallengeBroken, WrongUsage
 from evaluation.leaderboard.board import load_ranked
 from evaluation.leaderboard.document import number
-from evaluation.leaderboard.team_scores import plan_columns
+from evaluation.leaderboard.gameable import metrics_of_paths
+from evaluation.leaderboard.team_scores import groups_of, plan_columns
 from evaluation.leaderboard.teams import ResultFolder
 from evaluation.model import Float64
 from evaluation.ranking.differences import FEWEST_UNITS, POWER, half_width
 from evaluation.results.metrics_json import as_json, identity, software
 from evaluation.results.version import __version__
+from evaluation.scoring.columns import check_columns
 
+MADE = "No submissions: the teams are made, the reference with drawn mistakes. Real teams may differ more."
+LEAST_MARGIN = 0.02
 NUMBERS = (5, 8, 10, 15, 20, 30, 40, 60, 80, 100, 150, 200, 300, 500)
 DRAWS = 2000
 
@@ -47,48 +60,177 @@ class PlannedPower:
     smallest: float
 
 
-def plan_challenge(folder: Path, results: Path, *, margin: float, teams: int) -> dict[str, Any]:
+def plan_challenge(
+    folder: Path, results: Path | None = None, *, margin: float | None = None, teams: int, workers: int | None = None
+) -> dict[str, Any]:
     """The content of plan.json.
 
-    results  of two pilot submissions at the least, with their details.json
-    margin   by which teams are to be told apart, in the unit of each column
+    results  of two pilot submissions at the least, with their details.json; None: made teams (``made_teams``)
+    margin   by which teams are to be told apart, in the unit of each column; None: what one pixel changes in the
+             column, at least ``LEAST_MARGIN``
     teams    that are expected: pairs are corrected for their number
 
-    Raises WrongUsage, ChallengeBroken.
+    Without results everything is simulated under the rules that are proposed. Raises WrongUsage, ChallengeBroken.
     """
     challenge, rules = load_ranked(folder)
+    known = [] if results is None else results_of_pilot(challenge, rules, results)
+    if results is None and len(groups_of(challenge)) < FEWEST_UNITS:
+        got = f"{len(groups_of(challenge))} groups"
+        raise WrongUsage(Contradiction(got, f"{FEWEST_UNITS} groups or more in cases.csv").at("--challenge"))
+    found, told = study_pilot(folder, challenge, needed=results is None, workers=workers)
+    fit = None if found is None else fit_rules(found)
+    raw = tomllib.loads(read_text(folder / CHALLENGE_FILE))
+    proposal = Proposal(raw, challenge)
+    if fit is not None:
+        proposal.take_fit(fit)
+    field = (
+        None if challenge.are_counts or (results is not None and found is None) else reference_field(challenge, folder)
+    )
+    changes = np.full(len(rules.columns), np.nan)
+    if field is not None:
+        changes = one_pixel_changes(proposal.challenge, rules, field)
+    if results is None:
+        if field is None:
+            raise WrongUsage(
+                Contradiction("numbers of nuclei", "the results of a pilot, by --results").at("--challenge")
+            )
+        known = [of.by_unit for of in score_made_teams(proposal.challenge, rules, field) if of.by_unit is not None]
+    margins = [margin or max(LEAST_MARGIN, two_digits(np.nan_to_num(change))) for change in changes.tolist()]
+    values, level = np.stack(known), rules.significance_level / max(teams * (teams - 1) // 2, 1)
+    draw = np.random.Generator(np.random.PCG64(rules.seed))
+    columns = [
+        plan_column(column.path, values[:, index], margins[index], level, draw)
+        for index, column in enumerate(rules.columns)
+    ]
+    groups = values.shape[2]
+    noisy = [of.needed is None or of.needed > groups for of in columns]
+    proposal.take_columns(rules, margins, noisy)
+    return {
+        "software": software(__version__),
+        "challenge": identity(challenge),
+        "pilot": "made teams" if results is None else "submissions",
+        "teams": teams,
+        "groups": groups,
+        "numbers": list(NUMBERS),
+        "fit": [*told, *(fit.words if fit else ())],
+        "columns": [
+            {
+                "path": of.path,
+                "direction": column.direction,
+                "margin": margins[index],
+                "one_pixel": number(float(changes[index])),
+                "spread": number(of.spread),
+                "power": [number(share) for share in of.power],
+                "needed": of.needed,
+                "smallest": number(of.smallest),
+                "noisy": noisy[index],
+                "proposed": column.path in proposal.paths,
+            }
+            for index, (column, of) in enumerate(zip(rules.columns, columns, strict=True))
+        ],
+        "proposed": proposal.document,
+        "not_proposed": proposal.refused,
+    }
+
+
+def results_of_pilot(challenge: Challenge, rules: RankingRules, results: Path) -> list[Float64]:
+    """The values of pilot teams by column and group. Raises WrongUsage for too few."""
     scores, _, _ = ResultFolder(results).read(challenge, plan_columns(challenge, rules.columns))
     known = [of.by_unit for of in scores if of.by_unit is not None]
     if len(known) < 2 or known[0].shape[1] < FEWEST_UNITS:
         got = f"{len(known)} teams with values of {known[0].shape[1] if known else 0} groups"
         expected = f"two pilot teams or more with their details.json, and {FEWEST_UNITS} groups or more"
         raise WrongUsage(Contradiction(got, expected).at("--results"))
-    values, level = np.stack(known), rules.significance_level / max(teams * (teams - 1) // 2, 1)
-    draw = np.random.Generator(np.random.PCG64(rules.seed))
-    columns = [
-        plan_column(column.path, values[:, index], margin, level, draw) for index, column in enumerate(rules.columns)
-    ]
-    groups = values.shape[2]
-    return {
-        "software": software(__version__),
-        "challenge": identity(challenge),
-        "margin": margin,
-        "teams": teams,
-        "groups": groups,
-        "numbers": list(NUMBERS),
-        "columns": [
+    return known
+
+
+def study_pilot(
+    folder: Path, challenge: Challenge, *, needed: bool, workers: int | None
+) -> tuple[Sensitivity | None, list[str]]:
+    """What a pixel costs; or why it is not known. Raises ChallengeBroken where a reference is ``needed``."""
+    if challenge.reference.are_points or challenge.are_counts:
+        return None, ["Nuclei without outlines: no matching rule, tolerance, cap or floor is proposed."]
+    try:
+        return study_sensitivity(folder, workers=workers), []
+    except ChallengeBroken:
+        if needed:
+            raise
+        return None, ["The reference cannot be read: no matching rule, tolerance, cap or floor is proposed."]
+
+
+class Proposal:
+    """challenge.toml as it is proposed: what would break the rules is not taken.
+
+    document   as it is written, with its preset
+    challenge  the same, resolved and checked
+    refused    what was not taken, and why
+    """
+
+    def __init__(self, raw: Mapping[str, Any], challenge: Challenge) -> None:
+        self.document, self.challenge, self.refused = dict(raw), challenge, list[str]()
+
+    def take(self, table: str, keys: Mapping[str, Any], what: str) -> None:
+        """Other values for keys of a table, if the whole stays valid."""
+        document = {**self.document, table: {**self.document.get(table, {}), **keys}}
+        try:
+            challenge = Challenge.build({**resolve_preset(dict(document)), "cases": self.challenge.cases})
+            check_columns(challenge)
+        except ChallengeBroken as broken:
+            self.refused.append(f"{what}: {render_findings(broken.findings)[0]}")
+            return
+        self.document, self.challenge = document, challenge
+
+    def take_fit(self, fit: Fit) -> None:
+        metrics = self.challenge.metrics
+        if fit.rule is not None:
+            own = [rule.model_dump(mode="json", exclude_none=True) for rule in self.challenge.matching.rules]
+            same = {"name", "class_aware", "ties"}
+            others = [of for of in own if {**of, **dict.fromkeys(same, "")} != {**fit.rule, **dict.fromkeys(same, "")}]
+            self.take("matching", {"rules": [fit.rule, *others]}, "matching rule")
+        if fit.tolerance is not None and metrics.tolerance_um is None:
+            measures = list(dict.fromkeys([*metrics.measures, "surface_dice"]))
+            self.take("metrics", {"measures": measures, "tolerance_px": float(fit.tolerance)}, "tolerance")
+        if metrics.distance_cap_px is not None:
+            self.take("metrics", {"distance_cap_px": fit.cap}, "cap")
+        ranking = self.challenge.ranking
+        unit = self.challenge.aggregation.unit
+        f1 = f"detection.f1.{unit if unit == 'pooled' else f'{unit}_mean'}"
+        floors = (
+            []
+            if ranking is None
+            else [of.model_dump() for of in ranking.require if not of.path.startswith("detection.f1.")]
+        )
+        self.take("ranking", {"require": [*floors, {"path": f1, "at_least": fit.floor}]}, "floor")
+
+    def take_columns(self, rules: RankingRules, margins: Sequence[float], noisy: Sequence[bool]) -> None:
+        """The columns that the groups can decide, with their margins, and one at least that missed nuclei cost; all of
+        them if there is none."""
+        columns = [
             {
-                "path": of.path,
+                "path": column.path,
                 "direction": column.direction,
-                "spread": number(of.spread),
-                "power": [number(share) for share in of.power],
-                "needed": of.needed,
-                "smallest": number(of.smallest),
-                "noisy": of.needed is None or of.needed > groups,
+                **({"weight": column.weight} if column.weight != 1 else {}),
+                "margin": margin,
             }
-            for column, of in zip(rules.columns, columns, strict=True)
-        ],
-    }
+            for column, margin in zip(rules.columns, margins, strict=True)
+        ]
+        self.take("ranking", {"columns": columns}, "margins")
+        seeing = {
+            path for path, metric in metrics_of_paths(self.challenge, rules.columns).items() if metric.missed != "none"
+        }
+        kept = {column.path for column, is_noisy in zip(rules.columns, noisy, strict=True) if not is_noisy}
+        if not kept & seeing:
+            kept |= seeing
+        if kept:
+            self.take("ranking", {"columns": [of for of in columns if of["path"] in kept]}, "columns")
+
+    @property
+    def paths(self) -> set[str]:
+        return {column.path for column in self.challenge.ranking.columns} if self.challenge.ranking else set()
+
+
+def two_digits(value: float) -> float:
+    return float(f"{value:.2g}")
 
 
 def plan_column(path: str, values: Float64, margin: float, level: float, draw: np.random.Generator) -> PlannedPower:
@@ -122,24 +264,42 @@ def smallest_of(centred: Float64, units: int, level: float, draw: np.random.Gene
 
 
 def plan_lines(document: Mapping[str, Any]) -> list[str]:
-    """What the plan says, and the lines of challenge.toml that follow from it."""
-    lines = []
+    """What the plan says, a line for each column."""
+    lines = [MADE] if document["pilot"] == "made teams" else []
+    lines += document["fit"]
     for of in document["columns"]:
         needed = of["needed"] or f"more than {NUMBERS[-1]}"
         lines.append(
-            f"{of['path']}: spread {of['spread']}; {needed} groups tell teams apart by {document['margin']:g}; "
+            f"{of['path']}: spread {of['spread']}; {needed} groups tell teams apart by {of['margin']}; "
             f"{document['groups']} groups by {of['smallest']}{': too noisy' * of['noisy']}"
         )
-    return [*lines, "Proposed for challenge.toml:", *proposed(document)]
+    told = told_of_noise(document)
+    return [*lines, *([told] if told else []), *(f"Not proposed: {reason}" for reason in document["not_proposed"])]
 
 
-def proposed(document: Mapping[str, Any]) -> list[str]:
-    """The table [ranking] with the margin for columns that these groups can decide; the others as comments."""
-    lines = ["[ranking]", "columns = ["]
-    for of in document["columns"]:
-        line = f'{{ path = "{of["path"]}", direction = "{of["direction"]}", margin = {document["margin"]:g} }},'
-        lines.append(f"  # too noisy for {document['groups']} groups: {line}" if of["noisy"] else f"  {line}")
-    return [*lines, "]"]
+def told_of_noise(document: Mapping[str, Any]) -> str:
+    """Which columns the groups cannot decide, and what is proposed; "" for none."""
+    noisy = [of for of in document["columns"] if of["noisy"]]
+    left, kept = ([of["path"] for of in noisy if of["proposed"] is proposed] for proposed in (False, True))
+    told = (
+        [f"Too noisy for {document['groups']} groups and left out of the proposed ranking: {', '.join(left)}."]
+        if left
+        else []
+    )
+    if kept:
+        why = "without them missed nuclei cost nothing, or no column is left"
+        told.append(f"Too noisy for {document['groups']} groups and kept, since {why}: {', '.join(kept)}.")
+    return " ".join(told)
+
+
+def heading(document: Mapping[str, Any]) -> list[str]:
+    """The comments that the proposed challenge.toml begins with."""
+    told = told_of_noise(document)
+    return [
+        "Proposed by 'evaluation plan': the rules of the pilot, and what fits its nuclei. Look at each of them.",
+        *document["fit"],
+        *([told] if told else []),
+    ]
 
 
 def plan_json(document: Mapping[str, Any]) -> str:

@@ -86,7 +86,7 @@ def guide(challenge: Challenge, files: Sequence[str]) -> str:
         how_numbers_are_meant(rules),
         "## Check it before you submit\n\n"
         "```\nevaluation validate --challenge . --submission your_folder_or.zip\n```\n\n"
-        "`evaluation` is the program that scores: `pipx install .` in the folder of its source (Python 3.11 or newer), "
+        "`evaluation` is the program that scores: `pipx install .` in the folder of its source (Python 3.11 to 3.13), "
         "or `./evaluate.sh` there in the place of `evaluation`.\n\n"
         f"The files in `{EXAMPLE_FOLDER}/` are valid. `validate` finds everything that would be rejected, in one pass, "
         "and says the same as the platform. `evaluation explain CODE` tells more about the code in square brackets.",

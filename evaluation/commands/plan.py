@@ -1,4 +1,4 @@
-"""evaluation plan: how many patients a challenge needs."""
+"""evaluation plan: how many patients a challenge needs, and which rules fit its nuclei."""
 
 from __future__ import annotations
 
@@ -6,31 +6,59 @@ from pathlib import Path
 
 import click
 
-from evaluation.commands.options import FolderPath, challenge_folder, existing, writing_to
+from evaluation.commands.options import FolderPath, Workers, challenge_folder, existing, writing_to
+from evaluation.commands.screen import check_report
+from evaluation.findings.command_line import NoFolderForPages
+from evaluation.findings.errors import WrongUsage
 
 
 @click.command()
-@click.option(
-    "--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv of a pilot."
-)
-@click.option("--results", type=FolderPath, required=True, help="Results of two pilot submissions or more.")
-@click.option("--margin", type=click.FloatRange(min=0, min_open=True), default=0.02, show_default=True,
-              help="By how much teams are to be told apart.")  # fmt: skip
-@click.option("--teams", type=click.IntRange(2, 10_000), default=10, show_default=True, help="Teams that are expected.")
-@click.option("--output", type=FolderPath, help="Folder for plan.json.")
-def plan(challenge: Path, results: Path, margin: float, teams: int, output: Path | None) -> None:
-    """How many patients are needed to tell teams apart, and which columns are too noisy? From a pilot, by simulation.
+@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml, cases.csv, reference.")
+@click.option("--results", type=FolderPath,
+              help="Results of two pilot submissions or more.  [default: teams made of the reference]")  # fmt: skip
+@click.option("--margin", type=click.FloatRange(min=0, min_open=True),
+              help="By how much teams are to differ.  [default: what a pixel changes, at least 0.02]")  # fmt: skip
+@click.option("--teams", type=click.IntRange(2, 10_000), default=10, show_default=True, help="Teams expected.")
+@click.option("--output", type=FolderPath, help="Folder for plan.json and the proposed challenge.toml.")
+@click.option("--report", is_flag=True, help="Write plan.html as well, to be opened in a browser.")
+@Workers
+def plan(
+    challenge: Path,
+    results: Path | None,
+    margin: float | None,
+    teams: int,
+    output: Path | None,
+    report: bool,
+    workers: int | None,
+) -> None:
+    """How many patients tell teams apart, which columns are too noisy, which rules fit the nuclei? From a pilot.
 
-    Matching rule, tolerance and cap for the size of the nuclei: see 'evaluation sensitivity'.
+    By simulation, from pilot submissions or, without any, from teams that are made of the reference. The proposed
+    challenge.toml has the matching rule, tolerance, cap, floor and margins that fit.
     """
-    from evaluation.analysis.plan import plan_challenge, plan_json, plan_lines
+    from evaluation.analysis.plan import heading, plan_challenge, plan_json, plan_lines
+    from evaluation.authoring.challenge_text import challenge_text
+    from evaluation.report.plan import plan_page
+    from evaluation.report.results_folder import write_page
     from evaluation.results.files import write_atomically
 
+    if report and output is None:
+        raise WrongUsage(NoFolderForPages().at("--output"))
+    if report:
+        check_report()
     folder = challenge_folder(challenge)
-    document = plan_challenge(folder, existing(results, "--results"), margin=margin, teams=teams)
+    pilot = existing(results, "--results") if results else None
+    document = plan_challenge(folder, pilot, margin=margin, teams=teams, workers=workers)
+    text = challenge_text(heading(document), document["proposed"])
     for line in plan_lines(document):
         click.echo(line)
-    if output is not None:
-        with writing_to(output):
-            output.mkdir(parents=True, exist_ok=True)
-            write_atomically(output / "plan.json", plan_json(document))
+    if output is None:
+        click.echo(f"Proposed challenge.toml:\n{text}", nl=False)
+        return
+    with writing_to(output):
+        output.mkdir(parents=True, exist_ok=True)
+        write_atomically(output / "plan.json", plan_json(document))
+        write_atomically(output / "challenge.toml", text)
+        if report:
+            write_page(plan_page(document, text), output / "plan.html")
+    click.echo(f"Written to {output}: plan.json, challenge.toml{', plan.html' if report else ''}")

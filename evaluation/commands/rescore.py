@@ -20,6 +20,7 @@ from evaluation.commands.screen import check_report, show_sections
 @Workers
 def rescore(challenge: Path, submissions: Path, before: Path, output: Path, report: bool, workers: int | None) -> None:
     """Score all teams again with a corrected reference or rule: old beside new, who moves and why, both hashes."""
+    from evaluation.leaderboard.alike import alike_lines
     from evaluation.leaderboard.board import score_and_rank, write_board
     from evaluation.leaderboard.rescore import RESCORE_FILE, read_before, rescore_document, rescore_json
     from evaluation.report.rescore import rescore_page
@@ -50,6 +51,8 @@ def rescore(challenge: Path, submissions: Path, before: Path, output: Path, repo
         if report:
             write_page(page, output / "rescore.html")
     show_sections(page, *(section.anchor for section in page.sections))
+    for line in alike_lines(board):
+        click.echo(line)
     click.echo(
         f"Written to {output}: leaderboard.json, leaderboard.csv, {RESCORE_FILE}{', rescore.html' if report else ''}"
     )

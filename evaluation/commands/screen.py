@@ -79,6 +79,7 @@ def show_board(
     metrics   the metrics.json of each team; None: those that ``leaderboard`` keeps
     classes   in the order of the challenge
     """
+    from evaluation.leaderboard.alike import alike_lines
     from evaluation.leaderboard.board import write_board
     from evaluation.leaderboard.document import leaderboard_document
     from evaluation.report.leaderboard import leaderboard_page
@@ -97,7 +98,7 @@ def show_board(
     if results:
         show(team_grid(document, results))
     show_sections(page, "common")
-    for line in [board.words, *board.findings]:
+    for line in [board.words, *board.findings, *alike_lines(board)]:
         click.echo(line)
     click.echo(f"Written to {opened.shown}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
 

@@ -167,13 +167,17 @@ def as_json(text: str) -> Any:
 def open_store(data: bytes) -> sqlite3.Connection:
     """A database from its bytes, of which nothing can be done but reading tables. Raises sqlite3.Error."""
     database = sqlite3.connect(":memory:")
-    database.deserialize(data[:18] + b"\1\1" + data[20:])  # a log that lies beside the file is not a part of it
-    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, len(data))
-    database.text_factory = lambda text: text.decode("utf-8", "replace")
-    for pragma in ("trusted_schema = off", "cell_size_check = on", "query_only = on"):
-        database.execute(f"pragma {pragma}")
-    reading = (sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT)
-    database.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY)
+    try:
+        database.deserialize(data[:18] + b"\1\1" + data[20:])  # a log that lies beside the file is not a part of it
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, len(data))
+        database.text_factory = lambda text: text.decode("utf-8", "replace")
+        for pragma in ("trusted_schema = off", "cell_size_check = on", "query_only = on"):
+            database.execute(f"pragma {pragma}")
+        reading = (sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT)
+        database.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY)
+    except sqlite3.Error:
+        database.close()
+        raise
     return database
 
 

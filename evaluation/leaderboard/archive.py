@@ -99,6 +99,7 @@ def write_archive(
         "zenodo.json": zenodo(challenge, date, creators),
     }.items():
         contents[name] = as_json(document).encode()
+    contents["CITATION.cff"] = citation(challenge, date, creators).encode()
     contents[SUMS_FILE] = "".join(f"{sha256(contents[name])}  {name}\n" for name in sorted(contents)).encode()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -131,6 +132,22 @@ def datacite(challenge: Challenge, date: str, creators: Sequence[str]) -> dict[s
         "version": challenge.version,
         "descriptions": [{"description": described(challenge), "descriptionType": "Abstract"}],
     }
+
+
+def citation(challenge: Challenge, date: str, creators: Sequence[str]) -> str:
+    """CITATION.cff 1.2.0 of the results; its values are JSON, which is YAML."""
+    named = [dict(zip(("family-names", "given-names"), name.split(", ", 1), strict=False)) for name in creators]
+    authors = [of if len(of) == 2 else {"name": name} for of, name in zip(named, creators, strict=True)]
+    keys = {
+        "cff-version": "1.2.0",
+        "message": "Cite these results by this file.",
+        "type": "dataset",
+        "title": f"{challenge.name}: results",
+        "authors": authors,
+        "date-released": date,
+        "version": challenge.version,
+    }
+    return "".join(f"{key}: {orjson.dumps(value).decode()}\n" for key, value in keys.items())
 
 
 def zenodo(challenge: Challenge, date: str, creators: Sequence[str]) -> dict[str, Any]:

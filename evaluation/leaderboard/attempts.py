@@ -155,7 +155,22 @@ def split_gap(values: Float64, order: np.ndarray[Any, Any]) -> float:
     return float((here[best] - there[best]).mean() / np.sqrt(2))
 
 
-def attempts_in_words(entry: Mapping[str, Any]) -> str:
-    """Which attempt counts, and how many there were."""
+def attempts_in_words(entry: Mapping[str, Any], paths: Sequence[str]) -> str:
+    """Which attempt counts, how many there were, and by how much choosing among them flatters, in columns ``paths``.
+
+    >>> teams = [{"team": "a", "made": 9, "inflation": [0.0123, -0.1]}, {"team": "b", "made": 1, "inflation": [0, 0]}]
+    >>> attempts_in_words({"counting": "last", "teams": teams}, ["f1", "iou"])
+    'Of each team its last one that was scored counts. Attempts: a 9, b 1. The best of several attempts looks better \
+than it is by about (f1, iou): a 0.012, 0.'
+    """
     made = ", ".join(f"{of['team']} {of['made']}" for of in entry["teams"])
-    return f"Of each team {WORDS[entry['counting']]} counts. Attempts: {made}."
+    told = f"Of each team {WORDS[entry['counting']]} counts. Attempts: {made}."
+    flattered = [
+        f"{of['team']} {', '.join('–' if by is None else f'{max(by, 0):.2g}' for by in of['inflation'])}"
+        for of in entry["teams"]
+        if of["made"] > 1 and any(by is not None for by in of["inflation"])
+    ]
+    if flattered:
+        told += f" The best of several attempts looks better than it is by about ({', '.join(paths)}): "
+        told += f"{'; '.join(flattered)}."
+    return told

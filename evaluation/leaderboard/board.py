@@ -32,6 +32,7 @@ from evaluation.findings.rankings import (
     SeveralVersions,
 )
 from evaluation.findings.submission import TooManyEarlierResults
+from evaluation.leaderboard.alike import with_alike_teams
 from evaluation.leaderboard.attempts import Counting, attempts_in_words, choose_attempts
 from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei
 from evaluation.leaderboard.document import (
@@ -143,7 +144,7 @@ def score_and_rank(
     board = board_of_attempts(challenge, rules, found.scores, found.unranked, found.findings, attempts)
     objects = {team.name: output / "results" / team.name / "objects.csv" for team in board.teams}
     board = with_registration(board, challenge, rules, challenge_folder)
-    return with_common_nuclei(board, challenge, rules, objects)
+    return with_common_nuclei(with_alike_teams(board, challenge, objects), challenge, rules, objects)
 
 
 def rank_folder(
@@ -159,7 +160,8 @@ def rank_folder(
     scores, unranked, findings = results.read(challenge, plan_columns(challenge, rules.columns))
     board = board_of_attempts(challenge, rules, scores, unranked, findings, attempts, progress)
     board = with_registration(board, challenge, rules, challenge_folder)
-    return with_common_nuclei(board, challenge, rules, results.objects())
+    objects = results.objects()
+    return with_common_nuclei(with_alike_teams(board, challenge, objects), challenge, rules, objects)
 
 
 def with_common_nuclei(
@@ -253,7 +255,8 @@ def board_of_attempts(
 
     chosen = choose_attempts(scores, unranked, rules, counting, rank)
     board = board_of_challenge(challenge, rules, chosen.scores, chosen.unranked, findings, progress)
-    return replace(board, attempts=chosen.entry, words=f"{board.words} {attempts_in_words(chosen.entry)}")
+    told = attempts_in_words(chosen.entry, [column.path for column in rules.columns])
+    return replace(board, attempts=chosen.entry, words=f"{board.words} {told}")
 
 
 def board_of_challenge(

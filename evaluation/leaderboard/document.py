@@ -126,6 +126,15 @@ class BoardColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class AlikeTeams:
+    """Two ranked teams that are nearly the same, and the share of their nuclei in which they agree."""
+
+    first: str
+    second: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class BoardStability:
     """What the bootstrap says of the ranking as a whole; numbers are None where nothing was drawn.
 
@@ -164,6 +173,7 @@ class Board:
     common_nuclei  the table of that name of leaderboard.json (``common_entry``); None: nuclei are not known
     attempts       which attempt of each team counts, and how many it made; None: each entry is a team
     registration   when the design was registered, and what differs from it; None: it was not
+    alike          pairs of teams that are nearly the same: for organisers, never in leaderboard.json
     """
 
     title: str
@@ -184,6 +194,7 @@ class Board:
     common_nuclei: Mapping[str, Any] | None = None
     registration: Mapping[str, Any] | None = None
     attempts: Mapping[str, Any] | None = None
+    alike: tuple[AlikeTeams, ...] = ()
 
 
 # --- leaderboard.json -------------------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ def rescore_document(before: Before, board: Board, output: Path, program: str) -
         "software": software(program),
         "challenge": after["challenge"],
         "before": before.board["challenge"],
+        "registration": after["registration"],
         "changed": what_changed(before, after, details),
         "teams": [moved_team(name, old.get(name), new.get(name), before.board, after) for name in names],
     }

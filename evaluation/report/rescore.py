@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaluation.findings import listed
+from evaluation.leaderboard.registration import registration_words
 from evaluation.leaderboard.titles import short_titles
 from evaluation.report.documents import embed_document, identify_document
 from evaluation.report.page import Cell, Column, Page, Section, Table, Text
@@ -23,6 +24,8 @@ def rescore_page(document: Mapping[str, Any]) -> Page:
         told.append("Rules and program are the same: the reference, or a submission, was changed.")
     told += [f"Program {changed['programs'][0]} before, {changed['programs'][1]} now."] if changed["programs"] else []
     lead = f"{len(moved)} of {len(document['teams'])} teams move: {listed(moved)}." if moved else "No team moves."
+    if document.get("registration"):
+        told.append(registration_words(document["registration"]))
     facts = [(f"{key} before", str(before[key])) for key in ("hash", "ranking_hash") if before.get(key)]
     facts += [(f"{key} now", str(now[key])) for key in ("hash", "ranking_hash") if now.get(key)]
     sections = (
