@@ -185,17 +185,13 @@ def effect_table(document: Document) -> Table:
         first = effect["first_changes"] / effect["comparisons"]
         return not is_rule, -(effect.get("pairs_changed") or 0), -first, effect["dimension"]
 
-    def defined(effect: Document) -> str:
-        mean, without = effect["kendall_tau"]["mean"], effect.get("tau_undefined", 0)
-        if mean is None:
-            return "–"
-        return f"{mean:.2f}{f' (without {without:,} in which all teams share a place)' if without else ''}"
-
+    shown = sorted((effect for effect in document["effects"] if effect["comparisons"]), key=strength)
+    without = [f"{one['tau_undefined']:,} of {one['dimension']}" for one in shown if one.get("tau_undefined")]
     help_of_first = "comparisons in which another team, or another number of teams, is first"
     return table_of(
         "effects",
         "Rules, the one that moves the order most first",
-        sorted((effect for effect in document["effects"] if effect["comparisons"]), key=strength),
+        shown,
         Column("rule", of="dimension"),
         Column("first changes", 0, help_of_first, lambda of: share_cell(of["first_changes"], of["comparisons"])),
         Column(
@@ -204,15 +200,11 @@ def effect_table(document: Document) -> Table:
             "mean share of the pairs of teams that stand otherwise",
             lambda of: Cell(of.get("pairs_changed"), percent(of.get("pairs_changed"))),
         ),
-        Column(
-            "mean tau",
-            2,
-            "Kendall’s tau-b between two variants; 1 is the same order",
-            lambda of: Cell(of["kendall_tau"]["mean"], defined(of)),
-        ),
+        Column("mean tau", 2, "Kendall’s tau-b between two variants; 1 is the same order", "kendall_tau.mean"),
         Column("lowest tau", 2, of="kendall_tau.low"),
         Column("same order", 0, "share of all", lambda of: Cell(of["same_order"], percent(of["same_order"]))),
         Column("values", of=lambda effect: values[effect["dimension"]]),
+        note=f"Tau leaves out comparisons in which all teams share a place: {', '.join(without)}." if without else "",
     )
 
 
