@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from evaluation.model import (
     CaseTable,
@@ -18,6 +17,7 @@ from evaluation.model import (
     PairSamples,
     PredictionSamples,
     SharedCounts,
+    Unions,
     Units,
 )
 
@@ -117,5 +117,4 @@ def unite(table: CaseTable, members: Sequence[Sequence[int]] | Sequence[Int64]) 
     """Units that are unions of cases: the rows of the table that belong to each, at least one."""
     rows = np.concatenate([np.asarray(rows, np.int64) for rows in members])
     bounds = np.concatenate([[0], np.cumsum([len(rows) for rows in members])])
-    weights = scipy.sparse.csr_array((np.ones(len(rows), np.int64), rows, bounds), shape=(len(members), len(table)))
-    return Units(table, weights)
+    return Units(table, Unions(rows, bounds, len(table)))

@@ -51,7 +51,7 @@ def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float 
     confusion, pairs, cases = units.sum("confusion"), units.table.pairs, len(units.table)
     wanted = share_of(confusion[:, 1:].sum(axis=2).T, coverage)
     of_class = pairs.case + cases * (pairs.class_id[:, 0].astype(np.int64) - 1)  # every case once for each class
-    weights = kron(eye_array(len(wanted), dtype=np.int64), units.weights, format="csr")
+    weights = kron(eye_array(len(wanted), dtype=np.int64), units.weights.tocsr(), format="csr")
     totals = best_sums(quality_of_pairs(units, measure, cap), of_class, weights, wanted.ravel())
     parts = [
         mean_quality(units, total, number, measure, cap, why_no_reference(confusion, class_id))
@@ -94,7 +94,8 @@ def coverage_curve(
     The nuclei are put in order once, each as often as its case is in the table.
     """
     table, pairs = units.table, units.table.pairs
-    if not len(units) == 1 == int(units.weights.max()) == int(units.weights.min()):
+    weights = units.weights.tocsr()
+    if not len(units) == 1 == int(weights.max()) == int(weights.min()):
         raise ValueError("the curve is that of all cases, each once")
     confusion = table.sums["confusion"].sum(axis=0)
     quality, classes = quality_of_pairs(units, measure, cap), range(1, len(confusion))

@@ -66,7 +66,7 @@ def weighted_auroc(score: Float32 | Float64, positive: Bool, case: Int64, weight
     case, positive, tie = case[order], positive[order], tie_numbers(score[order])
     by_kernel = cases * (len(case) + units * cases // 32) < 2 * units * len(case)
     if by_kernel and cases <= LARGEST_KERNEL and not is_short(case, weights):
-        wins_twice = wins_by_kernel(case, positive, tie, weights)
+        wins_twice = wins_by_kernel(case, positive, tie, weights.tocsr())
     else:
         wins_twice = wins_by_steps(rank(case, weights), positive, tie, negatives)
     pairs = positives * negatives
@@ -128,7 +128,10 @@ class Ranking(Protocol):
 
 def rank(case: Int64, weights: Any) -> Ranking:
     """Entries that stand in order, given as their cases (T,), in units with weights, sparse int64 (B, U)."""
-    return write_out(case, weights) if is_short(case, weights) else Blocks(case, weights, *count_blocks(case, weights))
+    if is_short(case, weights):
+        return write_out(case, weights)
+    weights = weights.tocsr()
+    return Blocks(case, weights, *count_blocks(case, weights))
 
 
 def is_short(case: Int64, weights: Any) -> bool:
@@ -195,19 +198,18 @@ class WrittenOut:
 
 
 def write_out(case: Int64, weights: Any) -> WrittenOut:
-    """The entries of every unit. The sparse products and transposes take time in proportion to what is written."""
-    from scipy.sparse import csr_array  # takes a while to import, and a page of a metric needs none
-
+    """The entries of every unit, in order."""
     length, units = len(case), weights.shape[0]
-    cases_of_entries = csr_array((np.ones(length, np.int64), case, np.arange(length + 1)), (length, weights.shape[1]))
-    written = (cases_of_entries @ weights.T.tocsr()).T.tocsr()
-    return WrittenOut(
-        length,
-        np.repeat(np.arange(units), np.diff(written.indptr)),
-        written.indices.astype(np.int64),
-        np.concatenate([[0], np.cumsum(written.data)]),
-        written.indptr.astype(np.int64),
-    )
+    by_case, per_case = np.argsort(case, kind="stable"), np.bincount(case, minlength=weights.shape[1])
+    number = per_case[weights.indices]  # of entries, for each case of each unit
+    skipped = (np.cumsum(per_case) - per_case)[weights.indices] - (np.cumsum(number) - number)
+    entry = by_case[np.repeat(skipped, number) + np.arange(number.sum())]
+    unit = np.repeat(np.repeat(np.arange(units), np.diff(weights.indptr)), number)
+    key = unit * length + entry
+    order = np.argsort(key, kind="stable")  # merges what ascends in each case
+    times = np.repeat(weights.data, number)[order]
+    start = np.concatenate([[0], np.cumsum(np.bincount(unit, minlength=units))])
+    return WrittenOut(length, unit, entry[order], np.concatenate([[0], np.cumsum(times)]), start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,6 +31,7 @@ from evaluation.model.counts import (
     PredictionList,
     PredictionSamples,
     SharedCounts,
+    Unions,
     Units,
 )
 from evaluation.model.instances import Boundaries, Contours, Instances, RasterisationReport, Region
@@ -137,6 +138,7 @@ __all__ = [
     "Ties",
     "UndefinedReason",
     "UndefinedRule",
+    "Unions",
     "UnitMean",
     "UnitScores",
     "Units",

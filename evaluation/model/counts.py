@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -206,10 +207,58 @@ class CaseTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Unions:
+    """Each of B units holds some of U cases once, at least one: as weights, but without scipy, which is slow to import.
+
+    indices  int64, the cases of all units, one unit after the other
+    indptr   int64 (B + 1,), where those of each unit begin, and the end
+    """
+
+    indices: Int64
+    indptr: Int64
+    cases: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.indptr) - 1, self.cases
+
+    @property
+    def data(self) -> Int64:
+        """How often each of the cases is in its unit: once."""
+        return np.ones(len(self.indices), np.int64)
+
+    def __getitem__(self, units: slice) -> Unions:
+        """Units that stand one after the other."""
+        first, last, _ = units.indices(len(self.indptr) - 1)
+        begin, end = self.indptr[first], self.indptr[last]
+        return Unions(self.indices[begin:end], self.indptr[first : last + 1] - begin, self.cases)
+
+    def __matmul__(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values (U,) or (U, K) added up over the cases of each unit, in their order, as scipy does: the same digits.
+
+        >>> Unions(np.array([0, 1, 1]), np.array([0, 2, 3]), 2) @ np.array([0.5, 2.0])
+        array([2.5, 2. ])
+        """
+        taken = values[self.indices]
+        if values.dtype.kind != "f":
+            return np.asarray(np.add.reduceat(taken, self.indptr[:-1], axis=0, dtype=np.int64))
+        units, columns = len(self.indptr) - 1, math.prod(values.shape[1:])
+        unit = np.repeat(np.arange(units), np.diff(self.indptr))
+        place = unit[:, None] * columns + np.arange(columns)
+        return np.bincount(place.ravel(), taken.ravel(), units * columns).reshape(units, *values.shape[1:])
+
+    def tocsr(self) -> Any:
+        """As scipy's csr_array."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.data, self.indices, self.indptr), self.shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Units:
     """B units, each a union of cases: single cases, groups, all cases, or samples of a bootstrap.
 
-    weights  sparse int64 (B, U): how often each case is in each unit; scipy's csr_array
+    weights  how often each case is in each unit, (B, U): ``Unions``, or scipy's csr_array of int64
     """
 
     table: CaseTable

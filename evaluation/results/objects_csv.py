@@ -95,7 +95,9 @@ def side_columns(side: ObjectList, index: Int32 | Int64, names: npt.NDArray[Any]
     """Id, class and area in px of the chosen instances of a side; points have no area."""
     are_points = not counts.outlines and not side.area_px.any()
     area = repeat("") if are_points else map(str, side.area_px[index].tolist())
-    return [map(cell_text, side.source_id[index].tolist()), names[side.class_id[index]].tolist(), area]
+    ids = side.source_id[index]
+    as_text = str if ids.dtype.kind in "iu" else cell_text  # numbers are safe as they are
+    return [map(as_text, ids.tolist()), names[side.class_id[index]].tolist(), area]
 
 
 def shape_columns(side: ObjectList, index: Int32 | Int64, shapes: Sequence[str]) -> list[Column]:
