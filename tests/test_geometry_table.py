@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import sqlite3
+import struct
 import zlib
 from contextlib import closing
 from pathlib import Path
@@ -20,9 +21,10 @@ from evaluation import score_submission
 from evaluation.authoring.convert import convert_file
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.commands.main import run
-from evaluation.findings.errors import InputFault, SubmissionRejected
+from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected
 from evaluation.formats import Request, read_annotations
 from evaluation.formats.detect import Detected, detect_format
+from evaluation.formats.geometry_table import is_flat
 from evaluation.model import Case, ClassTable
 
 CASE = Case("a", "a", 40, 60, 0.5)
@@ -259,6 +261,42 @@ def test_parquet_that_has_no_nuclei_is_told(tmp_path):
         read(written(rows), limits={"vertices_per_file": 8})
 
 
+def nested(kind: int, order: str = "<", flags: int = 0, sibling: bytes = b"") -> bytes:
+    """100,000 collections of a kind in each other, each behind a sibling."""
+    head = bytes([order == "<"]) + struct.pack(f"{order}I", kind | flags) + bytes(4 * bool(flags & 1 << 29))
+    return (head + struct.pack(f"{order}I", 1 + bool(sibling)) + sibling) * 100_000
+
+
+@pytest.mark.parametrize("kind", [4, 5, 6, 7, 1006, 3007, 9, 10, 11, 12])
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("flags", [0, 1 << 29, 1 << 31, 7 << 29])
+def test_collections_in_collections_are_damaged_and_end_nothing(kind, order, flags):
+    assert not is_flat(nested(kind, order, flags))
+    assert not is_flat(nested(kind, order, flags, shapely.Point(1, 2).wkb))
+
+
+@pytest.mark.parametrize("options", [{}, {"byte_order": 0}, {"include_srid": True}, {"flavor": "iso"}])
+@pytest.mark.parametrize(
+    "wkt",
+    ["POINT (1 2)", "POINT Z (1 2 3)", "LINESTRING (1 2, 3 4)", "POLYGON ((0 0, 9 0, 9 9, 0 0), (1 1, 2 1, 2 2, 1 1))",
+     "MULTIPOLYGON Z (((0 0 1, 9 0 1, 9 9 1, 0 0 1)), ((20 0 1, 29 0 1, 29 9 1, 20 0 1)))", "MULTIPOINT (1 2, 3 4)",
+     "POLYGON EMPTY", "GEOMETRYCOLLECTION (POINT (1 2), POLYGON ((0 0, 9 0, 9 9, 0 0)))", "POINT ZM (1 2 3 4)"],
+)  # fmt: skip
+def test_what_shapely_writes_is_flat_until_it_is_cut(wkt, options):
+    blob = shapely.to_wkb(shapely.set_srid(shapely.from_wkt(wkt), 4326), **{"output_dimension": 4, **options})
+    assert is_flat(blob)
+    assert not is_flat(blob[:-1])
+
+
+def test_a_store_with_nested_wkb_is_refused_in_this_process(tmp_path):
+    store(tmp_path / "a.db", (SQUARE, {"type": "tumour"}), compression=None)
+    with closing(sqlite3.connect(tmp_path / "a.db")) as con:
+        con.execute("UPDATE annotations SET geometry = ?", (nested(6),))
+        con.commit()
+    with pytest.raises(ConversionRefused, match="damaged WKB"):
+        convert_file(tmp_path / "a.db", tmp_path / "out", "geojson")
+
+
 def test_parquet_needs_an_extra_and_says_so(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(InputFault, match=r"missing-extra.*'pyarrow' is not installed.*parquet"):
@@ -303,8 +341,19 @@ def test_um_want_the_size_of_a_pixel(tmp_path, capsys):
     for name in ("mine", "theirs"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.csv").write_text(XENIUM)
-    assert run(["compare", str(tmp_path / "mine"), str(tmp_path / "theirs")]) == 2
-    assert "spacing_um" in capsys.readouterr().err
+    both = ["compare", str(tmp_path / "mine"), str(tmp_path / "theirs")]
+    assert run(both) == 2
+    assert "Give --spacing" in capsys.readouterr().err
+    assert run([*both, "--spacing", "0.25", "--save-challenge", str(tmp_path / "made")]) == 0
+    assert (tmp_path / "made" / "cases.csv").read_text().startswith("case,group,height,width,spacing_um")
+    (tmp_path / "theirs" / "experiment.xenium").write_text('{"pixel_size": 0.2125}')
+    capsys.readouterr()
+    assert run(both) == 0
+    printed = capsys.readouterr()
+    assert "A pixel is 0.2125 um." in printed.out
+    assert "experiment.xenium" not in printed.err
+    (tmp_path / "theirs" / "experiment.xenium").write_text('{"pixel_size": "NaN"}')
+    assert run(both) == 2
     arguments = ["convert", str(tmp_path / "mine" / "a.csv"), str(tmp_path / "out"), "--to", "geojson"]
     assert run(arguments) in (1, 2)
     assert "--spacing" in capsys.readouterr().err

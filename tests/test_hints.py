@@ -61,6 +61,20 @@ def test_the_usual_mistakes_are_named(change, words):
     assert words in hinted([ONE, TWO], [np.ascontiguousarray(change(ONE)), np.ascontiguousarray(change(TWO))])
 
 
+def test_a_mistake_is_named_where_a_third_still_matches():
+    labels = np.zeros((200, 200), np.int32)
+    places = [(n, n) for n in range(10)] + [(n, n + 3) for n in range(7)] + [(n, n + 5) for n in range(5)]
+    for label, (row, column) in enumerate(places, start=1):
+        labels[20 * row : 20 * row + 9, 20 * column : 20 * column + 9] = label
+    said = hinted(labels, labels.T.copy())
+    assert "IoU > 0.5 for 45 % of the nuclei" in said
+    assert "Transposed, it is 100 %" in said
+
+
+def test_a_method_that_finds_half_of_the_nuclei_gets_no_hint():
+    assert not hinted([ONE, TWO], [np.where(ONE % 2, ONE, 0), np.where(TWO % 2, TWO, 0)])
+
+
 def test_ids_of_eight_bits_are_named():
     ids = MANY.astype(np.uint8)
     ids[(MANY > 0) & (ids == 0)] = 1

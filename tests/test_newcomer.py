@@ -318,15 +318,15 @@ def test_files_of_other_tools_are_named_by_their_content(name, words, capsys):
     assert f"'{name}' is {words}" in in_folder
 
 
-def test_a_zarr_folder_is_named_as_such_wherever_its_parts_lie(capsys):
+def test_a_part_of_a_zarr_folder_is_named_as_such(capsys):
     put("mine/a.tif")
     Path("a.zarr/0").mkdir(parents=True)
     Path("a.zarr/.zgroup").write_text('{"zarr_format": 2}')
     Path("a.zarr/0/0.0").write_bytes(bytes(range(200)))
-    words = "of a Zarr folder, which is not read; pack each folder as 'NAME.zarr.zip'"
-    assert words in said(capsys, "compare", "mine", "a.zarr", code=2)
+    words = "of a Zarr folder; name the folder 'NAME.zarr', and give it or the folder that it lies in"
+    assert "[no-mask-variable]" in said(capsys, "compare", "mine", "a.zarr", code=2)
     assert words in said(capsys, "compare", "mine", "a.zarr/0", code=2)
-    assert words in said(capsys, "convert", "a.zarr", "out", "--to", "geojson", code=2)
+    assert "[no-mask-variable]" in said(capsys, "convert", "a.zarr", "out", "--to", "geojson", code=1)
     put("ours/reference/a.tif")
     said(capsys, "init", "ours")
     handed_in = ("score", "--challenge", "ours", "--submission", "a.zarr", "--output", "out")
@@ -448,3 +448,38 @@ def test_a_ranking_of_a_family_that_is_not_listed_says_so(capsys):
     Path("mine/challenge.toml").write_text(text)
     printed = said(capsys, "score", "--challenge", "mine", "--submission", "mine/reference", "--output", "out", code=3)
     assert "the family 'detection' is not in metrics.families" in printed
+
+
+def points(name: str, *xy: tuple[float, float]) -> None:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    listed = [{"name": f"Point {n}", "point": [x, y, 0.5]} for n, (x, y) in enumerate(xy)]
+    document = {"name": "x", "type": "Multiple points", "points": listed, "version": {"major": 1, "minor": 0}}
+    Path(name).write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("cases", [["A_P000001"], ["A_P000001", "A_P000002"]])
+def test_classes_in_the_names_of_files_are_found_and_shown(cases, capsys):
+    for case in cases:
+        for side in ("mine/reference", "sent"):
+            points(f"{side}/{case}_lymphocytes.json", (10, 10), (50, 10))
+            points(f"{side}/{case}_monocytes.json", (90, 90))
+    told = said(capsys, "compare", "mine/reference", "sent", "--save-challenge", "made")
+    assert "classes 'lymphocytes' and 'monocytes'" in told
+    assert "the class in the name ('A_P000001_lymphocytes.json' is of 'A_P000001')" in told
+    assert Path("made/cases.csv").read_text().count("\n") == 1 + len(cases)
+    said(capsys, "init", "mine")
+    assert "{case}_{class}.json" in Path("mine/challenge.toml").read_text()
+    cases_csv = Path("mine/cases.csv").read_text()
+    sized = [line if n == 0 else line.replace(",,", ",100,100") for n, line in enumerate(cases_csv.splitlines())]
+    Path("mine/cases.csv").write_text("\n".join(sized) + "\n")
+    said(capsys, "score", "--challenge", "mine", "--submission", "sent", "--output", "out")
+    metrics = json.loads(Path("out/details.json").read_text())["cases"]
+    assert len(metrics) == len(cases)
+
+
+@pytest.mark.parametrize("names", [["mouse_liver", "mouse_lung"], ["a_one", "b_two"], ["a_gt", "b_pred"], ["a", "a_b"]])
+def test_names_that_tell_no_classes_are_names_of_images(names, capsys):
+    for name in names:
+        put(f"mine/{name}.tif")
+        put(f"theirs/{name}.tif")
+    assert f"{len(names)} images as label_image, no classes" in said(capsys, "compare", "mine", "theirs")

@@ -29,8 +29,8 @@ from evaluation.scoring.score import Result
 IMAGES_TRIED = 4
 PIXELS_AT_MOST = 25_000_000
 NUCLEI_AT_MOST = 20_000
-NEARLY_NOTHING = 0.2  # share of the reference nuclei that are matched
-CLEARLY_MORE = 0.3  # share that a hint is given for
+FEW = 0.6  # share of the reference nuclei that are matched, below which changes are tried
+CLEARLY_MORE = 0.3  # share that a hint is given for, and that a change has to add
 HALF_PIXEL_GAIN = 0.03  # of the mean IoU
 CLASSES_RIGHT, PAIRS_AT_LEAST = 0.8, 10
 PAIRS_LOOKED_AT = 400
@@ -143,17 +143,17 @@ def hints_about(look: Callable[[], list[Seen]], result: Result) -> list[Finding]
     matched = sum(each.true_positives for each in counts)
     nuclei = matched + sum(each.false_negatives for each in counts)
     ious = [iou for each in counts for iou in each.measures.get("iou", np.empty(0)).tolist()]
-    nearly_nothing = matched < NEARLY_NOTHING * nuclei
+    few = matched < FEW * nuclei
     all_have_spurious = all(each.false_positives for each in counts if each.true_positives)
     lies_well = not ious or sum(ious) > (1 - HALF_PIXEL_GAIN) * len(ious)
-    if not nuclei or not (nearly_nothing or all_have_spurious or not lies_well):
+    if not nuclei or not (few or all_have_spurious or not lies_well):
         return []
     seen = look()
     if not seen:
         return []
     if background := background_hint(seen):
         return background
-    return what_would_match(seen) if nearly_nothing else half_pixel(seen)
+    return (what_would_match(seen) if few else []) or half_pixel(seen)
 
 
 def read_some(challenge: Challenge, folder: Path, submission: Path) -> list[Seen]:
@@ -188,7 +188,7 @@ def what_would_match(seen: Sequence[Seen]) -> list[Finding]:
     now = share(seen, [image.prediction() for image in seen])
     tried = [(words, question, share(seen, made)) for words, question, made in attempts(seen)]
     words, question, best = max(tried, key=lambda each: each[2])
-    if best < max(CLEARLY_MORE, 3 * now):
+    if best < max(CLEARLY_MORE, min(3 * now, now + CLEARLY_MORE)):
         return []
     images = "1 image was" if len(seen) == 1 else f"{len(seen)} images were"
     advice = f"{words[0].upper()}{words[1:]}, it is {100 * best:.0f} % ({images} tried): {question}"

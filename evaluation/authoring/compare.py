@@ -6,11 +6,13 @@ they are scored as any others are.
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,7 @@ from evaluation.findings.errors import WrongUsage
 from evaluation.results.files import write_atomically
 from evaluation.scoring.from_files import score_submission
 
+XENIUM, XENIUM_BYTES = "experiment.xenium", 1 << 20
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "percentile", "resample": "groups"}
 RADIUS_PX = 12.0
 OF_POINTS: dict[str, Any] = {
@@ -83,6 +86,7 @@ def compare_paths(
     *,
     classes: str | None = None,
     folder: Path | None = None,
+    spacing_um: float | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -91,6 +95,7 @@ def compare_paths(
     classes  the classes and how else they are written, "tumour=neoplastic=1,stroma"; "none": one class; None: those
              that both sides have
     folder   keeps the challenge that is made, and the predictions beside it; None: nothing is kept
+    spacing_um  the size of a pixel, for coordinates in um; None: what Xenium's ``experiment.xenium`` beside them says
 
     Raises WrongUsage for what cannot be read or paired, SubmissionRejected or ChallengeBroken for faulty files.
     """
@@ -102,8 +107,11 @@ def compare_paths(
             look_at(path, new_folder(workspace / "unpacked", n))
             for n, path in enumerate([reference, *predictions.values()])
         ]
+        spacing_um = spacing_um or next(filter(None, (pixel_size_beside(side.path) for side in sides)), None)
+        sides = [in_pixels(side, spacing_um) for side in sides]
         found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
-        made = make_challenge(found, of_models, classes, folder or workspace / "challenge", keep=folder is not None)
+        place = folder or workspace / "challenge"
+        made = make_challenge(found, of_models, classes, place, keep=folder is not None, spacing_um=spacing_um)
         challenge = Challenge.load(made.folder)
         results = {}
         hints: list[Finding] = []
@@ -166,8 +174,41 @@ class MadeChallenge:
     findings: tuple[Finding, ...]
 
 
+def pixel_size_beside(path: Path) -> float | None:
+    """The size of a pixel in um that Xenium's ``experiment.xenium`` in a folder, or beside a file, tells."""
+    file = (path if path.is_dir() else path.parent) / XENIUM
+    try:
+        said = json.loads(file.read_bytes()) if file.stat().st_size <= XENIUM_BYTES else {}
+        size = float(said["pixel_size"])
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return size if 0.01 <= size <= 100 else None
+
+
+def in_pixels(side: FoundSide, spacing_um: float | None) -> FoundSide:
+    """A side whose extents count px. Raises WrongUsage if its coordinates are in um and nobody says what a pixel is."""
+    if (units := side.keys.get("units", "px")) == "px":
+        return side
+    if spacing_um is None:
+        todo = f"Give --spacing, the size of a pixel in um, or put {XENIUM} beside the files."
+        raise WrongUsage(NoScale(units, "the size of a pixel", todo).at(quote(str(side.path), 200)))
+    cases = {
+        name: replace(case, extent_yx=(ceil(case.extent_yx[0] / spacing_um), ceil(case.extent_yx[1] / spacing_um)))
+        if case.extent_yx
+        else case
+        for name, case in side.cases.items()
+    }
+    return replace(side, cases=cases)
+
+
 def make_challenge(
-    reference: FoundSide, models: Mapping[str, FoundSide], classes: str | None, folder: Path, *, keep: bool
+    reference: FoundSide,
+    models: Mapping[str, FoundSide],
+    classes: str | None,
+    folder: Path,
+    *,
+    keep: bool,
+    spacing_um: float | None = None,
 ) -> MadeChallenge:
     """Write a challenge of what was found, with ``submissions/<model>``. Raises WrongUsage.
 
@@ -176,9 +217,6 @@ def make_challenge(
     for side in (reference, *models.values()):
         if side.format == "counts_csv":
             raise WrongUsage(NothingToCompare("numbers of nuclei only").at(quote(str(side.path), 200)))
-        if (units := side.keys.get("units", "px")) != "px":
-            todo = "Make a challenge with 'evaluation init', and fill in spacing_um in its cases.csv."
-            raise WrongUsage(NoScale(units, "the size of a pixel", todo).at(quote(str(side.path), 200)))
     findings = [*reference.findings, *(finding for side in models.values() for finding in side.findings)]
     notes = [f"Reference {reference.words()}"]
     pairings: dict[str, Pairing] = {}
@@ -209,8 +247,14 @@ def make_challenge(
         for case, name in names.items()
     }
     indices = index_rows(reference, models, names, pairings)
-    rows: list[list[object]] = [["case", "group", "height", "width", *(["index"] if indices else [])]]
-    rows += [[case, groups[case], *sizes[name], *([indices[case]] if indices else [])] for case, name in names.items()]
+    needs_spacing = any(side.keys.get("units", "px") != "px" for side in (reference, *models.values()))
+    spacings = [spacing_um] if needs_spacing else []
+    columns = [*(["spacing_um"] if spacings else []), *(["index"] if indices else [])]
+    rows: list[list[object]] = [["case", "group", "height", "width", *columns]]
+    for case, name in names.items():
+        rows.append([case, groups[case], *sizes[name], *spacings, *([indices[case]] if indices else [])])
+    if needs_spacing:
+        notes.append(f"A pixel is {spacing_um:g} um.")
     heading = [
         "Made by 'evaluation compare' of what it found; the rules that are not written here are those of the preset.",
         "The files of the reference were copied and renamed.",

@@ -6,6 +6,7 @@ Outlines stay outlines where both formats have them, so no vertex moves; else nu
 from __future__ import annotations
 
 import re
+import tempfile
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -90,6 +91,7 @@ from evaluation.scoring.read import (
     submission_side,
 )
 from evaluation.scoring.receive import receive_submission
+from evaluation.submission.stores import is_store, packed_copy
 
 Target = Literal["label_tiff", "geojson", "nary_mat", "polygons_json", "points_json", "counts_csv"]
 TARGETS: dict[Target, str] = {
@@ -372,7 +374,7 @@ class Discovered(Mapping[Any, int]):
 
     def __getitem__(self, key: Any) -> int:
         name = getattr(key, "written", str(key))  # files are looked up in lower case
-        if not name:
+        if not name or re.fullmatch("Point [0-9]+", name):  # the platform's word for no name
             name = "nucleus"
         folded = [known.casefold() for known in self.names]
         if name.casefold() not in folded:
@@ -413,6 +415,16 @@ def convert_file(
     Raises WrongUsage for what is not known, ConversionRefused for what is wrong with the file, or if none of its nuclei
     is left.
     """
+    if is_store(source):
+        with tempfile.TemporaryDirectory(prefix="evaluation-convert-") as workspace:
+            try:
+                packed = packed_copy(source, Path(workspace))
+            except InputFault as fault:
+                raise ConversionRefused(*fault.findings) from None
+            return convert_file(
+                packed, output, target, format=format, options=options, class_names=class_names, size_yx=size_yx,
+                spacing_um=spacing_um, origin=origin, overlap=overlap, trust_pickle=trust_pickle,
+            )  # fmt: skip
     options = dict(options or {})
     hints = {"other-case": WITH_CHALLENGE, "overlap-in-label-map": "The option is --overlap."}
     try:

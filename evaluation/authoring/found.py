@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -35,8 +36,8 @@ from evaluation.formats.imagej_roi import shape_in
 from evaluation.formats.label_image import suffix_of
 from evaluation.submission import open_submission
 from evaluation.submission.by_pattern import PLATFORM_LISTS
-from evaluation.submission.files import FolderFiles
 from evaluation.submission.patterns import NOTE
+from evaluation.submission.stores import find_stores, is_store, packed_copy
 
 SUFFIXES = {
     "aperio_xml": ".xml",
@@ -82,7 +83,7 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
     not_read: list[tuple[str, str]] = []
     blank: list[tuple[str, Path, Detected]] = []  # what YOLO writes where it finds nothing
     for name, file in named:
-        if name in PLATFORM_LISTS:
+        if name in PLATFORM_LISTS or PurePosixPath(name).suffix == ".xenium":
             continue
         is_note = NOTE.fullmatch(PurePosixPath(name).name)
         try:
@@ -127,7 +128,16 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
 
 
 def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
-    """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are left out."""
+    """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are left out.
+
+    Zarr stores that are folders are packed into the workspace.
+    """
+    if is_store(path):
+        try:
+            copy = packed_copy(path, workspace)
+            return [(copy.name, copy)]
+        except InputFault as fault:
+            raise WrongUsage(*fault.findings) from None
     if path.is_file() and (suffix_of(path.name) == ".npz" or not is_zip(path) or holds_one_image(path)):
         return [(path.name, path)]
     limits = LimitRules()
@@ -136,16 +146,19 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
     except SubmissionRejected as error:
         raise WrongUsage(*(replace(one, where=quote(str(path), 200)) for one in error.findings)) from None
     names = [name for name in files.names if not any(part.startswith(".") for part in name.split("/"))]
-    if isinstance(files, FolderFiles):
-        return [(name, files.root / name) for name in names]
+    found = []
     try:
         for name in names:
+            if path.is_dir() and (path / name).is_file():
+                found.append((name, path.resolve() / name))
+                continue
             (workspace / name).parent.mkdir(parents=True, exist_ok=True)
             with files.open(name) as packed, (workspace / name).open("wb") as target:
                 shutil.copyfileobj(packed, target)
+            found.append((name, workspace / name))
     except InputFault as fault:
         raise WrongUsage(*fault.findings) from None
-    return [(name, workspace / name) for name in names]
+    return found
 
 
 def is_zip(path: Path) -> bool:
@@ -154,9 +167,14 @@ def is_zip(path: Path) -> bool:
 
 
 def holds_one_image(path: Path) -> bool:
-    """Whether a ZIP is the file of an image: ROIs of ImageJ, or a Zarr store."""
+    """Whether a ZIP is the file of an image: ROIs of ImageJ, or a Zarr store, but not several of these."""
     with path.open("rb") as stream:
-        return shape_in(stream) is not None or is_zarr(stream)
+        if shape_in(stream) is not None:
+            return True
+        if not is_zarr(stream):
+            return False
+        with zipfile.ZipFile(stream) as archive:
+            return len(find_stores(archive.namelist())) < 2
 
 
 def detect_file(path: Path) -> tuple[Detected | None, str]:
@@ -221,7 +239,7 @@ def understand(
     cases: dict[str, FoundCase] = {}
     numbers: dict[str, int] = {}
     for case, of_case in by_case.items():
-        found = [look_into(file, format, keys, classes, numbers) for file in of_case]
+        found = [look_into(file, format, keys, [] if file.of_class else classes, numbers) for file in of_case]
         classes += [file.of_class for file in of_case if file.of_class and file.of_class not in classes]
         size_yx = next((size for size, _ in found if size), None) or size_beside(of_case[0])
         extents = [extent for _, extent in found if extent]

@@ -135,6 +135,8 @@ def pattern_of_file(file: FoundFile, has_groups: bool) -> str:
         folders = ["{case}" if folder == file.case else folder for folder in folders]
     elif name.startswith(file.case):
         name = "{case}" + name[len(file.case) :]
+        if file.of_class and name.startswith(f"{{case}}_{file.of_class}"):
+            name = "{case}_{class}" + name[len("{case}_" + file.of_class) :]
     return "/".join([*folders, name])
 
 

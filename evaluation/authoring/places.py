@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from evaluation.authoring.pairing import ENDING
 from evaluation.authoring.sides import FoundFile
 from evaluation.challenge import LimitRules
 from evaluation.decoding.json import read_json
@@ -16,6 +17,10 @@ from evaluation.findings.comparison import SeveralForEachJob
 from evaluation.findings.errors import InputFault
 from evaluation.submission.jobs import JOBS_FILE, jobs_folder, name_in, values_of
 
+OF_NUCLEI = re.compile(
+    "cyte|phage|phil|blast|cell|nucle|tumou?r|epitheli|strom|inflam|neoplas|connect|plasma|necro|dead|mitos|mitot|apop",
+    re.IGNORECASE,
+)
 CLASS_MAPS = ("_class", "_classes", "_type", "_types")
 
 
@@ -68,9 +73,15 @@ def place_files(files: Sequence[FoundFile], format: str) -> list[FoundFile]:
                 maps[base] = file.path
         files = [file for file in files if file.path not in maps.values()]
         files = [replace(file, class_map=maps.get(stems[file.name])) for file in files]
+    if classes := classes_in_names(parts.values()):
+        split = {name: (*of_file[:-1], *class_of_stem(of_file[-1])) for name, of_file in parts.items()}
+        files = [replace(file, of_class=split[file.name][-1]) for file in files]
+        parts = {name: of_file[:-1] for name, of_file in split.items()}
+        same_case = {of_file[-1] for of_file in parts.values()}
+        stems_alone = len(set(parts.values())) == len(same_case)
     folders = Counter(of_file[:-1] for of_file in parts.values())
     has_class_folders = format in ("nary_mat", "label_image") and are_class_folders([parts[f.name] for f in files])
-    stems_alone = len({parts[file.name][-1] for file in files}) == len(files)
+    stems_alone = bool(classes and stems_alone) or len({parts[file.name][-1] for file in files}) == len(files)
     folders_alone = all(parts[file.name][:-1] and folders[parts[file.name][:-1]] == 1 for file in files)
     placed = []
     for file in files:
@@ -99,6 +110,30 @@ def bare_parts(name: str) -> tuple[str, ...]:
     while (suffix := PurePosixPath(stem).suffix) and re.fullmatch(r"\.[A-Za-z][A-Za-z0-9]{0,7}", suffix):
         stem = stem[: -len(suffix)]
     return (*folders, stem)
+
+
+def class_of_stem(stem: str) -> tuple[str, str]:
+    """The case and the class in a name such as ``A_lymphocytes``; the class is "" if there is none."""
+    case, _, name = stem.rpartition("_")
+    return (case, name) if case and re.fullmatch(r"[A-Za-z][A-Za-z +-]{2,40}", name) else (stem, "")
+
+
+def classes_in_names(parts: Iterable[tuple[str, ...]]) -> set[str]:
+    """The classes, if each file is named like its case and its class, and the same ones come back.
+
+    Of one case alone, the last words must be those of nuclei.
+    """
+    found = [(*of_file[:-1], *class_of_stem(of_file[-1])) for of_file in parts]
+    cases, classes = {of_file[:-1] for of_file in found}, {of_file[-1] for of_file in found}
+    if (
+        "" in classes
+        or len(classes) < 2
+        or len(set(found)) < len(found)
+        or any(ENDING.search(f"_{c}") for c in classes)
+    ):
+        return set()
+    come_back = len(cases) > 1 and len(found) > max(len(cases), len(classes))
+    return classes if come_back or (len(cases) == 1 and all(map(OF_NUCLEI.search, classes))) else set()
 
 
 def are_class_folders(parts: Sequence[tuple[str, ...]]) -> bool:

@@ -79,4 +79,6 @@ class FoundSide:
         images = f"{number:,} {'image' if number == 1 else 'images'} as {self.format}"
         classes = f"classes {listed(self.classes, 20, last='and')}" if self.classes else "no classes"
         parts = ", each part of a MultiPolygon a nucleus" if self.keys.get("parts") == "apart" else ""
-        return f"{quote(str(self.path), 120)}: {images}, {classes}{parts}"
+        file = next((f for case in self.cases.values() for f in case.files if f.of_class), None)
+        of_name = f", the class in the name ({quote(file.name, 80)} is of {quote(file.case)})" if file else ""
+        return f"{quote(str(self.path), 120)}: {images}, {classes}{parts}{of_name}"

@@ -15,6 +15,7 @@ from evaluation.commands.screen import check_report, progress_bar, show, show_fi
 @click.option("--output", type=FolderPath, help="Folder for metrics.json, details.json and objects.csv.")
 @click.option("--save-challenge", type=FolderPath, help="New folder for the challenge that is made, to go on with.")
 @click.option("--classes", metavar="NAMES", help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.")
+@click.option("--spacing", type=click.FloatRange(0.01, 100), help="Size of a pixel in um, for coordinates in um.")
 @Workers
 @click.argument("reference", type=FolderPath)
 @click.argument("predictions", type=FolderPath, nargs=-1, required=True)
@@ -25,6 +26,7 @@ def compare(
     output: Path | None,
     save_challenge: Path | None,
     classes: str | None,
+    spacing: float | None,
     workers: int | None,
 ) -> None:
     """Score PREDICTIONS against a REFERENCE: each a folder, a ZIP or a file of any format.
@@ -46,6 +48,7 @@ def compare(
             model_names(predictions),
             classes=classes,
             folder=save_challenge,
+            spacing_um=spacing,
             workers=workers,
             progress=progress,
         )

@@ -13,9 +13,10 @@ import math
 import pickle
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -63,8 +64,27 @@ class Name:
         return Call(self.name, args)
 
 
+class Row(tuple[Any, ...]):
+    """A tuple that is no key: Python calls itself for each tuple in a tuple that is one, until the stack is full."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+
+def as_row(load: Callable[[Any], None]) -> Callable[[Any], None]:
+    def loaded(machine: Any) -> None:
+        load(machine)
+        machine.stack[-1] = Row(machine.stack[-1])
+
+    return loaded
+
+
 class Inert(pickle._Unpickler):
     """The stack machine in Python, whose memory grows with the file alone, and in which nothing has a meaning."""
+
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
+    for code in (pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3):
+        dispatch[code[0]] = as_row(dispatch[code[0]])
 
     def find_class(self, module: str, name: str) -> Name:
         return Name(f"{module}.{name}")

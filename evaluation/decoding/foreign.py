@@ -21,7 +21,7 @@ CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to 
     (0, b"Rar!", "a RAR archive", "a ZIP or a folder"),
 )
 ZARR = (".zarray", ".zgroup", "zarr.json")
-ZARR_FOLDER = "of a Zarr folder, which is not read; pack each folder as 'NAME.zarr.zip'"
+ZARR_FOLDER = "of a Zarr folder; name the folder 'NAME.zarr', and give it or the folder that it lies in"
 PARENTS = 5  # folders above a chunk that may be the store
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
+import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -50,6 +51,7 @@ Properties = dict[str, Any]
 Feature = tuple[object, Any, Properties]  # id, geometry, properties, as GeoJSON has them
 
 OUTLINES, POINTS = (3, 6), (0, 4)  # numbers of types of geometries in shapely
+POINT, LINE, POLYGON, COLLECTIONS = 1, 2, 3, (4, 5, 6, 7)  # the same in WKB
 FOOTER_BYTES = 1 << 24
 VERTEX_COLUMNS = ("vertex_x", "vertex_y")
 NUCLEUS_COLUMNS = ("label_id", "cell_id")  # the first that is there tells the nuclei apart
@@ -101,7 +103,7 @@ def geometries_of(values: Sequence[Any]) -> list[Any]:
     >>> geometry["type"], geometry["coordinates"][0][0].points_xy.tolist()
     ('MultiPolygon', [[2.0, 0.0], [2.0, 1.0], [0.0, 1.0], [0.0, 0.0], [2.0, 0.0]])
     """
-    blobs = [value if type(value) is bytes else b"" for value in values]
+    blobs = [value if type(value) is bytes and is_flat(value) else b"" for value in values]
     shapes = shapely.from_wkb(np.array([*blobs, None], object)[:-1], on_invalid="ignore")
     kinds = shapely.get_type_id(shapes)
     polygons, shape_of = shapely.get_parts(np.where(np.isin(kinds, OUTLINES), shapes, None), return_index=True)
@@ -123,6 +125,42 @@ def geometries_of(values: Sequence[Any]) -> list[Any]:
     for number, part in zip(shape_of.tolist(), parts, strict=True):
         found[number]["coordinates"].append(part)
     return found
+
+
+def is_flat(blob: bytes) -> bool:
+    """Whether WKB is whole and has no collection in a collection: GEOS calls itself for each, until the stack is full.
+
+    >>> is_flat(shapely.box(0, 0, 2, 1).wkb), is_flat(b"\\1\\7\\0\\0\\0\\1\\0\\0\\0" * 100_000)
+    (True, False)
+    """
+    place, left, inside = 0, 1, False
+    try:
+        while left:
+            left -= 1
+            order = "<" if blob[place] else ">"
+            (word,) = struct.unpack_from(f"{order}I", blob, place + 1)
+            range_of_iso, kind = divmod(word & 0xFFFF, 1000)
+            has_z, has_m = word >> 31 or range_of_iso in (1, 3), (word >> 30) & 1 or range_of_iso in (2, 3)
+            vertex_bytes = 8 * (2 + bool(has_z) + bool(has_m))
+            place += 5 + 4 * ((word >> 29) & 1)  # the number of a coordinate system
+            if kind == POINT:
+                place += vertex_bytes
+                continue
+            (count,) = struct.unpack_from(f"{order}I", blob, place)
+            place += 4
+            if kind == LINE:
+                place += count * vertex_bytes
+            elif kind == POLYGON:
+                for _ in range(count):
+                    (vertices,) = struct.unpack_from(f"{order}I", blob, place)
+                    place += 4 + vertices * vertex_bytes
+            elif inside or kind not in COLLECTIONS:
+                return False
+            else:
+                left, inside = count, True
+    except (IndexError, struct.error):
+        return False
+    return place <= len(blob)
 
 
 def of_vertices(ids: Sequence[object], nucleus: Int64, points_xy: Float64, names: Sequence[Any]) -> Iterator[Feature]:

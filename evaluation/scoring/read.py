@@ -41,6 +41,7 @@ from evaluation.model import (
     Points,
 )
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
+from evaluation.submission.stores import is_file, open_file
 
 LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
 # Read by scipy.io, HDF5, blosc and SimpleITK.
@@ -96,7 +97,7 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
         try:
             if attached_name(name) != name:
                 return open_attached(folder / name, where=quote(name), bytes_limit=challenge.limits.bytes_per_file)
-            return (folder / name).open("rb")
+            return open_file(folder / name, challenge.limits)
         except OSError as error:
             raise InputFault(UnreadableFile((error.strerror or "not readable").lower()).at(quote(name))) from None
 
@@ -347,7 +348,7 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
 
     def existing(pattern: str, class_name: str = "") -> str | None:
         name = filled(pattern, case, class_name)
-        return next((found for found in (name, f"{name}.gz") if (folder / found).is_file()), None)
+        return next((found for found in (name, f"{name}.gz") if is_file(folder / found)), None)
 
     patterns = {key: pattern for key in rules.companions if (pattern := rules.value(key)) is not None}
     companions = {key: name for key, pattern in patterns.items() if (name := existing(pattern)) is not None}

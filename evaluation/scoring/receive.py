@@ -48,7 +48,7 @@ def check_links(challenge: Challenge, files: SubmissionFiles, folder: Path) -> N
 
     Raises SubmissionRejected ("unsafe-path").
     """
-    linked = {identity: name for name in files.names if (identity := files.linked_identity(name))}
+    linked = {identity: name for name in files.names for identity in files.linked_identities(name)}
     if not linked:
         return
     inside = files.path.resolve()

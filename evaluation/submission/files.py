@@ -44,9 +44,9 @@ class SubmissionFiles(ABC):
     def size(self, name: str) -> int:
         """Bytes of a file, uncompressed, as the file system or the ZIP claims."""
 
-    def linked_identity(self, name: str) -> tuple[int, int] | None:
-        """Device and inode of a file that has more names than this one; None for all others."""
-        return None
+    def linked_identities(self, name: str) -> frozenset[tuple[int, int]]:
+        """Device and inode of a file that has more names than this one; nothing for all others."""
+        return frozenset()
 
     @abstractmethod
     def open(self, name: str) -> BinaryIO:
@@ -77,11 +77,11 @@ class FolderFiles(SubmissionFiles):
     def size(self, name: str) -> int:
         return self.locate(name).stat().st_size
 
-    def linked_identity(self, name: str) -> tuple[int, int] | None:
+    def linked_identities(self, name: str) -> frozenset[tuple[int, int]]:
         with suppress(OSError):
             status = (self.root / name).stat()
-            return (status.st_dev, status.st_ino) if status.st_nlink > 1 else None
-        return None
+            return frozenset({(status.st_dev, status.st_ino)} if status.st_nlink > 1 else ())
+        return frozenset()
 
     def listed_size(self, name: str) -> int:
         """The size of a file; 0 if it is gone, which opening it will tell."""

@@ -116,7 +116,7 @@ SEG = [
     seg_file("seg: bytes of 2^62", "unreadable-file", npy_saying("()", "'|O'", b"\x80\x04\x8e" + struct.pack("<Q", 1 << 62) + b"}.")),
     seg_file("seg: place 2^32 of the memory", "pickle", npy_saying("()", "'|O'", b"\x80\x04}r\xff\xff\xff\xff.")),
     seg_file("seg: a number of 10^6 digits", "pickle", npy_saying("()", "'|O'", b"L" + b"9" * 1_000_000 + b"L\n.")),
-    seg_file("seg: tuples nested deep", "unreadable-file", npy_saying("()", "'|O'", DEEP)),
+    seg_file("seg: tuples nested deep", "pickle", npy_saying("()", "'|O'", DEEP)),
     seg_file("seg: a persistent id", "pickle", npy_saying("()", "'|O'", b"Pa\n.")),
     seg_file("seg: an extension", "pickle", npy_saying("()", "'|O'", b"\x80\x04\x82\x01.")),
 ]  # fmt: skip

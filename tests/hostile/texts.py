@@ -96,6 +96,7 @@ YOLO = [
     yolo("yolo gzip bomb", "too-large", lambda: gzip_bomb(b"0 0 0 1 0 1 1\n")),
 ]  # fmt: skip
 
+
 def sqlite(*statements: str, change: Callable[[bytes], bytes] = bytes) -> bytes:
     """An annotation store of TIAToolbox after some statements; ``change`` is made to its bytes."""
     with closing(sqlite3.connect(":memory:")) as database:
@@ -109,7 +110,9 @@ def sqlite(*statements: str, change: Callable[[bytes], bytes] = bytes) -> bytes:
 
 
 def with_geometry(blob: str) -> bytes:
-    return sqlite("update metadata set value = 'null' where key = 'compression'", f"update annotations set geometry = {blob}")
+    return sqlite(
+        "update metadata set value = 'null' where key = 'compression'", f"update annotations set geometry = {blob}"
+    )
 
 
 MANY_ROWS = "with recursive n(i) as (select 10 union all select i + 1 from n where i < 60000) insert into annotations select i, i, '', 1, 1, x'00', '{}', 1 from n"
@@ -135,7 +138,7 @@ TABLES = [
     table("store with texts for geometries", "invalid-annotation", lambda: sqlite("update annotations set geometry = 'POINT (1 1)'")),
     table("store with WKB of 4,000,000,000 rings", "invalid-annotation", lambda: with_geometry("x'0103000000ffffffff'")),
     table("store with WKB of 4,000,000,000 vertices", "invalid-annotation", lambda: with_geometry("x'010300000001000000ffffffff'")),
-    table("store with WKB of collections 100,000 deep", "unreadable-file", lambda: with_geometry(f"x'{DEEP_WKB}'")),
+    table("store with WKB of collections 100,000 deep", "invalid-annotation", lambda: with_geometry(f"x'{DEEP_WKB}'")),
     table("store with a vertex of NaN", "invalid-annotation", lambda: with_geometry("x'01030000000100000004000000" + "000000000000f87f" * 8 + "'")),
     table("store with lines", "unsupported-shape", lambda: with_geometry("x'010200000002000000" + "00" * 32 + "'")),
     table("store with an empty polygon", "empty-polygon", lambda: with_geometry("x'010300000000000000'")),
