@@ -68,9 +68,7 @@ def zipped(*rois: bytes, **named: bytes) -> bytes:
 
 def read(content: bytes, shape: str = "outline", **more: Any) -> Any:
     keys = {"vertices": "exact", "vanished": "drop"} if shape == "outline" else {}
-    rules = format_rules(
-        format="imagej_roi", files="{case}.zip", shape=shape, origin="pixel_corner", **keys, **more
-    )
+    rules = format_rules(format="imagej_roi", files="{case}.zip", shape=shape, origin="pixel_corner", **keys, **more)
     request = Request(where="'a.zip'", name="a.zip", rules=rules, classes=CLASSES, limits=LimitRules())
     return read_annotations(io.BytesIO(content), request, CASE)
 
