@@ -32,6 +32,8 @@ OF_TEST = {
     ),
     "slow": (
         "test_alike.py::test_a_copy_is_told_on_the_terminal_and_the_page_of_organisers_alone",
+        "test_annotators.py::test_the_commands_print_it_and_the_proposal_is_toml",
+        "test_annotators.py::test_the_leaderboard_shows_it_without_groups_and_cases_and_changes_nothing_else",
         "test_archive.py",
         "test_attempts.py::test_the_commands_rank_attempts",
         "test_attempts.py::test_the_inflation_of_the_best_of_k_equal_attempts_is_the_expected_maximum",

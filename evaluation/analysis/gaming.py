@@ -28,11 +28,9 @@ from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, groups
 from evaluation.leaderboard.teams import find_teams
 from evaluation.model import OF_STRATA, Case, CaseResult, Float64, Instances, UndefinedRule
 from evaluation.results.metrics_json import identity, rounded
-from evaluation.scoring.cases import CaseOutcome, ReadCase, read_and_match
-from evaluation.scoring.from_files import plan_cases, raise_faults
+from evaluation.scoring.from_files import read_submission
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases
-from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import average_units, case_table, members_of, score_units
 
 F1, CLASS_SCORE = "detection.f1.pooled", "detection.macro_f1.pooled"
@@ -307,15 +305,6 @@ def read_field(folder: Path, challenge: Challenge, submissions: Mapping[str, Pat
         references = references or [of.matched.reference for of in read]
         teams[name] = [of.prediction for of in read]
     return Field(tuple(cases), tuple(references), teams), left_out
-
-
-def read_submission(folder: Path, challenge: Challenge, path: Path) -> list[ReadCase]:
-    """All cases of a submission. Raises SubmissionRejected, ChallengeBroken."""
-    received = receive_submission(challenge, path)
-    planned = plan_cases(challenge, folder, received, 1, None)
-    outcomes = [read_and_match(challenge, folder, received.files, of) for part in planned.parts for of in part]
-    raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
-    return [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
 
 
 # --- the audit of a challenge -----------------------------------------------------------------------------------------

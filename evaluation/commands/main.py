@@ -33,6 +33,7 @@ COMMANDS = (
     "rescore",
     "audit",
     "sensitivity",
+    "annotators",
     "report",
     "phase",
     "archive",

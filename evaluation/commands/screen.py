@@ -97,7 +97,7 @@ def show_board(
     show_sections(page, "places")
     if results:
         show(team_grid(document, results))
-    show_sections(page, "common")
+    show_sections(page, "common", "annotators")
     for line in [board.words, *board.findings, *alike_lines(board)]:
         click.echo(line)
     click.echo(f"Written to {opened.shown}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")

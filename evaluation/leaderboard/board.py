@@ -33,6 +33,7 @@ from evaluation.findings.rankings import (
 )
 from evaluation.findings.submission import TooManyEarlierResults
 from evaluation.leaderboard.alike import with_alike_teams
+from evaluation.leaderboard.annotators import annotator_names, with_annotators
 from evaluation.leaderboard.attempts import Counting, attempts_in_words, choose_attempts
 from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei
 from evaluation.leaderboard.document import (
@@ -64,7 +65,7 @@ from evaluation.leaderboard.team_scores import (
     read_metrics,
     score_table,
 )
-from evaluation.leaderboard.teams import ResultFolder, Told, Unranked, score_teams
+from evaluation.leaderboard.teams import ResultFolder, Told, Unranked, find_teams, score_teams
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from evaluation.ranking.differences import (
     BETTER,
@@ -144,6 +145,9 @@ def score_and_rank(
     board = board_of_attempts(challenge, rules, found.scores, found.unranked, found.findings, attempts)
     objects = {team.name: output / "results" / team.name / "objects.csv" for team in board.teams}
     board = with_registration(board, challenge, rules, challenge_folder)
+    if annotator_names(challenge_folder):
+        paths = {team.name: team.path for team in find_teams(submissions, output=output).teams}
+        board = with_annotators(board, challenge, rules, challenge_folder, paths)
     return with_common_nuclei(with_alike_teams(board, challenge, objects), challenge, rules, objects)
 
 

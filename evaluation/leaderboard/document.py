@@ -172,6 +172,7 @@ class Board:
     methods     the places under all methods that the values allow; empty for many teams
     common_nuclei  the table of that name of leaderboard.json (``common_entry``); None: nuclei are not known
     attempts       which attempt of each team counts, and how many it made; None: each entry is a team
+    annotators     the table of that name of leaderboard.json (``annotator_entry``); None: there are none
     registration   when the design was registered, and what differs from it; None: it was not
     alike          pairs of teams that are nearly the same: for organisers, never in leaderboard.json
     """
@@ -195,6 +196,7 @@ class Board:
     registration: Mapping[str, Any] | None = None
     attempts: Mapping[str, Any] | None = None
     alike: tuple[AlikeTeams, ...] = ()
+    annotators: Mapping[str, Any] | None = None
 
 
 # --- leaderboard.json -------------------------------------------------------------------------------------------------
@@ -231,6 +233,8 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
         "stability": stability_entry(board.stability),
         "findings": list(board.findings),
     }
+    if board.annotators is not None:
+        document["annotators"] = board.annotators
     document["verdict"] = verdict_sentences(document)
     return document
 

@@ -19,6 +19,7 @@ from evaluation.leaderboard.document import (
 )
 from evaluation.leaderboard.titles import metric_title, short_titles
 from evaluation.leaderboard.verdict import verdict_sentences
+from evaluation.report.annotators import annotator_section
 from evaluation.report.audit import LINES_UP_TO, TEAMS_UP_TO, answer_text, labels_of, rule_sections, unranked_table
 from evaluation.report.common_nuclei import common_section
 from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
@@ -59,6 +60,7 @@ def leaderboard_page(
     if document["teams"]:
         sections += [
             *common_section(document),
+            *annotator_section(document, column_titles(document)),
             difference_section(document),
             value_section(document),
             unit_section(document),

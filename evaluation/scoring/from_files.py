@@ -20,7 +20,7 @@ from evaluation.model import (
     CaseResult,
     Perturbation,
 )
-from evaluation.scoring.cases import CaseInput, CaseOutcome, score_cases
+from evaluation.scoring.cases import CaseInput, CaseOutcome, ReadCase, read_and_match, score_cases
 from evaluation.scoring.check import all_findings, everything_outside
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.memory import memory_needs
@@ -147,6 +147,15 @@ def plan_cases(
     if plan.worker_pool is None:
         prepare_decoders(challenge, alone=plan.workers == 1 and plan.is_in_process)
     return PlannedCases(batches(inputs, needs, plan.workers), plan)
+
+
+def read_submission(folder: Path, challenge: Challenge, path: Path) -> list[ReadCase]:
+    """All cases of a submission. Raises SubmissionRejected, ChallengeBroken."""
+    received = receive_submission(challenge, path)
+    planned = plan_cases(challenge, folder, received, 1, None)
+    outcomes = [read_and_match(challenge, folder, received.files, of) for part in planned.parts for of in part]
+    raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
+    return [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
 
 
 def check_references(challenge: Challenge, folder: Path, received: ReceivedSubmission) -> None:
