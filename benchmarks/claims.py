@@ -128,10 +128,10 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def table_of_tests(boards: int, numbers: Sequence[int]) -> None:
+def table_of_tests(boards: int, numbers: Sequence[int], patients: Sequence[int]) -> None:
     rows = []
     for teams in numbers:
-        for units in (4, 6, 8, 10, 15, 25, 50, 51):
+        for units in patients:
             shares = [
                 percent(any_difference(test, teams=teams, units=units, levels=levels, boards=boards, seed=1))
                 for test in TESTS
@@ -147,9 +147,10 @@ def main() -> None:
     parser.add_argument("table", choices=("tests", "columns", "intervals"))
     parser.add_argument("--boards", type=int, default=2000, help="for each row")
     parser.add_argument("--teams", type=int, nargs="+", default=[2, 3, 4, 5, 10, 20], help="of the table of tests")
+    parser.add_argument("--patients", type=int, nargs="+", default=[4, 6, 8, 10, 15, 25, 50, 51], help="of the same")
     arguments = parser.parse_args()
     if arguments.table == "tests":
-        table_of_tests(arguments.boards, arguments.teams)
+        table_of_tests(arguments.boards, arguments.teams, arguments.patients)
         return
     {"columns": table_of_columns, "intervals": table_of_intervals}[arguments.table](arguments.boards)
 

@@ -45,7 +45,7 @@ from evaluation.scoring.from_files import score_then
 
 SHAPE = (40, 60)
 CASES = {"a": ("P1", 6), "b": ("P1", 3), "c": ("P2", 8), "d": ("P3", 5)}  # group and number of nuclei
-FEW = {"overlap": [], "thresholds": [0.6], "units": ["pooled"], "methods": []}
+FEW = {"overlap": [], "thresholds": [0.6], "units": ["pooled"], "methods": [], "patients": False}
 
 
 def squares(number: int, *, left: int = 0, right: int = 0, grow: int = 0) -> np.ndarray[Any, Any]:
@@ -153,7 +153,7 @@ def test_a_first_place_that_nothing_moves_can_be_defended(tmp_path: Path) -> Non
     assert found.verdict == "yes"
     assert found.answer == (
         "The first place of 'good' can be defended: it is first in "
-        f"{found.variants // 4} of {found.variants // 4} variants.",
+        f"{(found.variants - 3) // 4} of {(found.variants - 3) // 4} variants.",  # 3 patients, 4 kinds of predictions
     )
     assert found.swaps == ()
     assert {effect.first_changes for effect in found.effects} == {0}
@@ -163,7 +163,7 @@ def test_a_first_place_that_nothing_moves_can_be_defended(tmp_path: Path) -> Non
 
 def test_a_first_place_that_is_shared_where_nuclei_are_eroded_is_told_apart(tmp_path: Path) -> None:
     """Squares of 36 in 64 px have an IoU of 0.5625: above 0.6 nothing is found by anybody."""
-    found = run(tmp_path, teams={"good": squares, "few": TEAMS["few"]}, audit={"thresholds": [0.6]})
+    found = run(tmp_path, teams={"good": squares, "few": TEAMS["few"]}, audit={"thresholds": [0.6], "patients": False})
     perturbed, shared = found.variants * 3 // 4, found.variants // 8  # eroded, and above 0.6
     assert found.verdict == "yes"
     assert f"as published in {perturbed - shared} of {perturbed} variants" in found.robustness[0]
@@ -233,7 +233,7 @@ def test_the_published_variant_is_the_leaderboard(demo: tuple[Path, list[Any], A
     found = audit_runs(plan, teams, ())
     assert found.published == 0
     assert set(found.setting(0).values()) == {
-        *("iou_above", "as written", "group_mean", "class_order", "clip", "none", "sum_of_ranks")
+        *("iou_above", "as written", "group_mean", "class_order", "clip", "none", "all", "sum_of_ranks")
     }
     assert {row.name: (row.position, row.combined) for row in board.teams} == {
         name: (found.position[0, team], found.combined[0, team]) for team, name in enumerate(found.teams)
@@ -307,6 +307,11 @@ def test_what_is_not_listed_comes_from_the_challenge(demo: tuple[Path, list[Any]
         "overlap": ("class_order", "keep", "last"),
         "ignore": ("clip", "drop_centroid"),
         "predictions": ("none", "eroded", "dilated", "shifted"),
+        "weights": (
+            "as written",
+            *(f"{column.path} {how}" for column in plan.rules.columns for how in ("without", "x 0.5", "x 2")),
+        ),
+        "patients": ("all", "without P1", "without P2", "without P3", "without P4"),
         "method": ("sum_of_ranks", "median_of_ranks", "rank_then_aggregate"),
     }
     assert len(plan.runs) == 3 * 2 * 4

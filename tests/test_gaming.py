@@ -220,6 +220,13 @@ def test_audit_with_tricks_says_what_pays_and_which_entries_are_the_same(bench: 
     document = json.loads(Path("out/tricks.json").read_text())
     assert document["first"] == ["alpha", "beta"]
     assert len(document["plays"]) == 2 * len(TRICKS)
+    verdict = ["Against tricks: no trick pays (94 were played)."]
+    assert document["verdict"] == verdict and printed.startswith(verdict[0])
+    board = bench.run("leaderboard", *where)
+    assert "no trick pays (94 were played)." in " ".join(board.split())
+    assert len(json.loads(Path("out/leaderboard.json").read_text())["verdict"]) <= 5
+    bench.run("leaderboard", *where[:-1], "elsewhere")
+    assert "trick" not in " ".join(json.loads(Path("elsewhere/leaderboard.json").read_text())["verdict"])
     assert bench.run("audit", *where, "--tricks") == printed
     bench.run("audit", *where, "--tricks", "--report")
     assert "nearly the same as" in Path("out/tricks.html").read_text()

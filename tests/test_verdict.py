@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,12 @@ import pytest
 from scipy.stats import t, ttest_rel
 
 from benchmarks.claims import any_difference_in_columns
+from evaluation.analysis.tricks_document import tricks_verdict
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import leaderboard_document
-from evaluation.leaderboard.verdict import share
+from evaluation.leaderboard.gameable import stored_tricks
+from evaluation.leaderboard.verdict import share, verdict_sentences
 from evaluation.model import ScoreTable
 from evaluation.ranking.differences import VERDICTS, across_columns, paired_differences
 from evaluation.ranking.significance import compare_teams
@@ -141,6 +145,69 @@ def test_equal_teams_differ_in_any_of_four_columns_in_at_most_a_share_that_is_th
     found = any_difference_in_columns(test, teams=4, units=12, columns=4, boards=300, seed=2)
     assert found["each"] > 0.08
     assert found["together"] <= 0.085  # 5 %, and 0.035 for 300 boards
+
+
+def played(*pays: bool, closed: bool = False, deciding: bool = False) -> dict[str, Any]:
+    """tricks.json of one trick that some teams played, and a calibration that is none."""
+    plays = [{"trick": "few", "team": f"T{place}", "pays": of} for place, of in enumerate(pays)]
+    entry = {"first_without_it": ["T1"] if deciding else [], "first_if_it_is_there_twice": []}
+    return {
+        "tricks": [
+            {"name": "few", "words": "keep few", "kind": "participant"},
+            {"name": "cut", "words": "cut", "kind": "calibration"},
+        ],
+        "plays": [*plays, {"trick": "cut", "team": "T0", "pays": True}],
+        "changes": [{"words": "a floor", "pays": 0 if closed else 1, "places": 0}],
+        "entries": [
+            entry | {"team": "T2"},
+            {"team": "T0", "first_without_it": ["T1"], "first_if_it_is_there_twice": []},
+        ],
+        "first": ["T0"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("document", "sentences"),
+    [
+        (played(), ["No trick was played."]),
+        (played(False, False), ["Against tricks: no trick pays (2 were played)."]),
+        (
+            played(True, False, closed=True),
+            [
+                "Against tricks: 1 of 2 tricks that were played pay, most often: keep few.",
+                "A floor closes all that pays.",
+            ],
+        ),
+        (
+            played(True, True, False, deciding=True),
+            [
+                "Against tricks: 2 of 3 tricks that were played pay, most often: keep few.",
+                "No change that was tried closes all that pays.",
+                "Without T2, or with a second entry of it, another team would be first.",
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_what_tricks_do_to_a_ranking_is_said(document: dict[str, Any], sentences: list[str]) -> None:
+    assert tricks_verdict(document) == sentences
+
+
+def test_tricks_stand_beside_the_methods_and_make_no_sixth_sentence() -> None:
+    document = board(DOMINANT)
+    said = verdict_sentences(document, "no trick pays (94 were played)")
+    assert len(said) == len(document["verdict"]) == 5
+    assert said[3] == f"{document['verdict'][3][:-1]}; no trick pays (94 were played)."
+
+
+def test_stored_tricks_of_other_teams_or_rules_are_not_told(tmp_path: Path) -> None:
+    file, identity = tmp_path / "tricks.json", {"hash": "a", "ranking_hash": "b"}
+    assert stored_tricks(file, identity, ["T0", "T1"]) == ""
+    file.write_text(json.dumps(played(False, False) | {"challenge": identity}))
+    assert stored_tricks(file, identity, ["T1", "T0"]) == "no trick pays (2 were played)"
+    assert stored_tricks(file, identity, ["T0", "T1", "T2"]) == ""
+    assert stored_tricks(file, identity | {"ranking_hash": "c"}, ["T0", "T1"]) == ""
+    file.write_text("{")
+    assert stored_tricks(file, identity, ["T0", "T1"]) == ""
 
 
 def test_shares_are_not_rounded_to_certainty() -> None:

@@ -21,9 +21,10 @@ import numpy as np
 import orjson
 
 from evaluation.analysis.audit_document import Audit, Difference, Dimension, audit_csv, audit_json, plural
+from evaluation.analysis.reweighted import ALL, other_patients, other_weights, reweighted, without_unit
 from evaluation.analysis.variants import audit_positions, find_differences
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
-from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.challenge.rules import AuditRules, RankingColumn, RankingRules
 from evaluation.execution.storage import fetched
 from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, Workers
@@ -50,6 +51,7 @@ from evaluation.metrics import metrics_of
 from evaluation.metrics.registry import class_aware_matching
 from evaluation.model import AGGREGATIONS, WITH_FRACTION, Float64, Int64, Perturbation, RankingMethod, ScoreTable
 from evaluation.ranking.methods import select_teams
+from evaluation.ranking.missing import keep_complete_units
 from evaluation.ranking.significance import Comparison
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import as_json, identity
@@ -58,7 +60,7 @@ from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.score import MEANS, UNIT_OF_MEAN, Result
 
 COMBINATIONS_UP_TO = 10_000
-DIMENSIONS = ("matching", "threshold", "unit", "overlap", "ignore", "predictions", "method")
+DIMENSIONS = ("matching", "threshold", "unit", "overlap", "ignore", "predictions", "weights", "patients", "method")
 AS_WRITTEN = "as written"  # the threshold of each rule, the aggregation of each column
 PERTURBATIONS: tuple[Perturbation, ...] = get_args(Perturbation)
 MEAN_OF_UNIT = {unit: name for name, unit in UNIT_OF_MEAN.items()}
@@ -100,6 +102,8 @@ class Plan:
     """Everything that is varied, the challenge's own rules first in each.
 
     paths   of all columns under each matching rule and unit, by the names of the two
+    weights, patients   what is varied under the challenge's own rules only: columns with other weights, by their names
+                        and by all methods, and the patients that are left out
     notes   what is left out, and why
     """
 
@@ -110,6 +114,8 @@ class Plan:
     units: tuple[str, ...]
     methods: tuple[RankingMethod, ...]
     paths: dict[tuple[str, str], tuple[str, ...]]
+    weights: dict[str, tuple[int, float]]
+    patients: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
@@ -130,6 +136,8 @@ class Plan:
             [run.overlap for run in self.runs],
             [run.ignore for run in self.runs],
             [run.predictions for run in self.runs],
+            [AS_WRITTEN, *self.weights],
+            [ALL, *self.patients],
             self.methods,
         )
         distinct = [tuple(dict.fromkeys(of)) for of in values]
@@ -155,8 +163,10 @@ def plan_audit(challenge: Challenge, rules: RankingRules) -> Plan:
         runs=plan_runs(challenge, all_rules, notes),
         matchings=matchings,
         units=units,
-        methods=plan_methods(challenge, rules),
+        methods=plan_methods(challenge.audit, rules),
         paths=paths,
+        weights=other_weights(rules, challenge.audit.weights),
+        patients=other_patients(groups_of(challenge), wanted=challenge.audit.patients, notes=notes),
         notes=tuple(notes),
     )
     if plan.combinations > COMBINATIONS_UP_TO:
@@ -276,9 +286,9 @@ def columns_under(
     return tuple(paths)
 
 
-def plan_methods(challenge: Challenge, rules: RankingRules) -> tuple[RankingMethod, ...]:
+def plan_methods(rules_of_audit: AuditRules, rules: RankingRules) -> tuple[RankingMethod, ...]:
     """The methods of the ranking, those that can give other places than the challenge's own."""
-    listed = challenge.audit.methods
+    listed = rules_of_audit.methods
     several = len(rules.columns) > 1
     if listed is not None:
         if several and "absolute" in listed:
@@ -532,48 +542,109 @@ def read_scores(path: Path, key: str, name: str) -> TeamScores | Unranked | None
 
 def audit_runs(plan: Plan, teams: Sequence[TeamRuns], unranked: Sequence[Unranked], notes: Sequence[str] = ()) -> Audit:
     """Rank the teams under every combination, and audit the rankings."""
-    dimensions = plan.dimensions()
     names = tuple(sorted(team.name for team in teams))
-    settings, positions, combined = [], [], []
-    tally = Tally(plan, names)
-    known: dict[bytes, list[Comparison | None]] = {}
+    ranked = Variants(plan.dimensions(), plan.rules, plan.methods, names)
     for run, matching, unit in product(range(len(plan.runs)), plan.matchings, plan.units):
-        table = table_of(plan, teams, run, matching, unit)
-        key = b"" if table.by_unit is None else table.by_unit.tobytes()  # rules often change nothing
-        if key not in known:
-            known[key] = compare_columns(table, plan.rules) if names else []
-        tests = known[key]
-        tally.add(table, tests)
-        for method in plan.methods:
-            rules = plan.rules.model_copy(update={"method": method})
-            place, number = rank_table(table, rules, tests)
-            positions.append(place)
-            combined.append(number)
-            of = plan.runs[run]
-            values = (matching.rule, matching.threshold, unit, of.overlap, of.ignore, of.predictions, method)
-            settings.append([dimension.values.index(v) for dimension, v in zip(dimensions, values, strict=True)])
-    position = np.array(positions).reshape(len(settings), len(names))
-    is_ranked = np.asarray((~np.isnan(position)).any(axis=0))
-    without = [
-        UnrankedRow(n, "no-value", "no place in any variant") for n, r in zip(names, is_ranked, strict=True) if not r
-    ]
-    rows = [*without, *(UnrankedRow(team.name, team.code, team.reason) for team in unranked)]
-    challenge = plan.challenge
-    told = f"{plural(len(settings), 'variant')} out of {plural(len(plan.runs), 'run')} of each team."
-    return audit_positions(
-        tuple(name for name, ranked in zip(names, is_ranked, strict=True) if ranked),
-        dimensions,
-        settings,
-        position[:, is_ranked],
-        np.array(combined).reshape(position.shape)[:, is_ranked],
-        published=0,
-        title=f"{challenge.name}: audit",
-        identity=identity(challenge),
-        differences=tally.differences(),
-        unranked=sorted(rows, key=lambda row: row.name),
+        of = plan.runs[run]
+        ranked.add_table(
+            table_of(plan, teams, run, matching, unit),
+            plan.rules,
+            matching=matching.rule,
+            threshold=matching.threshold,
+            unit=unit,
+            overlap=of.overlap,
+            ignore=of.ignore,
+            predictions=of.predictions,
+        )
+    if names:
+        own = table_of(plan, teams, 0, plan.matchings[0], plan.units[0])
+        own = keep_complete_units(own) if plan.rules.missing == "complete_cases" else own
+        ranked.add_weights(own, plan.weights)
+        ranked.add_patients(own, plan.patients)
+    told = f"{plural(len(ranked.settings), 'variant')} out of {plural(len(plan.runs), 'run')} of each team."
+    return ranked.audit(
+        title=f"{plan.challenge.name}: audit",
+        identity=identity(plan.challenge),
+        unranked=[UnrankedRow(team.name, team.code, team.reason) for team in unranked],
         notes=[told, *plan.notes, *notes],
-        tested=bool(tally.tables.any()),
     )
+
+
+class Variants:
+    """The places of teams in one variant after the other; the first one is the published one.
+
+    What is not said of a variant has the published value.
+    """
+
+    def __init__(
+        self,
+        dimensions: Sequence[Dimension],
+        rules: RankingRules,
+        methods: Sequence[RankingMethod],
+        teams: Sequence[str],
+    ) -> None:
+        self.dimensions, self.rules, self.methods, self.teams = tuple(dimensions), rules, methods, tuple(teams)
+        self.tally = Tally(rules, teams)
+        self.known: dict[bytes, list[Comparison | None]] = {}
+        self.settings: list[list[int]] = []
+        self.places: list[tuple[Float64, Float64]] = []
+
+    def add(
+        self, table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None] | None, **values: str
+    ) -> None:
+        """A variant: the teams ranked by some rules, and what is special about it."""
+        self.settings.append(
+            [of.values.index(values.get(of.name, of.published or of.values[0])) for of in self.dimensions]
+        )
+        self.places.append(rank_table(table, rules, tests))
+
+    def add_table(self, table: ScoreTable, rules: RankingRules, **values: str) -> None:
+        """A table under every method, and what differs significantly in it."""
+        if rules.missing == "complete_cases":
+            table = keep_complete_units(table)
+        key = b"" if table.by_unit is None else table.by_unit.tobytes()  # rules often change nothing
+        if key not in self.known:
+            self.known[key] = compare_columns(table, rules) if self.teams else []
+        tests = self.known[key]
+        self.tally.add(table, tests)
+        for method in self.methods:
+            self.add(table, rules.model_copy(update={"method": method}), tests, method=method, **values)
+
+    def add_weights(self, table: ScoreTable, weights: dict[str, tuple[int, float]]) -> None:
+        """The published table with other weights of its columns, under every method."""
+        for (name, (column, factor)), method in product(weights.items(), self.methods):
+            changed, rules = reweighted(table, self.rules, column, factor)
+            self.add(changed, rules.model_copy(update={"method": method}), None, weights=name, method=method)
+
+    def add_patients(self, table: ScoreTable, patients: Sequence[str]) -> None:
+        """The published table without each of its patients, by the published rules."""
+        for unit, name in enumerate(patients if table.by_unit is not None else ()):
+            self.add(without_unit(table, unit), self.rules, None, patients=name)
+
+    def audit(
+        self, *, title: str, identity: dict[str, Any], unranked: Sequence[UnrankedRow], notes: Sequence[str]
+    ) -> Audit:
+        """The audit of these variants; teams without a place in any of them are not ranked."""
+        position, combined = (
+            np.array(of).reshape(len(self.settings), len(self.teams)) for of in zip(*self.places, strict=True)
+        )
+        is_ranked = np.asarray((~np.isnan(position)).any(axis=0))
+        named = list(zip(self.teams, is_ranked, strict=True))
+        rows = [UnrankedRow(name, "no-value", "no place in any variant") for name, ranked in named if not ranked]
+        return audit_positions(
+            tuple(name for name, ranked in named if ranked),
+            self.dimensions,
+            self.settings,
+            position[:, is_ranked],
+            combined[:, is_ranked],
+            published=0,
+            title=title,
+            identity=identity,
+            differences=self.tally.differences(),
+            unranked=sorted([*rows, *unranked], key=lambda row: row.name),
+            notes=notes,
+            tested=bool(self.tally.tables.any()),
+        )
 
 
 def table_of(plan: Plan, teams: Sequence[TeamRuns], run: int, matching: Matching, unit: str) -> ScoreTable:
@@ -589,8 +660,13 @@ def table_of(plan: Plan, teams: Sequence[TeamRuns], run: int, matching: Matching
     return score_table(scores, plan.rules, groups_of(plan.challenge))
 
 
-def rank_table(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None]) -> tuple[Float64, Float64]:
-    """Places and combined numbers of all teams, as the leaderboard has them; NaN for teams that are not ranked."""
+def rank_table(
+    table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None] | None
+) -> tuple[Float64, Float64]:
+    """Places and combined numbers of all teams, as the leaderboard has them; NaN for teams that are not ranked.
+
+    tests  those of ``compare_columns``, if they are there
+    """
     position, combined = (np.full(len(table.teams), np.nan) for _ in range(2))
     if not table.teams:
         return position, combined
@@ -600,7 +676,7 @@ def rank_table(table: ScoreTable, rules: RankingRules, tests: Sequence[Compariso
         return position, combined
     if rules.ex_aequo or not is_ranked.all():
         kept = select_teams(table, is_ranked)
-        of_kept = tests if is_ranked.all() else compare_columns(kept, rules)
+        of_kept = tests if tests is not None and is_ranked.all() else compare_columns(kept, rules)
         found = share_places(kept, rules, of_kept) if rules.ex_aequo else apply_method(kept, rules)
     position[is_ranked], combined[is_ranked] = found.position, found.combined
     return position, combined
@@ -609,9 +685,9 @@ def rank_table(table: ScoreTable, rules: RankingRules, tests: Sequence[Compariso
 class Tally:
     """In how many variants of the scores one team is better than another, column by column."""
 
-    def __init__(self, plan: Plan, teams: Sequence[str]) -> None:
-        shape = len(plan.rules.columns), len(teams), len(teams)
-        self.columns, self.teams = paths_of(plan.rules), teams
+    def __init__(self, rules: RankingRules, teams: Sequence[str]) -> None:
+        shape = len(rules.columns), len(teams), len(teams)
+        self.columns, self.teams = paths_of(rules), teams
         self.tables: Int64 = np.zeros(shape[0], np.int64)
         self.wins: Int64 = np.zeros(shape, np.int64)
         self.same: Int64 = np.zeros(shape, np.int64)

@@ -143,9 +143,9 @@ class Audit:
     """What becomes of a ranking under other rules.
 
     verdict, answer   can the first place be defended, as a code and in words; of the variants of the rules
-    robustness        what becomes of it if the predictions of all teams are changed by one pixel, in words
-    by_rules          bool (V,), the variants with the predictions as they are. Trust, agreement, swaps and the effects
-                      of rules are of these
+    robustness        what becomes of it if the predictions of all teams are changed by one pixel, and without a patient
+    by_rules          bool (V,), variants with predictions as they are and all patients. Trust, agreement, swaps and
+                      the effects of rules are of these
     settings          int64 (V, D), the place of each variant's value in each dimension
     published         the place of the published variant, or None
     teams             (T,) that have a place in any variant

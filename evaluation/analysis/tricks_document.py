@@ -10,6 +10,7 @@ from evaluation.analysis.plays import Play
 from evaluation.analysis.tricks import Trick
 from evaluation.findings import quote
 from evaluation.leaderboard.document import number
+from evaluation.leaderboard.verdict import against_tricks, names_of
 from evaluation.results.metrics_json import as_json
 from evaluation.results.version import __version__
 
@@ -71,7 +72,7 @@ def tricks_json(found: TricksFound) -> str:
 
 
 def tricks_document(found: TricksFound) -> dict[str, Any]:
-    return {
+    document = {
         "challenge": dict(found.identity),
         "software": {"version": __version__},
         "first": list(found.first),
@@ -101,6 +102,27 @@ def tricks_document(found: TricksFound) -> dict[str, Any]:
         "left_out": dict(found.left_out or {}),
         "findings": list(found.findings),
     }
+    return document | {"verdict": tricks_verdict(document)}
+
+
+def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
+    """Whether the ranking can be played, what closes it, and whose presence decides the first place."""
+    told = against_tricks(document)
+    if not told:
+        return ["No trick was played."]
+    sentences = [f"Against tricks: {told}."]
+    closing = next((of["words"] for of in document["changes"] if of["pays"] == 0), None)
+    if not told.startswith("no trick"):
+        closes = f"{closing} closes all that pays." if closing else "no change that was tried closes all that pays."
+        sentences.append(f"{closes[0].upper()}{closes[1:]}")
+    deciding = [
+        of["team"]
+        for of in document["entries"]
+        if (of["first_without_it"] and of["team"] not in document["first"]) or of["first_if_it_is_there_twice"]
+    ]
+    if deciding:
+        sentences.append(f"Without {names_of(deciding)}, or with a second entry of it, another team would be first.")
+    return sentences
 
 
 def tricks_lines(found: TricksFound) -> list[str]:
@@ -109,8 +131,9 @@ def tricks_lines(found: TricksFound) -> list[str]:
     honest = [play for play in found.plays if play.kind != "calibration"]
     paying = found.paying
     lines = [
+        " ".join(tricks_verdict(tricks_document(found))),
         f"Tricks: {len(found.tricks)} were played on {len({play.team for play in found.plays})} teams. "
-        f"{len(paying)} of {len(honest)} pay: the team stands higher although {LOSS_IN_WORDS}."
+        f"{len(paying)} of {len(honest)} pay: the team stands higher although {LOSS_IN_WORDS}.",
     ]
     for play in paying[:LINES_UP_TO]:
         by = " (chosen by the reference: an upper bound)" if play.kind == "reference" else ""

@@ -7,7 +7,7 @@ off from all pairs of variants that differ in it only.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -33,7 +33,11 @@ from evaluation.ranking.kendall import count_pairs, kendall_tau
 from evaluation.ranking.ranks import ROUNDING, rank_values
 from evaluation.results.version import __version__
 
-PREDICTIONS = "predictions"  # the dimension that is no rule
+APART = {  # dimensions that are no rules, and what they do
+    "predictions": "With the predictions of all teams changed by one pixel",
+    "patients": "Without one of the patients",
+}
+NAMED_UP_TO = 4  # patients without whom the first place changes, values in a condition
 PAIRED_UP_TO = 50  # teams, the first of the published ranking: of more, pairs that swap are too many to be read
 ALL_ORDERS_UP_TO = 2000  # different orders that are all compared with each other
 PAIRS_AT_ONCE = 4096
@@ -81,7 +85,7 @@ def audit_positions(
     """The audit of the places of teams in several variants, float64 (V, T); NaN: a team is not ranked.
 
     settings and published as in ``audit_scores``. tested: whether differences between teams could be tested at all.
-    A dimension ``predictions`` says what is done to the predictions: that is no rule, and counts apart.
+    Dimensions ``predictions`` (what is done to them) and ``patients`` (who is left out) are no rules, and count apart.
     Every variant must differ from every other in a dimension at least. Raises ValueError for none, and for two that
     are the same.
     """
@@ -92,10 +96,10 @@ def audit_positions(
     finite = np.where(np.isnan(position), np.inf, position)
     distinct, inverse = np.unique(finite, axis=0, return_inverse=True)
     orders, order_of = np.where(np.isinf(distinct), np.nan, distinct), inverse.reshape(-1).astype(np.int64)
-    by_rules = as_predicted(dimensions, chosen, published)
+    by_rules = as_published(dimensions, chosen, APART, published)
     pairs = [neighbours(chosen, index) for index in range(len(dimensions))]
     pairs = [
-        of if dimension.name == PREDICTIONS else of[by_rules[of].all(axis=1)]
+        of if dimension.name in APART else of[by_rules[of].all(axis=1)]
         for dimension, of in zip(dimensions, pairs, strict=True)
     ]
     first = is_first(position)
@@ -111,7 +115,7 @@ def audit_positions(
         software_version=__version__,
         verdict=verdict,
         answer=tuple(answer),
-        robustness=tuple(tell_robustness(first, by_rules)),
+        robustness=tuple(tell_robustness(teams, dimensions, chosen, first, published or 0)),
         by_rules=by_rules,
         dimensions=dimensions,
         settings=chosen,
@@ -153,11 +157,10 @@ def neighbours(settings: Int64, dimension: int) -> Int64:
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def as_predicted(dimensions: Sequence[Dimension], settings: Int64, published: int | None) -> Bool:
-    """The variants in which nothing is done to the predictions, bool (V,); all if that is not varied."""
-    places = [index for index, dimension in enumerate(dimensions) if dimension.name == PREDICTIONS]
-    own = 0 if published is None else settings[published, places]
-    return np.asarray((settings[:, places] == own).all(axis=1))
+def as_published(dimensions: Sequence[Dimension], settings: Int64, names: Iterable[str], published: int | None) -> Bool:
+    """The variants in which these dimensions have the published value (that of the first variant), bool (V,)."""
+    places = [index for index, dimension in enumerate(dimensions) if dimension.name in names]
+    return np.asarray((settings[:, places] == settings[published or 0, places]).all(axis=1))
 
 
 def inside_of(pairs: Sequence[Int64], kept: Bool) -> list[Int64]:
@@ -312,17 +315,37 @@ def tell_first(team: TeamTrust) -> str:
     return f"{team.first:,} (shared in {shared:,})" if shared else f"{team.first:,}"
 
 
-def tell_robustness(first: Bool, by_rules: Bool) -> list[str]:
-    """What changes of the predictions by one pixel do to the first place, beside the variants as predicted."""
-    perturbed = int((~by_rules).sum())
-    own, others = first[by_rules], first[~by_rules]
-    if not perturbed or not own.any():
-        return []
-    same = int((others == own[0]).all(axis=1).sum())
-    return [
-        f"With the predictions of all teams changed by one pixel the first place is as published in {same:,} of "
-        f"{perturbed:,} variants. This is no choice of rules, and counts apart."
-    ]
+def tell_robustness(
+    teams: Sequence[str], dimensions: Sequence[Dimension], settings: Int64, first: Bool, published: int
+) -> list[str]:
+    """What each dimension that is no rule does to the first place alone; and the patients that change it."""
+    told = []
+    for place, dimension in enumerate(dimensions):
+        others = [name for name in APART if name != dimension.name]
+        varied = as_published(dimensions, settings, others, published) & (
+            settings[:, place] != settings[published, place]
+        )
+        own = first[as_published(dimensions, settings, APART, published)]
+        if dimension.name not in APART or not varied.any() or not own.any():
+            continue
+        changed = (first[varied] != first[published]).any(axis=1)
+        number, same = len(changed), int((~changed).sum())
+        told.append(
+            f"{APART[dimension.name]} the first place is as published in {same:,} of {number:,} variants. "
+            "This is no choice of rules, and counts apart."
+        )
+        if dimension.name == "patients" and changed.any():
+            at = np.flatnonzero(varied)[changed][:NAMED_UP_TO]
+            each = [
+                f"{dimension.values[settings[row, place]]}: {first_names(teams, first[row])}" for row in at.tolist()
+            ]
+            rest = [f"{len(changed.nonzero()[0]) - len(at):,} more"] if changed.sum() > len(at) else []
+            told.append(f"Another first place {', '.join([*each, *rest])}.")
+    return told
+
+
+def first_names(teams: Sequence[str], first: Bool) -> str:
+    return " and ".join(quote(name, 40) for name, is_in in zip(teams, first, strict=True) if is_in) or "nobody"
 
 
 def tell_when(team: TeamTrust) -> str:
@@ -374,6 +397,8 @@ def condition(dimension: Dimension, there: Int64, taken: Int64) -> str:
     left = [dimension.values[value] for value in there.tolist() if value not in taken]
     if len(left) == 1 and len(there) > 2:
         return f"{dimension.name} is not {left[0]}"
+    if len(taken) > NAMED_UP_TO:
+        return f"{dimension.name} is one of {len(taken):,} values"
     return f"{dimension.name} is {' or '.join(dimension.values[value] for value in taken.tolist())}"
 
 

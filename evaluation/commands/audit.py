@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from evaluation.commands.options import (
     Cluster,
+    FolderPath,
     Output,
     PathOrAddress,
+    ScoreColumns,
     Workers,
     challenge_folder,
     open_output,
@@ -17,15 +20,19 @@ from evaluation.commands.options import (
 )
 from evaluation.commands.progress import Log, submissions_progress
 from evaluation.commands.screen import check_report, show_sections
+from evaluation.findings.challenge import OnlyOneOption
+from evaluation.findings.command_line import NoResultsOrScores, NotGivenBeside
+from evaluation.findings.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from evaluation.analysis.audit_document import Audit
 
 
 @click.command()
-@click.option(
-    "--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml, cases.csv, reference."
-)
-@click.option(
-    "--submissions", type=PathOrAddress, required=True, help="Folder with a folder, ZIP or CSV for each team."
-)
+@click.option("--challenge", type=PathOrAddress, help="Folder with challenge.toml, cases.csv, reference.")
+@click.option("--submissions", type=PathOrAddress, help="Folder with a folder, ZIP or CSV for each team.")
+@click.option("--scores", type=FolderPath, help="In their place: a CSV of scores and options as rank has them.")
+@ScoreColumns
 @click.option("--output", type=PathOrAddress, required=True, help="Folder for the audit, and scores that are kept.")
 @click.option("--tricks", is_flag=True, help="Play tricks on the submissions, and say what pays.")
 @click.option("--report", is_flag=True, help="Write audit.html (tricks.html) as well, to be opened in a browser.")
@@ -33,8 +40,12 @@ from evaluation.commands.screen import check_report, show_sections
 @Log
 @Workers
 def audit(
-    challenge: Path | str,
-    submissions: Path | str,
+    challenge: Path | str | None,
+    submissions: Path | str | None,
+    scores: Path | None,
+    columns: tuple[str, ...],
+    settings: tuple[str, ...],
+    unit: Literal["group", "case"],
     output: Path | str,
     workers: int | None,
     cluster: str | None,
@@ -45,49 +56,73 @@ def audit(
     """Can the first place be defended? Rank all teams under other rules: audit.json, audit.csv and tables.
 
     Varied are the matching rule, its threshold, the unit of averages, how the reference is drawn, what is ignored,
-    predictions by one pixel, and the method of the ranking; [audit] in challenge.toml says how. Scores are kept in
-    OUTPUT/scores: a second call scores what is new or has changed, an interrupted one goes on.
+    predictions by one pixel, the weights of columns, the patients, and the method of the ranking; [audit] in
+    challenge.toml says how. Scores are kept in OUTPUT/scores: a second call scores what is new or has changed, an
+    interrupted one goes on. With --scores only the rules of the ranking, weights and patients are varied.
 
     With --tricks nothing of this is done. Tricks that a participant could play (keep the easiest nuclei, empty hard
     cases, copies, one class only, …) are played on every submission, all held in memory; it says which pay, who
     would climb, which change of the ranking closes it, and whose presence decides the first place.
     """
-    if tricks:
-        if report:
-            check_report()
-        play_tricks(challenge_folder(challenge), submissions, open_output(output), report=report)
-        return
-    from evaluation.analysis.audit import KEPT, audit_challenge, write_audit
-    from evaluation.analysis.audit_document import audit_document
-    from evaluation.execution.cluster import connect
-    from evaluation.report.audit import audit_page
-
-    opened = open_output(output)
-    folder = opened.folder
     if report:
         check_report()
+    if scores is not None:
+        if submissions is not None or tricks:
+            other = "--tricks" if tricks else "--submissions"
+            raise WrongUsage(OnlyOneOption("--scores", "scores have no nuclei").at(other))
+        from evaluation.analysis.audit_of_scores import audit_scores_in_file
+
+        folder = challenge_folder(challenge) if challenge else None
+        opened = open_output(output)
+        found = audit_scores_in_file(folder, scores, columns=columns, settings=settings, unit=unit)
+        show_audit(found, opened, report=report)
+        return
+    if submissions is None:
+        raise WrongUsage(NoResultsOrScores("neither is").at("--submissions, --scores"))
+    if challenge is None:
+        needed = "the challenge that the submissions are of"
+        raise WrongUsage(NotGivenBeside("--challenge DIR", "--submissions", needed).at("--challenge"))
+    if columns or settings:
+        raise WrongUsage(OnlyOneOption("--submissions", "the ranking is that of the challenge").at("--column, --set"))
+    opened = open_output(output)
+    if tricks:
+        play_tricks(challenge_folder(challenge), submissions, opened, report=report)
+        return
+    from evaluation.analysis.audit import KEPT, audit_challenge
+    from evaluation.execution.cluster import connect
+
     with (
         submissions_progress("Scoring", log) as progress,
         connect(cluster, progress.say) as executor,
-        writing_to(folder),
+        writing_to(opened.folder),
     ):
         found = audit_challenge(
             challenge_folder(challenge),
             submissions,
-            folder,
+            opened.folder,
             workers=workers,
             progress=progress.progress,
             told=progress.note_and_put(opened.put, KEPT),
             executor=executor,
         )
-        write_audit(folder, found)
+    show_audit(found, opened, report=report)
+
+
+def show_audit(found: Audit, opened: Output, *, report: bool) -> None:
+    """Write an audit, and print what its page begins with."""
+    from evaluation.analysis.audit import write_audit
+    from evaluation.analysis.audit_document import audit_document
+    from evaluation.report.audit import audit_page
+
+    with writing_to(opened.folder):
+        write_audit(opened.folder, found)
         page = audit_page(audit_document(found))
         if report:
             from evaluation.report.results_folder import write_page
 
-            write_page(page, folder / "audit.html")
+            write_page(page, opened.folder / "audit.html")
     show_sections(page, *(section.anchor for section in page.sections))
-    click.echo(f"Written to {output}: audit.json, audit.csv{', audit.html' if report else ''}")
+    click.echo(f"Written to {opened.shown}: audit.json, audit.csv{', audit.html' if report else ''}")
 
 
 def play_tricks(challenge: Path, submissions: Path | str, opened: Output, *, report: bool) -> None:

@@ -44,6 +44,21 @@ Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processe
 FolderPath = LocalType()
 
 
+def ScoreColumns(command: Callable[..., None]) -> Callable[..., None]:
+    """How a CSV of scores is ranked: ``--column``, ``--set``, ``--unit``."""
+    options = (
+        click.option("--column", "columns", multiple=True, metavar="METRIC:DIRECTION[:WEIGHT]",
+                     help="A column to rank by, ascending or descending; for --scores without a challenge."),
+        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
+                     help="Another value for a key of [ranking]."),
+        click.option("--unit", type=click.Choice(["group", "case"]), default="group", show_default=True,
+                     help="What means of --scores are taken over, and what is tested and drawn."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def has_earlier_results(challenge: Path) -> bool:
     """Whether the challenge keeps results that a submission is ranked among."""
     return any((challenge / "leaderboard").glob("*.json"))

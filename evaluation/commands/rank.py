@@ -12,6 +12,7 @@ from evaluation.commands.options import (
     BoardReport,
     FolderPath,
     PathOrAddress,
+    ScoreColumns,
     challenge_folder,
     local,
     open_output,
@@ -26,11 +27,7 @@ if TYPE_CHECKING:
 @click.option("--challenge", type=PathOrAddress, help="Folder with challenge.toml and cases.csv; needed for --results.")
 @click.option("--results", type=PathOrAddress, help="Folder with metrics.json (and details.json) of every team.")
 @click.option("--scores", type=FolderPath, help="CSV with the columns team, case, group, metric, value.")
-@click.option("--column", "columns", multiple=True, metavar="METRIC:DIRECTION[:WEIGHT]",
-              help="A column to rank by, ascending or descending; for --scores without a challenge.")  # fmt: skip
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Another value for a key of [ranking].")
-@click.option("--unit", type=click.Choice(["group", "case"]), default="group", show_default=True,
-              help="What means of --scores are taken over, and what is tested and drawn.")  # fmt: skip
+@ScoreColumns
 @click.option("--output", type=PathOrAddress, required=True, help="Folder for the leaderboard.")
 @Attempts
 @BoardReport

@@ -51,7 +51,7 @@ from evaluation.leaderboard.document import (
     leaderboard_json,
     number,
 )
-from evaluation.leaderboard.gameable import gameable_ranking
+from evaluation.leaderboard.gameable import gameable_ranking, stored_tricks
 from evaluation.leaderboard.ranked_result import with_ranks, without_place
 from evaluation.leaderboard.registration import with_registration
 from evaluation.leaderboard.score_csv import ScoresInFile
@@ -148,6 +148,7 @@ def score_and_rank(
     if annotator_names(challenge_folder):
         paths = {team.name: team.path for team in find_teams(submissions, output=output).teams}
         board = with_annotators(board, challenge, rules, challenge_folder, paths)
+    board = replace(board, tricks=stored_tricks(output / "tricks.json", board.identity, objects))
     return with_common_nuclei(with_alike_teams(board, challenge, objects), challenge, rules, objects)
 
 
@@ -180,28 +181,31 @@ def with_common_nuclei(
 def rank_scores(
     found: ScoresInFile, rules: RankingRules, challenge: Challenge | None, progress: Progress | None = None
 ) -> Board:
-    """Rank the teams of a CSV file. A floor must be on one of the columns. Raises WrongUsage ("missing-metric")."""
+    """Rank the teams of a CSV file. Raises WrongUsage ("missing-metric")."""
+    return build_board(
+        table_in_file(found, rules, challenge),
+        rules,
+        title=f"{challenge.name}: leaderboard" if challenge else "Leaderboard",
+        identity=identity_of(challenge, rules),
+        unit_name=found.unit_name,
+        findings=found.findings,
+        progress=progress,
+    )
+
+
+def table_in_file(found: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> ScoreTable:
+    """The table of a CSV file with its floors, which must be on columns. Raises WrongUsage ("missing-metric")."""
     columns = [column.path for column in rules.columns]
     for floor in rules.require:
         if floor.path not in columns:
             raise WrongUsage(FloorWithoutScores(floor.path).at("ranking.require"))
     places = [columns.index(floor.path) for floor in rules.require]
-    table = replace(
+    return replace(
         found.table,
         units=public_names(challenge, found.table.units, found.unit_name),
         floors=tuple(floor.path for floor in rules.require),
         at_least=tuple(floor.at_least for floor in rules.require),
         floor_values=found.table.overall[:, places] if places else None,
-    )
-    title = f"{challenge.name}: leaderboard" if challenge else "Leaderboard"
-    return build_board(
-        table,
-        rules,
-        title=title,
-        identity=identity_of(challenge, rules),
-        unit_name=found.unit_name,
-        findings=found.findings,
-        progress=progress,
     )
 
 

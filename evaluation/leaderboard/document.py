@@ -171,6 +171,7 @@ class Board:
     unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
     methods     the places under all methods that the values allow; empty for many teams
     common_nuclei  the table of that name of leaderboard.json (``common_entry``); None: nuclei are not known
+    tricks         what those do that were played on these teams, in words (``stored_tricks``); "" if it is not known
     attempts       which attempt of each team counts, and how many it made; None: each entry is a team
     annotators     the table of that name of leaderboard.json (``annotator_entry``); None: there are none
     registration   when the design was registered, and what differs from it; None: it was not
@@ -197,6 +198,7 @@ class Board:
     attempts: Mapping[str, Any] | None = None
     alike: tuple[AlikeTeams, ...] = ()
     annotators: Mapping[str, Any] | None = None
+    tricks: str = ""
 
 
 # --- leaderboard.json -------------------------------------------------------------------------------------------------
@@ -235,7 +237,7 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
     }
     if board.annotators is not None:
         document["annotators"] = board.annotators
-    document["verdict"] = verdict_sentences(document)
+    document["verdict"] = verdict_sentences(document, board.tricks)
     return document
 
 

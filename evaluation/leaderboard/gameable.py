@@ -6,14 +6,20 @@ pays under every preset.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+import orjson
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn
 from evaluation.findings import Finding
 from evaluation.findings.rankings import CopiesPay, FloorForCopies, GameableRanking
 from evaluation.leaderboard.team_scores import plan_columns
+from evaluation.leaderboard.verdict import against_tricks
 from evaluation.metrics import Metric
+
+TRICKS_BYTES = 100_000_000
 
 
 def gameable_ranking(challenge: Challenge) -> list[Finding]:
@@ -36,6 +42,17 @@ def gameable_ranking(challenge: Challenge) -> list[Finding]:
     if passed and not is_safe:
         found.append(FloorForCopies(passed).at("challenge.toml: ranking.require"))
     return found
+
+
+def stored_tricks(file: Path, identity: Mapping[str, str], teams: Collection[str]) -> str:
+    """What a tricks.json says of a ranking, if it is of this challenge, these rules and these teams; "" otherwise."""
+    try:
+        with file.open("rb") as stream:
+            document = orjson.loads(stream.read(TRICKS_BYTES))
+        played = {play["team"] for play in document["plays"]}
+        return against_tricks(document) if document["challenge"] == identity and played == set(teams) else ""
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return ""
 
 
 def metrics_of_paths(challenge: Challenge, columns: Iterable[RankingColumn]) -> dict[str, Metric]:

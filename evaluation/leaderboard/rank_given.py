@@ -54,6 +54,19 @@ def rank_given(
     assert scores is not None
     if attempts is not None:
         raise WrongUsage(OnlyOneOption("--scores", "which attempts there are is known of results").at("--attempts"))
+    challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
+    return rank_scores(
+        read_scores(scores, rules.columns, unit=unit, missing=rules.missing, challenge=challenge),
+        rules,
+        challenge,
+        progress,
+    )
+
+
+def rules_of_scores(
+    challenge_folder: Path | None, scores: Path, columns: Sequence[str], changes: Mapping[str, Any]
+) -> tuple[Challenge | None, RankingRules]:
+    """The rules that a CSV file is ranked by: those of a challenge, or columns that are given. As ``rank_given``."""
     challenge: Challenge | None = None
     if challenge_folder is not None:
         if columns:
@@ -61,13 +74,7 @@ def rank_given(
         challenge, rules = load_ranked(challenge_folder)
     else:
         rules = RankingRules(**PLAIN, columns=parse_columns(columns, scores))
-    rules = changed_rules(rules, changes)
-    return rank_scores(
-        read_scores(scores, rules.columns, unit=unit, missing=rules.missing, challenge=challenge),
-        rules,
-        challenge,
-        progress,
-    )
+    return challenge, changed_rules(rules, changes)
 
 
 def parse_columns(texts: Sequence[str], scores: Path) -> tuple[RankingColumn, ...]:

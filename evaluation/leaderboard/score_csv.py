@@ -75,13 +75,18 @@ def read_scores(
     missing: MissingValues = "worst",
     challenge: Challenge | None = None,
 ) -> ScoresInFile:
-    """The scores of a CSV file in the columns of a ranking.
+    """The scores of a CSV file in the columns of a ranking: ``read_rows``, then ``table_of_rows``."""
+    rows, findings = read_rows(path, columns, challenge)
+    found = table_of_rows(rows, columns, unit=unit, missing=missing)
+    return replace(found, findings=(*findings, *found.findings))
 
-    columns    a metric in the file is the path of a column, or that path without ``.group_mean`` or ``.case_mean``.
-               These say what the column is: the mean over cases, or over groups of the means of their cases. A column
-               that ends otherwise is the mean over ``unit``
-    unit       what teams are compared in, and what samples are drawn from
-    missing    what becomes of teams that lack values of cases: ``settle_gaps``. No row is the same as an empty cell
+
+def read_rows(
+    path: Path, columns: Sequence[RankingColumn], challenge: Challenge | None
+) -> tuple[ScoreRows, list[Finding]]:
+    """The rows of a CSV file that belong to the columns of a ranking, and warnings about others.
+
+    columns    a metric in the file is the path of a column, or that path without ``.group_mean`` or ``.case_mean``
     challenge  then cases and groups must be those of cases.csv
 
     Raises WrongUsage with all that is wrong: no-submission, no-teams, invalid-csv, missing-column, too-large,
@@ -91,17 +96,33 @@ def read_scores(
     try:
         with path.open("rb") as stream:
             table = read_table(stream, where=where, bytes_limit=BYTES_LIMIT, rows_limit=ROWS_LIMIT)
-        rows, findings = find_rows(table, columns, challenge)
+        return find_rows(table, columns, challenge)
     except OSError as error:
         raise WrongUsage(not_opened(path, error)) from None
     except InputFault as fault:
         raise WrongUsage(*(without_limits_hint(finding) for finding in fault.findings)) from None
+
+
+def table_of_rows(
+    rows: ScoreRows, columns: Sequence[RankingColumn], *, unit: Unit, missing: MissingValues, mean: Unit | None = None
+) -> ScoresInFile:
+    """The scores of rows.
+
+    columns  the end of a path says what the column is: the mean over cases, or over groups of the means of their cases.
+             A column that ends otherwise is the mean over ``unit``
+    unit     what teams are compared in, and what samples are drawn from
+    missing  what becomes of teams that lack values of cases: ``settle_gaps``. No row is the same as an empty cell
+    mean     then all columns are means over these, however their paths end
+    """
     higher = np.array([column.direction == "descending" for column in columns], np.bool_)
     settled = settle_gaps(fill(rows, len(columns)), higher, missing)
     values = settled.values
     units, of_case = (rows.groups, rows.group_of_case) if unit == "group" else (rows.cases, np.arange(len(rows.cases)))
     overall = np.stack(
-        [mean_of(values[:, index], rows, aggregation_of(column.path, unit)) for index, column in enumerate(columns)],
+        [
+            mean_of(values[:, index], rows, mean or aggregation_of(column.path, unit))
+            for index, column in enumerate(columns)
+        ],
         axis=1,
     )
     ordered = ScoreTable(
@@ -114,7 +135,7 @@ def read_scores(
         by_unit=means_of_groups(values, of_case, len(units)),
     )
     name = "cases" if unit == "case" or len(rows.groups) == len(rows.cases) else "groups"
-    return ScoresInFile(ordered, name, (*findings, *incomplete(settled, rows, columns, missing, where)))
+    return ScoresInFile(ordered, name, tuple(incomplete(settled, rows, columns, missing, rows.table.where)))
 
 
 def metrics_in(path: Path) -> list[str]:

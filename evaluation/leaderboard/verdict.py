@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,8 +20,11 @@ NO_SAMPLES = {
 }
 
 
-def verdict_sentences(document: Document) -> list[str]:
-    """Who is first; whether that holds for other patients; against which teams; under other methods; by which unit."""
+def verdict_sentences(document: Document, tricks: str = "") -> list[str]:
+    """Who is first; whether that holds for other patients; against which teams; under other methods; by which unit.
+
+    tricks  what ``against_tricks`` says, if tricks were played: it stands beside the methods
+    """
     teams = document["teams"]
     if not teams:
         return ["No team is ranked."]
@@ -33,7 +37,7 @@ def verdict_sentences(document: Document) -> list[str]:
         sentences += [
             *about_patients(document, first),
             *about_differences(document, first, others),
-            *about_methods(document, set(first)),
+            *with_tricks(about_methods(document, set(first)), tricks),
             *about_units(document),
         ]
     return sentences[:5]
@@ -135,6 +139,27 @@ def about_methods(document: Document, first: set[str]) -> list[str]:
     return [
         f"Other teams would be first, or share it, under {len(changed)} of {len(methods)} methods: {names_of(changed)}."
     ]
+
+
+def with_tricks(told: list[str], tricks: str) -> list[str]:
+    """The sentence about methods, and what tricks do, in one sentence."""
+    if not tricks:
+        return told
+    return [f"{told[0][:-1]}; {tricks}."] if told else [f"{tricks[0].upper()}{tricks[1:]}."]
+
+
+def against_tricks(document: Document) -> str:
+    """Whether the ranking can be played, from tricks.json, without names of teams; "" if nothing was played."""
+    tricks = {of["name"]: of for of in document["tricks"]}
+    plays = [play for play in document["plays"] if tricks[play["trick"]]["kind"] != "calibration"]
+    paying = Counter(play["trick"] for play in plays if play["pays"])
+    if not plays:
+        return ""
+    if not paying:
+        return f"no trick pays ({len(plays):,} were played)"
+    often = min(paying, key=lambda name: (-paying[name], name))
+    words = tricks[often]["words"]
+    return f"{paying.total():,} of {len(plays):,} tricks that were played pay, most often: {words}"
 
 
 def about_units(document: Document) -> list[str]:

@@ -17,7 +17,9 @@ from evaluation.report.team_labels import label_teams, write_name
 LINES_UP_TO = 20  # teams in a plot of lines
 TEAMS_UP_TO = 110  # teams in other plots
 VARIANTS_UP_TO = 40  # variants side by side
+VALUES_UP_TO = 12  # of a rule that are named
 TONES: Mapping[str, Tone] = {"yes": "good", "untested": "warning", "shared": "warning", "no": "bad"}
+APART = {"predictions": "none", "patients": "all"}  # what is no rule, and its published value
 Document = Mapping[str, Any]
 
 
@@ -65,7 +67,7 @@ def answer_text(document: Document) -> Text:
 
 
 def rule_variants(document: Document) -> int:
-    """Variants of the rules: those with the predictions as they are."""
+    """Variants of the rules: those with the predictions as they are, and all patients."""
     return int(document["first_place"].get("variants", len(document["variants"])))
 
 
@@ -98,8 +100,9 @@ def team_table(document: Document) -> Table:
     )
 
 
-def as_predicted(variant: Document) -> bool:
-    return all(of["value"] == "none" for of in variant["settings"] if of["dimension"] == "predictions")
+def is_by_rules(variant: Document) -> bool:
+    """Whether all patients are there, with the predictions as they are."""
+    return all(of["value"] == APART.get(of["dimension"], of["value"]) for of in variant["settings"])
 
 
 def place_figure(document: Document) -> list[Figure]:
@@ -108,7 +111,7 @@ def place_figure(document: Document) -> list[Figure]:
     if variants < 2 or not teams:
         return []
     counts = {team["name"]: Counter[float]() for team in teams}
-    for order, times in Counter(variant["order"] for variant in document["variants"] if as_predicted(variant)).items():
+    for order, times in Counter(variant["order"] for variant in document["variants"] if is_by_rules(variant)).items():
         for entry in document["orders"][order]:
             if entry["position"] is not None and entry["team"] in counts:
                 counts[entry["team"]][entry["position"]] += times
@@ -178,10 +181,10 @@ def choose_variants(document: Document) -> list[tuple[str, Document]]:
 
 def effect_table(document: Document) -> Table:
     """What each rule does alone, the strongest first."""
-    values = {dimension["name"]: ", ".join(dimension["values"]) for dimension in document["dimensions"]}
+    values = {dimension["name"]: some_values(dimension) for dimension in document["dimensions"]}
 
     def strength(effect: Document) -> tuple[bool, float, float, str]:
-        is_rule = effect["dimension"] != "predictions"
+        is_rule = effect["dimension"] not in APART
         first = effect["first_changes"] / effect["comparisons"]
         return not is_rule, -(effect.get("pairs_changed") or 0), -first, effect["dimension"]
 
@@ -213,7 +216,7 @@ def effect_table(document: Document) -> Table:
 
 def swap_section(document: Document) -> Section:
     """Teams that stand in both orders."""
-    variants, swaps = len(document["variants"]), document["swaps"]
+    variants, swaps = rule_variants(document), document["swaps"]
     if not swaps:
         return Section("swaps", "Teams that swap", (Text(("No two teams stand in both orders.",), "good"),))
 
@@ -268,7 +271,7 @@ def method_section(document: Document) -> Section:
         document["dimensions"],
         Column("rule", of="name"),
         Column("the challenge’s own", of=lambda dimension: dimension["published"] or "–"),
-        Column("values that were tried", of=lambda dimension: ", ".join(dimension["values"])),
+        Column("values that were tried", of=some_values),
         sortable=False,
     )
     unranked = [unranked_table(document["not_ranked"])] if document["not_ranked"] else []
@@ -278,6 +281,12 @@ def method_section(document: Document) -> Section:
         "variants are no probabilities: they say how much of what was tried agrees."
     )
     return Section("varied-rules", "The method", (varied, *unranked, *([Text(notes)] if notes else [])), lead)
+
+
+def some_values(dimension: Document) -> str:
+    values = dimension["values"]
+    rest = [f"{len(values) - VALUES_UP_TO:,} more"] if len(values) > VALUES_UP_TO else []
+    return ", ".join([*values[:VALUES_UP_TO], *rest])
 
 
 def unranked_table(teams: Sequence[Document]) -> Table:

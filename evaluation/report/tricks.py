@@ -43,7 +43,9 @@ def paying_section(document: Document) -> Section:
         words = f"{tricks[name]['words'].capitalize()}: that pays for {teams}, more than any other trick."
         verdict = Text((words,), "bad" if open_to_all else "warning")
     findings = tuple(document.get("findings", ()))
-    blocks: list[Block] = [verdict, tiles, *([Text(findings, "warning")] if findings else [])]
+    told = tuple(document.get("verdict") or ())
+    summary = [Text((" ".join(told),))] if told else []
+    blocks: list[Block] = [*summary, verdict, tiles, *([Text(findings, "warning")] if findings else [])]
 
     def teams_of(name: str) -> str:
         return name_some([play["team"] for play in paying if play["trick"] == name])
