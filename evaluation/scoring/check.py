@@ -49,13 +49,13 @@ def all_findings(
     outcomes = list(run_tasks(check_case, tasks, plan_workers(workers, challenge.cases, needs), progress))
     of_cases = [finding for outcome in outcomes for finding in (*outcome.prediction_faults, *outcome.warnings)]
     has_faults = received.has_errors or any(outcome.prediction_faults for outcome in outcomes)
-    lost = [] if has_faults else everything_outside([outcome.placed for outcome in outcomes])
+    lost = [] if has_faults else everything_outside(outcomes)
     return (*received.findings, *of_cases, *lost)
 
 
-def everything_outside(placed: Sequence[tuple[int, int]]) -> list[Finding]:
+def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
     """An error if there are predicted nuclei and none of them lies on its image."""
-    nuclei, outside = (sum(numbers) for numbers in zip(*placed, strict=True)) if placed else (0, 0)
+    nuclei, outside = (sum(outcome.placed[index] for outcome in outcomes) for index in (0, 1))
     if nuclei == 0 or outside < nuclei:
         return []
     return [EverythingOutside(nuclei).at("submission")]

@@ -27,6 +27,7 @@ from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import prepare_decoders, read_shared_reference, reference_files
 from evaluation.scoring.receive import ReceivedSubmission, check_links, receive_submission, rejection
 from evaluation.scoring.score import Result, summarise
+from evaluation.submission import SubmissionFiles
 
 Finished = TypeVar("Finished")
 
@@ -53,9 +54,8 @@ def score_submission(
     chooses from the processors, the memory and the size of the challenge; it never changes the result.
     """
     worker_pool = workers if executor is None else ExecutorPool(executor, workers)
-    return summarise(
-        *count_submission(challenge_folder, submission, worker_pool, progress, challenge, perturbation).counted
-    )
+    begun = begin_submission(challenge_folder, submission, worker_pool, progress, challenge)
+    return summarise(*count_cases(begun, progress, perturbation))
 
 
 def score_then(
@@ -67,14 +67,36 @@ def score_then(
     challenge: Challenge | None = None,
     perturbation: Perturbation = "none",
 ) -> Finished:
-    """What is made of the result. A worker pool does that too: small cases are counted in the time that it takes."""
-    found = count_submission(challenge_folder, submission, workers, None, challenge, perturbation)
-    task = (finish, *found.counted)
-    return (
-        next(run_tasks(finish_submission, [task], found.plan, None))
-        if found.plan.worker_pool
-        else finish_submission(*task)
-    )
+    """What is made of the result. A worker pool does that too: small cases are counted in the time that it takes.
+
+    Cases that one worker takes together become a result there, so that what was counted of them is not sent around.
+    """
+    begun = begin_submission(challenge_folder, submission, workers, None, challenge)
+    parts, plan, findings = begun.planned.parts, begun.planned.plan, begun.received.findings
+    if plan.worker_pool is None or len(parts) > 1:
+        task = (finish, *count_cases(begun, None, perturbation))
+        return next(run_tasks(finish_submission, [task], plan, None)) if plan.worker_pool else finish_submission(*task)
+    whole = (finish, begun.challenge, begun.folder, begun.received.files, parts[0], perturbation, findings)
+    finished: list[Finished]
+    finished, outcomes = next(run_tasks(score_together, [whole], plan, None))
+    raise_faults(begun.challenge, begun.received, outcomes)
+    return finished[0]
+
+
+def score_together(
+    finish: Callable[[Result], Finished],
+    challenge: Challenge,
+    folder: Path,
+    files: SubmissionFiles,
+    inputs: list[CaseInput],
+    perturbation: Perturbation,
+    findings: Sequence[Finding],
+) -> tuple[list[Finished], list[CaseOutcome]]:
+    """What is made of a submission whose cases one worker takes together; or the outcomes, if any is faulty."""
+    outcomes = score_cases(challenge, folder, files, inputs, perturbation)
+    if any(o.reference_faults or o.prediction_faults for o in outcomes) or everything_outside(outcomes):
+        return [], outcomes
+    return [finish_submission(finish, challenge, *joined(outcomes, findings))], []
 
 
 def finish_submission(
@@ -87,34 +109,46 @@ def finish_submission(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CountedSubmission:
-    """All cases of a submission, with the rules and the findings, and how they were worked on."""
+class BegunSubmission:
+    """A submission whose files are named and sorted into cases, and how these are worked on."""
 
-    counted: tuple[Challenge, list[CaseResult], list[Finding]]
-    plan: Plan
+    challenge: Challenge
+    folder: Path
+    received: ReceivedSubmission
+    planned: PlannedCases
 
 
-def count_submission(
+def begin_submission(
     challenge_folder: Path | str,
     submission: Path | str,
     workers: Workers,
     progress: Progress | None,
     challenge: Challenge | None,
-    perturbation: Perturbation,
-) -> CountedSubmission:
-    """Everything that comes before the scores. Raises SubmissionRejected, ChallengeBroken."""
+) -> BegunSubmission:
+    """Everything that comes before the cases are read. Raises SubmissionRejected, ChallengeBroken."""
     folder = Path(challenge_folder).absolute()  # workers may be elsewhere
     challenge = Challenge.load(folder) if challenge is None else challenge
     check_columns(challenge)
     received = receive_submission(challenge, Path(submission))
     check_links(challenge, received.files, folder)
-    planned = plan_cases(challenge, folder, received, workers, progress)
-    tasks = [(challenge, folder, received.files, part, perturbation) for part in planned.parts]
+    return BegunSubmission(challenge, folder, received, plan_cases(challenge, folder, received, workers, progress))
+
+
+def count_cases(
+    begun: BegunSubmission, progress: Progress | None, perturbation: Perturbation
+) -> tuple[Challenge, list[CaseResult], list[Finding]]:
+    """All cases of a submission, with the rules and the findings. Raises SubmissionRejected, ChallengeBroken."""
+    challenge, received, planned = begun.challenge, begun.received, begun.planned
+    tasks = [(challenge, begun.folder, received.files, part, perturbation) for part in planned.parts]
     outcomes = [outcome for part in run_tasks(score_cases, tasks, planned.plan, progress) for outcome in part]
     raise_faults(challenge, received, outcomes)
+    return challenge, *joined(outcomes, received.findings)
+
+
+def joined(outcomes: Sequence[CaseOutcome], findings: Sequence[Finding]) -> tuple[list[CaseResult], list[Finding]]:
+    """The results of all cases, and the findings about files and cases."""
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
-    warnings = [finding for outcome in outcomes for finding in outcome.warnings]
-    return CountedSubmission((challenge, results, [*received.findings, *warnings]), planned.plan)
+    return results, [*findings, *(finding for outcome in outcomes for finding in outcome.warnings)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,7 +213,7 @@ def raise_faults(challenge: Challenge, received: ReceivedSubmission, outcomes: S
     prediction_faults = [f for outcome in outcomes for f in outcome.prediction_faults]
     if prediction_faults:
         raise rejection(challenge, [*prediction_faults, *received.findings], received.inputs)
-    if lost := everything_outside([outcome.placed for outcome in outcomes]):
+    if lost := everything_outside(outcomes):
         raise rejection(challenge, [*lost, *received.findings], received.inputs)
 
 
