@@ -24,7 +24,7 @@ from evaluation.commands.main import run
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected
 from evaluation.formats import Request, read_annotations
 from evaluation.formats.detect import Detected, detect_format
-from evaluation.formats.geometry_table import is_flat
+from evaluation.formats.geometry_table import is_flat, keys_of_store
 from evaluation.model import Case, ClassTable
 
 CASE = Case("a", "a", 40, 60, 0.5)
@@ -144,6 +144,18 @@ def test_a_store_is_read_and_nothing_else_is_done(tmp_path):
             con.commit()
         with pytest.raises(InputFault, match=got):
             read(path.read_bytes())
+
+
+def test_a_store_with_a_damaged_schema_is_refused(tmp_path):
+    """SQLite names the table in its message, in which bytes that are no UTF-8 break Python's module."""
+    content = store(tmp_path / "a.db", (shapely.Point(1, 2), {}))
+    damaged = content.replace(b"key TEXT UNIQUE, objtype", b"key TEXT UNIQUE( \xb6bjtype", 1)
+    damaged = damaged.replace(b"tableannotations", b"table\xb6nnotations", 1)
+    assert damaged != content
+    with pytest.raises(InputFault) as caught:
+        read(damaged)
+    assert "[wrong-format]" in str(caught.value.findings[0])
+    assert keys_of_store(io.BytesIO(damaged)) is None
 
 
 def test_compressed_geometries_are_bounded_together(tmp_path):

@@ -19,6 +19,7 @@ from evaluation.authoring.demo import DemoPaths, write_demo
 ROOT = Path(__file__).resolve().parents[1]
 WRITTEN = ["details.json", "metrics.json", "objects.csv"]
 NOTHING = "Interrupted; no results were written."
+OUT_OF_MEMORY = "The evaluation ran out of memory, or was stopped from outside"
 
 
 def expected(run: Run) -> tuple[int, str, list[str]]:
@@ -26,12 +27,12 @@ def expected(run: Run) -> tuple[int, str, list[str]]:
     if run.to == "watcher" and run.signal == "KILL":
         return -9, "", []  # nobody is there to say anything
     if run.to == "main" and run.signal == "KILL":
-        return 70, "The evaluation was killed, as a rule because the memory did not suffice", []
+        return 70, OUT_OF_MEMORY, []
     if run.to != "worker":
         return {"TERM": 143, "INT": 130}[run.signal], NOTHING, []
     if run.signal == "INT" or not run.workers:  # the others go on; a lost worker costs its time
         return 0, "", WRITTEN
-    return 70, "The evaluation ran out of memory", []
+    return 70, OUT_OF_MEMORY, []
 
 
 def faults_of_end(run: Run, end: End) -> list[str]:

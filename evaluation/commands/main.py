@@ -11,8 +11,8 @@ from importlib import import_module
 
 import click
 
-from evaluation.commands.watch import INTERNAL, Stopped, end_early, limit_words
-from evaluation.execution.limits import memory_limit, process_limit
+from evaluation.commands.watch import INTERNAL, Stopped, end_early, out_of_memory
+from evaluation.execution.limits import process_limit
 from evaluation.findings import render_findings, render_summary
 from evaluation.findings.errors import (
     ChallengeBroken,
@@ -102,8 +102,7 @@ def run_to_the_end(arguments: list[str]) -> int:
         traceback.print_exc(file=sys.stdout)
         return INTERNAL
     except MemoryError:
-        words = limit_words(memory_limit())
-        print(f"The evaluation ran out of memory{words}; this is not about the submission.", file=sys.stderr)
+        print(out_of_memory(), file=sys.stderr)
         return INTERNAL
     except Exception as error:
         traceback.print_exc()
@@ -133,8 +132,7 @@ def explain_failure(error: EvaluationError) -> None:
     if isinstance(error, ChallengeBroken):
         last = "The challenge itself has a fault; this is not about the submission. Organisers: see the lines above."
     elif isinstance(error, WorkerDied):
-        words = limit_words(memory_limit())
-        last = f"The evaluation ran out of memory, or was stopped from outside; nothing was scored{words}."
+        last = out_of_memory()
     elif isinstance(error, ResultsNotWritten):
         last = f"The results could not be written ({error.why}); this is not about the submission."
     else:

@@ -87,14 +87,18 @@ def exit_code_of(child: int) -> int:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code >= 0:
         return code
-    if code == -signal.SIGKILL:
-        what = f"was killed, as a rule because the memory did not suffice{limit_words(memory_limit())}"
-    else:
-        what = f"was ended by {signal.Signals(-code).name}"
-    print(f"The evaluation {what}; this is not about the submission.", file=sys.stderr, flush=True)
+    name = signal.Signals(-code).name
+    line = (
+        out_of_memory()
+        if name == "SIGKILL"
+        else f"The evaluation was ended by {name}; this is not about the submission."
+    )
+    print(line, file=sys.stderr, flush=True)
     return INTERNAL
 
 
-def limit_words(memory: int | None) -> str:
-    """The limit of the memory, for a line; nothing if there is none."""
-    return "" if memory is None else f" (the limit is {memory / 1e6:,.0f} MB)"
+def out_of_memory() -> str:
+    """The last line where memory ended. Whichever process the kernel kills then, the line is the same."""
+    limit = memory_limit()
+    words = "" if limit is None else f" (the limit is {limit / 1e6:,.0f} MB)"
+    return f"The evaluation ran out of memory, or was stopped from outside{words}; this is not about the submission."

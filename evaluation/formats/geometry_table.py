@@ -202,6 +202,10 @@ def as_json(text: str) -> Any:
 # --- TIAToolbox -------------------------------------------------------------------------------------------------------
 
 
+# The second is what SQLite raises where its own message holds bytes of the file.
+STORE_FAULTS = (sqlite3.Error, UnicodeDecodeError)
+
+
 def open_store(data: bytes) -> sqlite3.Connection:
     """A database from its bytes, of which nothing can be done but reading tables. Raises sqlite3.Error."""
     database = sqlite3.connect(":memory:")
@@ -213,7 +217,7 @@ def open_store(data: bytes) -> sqlite3.Connection:
             database.execute(f"pragma {pragma}")
         reading = (sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT)
         database.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY)
-    except sqlite3.Error:
+    except STORE_FAULTS:
         database.close()
         raise
     return database
@@ -228,7 +232,7 @@ def keys_of_store(stream: BinaryIO) -> dict[str, str] | None:
     try:
         with closing(open_store(stream.read())) as database:
             row = database.execute("select geometry from annotations limit 1").fetchone()
-    except sqlite3.Error:
+    except STORE_FAULTS:
         return None
     return {"shape": "point" if row and row[0] is None else "outline", "units": "px", "origin": "pixel_centre"}
 
@@ -256,7 +260,7 @@ def features_of_store(stream: BinaryIO, request: Request) -> Iterator[Feature]:
                     said = as_json(text) if type(text) is str else None
                     point = {"type": "Point", "coordinates": [x, y]}
                     yield key, point if blob is None else geometry, with_class(said) if type(said) is dict else {}
-    except sqlite3.Error as error:
+    except STORE_FAULTS as error:
         raise wrong_format(request, f"an SQLite database that cannot be read ({quote(str(error), 80)})") from None
 
 
