@@ -69,6 +69,8 @@ OF_TEST = {
         "test_leaks.py::test_no_mutated_submission_is_told_anything_of_the_reference",
         "test_leaks.py::test_no_rejected_submission_is_told_anything_of_the_reference",
         "test_mutants.py::test_every_mutant_can_be_made",
+        "test_plan.py::test_annotators_bound_margin_radius_tolerance_and_floor",
+        "test_plan.py::test_few_groups_are_not_simulated_and_the_rest_is_planned",
         "test_plan.py::test_the_command_plans_from_results",
         "test_plan.py::test_without_submissions_a_challenge_is_proposed_that_is_valid",
         "test_plan.py::test_the_power_is_that_of_the_t_test_for_normal_differences",

@@ -20,7 +20,7 @@ import tifffile
 from evaluation import Challenge, score_instances
 from evaluation.commands.main import run
 from evaluation.instances.labels import instances_from_labels
-from evaluation.leaderboard.annotators import annotator_lines, annotators_document, centroid_distances
+from evaluation.leaderboard.annotators import annotator_lines, annotators_document, distances_between
 from evaluation.leaderboard.board import score_and_rank
 from evaluation.leaderboard.document import leaderboard_document
 from evaluation.model import Case
@@ -208,10 +208,10 @@ def test_the_radius_is_the_95th_percentile_of_what_both_marked_but_not_beyond_ha
         instances_from_labels(image, class_id=1),
         instances_from_labels(np.roll(image, (3, 4), (0, 1)), class_id=1),
     )
-    found = centroid_distances([(case, one, near)])
+    found = distances_between([(case, one, near)], "open")
     assert (found["pairs"], found["radius_px"], found["radius_um"], found["next_px"]) == (3, 5, 2.5, 100)
     far = instances_from_labels(np.roll(image, (0, 60), (0, 1)), class_id=1)
-    assert centroid_distances([(case, one, far)])["radius_px"] <= 50
+    assert distances_between([(case, one, far)], "open")["radius_px"] <= 50
 
 
 def test_the_leaderboard_shows_it_without_groups_and_cases_and_changes_nothing_else(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.stats
-from test_story import made_challenge
+import tifffile
+from test_annotators import CASES, make
+from test_story import FROZEN, made_challenge
 
 from evaluation.analysis.fit import Fit
 from evaluation.analysis.gaming import Field
@@ -20,6 +22,7 @@ from evaluation.commands.main import run
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import empty_region
+from evaluation.leaderboard.annotators import annotators_document
 from evaluation.model import Case, Instances
 from evaluation.scoring.columns import check_columns
 
@@ -200,10 +203,55 @@ def test_points_are_planned_without_outlines(tmp_path: Path, capfd) -> None:
     assert "Nuclei without outlines" in told and "detection.f1.pooled: spread" in told
 
 
-def test_a_pilot_of_two_groups_is_too_small(capfd) -> None:
-    places = ["--challenge", str(KEPT / "challenge"), "--results", str(KEPT / "first")]
-    assert run(["plan", *places]) == 2
-    assert "2 teams with values of 2 groups" in capfd.readouterr().err
+@pytest.mark.parametrize("made", [True, False])
+def test_few_groups_are_not_simulated_and_the_rest_is_planned(made: bool, tmp_path: Path, capfd) -> None:
+    challenge, groups = (FROZEN / "challenge", 4) if made else (KEPT / "challenge", 2)
+    results = [] if made else ["--results", str(KEPT / "first")]
+    assert run(["plan", "--challenge", str(challenge), *results, "--output", str(tmp_path), "--report"]) == 0
+    told = f"{groups} groups (patients) are too few to simulate how many are needed: 5 at least."
+    assert told in capfd.readouterr().out
+    document = json.loads((tmp_path / "plan.json").read_text())
+    assert {(of["needed"], of["noisy"], of["spread"], *of["power"]) for of in document["columns"]} == {
+        (None, False, None, *[None] * len(NUMBERS))
+    }
+    shutil.copy(challenge / "cases.csv", tmp_path)
+    assert [of.path for of in Challenge.load(tmp_path).ranking.columns] == [of["path"] for of in document["columns"]]
+    assert f"{groups} groups are too few" in (tmp_path / "plan.html").read_text()
+
+
+def test_one_pilot_team_is_too_few(tmp_path: Path, capfd) -> None:
+    shutil.copytree(KEPT / "first/finder", tmp_path / "finder")
+    assert run(["plan", "--challenge", str(KEPT / "challenge"), "--results", str(tmp_path)]) == 2
+    assert "1 teams" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("scale", "shift", "key", "expected"), [(4, 3, "tolerance", 3.0), (1, 4, "radius", 4.0)])
+def test_annotators_bound_margin_radius_tolerance_and_floor(scale, shift, key, expected, tmp_path: Path) -> None:
+    """The second one leaves out most squares, and draws the others some pixels further down."""
+    first = {case: frozenset(range(16)) for case in CASES}
+    second = {case: frozenset(range(index % 3 + 1)) for index, case in enumerate(CASES)}
+    challenge, _ = make(tmp_path, {"one": first, "two": second}, {})
+    for path in challenge.glob("*/**/*.tif"):
+        large = np.kron(tifffile.imread(path), np.ones((scale, scale), np.uint16))
+        tifffile.imwrite(path, np.roll(large, shift if path.parent.name == "two" else 0, axis=0))
+    sizes = (challenge / "cases.csv").read_text()
+    (challenge / "cases.csv").write_text(sizes.replace("50,60", f"{50 * scale},{60 * scale}"))
+    apart = annotators_document(challenge, {})["distances"]
+    assert apart["radius_px"] == apart["contour_px"] == shift
+    assert run(["plan", "--challenge", str(challenge), "--output", str(tmp_path / "out"), "--report"]) == 0
+    document = json.loads((tmp_path / "out/plan.json").read_text())
+    (column,) = document["columns"]
+    assert column["annotators"] > 0.3 and "Annotators place 95 % of the nuclei" in " ".join(document["fit"])
+    assert column["margin"] == pytest.approx(max(column["annotators"], column["one_pixel"]), rel=0.05)
+    proposed = document["proposed"]
+    found = {
+        "tolerance": proposed["metrics"].get("tolerance_px"),
+        "radius": proposed["matching"]["rules"][0].get("radius_px"),
+    }
+    assert found[key] == expected
+    if key == "tolerance":  # with n of 16 squares a pair of annotators has F1 2 n / (16 + n)
+        reached = np.mean([2 * n / (16 + n) for n in [1, 2, 3, 1, 2, 3, 1, 2]])
+        assert proposed["ranking"]["require"][0]["at_least"] == np.floor(reached / 2 / 0.05) * 0.05 > 0
 
 
 def test_the_command_plans_from_results(tmp_path: Path, capfd) -> None:

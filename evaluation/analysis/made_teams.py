@@ -6,7 +6,7 @@ misses, adds and confuses nuclei and draws outlines a pixel off, more often in s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -62,25 +62,34 @@ def reference_field(challenge: Challenge, folder: Path) -> Field:
     return Field(challenge.cases, references, {})
 
 
-def score_made_teams(challenge: Challenge, rules: RankingRules, field: Field) -> list[TeamScores]:
-    """What each made team has in the columns of a ranking, by group; the same for the same seed."""
+def made_teams(challenge: Challenge, rules: RankingRules, field: Field) -> Iterator[tuple[str, list[Instances]]]:
+    """Each made team with its predictions in the order of the cases; the same for the same seed."""
     groups = groups_of(challenge)
     low, high = HARDNESS
-    found = []
-    for place, (name, skill) in enumerate(SKILLS.items()):
-        hardness = low + (high - low) * generator(rules.seed, place).random(len(groups))
-        predictions = [
-            made_prediction(
-                reference.instances,
-                skill,
-                float(hardness[groups.index(case.group)]),
-                len(challenge.classes),
-                generator(rules.seed, place, 1 + index),
-            )
-            for index, (case, reference) in enumerate(zip(field.cases, field.references, strict=True))
-        ]
-        found.append(scores_for(RankedBy(challenge, rules), count_predictions(challenge, field, predictions), name))
-    return found
+    for index, (name, skill) in enumerate(SKILLS.items()):
+        hardness = low + (high - low) * generator(rules.seed, index).random(len(groups))
+        yield (
+            name,
+            [
+                made_prediction(
+                    reference.instances,
+                    skill,
+                    float(hardness[groups.index(case.group)]),
+                    len(challenge.classes),
+                    generator(rules.seed, index, 1 + of_case),
+                )
+                for of_case, (case, reference) in enumerate(zip(field.cases, field.references, strict=True))
+            ],
+        )
+
+
+def score_made_teams(challenge: Challenge, rules: RankingRules, field: Field) -> list[TeamScores]:
+    """What each made team has in the columns of a ranking, by group."""
+    ranked = RankedBy(challenge, rules)
+    return [
+        scores_for(ranked, count_predictions(challenge, field, predictions), name)
+        for name, predictions in made_teams(challenge, rules, field)
+    ]
 
 
 def generator(*seed: int) -> np.random.Generator:

@@ -16,20 +16,29 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.analysis.fit import Fit, fit_rules
-from evaluation.analysis.made_teams import one_pixel_changes, reference_field, score_made_teams
+from evaluation.analysis.fit import Fit, fit_rules, floor_below
+from evaluation.analysis.gaming import Field
+from evaluation.analysis.made_teams import made_teams, one_pixel_changes, reference_field, score_made_teams
 from evaluation.analysis.sensitivity import study_sensitivity
 from evaluation.analysis.sensitivity_document import Sensitivity
 from evaluation.challenge import CHALLENGE_FILE, Challenge
 from evaluation.challenge.documents import read_text, resolve_preset
-from evaluation.challenge.rules import RankingRules
+from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.findings import render_findings
 from evaluation.findings.challenge import Contradiction
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
+from evaluation.leaderboard.annotators import (
+    Marked,
+    annotator_distances,
+    compare_annotators,
+    mean_with_interval,
+    proposed_margin,
+    read_annotators,
+)
 from evaluation.leaderboard.board import load_ranked
 from evaluation.leaderboard.document import number
 from evaluation.leaderboard.gameable import metrics_of_paths
-from evaluation.leaderboard.team_scores import groups_of, plan_columns
+from evaluation.leaderboard.team_scores import plan_columns
 from evaluation.leaderboard.teams import ResultFolder
 from evaluation.model import Float64
 from evaluation.ranking.differences import FEWEST_UNITS, POWER, half_width
@@ -66,19 +75,18 @@ def plan_challenge(
     """The content of plan.json.
 
     results  of two pilot submissions at the least, with their details.json; None: made teams (``made_teams``)
-    margin   by which teams are to be told apart, in the unit of each column; None: what one pixel changes in the
-             column, at least ``LEAST_MARGIN``
+    margin   by which teams are to be told apart, in the unit of each column; None: what one pixel or another annotator
+             changes in the column, at least ``LEAST_MARGIN``
     teams    that are expected: pairs are corrected for their number
 
-    Without results everything is simulated under the rules that are proposed. Raises WrongUsage, ChallengeBroken.
+    Without results everything is simulated under the rules that are proposed. With fewer groups than ``FEWEST_UNITS``
+    nothing is simulated, and the rest is there. Raises WrongUsage, ChallengeBroken.
     """
     challenge, rules = load_ranked(folder)
     known = [] if results is None else results_of_pilot(challenge, rules, results)
-    if results is None and len(groups_of(challenge)) < FEWEST_UNITS:
-        got = f"{len(groups_of(challenge))} groups"
-        raise WrongUsage(Contradiction(got, f"{FEWEST_UNITS} groups or more in cases.csv").at("--challenge"))
-    found, told = study_pilot(folder, challenge, needed=results is None, workers=workers)
-    fit = None if found is None else fit_rules(found)
+    found, words = study_pilot(folder, challenge, needed=results is None, workers=workers)
+    marked = read_annotators(folder, challenge)
+    fit = None if found is None else fit_rules(found, annotator_distances(challenge, marked) if marked else {})
     raw = tomllib.loads(read_text(folder / CHALLENGE_FILE))
     proposal = Proposal(raw, challenge)
     if fit is not None:
@@ -95,7 +103,17 @@ def plan_challenge(
                 Contradiction("numbers of nuclei", "the results of a pilot, by --results").at("--challenge")
             )
         known = [of.by_unit for of in score_made_teams(proposal.challenge, rules, field) if of.by_unit is not None]
-    margins = [margin or max(LEAST_MARGIN, two_digits(np.nan_to_num(change))) for change in changes.tolist()]
+    human: list[float | None] = [None] * len(rules.columns)
+    if marked and field is not None:
+        f1 = RankingColumn(path=proposal.f1, direction="descending")
+        human, reached = between_annotators(proposal.challenge, [*rules.columns, f1], rules, marked, field)
+        if fit is not None and reached is not None and (floor := floor_below(reached)) < fit.floor:
+            proposal.take_floor(floor)
+            words.append(f"Floor on detection F1: {floor:g} instead, half of what annotators reach with each other.")
+    margins = [
+        margin or max(LEAST_MARGIN, two_digits(np.nan_to_num(change)), two_digits(of or 0.0))
+        for change, of in zip(changes.tolist(), human, strict=False)
+    ]
     values, level = np.stack(known), rules.significance_level / max(teams * (teams - 1) // 2, 1)
     draw = np.random.Generator(np.random.PCG64(rules.seed))
     columns = [
@@ -103,7 +121,12 @@ def plan_challenge(
         for index, column in enumerate(rules.columns)
     ]
     groups = values.shape[2]
-    noisy = [of.needed is None or of.needed > groups for of in columns]
+    simulated = groups >= FEWEST_UNITS
+    if not simulated:
+        words.append(
+            f"{groups} groups (patients) are too few to simulate how many are needed: {FEWEST_UNITS} at least."
+        )
+    noisy = [simulated and (of.needed is None or of.needed > groups) for of in columns]
     proposal.take_columns(rules, margins, noisy)
     return {
         "software": software(__version__),
@@ -112,13 +135,14 @@ def plan_challenge(
         "teams": teams,
         "groups": groups,
         "numbers": list(NUMBERS),
-        "fit": [*told, *(fit.words if fit else ())],
+        "fit": [*(fit.words if fit else ()), *words],
         "columns": [
             {
                 "path": of.path,
                 "direction": column.direction,
                 "margin": margins[index],
                 "one_pixel": number(float(changes[index])),
+                "annotators": number(human[index]),
                 "spread": number(of.spread),
                 "power": [number(share) for share in of.power],
                 "needed": of.needed,
@@ -137,10 +161,10 @@ def results_of_pilot(challenge: Challenge, rules: RankingRules, results: Path) -
     """The values of pilot teams by column and group. Raises WrongUsage for too few."""
     scores, _, _ = ResultFolder(results).read(challenge, plan_columns(challenge, rules.columns))
     known = [of.by_unit for of in scores if of.by_unit is not None]
-    if len(known) < 2 or known[0].shape[1] < FEWEST_UNITS:
-        got = f"{len(known)} teams with values of {known[0].shape[1] if known else 0} groups"
-        expected = f"two pilot teams or more with their details.json, and {FEWEST_UNITS} groups or more"
-        raise WrongUsage(Contradiction(got, expected).at("--results"))
+    if len(known) < 2:
+        raise WrongUsage(
+            Contradiction(f"{len(known)} teams", "two pilot teams or more with their details.json").at("--results")
+        )
     return known
 
 
@@ -156,6 +180,24 @@ def study_pilot(
         if needed:
             raise
         return None, ["The reference cannot be read: no matching rule, tolerance, cap or floor is proposed."]
+
+
+def between_annotators(
+    challenge: Challenge, columns: Sequence[RankingColumn], rules: RankingRules, marked: Marked, field: Field
+) -> tuple[list[float | None], float | None]:
+    """How much each column changes with another annotator as the reference (``proposed_margin``), and the mean of the
+    last column between annotators; None: not known.
+
+    Scored are the annotators and made teams, since of two annotators each is scored against one reference only.
+    """
+    names = [case.name for case in field.cases]
+    teams = (
+        (name, {case: (of, None) for case, of in zip(names, predictions, strict=True)})
+        for name, predictions in made_teams(challenge, rules, field)
+    )
+    found = compare_annotators(challenge, rules.model_copy(update={"columns": tuple(columns)}), marked, teams)
+    reached = mean_with_interval([of.by_unit[-1] for of in found.pairs.values()], rules.significance_level)["mean"]
+    return [proposed_margin(found, index) for index in range(len(columns))], reached
 
 
 class Proposal:
@@ -192,15 +234,19 @@ class Proposal:
             self.take("metrics", {"measures": measures, "tolerance_px": float(fit.tolerance)}, "tolerance")
         if metrics.distance_cap_px is not None:
             self.take("metrics", {"distance_cap_px": fit.cap}, "cap")
-        ranking = self.challenge.ranking
+        self.take_floor(fit.floor)
+
+    def take_floor(self, at_least: float) -> None:
+        """Of detection F1, as the challenge averages; a floor of 0 is none."""
+        required = self.challenge.ranking.require if self.challenge.ranking else ()
+        others = [of.model_dump() for of in required if not of.path.startswith("detection.f1.")]
+        if at_least > 0:
+            self.take("ranking", {"require": [*others, {"path": self.f1, "at_least": at_least}]}, "floor")
+
+    @property
+    def f1(self) -> str:
         unit = self.challenge.aggregation.unit
-        f1 = f"detection.f1.{unit if unit == 'pooled' else f'{unit}_mean'}"
-        floors = (
-            []
-            if ranking is None
-            else [of.model_dump() for of in ranking.require if not of.path.startswith("detection.f1.")]
-        )
-        self.take("ranking", {"require": [*floors, {"path": f1, "at_least": fit.floor}]}, "floor")
+        return f"detection.f1.{unit if unit == 'pooled' else f'{unit}_mean'}"
 
     def take_columns(self, rules: RankingRules, margins: Sequence[float], noisy: Sequence[bool]) -> None:
         """The columns that the groups can decide, with their margins, and one at least that missed nuclei cost; all of
@@ -267,14 +313,20 @@ def plan_lines(document: Mapping[str, Any]) -> list[str]:
     """What the plan says, a line for each column."""
     lines = [MADE] if document["pilot"] == "made teams" else []
     lines += document["fit"]
-    for of in document["columns"]:
-        needed = of["needed"] or f"more than {NUMBERS[-1]}"
-        lines.append(
-            f"{of['path']}: spread {of['spread']}; {needed} groups tell teams apart by {of['margin']}; "
-            f"{document['groups']} groups by {of['smallest']}{': too noisy' * of['noisy']}"
-        )
+    lines += [line_of(of, document["groups"]) for of in document["columns"]]
     told = told_of_noise(document)
     return [*lines, *([told] if told else []), *(f"Not proposed: {reason}" for reason in document["not_proposed"])]
+
+
+def line_of(column: Mapping[str, Any], groups: int) -> str:
+    path, margin = column["path"], column["margin"]
+    if column["spread"] is None:
+        return f"{path}: margin {margin}"
+    needed = column["needed"] or f"more than {NUMBERS[-1]}"
+    return (
+        f"{path}: spread {column['spread']}; {needed} groups tell teams apart by {margin}; "
+        f"{groups} groups by {column['smallest']}{': too noisy' * column['noisy']}"
+    )
 
 
 def told_of_noise(document: Mapping[str, Any]) -> str:

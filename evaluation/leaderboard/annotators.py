@@ -8,7 +8,7 @@ one, by the rules of the challenge; so is each team against each annotator. ``re
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, permutations
@@ -25,6 +25,7 @@ from evaluation.findings import Finding, quote
 from evaluation.findings.challenge import FewAnnotators
 from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRejected
 from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.runs import select_instances
 from evaluation.leaderboard.document import Board, number
 from evaluation.leaderboard.team_scores import (
     PlannedColumn,
@@ -35,14 +36,14 @@ from evaluation.leaderboard.team_scores import (
     value_at,
     values_of_groups,
 )
-from evaluation.model import Case, Float64, Instances, Int64
+from evaluation.model import BorderRule, Case, Float64, Instances, Int64, Matches
 from evaluation.ranking.differences import BETTER, WORSE, half_width, paired_differences
 from evaluation.results.metrics_json import identity, software
 from evaluation.results.version import __version__
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.from_files import read_submission
 from evaluation.scoring.match import match_case
-from evaluation.scoring.measure import measure_cases
+from evaluation.scoring.measure import measure_cases, measure_outlines, outlined_image
 from evaluation.scoring.read import read_reference, read_shared_reference, reference_files
 from evaluation.scoring.score import summarise
 
@@ -177,61 +178,81 @@ class Agreement:
     cases: Mapping[str, int]
     pairs: Mapping[tuple[str, str], PairScores]
     teams: Mapping[tuple[str, str], PairScores]
-    distances: Mapping[str, Any]
 
 
-def study_annotators(
-    folder: Path, challenge: Challenge, rules: RankingRules, teams: Mapping[str, Path | str]
-) -> Agreement | None:
-    """Score all annotators and teams against all annotators; None if the challenge has no annotators.
+Marked = Mapping[str, Mapping[str, PreparedReference]]  # by the names of annotators and of cases
 
-    A team whose submission is rejected is left out. Raises ChallengeBroken.
+
+def read_annotators(folder: Path, challenge: Challenge) -> Marked:
+    """What all annotators marked; empty if the challenge has none. Raises ChallengeBroken."""
+    return {name: read_annotator(challenge, folder, name) for name in annotator_names(folder)}
+
+
+def compare_annotators(
+    challenge: Challenge, rules: RankingRules, marked: Marked, teams: Iterable[tuple[str, Mapping[str, Marks]]]
+) -> Agreement:
+    """Score all annotators and teams against all annotators.
+
+    teams  their names and predictions (``predictions_of``). Raises ChallengeBroken.
     """
-    names = annotator_names(folder)
-    if not names:
-        return None
-    marked = {name: read_annotator(challenge, folder, name) for name in names}
     score = partial(score_pair, challenge, plan_columns(challenge, rules.columns))
+    drawn = {
+        name: {case: (of.instances, of.class_counts) for case, of in of_name.items()}
+        for name, of_name in marked.items()
+    }
+    pairs = {(one, other): score(marked[other], drawn[one]) for one, other in permutations(marked, 2)}
+    scored = {(team, name): score(marked[name], predictions) for team, predictions in teams for name in marked}
+    cases = {name: len(of_name) for name, of_name in marked.items()}
+    return Agreement(challenge, rules, cases, pairs, scored)
 
-    def as_prediction(of_name: Mapping[str, PreparedReference]) -> dict[str, Marks]:
-        return {case: (of.instances, of.class_counts) for case, of in of_name.items()}
 
-    pairs = {(one, other): score(marked[other], as_prediction(marked[one])) for one, other in permutations(names, 2)}
-    scored: dict[tuple[str, str], PairScores] = {}
+def predictions_of(
+    teams: Mapping[str, Path | str], challenge: Challenge, folder: Path
+) -> Iterator[tuple[str, dict[str, Marks]]]:
+    """The predictions of each team by the names of cases, one team at a time; none of a submission that is rejected."""
     for team, path in sorted(teams.items()):
         try:
             with fetched(path, challenge.limits) as here:
                 predictions = read_predictions(challenge, folder, here)
         except SubmissionRejected:
             continue
-        scored |= {(team, name): score(marked[name], predictions) for name in names}
+        yield team, predictions
+
+
+def annotator_distances(challenge: Challenge, marked: Marked) -> dict[str, Any]:
+    """``distances_between`` of each pair of annotators in the cases that both marked."""
     sides = [(case, marked[one][case.name].instances, marked[other][case.name].instances)
-             for one, other in combinations(names, 2) for case in challenge.cases
+             for one, other in combinations(marked, 2) for case in challenge.cases
              if case.name in marked[one].keys() & marked[other].keys()]  # fmt: skip
-    cases = {name: len(marked[name]) for name in names}
-    return Agreement(challenge, rules, cases, pairs, scored, centroid_distances(sides))
+    return distances_between(sides, challenge.metrics.boundary)
 
 
-def centroid_distances(sides: Iterable[tuple[Case, Instances, Instances]]) -> dict[str, Any]:
-    """How far apart two annotators place a nucleus, and the radius that follows from it.
+def distances_between(sides: Iterable[tuple[Case, Instances, Instances]], border: BorderRule) -> dict[str, Any]:
+    """How far apart two annotators place and outline a nucleus, and what follows for the rules.
 
-    Pairs are nuclei of which each is nearest to the other, whatever the classes. ``radius_px`` is the 95th percentile
-    of their distances, but not above half the median distance of a nucleus to the next one of the same annotator,
-    beyond which neighbours are confused. ``radius_um`` if all cases have a spacing. All None without pairs.
+    Pairs are nuclei of which each is nearest to the other by its centroid, whatever the classes. ``radius_px`` is the
+    95th percentile of their distances, but not above half the median distance of a nucleus to the next one of the same
+    annotator, beyond which neighbours are confused. ``radius_um`` if all cases have a spacing. ``contour_px`` is the
+    median over pairs of the 95th percentile of the distances of their contours (``hausdorff95_px``), from which a
+    tolerance follows (Nikolov et al., Journal of Medical Internet Research 23(7), 2021). All None without pairs.
     """
-    pairs, next_px, spacings = [], [], []
-    for case, one, other in sides:
-        left, right = (of.centroids_yx()[~np.isnan(of.centroids_yx()).any(axis=1)] for of in (one, other))
+    pairs, next_px, spacings, contours = [], [], [], []
+    for case, *both in sides:
+        one, other = (select_instances(of, np.asarray(~np.isnan(of.centroids_yx()).any(axis=1))) for of in both)
+        left, right = one.centroids_yx(), other.centroids_yx()
         for points in (left, right):
             if len(points) > 1:
                 next_px.append(scipy.spatial.cKDTree(points).query(points, k=2)[0][:, 1])
         if len(left) and len(right):
             to_right, of_left = scipy.spatial.cKDTree(right).query(left)
             of_right = scipy.spatial.cKDTree(left).query(right)[1]
-            pairs.append(to_right[of_right[of_left] == np.arange(len(left))])
+            chosen = np.flatnonzero(of_right[of_left] == np.arange(len(left)))
+            pairs.append(to_right[chosen])
             spacings.append(case.spacing_um)
+            if one.point_yx is None and other.point_yx is None:
+                contours.append(contour_distances(one, other, chosen, of_left[chosen], border))
     if not pairs:
-        return dict.fromkeys(("pairs", "median_px", "share_px", "next_px", "radius_px", "radius_um"))
+        return dict.fromkeys(("pairs", "median_px", "share_px", "next_px", "radius_px", "radius_um", "contour_px"))
     distance = np.concatenate(pairs)
     share_px = float(np.quantile(distance, DISTANCE_SHARE))
     apart = float(np.median(np.concatenate(next_px))) if next_px else math.inf
@@ -245,7 +266,16 @@ def centroid_distances(sides: Iterable[tuple[Case, Instances, Instances]]) -> di
         "next_px": number(apart) if math.isfinite(apart) else None,
         "radius_px": number(radius),
         "radius_um": number(radius * known[0]) if same else None,
+        "contour_px": number(float(np.median(np.concatenate(contours)))) if contours else None,
     }
+
+
+def contour_distances(one: Instances, other: Instances, left: Int64, right: Int64, border: BorderRule) -> Float64:
+    """``hausdorff95_px`` of pairs of nuclei of two images."""
+    nothing = np.zeros(len(left), np.int64)
+    pairs = Matches(left.astype(np.int32), right.astype(np.int32), nothing, nothing)
+    image = outlined_image(one, other, [pairs])
+    return measure_outlines([image], {"hausdorff95_px"}, border=border, tolerances_px=[None])[0][0]["hausdorff95_px"]
 
 
 def place_of(team: str, found: Agreement, index: int) -> str | None:
@@ -308,7 +338,7 @@ def proposed_margin(found: Agreement, index: int) -> float | None:
 # --- as a document ----------------------------------------------------------------------------------------------------
 
 
-def annotator_entry(found: Agreement, *, with_units: bool) -> dict[str, Any]:
+def annotator_entry(found: Agreement, marked: Marked, *, with_units: bool) -> dict[str, Any]:
     """The content of annotators.json, and without groups and cases the table of that name of leaderboard.json."""
     return {
         "names": list(found.cases),
@@ -317,7 +347,7 @@ def annotator_entry(found: Agreement, *, with_units: bool) -> dict[str, Any]:
             column_entry(found, index, column, with_units=with_units)
             for index, column in enumerate(found.rules.columns)
         ],
-        "distances": found.distances,
+        "distances": annotator_distances(found.challenge, marked),
     }
 
 
@@ -363,20 +393,25 @@ def annotators_document(folder: Path, teams: Mapping[str, Path | str]) -> dict[s
     """The content of annotators.json. Raises ChallengeBroken, also for a challenge without annotators."""
     challenge = Challenge.load(folder)
     check_columns(challenge)
-    found = study_annotators(folder, challenge, ranking_of(challenge), teams)
-    if found is None:
+    marked = read_annotators(folder, challenge)
+    if not marked:
         raise ChallengeBroken(FewAnnotators(0, MOST).at(quote(f"{FOLDER}/")))
+    found = compare_annotators(challenge, ranking_of(challenge), marked, predictions_of(teams, challenge, folder))
     head = {"challenge": identity(challenge), "software": software(__version__)}
-    return {**head, **annotator_entry(found, with_units=True)}
+    return {**head, **annotator_entry(found, marked, with_units=True)}
 
 
 def with_annotators(
     board: Board, challenge: Challenge, rules: RankingRules, folder: Path, teams: Mapping[str, Path | str]
 ) -> Board:
     """The board with the table ``annotators``, of ranked teams; unchanged if the challenge has no annotators."""
+    marked = read_annotators(folder, challenge)
+    if not marked:
+        return board
     ranked = {row.name for row in board.teams}
-    found = study_annotators(folder, challenge, rules, {name: path for name, path in teams.items() if name in ranked})
-    return board if found is None else replace(board, annotators=annotator_entry(found, with_units=False))
+    predictions = predictions_of({name: path for name, path in teams.items() if name in ranked}, challenge, folder)
+    found = compare_annotators(challenge, rules, marked, predictions)
+    return replace(board, annotators=annotator_entry(found, marked, with_units=False))
 
 
 def annotator_lines(document: Mapping[str, Any]) -> list[str]:
@@ -403,6 +438,9 @@ def annotator_lines(document: Mapping[str, Any]) -> list[str]:
             proposals += ["[[matching.rules]]", f"radius_px = {distances['radius_px']:g}"]
         if distances["radius_um"]:
             proposals.append(f"# or radius_um = {distances['radius_um']:g}")
+    if distances["contour_px"]:
+        lines.append(f"Half of them have 95 % of their contours within {distances['contour_px']:g} px of each other.")
+        proposals += ["[metrics]", f"tolerance_px = {distances['contour_px']:g}"]
     return [*lines, "Proposed for challenge.toml:", *proposals] if proposals else lines
 
 

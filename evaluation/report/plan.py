@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluation.analysis.plan import MADE, NUMBERS, told_of_noise
 from evaluation.leaderboard.titles import short_titles
-from evaluation.ranking.differences import POWER
+from evaluation.ranking.differences import FEWEST_UNITS, POWER
 from evaluation.report.documents import document_page
 from evaluation.report.listing import table_of
 from evaluation.report.page import Cell, Column, Page, Section, Text
@@ -25,7 +25,8 @@ def power_section(document: Mapping[str, Any]) -> Section:
     columns = document["columns"]
     names = dict(zip([of["path"] for of in columns], short_titles([of["path"] for of in columns]), strict=True))
     told = told_of_noise(document)
-    texts = [Text((told or "No column is too noisy.",), "warning" if told else "good")]
+    simulated = document["groups"] >= FEWEST_UNITS
+    texts = [Text((told or "No column is too noisy.",), "warning" if told else "good")] if simulated else []
     texts += [Text((MADE,), "warning")] if document["pilot"] == "made teams" else []
     lines = [
         Series(
@@ -37,13 +38,18 @@ def power_section(document: Mapping[str, Any]) -> Section:
         for index, of in enumerate(columns)
     ]
     described = "; ".join(f"{names[of['path']]} {needed(of)}" for of in columns)
-    figure = plot(
-        "power-by-groups",
-        "Probability that a team ahead by the margin is called better",
-        f"Groups that are needed for a probability of {POWER}: {described}.",
-        lines,
-        x=Axis("groups (patients)", is_log=True),
-        y=Axis("power", (0, 1.02)),
+    few = Text((f"{document['groups']} groups are too few: {FEWEST_UNITS} are needed to simulate.",), "warning")
+    figure = (
+        few
+        if not simulated
+        else plot(
+            "power-by-groups",
+            "Probability that a team ahead by the margin is called better",
+            f"Groups that are needed for a probability of {POWER}: {described}.",
+            lines,
+            x=Axis("groups (patients)", is_log=True),
+            y=Axis("power", (0, 1.02)),
+        )
     )
     table = table_of(
         "columns",
@@ -54,6 +60,7 @@ def power_section(document: Mapping[str, Any]) -> Section:
         Column(
             "one pixel", 4, "what eroding, dilating or shifting the reference by a pixel changes at most", "one_pixel"
         ),
+        Column("annotators", 4, "what another annotator as the reference changes, the mean", "annotators"),
         Column("spread", 4, "standard deviation of paired differences over groups", "spread"),
         Column("groups needed", 0, f"for a power of {POWER}", lambda of: Cell(of["needed"], needed(of))),
         Column("smallest difference", 4, f"that {document['groups']} groups find with this power", "smallest"),
@@ -63,13 +70,13 @@ def power_section(document: Mapping[str, Any]) -> Section:
 
 
 def needed(of: Mapping[str, Any]) -> str:
-    return str(of["needed"] or f"more than {NUMBERS[-1]}")
+    return "" if of["spread"] is None else str(of["needed"] or f"more than {NUMBERS[-1]}")
 
 
 def fit_section(document: Mapping[str, Any], proposed: str) -> Section:
     texts = [Text(tuple(document["fit"]) or ("Nothing is known of the size of the nuclei.",))]
     if document["not_proposed"]:
         texts.append(Text(tuple(f"Not proposed: {reason}" for reason in document["not_proposed"]), "warning"))
-    written = Text(tuple(line for line in proposed.splitlines() if line))
+    written = Text(tuple(line for line in proposed.splitlines() if line and line[0] != "#"))
     lead = "Which rules fit the nuclei, and the challenge.toml that follows."
     return Section("fit", "Proposed rules", (*texts, written), lead)

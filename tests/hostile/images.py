@@ -102,7 +102,7 @@ class Evil:
 
 
 seg_file = one("label_image cellpose", "c1_seg.npy")
-DEEP = b"\x80\x04}N" + b"\x85" * 3_000_000 + b"Ns."  # a dictionary whose key is a tuple in a tuple in …
+DEEP = b"\x80\x04}N" + b"\x85" * 1_000_000 + b"Ns."  # a dictionary whose key is a tuple in a tuple in …
 SEG = [
     seg_file("seg: a command", "pickle", npy_saying("()", "'|O'", unpickled_never())),
     seg_file("seg: a command beside masks", None, lambda: seg({"masks": labels(), "flows": Evil()}), nuclei=2),
