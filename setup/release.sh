@@ -42,8 +42,10 @@ done
 if [[ ${WITHOUT_IMAGE:-0} == 1 ]]; then
   sbom_of "$root/requirements.lock" "$version" >"$work/out/sbom.cdx.json"
 else
+  find_engine || stop "$no_engine"
+  built=$("$engine" image inspect --format '{{index .Config.Labels "org.opencontainers.image.revision"}}' "$image" 2>/dev/null) || built=
+  [[ $built == "$(revision_of "$root")" ]] || stop "'$image' is of another commit (${built:-none}). Run ./build.sh first."
   "$root/export.sh" "$work/out" >/dev/null
-  find_engine
   "$engine" image inspect --format '{{.Id}}' "$image" >"$work/out/image-id.txt"
 fi
 git -C "$root" rev-parse HEAD >"$work/out/commit.txt"
