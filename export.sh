@@ -35,7 +35,7 @@ if [[ $folder == "$root/export" ]]; then echo '*' >"$folder/.gitignore"; fi
 folder=$(cd -- "$folder" && pwd)
 work=$(mktemp -d -- "$folder/.exporting.XXXXXX")
 trap 'rm -rf -- "$work"' EXIT
-name=nuclei-evaluation-$(version_of "$root")
+name=nuclei-evaluation-image-$(version_of "$root")
 
 # Gzip without name and time; the format that both engines can write and the platform reads.
 format=()

@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 from evaluation.results.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
-TARBALL = f"nuclei-evaluation-{__version__}.tar.gz"
+TARBALL = f"nuclei-evaluation-image-{__version__}.tar.gz"
 GOOD = "linux/amd64 10001:10001 [/opt/venv/bin/python -m evaluation score]"
 TOOLS = (
     "awk", "bash", "basename", "cat", "chmod", "cp", "cut", "dirname", "env", "find", "git", "grep", "gzip", "head",
