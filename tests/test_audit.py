@@ -35,6 +35,7 @@ from evaluation.formats.write_labels import write_label_tiff
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.perturb import perturb_instances
 from evaluation.leaderboard import board as leaderboard
+from evaluation.leaderboard import index
 from evaluation.leaderboard.board import build_board, load_ranked, score_and_rank
 from evaluation.leaderboard.teams import Team, challenge_key
 from evaluation.model import Instances
@@ -491,6 +492,25 @@ def test_an_interrupted_audit_goes_on_and_what_changed_is_scored_again(
     changed = run(tmp_path, audit=FEW, teams=TEAMS | {"few": lambda number: squares(number)})
     assert scored.runs == 3 + 4
     assert changed.trust[0].name == "few"
+
+
+def test_nothing_of_an_unchanged_submission_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "SETTLED_SECONDS", 0)
+    first, read = run(tmp_path, audit=FEW), []
+    key, kept = audit_module.submission_key, audit_module.read_scores
+    monkeypatch.setattr(audit_module, "submission_key", lambda *of: (read.append(of[2].name), key(*of))[1])
+    monkeypatch.setattr(audit_module, "read_scores", lambda *of: (read.append(of[0].name), kept(*of))[1])
+
+    def again() -> str:
+        read.clear()
+        found = audit_challenge(tmp_path / "challenge", tmp_path / "submissions", tmp_path / "out", workers=1)
+        return audit_json(found)
+
+    assert again() == audit_json(first) and read == []
+    path = sorted((tmp_path / "out/scores/few").iterdir())[0]
+    path.write_text(path.read_text())
+    assert again() == audit_json(first) and read[0] == "few" and len(read) == 1 + 4
+    assert again() == audit_json(first) and read == []
 
 
 def test_another_reference_is_another_audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,11 @@ import pytest
 
 from evaluation.authoring.demo import write_demo
 from evaluation.challenge import LimitRules
+from evaluation.execution.stored_output import INDEX_FILE, LocalOutput
 from evaluation.leaderboard import index, teams
 from evaluation.leaderboard.board import score_and_rank
 from evaluation.leaderboard.document import leaderboard_json
-from evaluation.leaderboard.index import INDEX_FILE, Index, scores_entry, scores_of, stamp_of, with_result
+from evaluation.leaderboard.index import Index, scores_entry, scores_of, stamp_of
 from evaluation.leaderboard.team_scores import TeamScores
 
 
@@ -113,7 +114,7 @@ def test_what_has_just_changed_is_not_trusted(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "team").mkdir()
     (tmp_path / "team/a").write_text("a")
     assert stamp_of(tmp_path / "team", LimitRules()) == ""
-    assert with_result("", tmp_path) == ""
+    assert Index(LocalOutput(tmp_path), "results", "of").with_result("team", "") == ""
     monkeypatch.setattr(index, "SETTLED_SECONDS", 0)
     assert stamp_of(tmp_path / "team", LimitRules()) != ""
 
@@ -132,12 +133,15 @@ def test_numbers_come_back_as_they_were() -> None:
 
 
 def add_many(folder: Path, who: int) -> None:
-    of = Index(folder, "challenge")
-    for place in range(100):
-        of.add(f"team {place}", f"stamp {who}", {"by": who, "text": "x" * 20_000})
+    of = Index(LocalOutput(folder), "results", "challenge")
+    for number in range(100):
+        of.add(f"team {number}", f"stamp {who}", {"by": who, "text": "x" * 20_000})
 
 
 def test_two_calls_at_once_and_one_that_was_killed_do_no_harm(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / f"results/team {number}").mkdir(parents=True)
+        (tmp_path / f"results/team {number}/key.json").touch()
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=add_many, args=(tmp_path, who)) for who in (1, 2)]
     for process in processes:
@@ -145,11 +149,11 @@ def test_two_calls_at_once_and_one_that_was_killed_do_no_harm(tmp_path: Path) ->
     for process in processes:
         process.join()
         assert process.exitcode == 0
-    with (tmp_path / INDEX_FILE).open("ab") as stream:
-        stream.write(b'{"team": "team 3", "of": "chal')
-    found = Index(tmp_path, "challenge")
-    assert len((tmp_path / INDEX_FILE).read_bytes().splitlines()) == 201
-    for place in range(100):
-        entries = [found.find(f"team {place}", f"stamp {who}") for who in (1, 2)]
+    with (tmp_path / "results" / INDEX_FILE).open("ab") as stream:
+        stream.write(b'["challenge","team 3","stamp"]\t{"by')
+    found = Index(LocalOutput(tmp_path), "results", "challenge")
+    assert len((tmp_path / "results" / INDEX_FILE).read_bytes().splitlines()) == 201
+    for number in range(100):
+        entries = [found.find(f"team {number}", f"stamp {who}") for who in (1, 2)]
         assert sum(entry is not None for entry in entries) == 1
-    assert Index(tmp_path, "another").entries == {}
+    assert Index(LocalOutput(tmp_path), "results", "another").entries == {}

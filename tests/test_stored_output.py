@@ -14,8 +14,11 @@ import pytest
 
 from evaluation.authoring.demo import write_demo
 from evaluation.commands import main as cli
-from evaluation.execution.stored_output import StoredOutput, stored_output
-from evaluation.leaderboard.index import INDEX_FILE
+from evaluation.execution.stored_output import INDEX_FILE, StoredOutput, stored_output
+from evaluation.leaderboard import alike, board, common_nuclei, index
+from evaluation.leaderboard.board import score_and_rank
+from evaluation.leaderboard.document import leaderboard_json
+from evaluation.leaderboard.index import Index
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +54,7 @@ def stored(address: str) -> dict[str, bytes]:
     system, root = fsspec.url_to_fs(address)
     system.invalidate_cache()
     paths = system.find(root)
-    return {path.removeprefix(root).lstrip("/"): system.cat_file(path) for path in paths}
+    return {path.removeprefix(root).lstrip("/"): system.cat_file(path) for path in paths if INDEX_FILE not in path}
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +153,7 @@ def test_what_makes_a_result_valid_goes_first_and_comes_last(tmp_path: Path, mon
         monkeypatch.setattr(type(system), name, noted)
     for content in ("first", "second"):
         with stored_output("memory://results/ordered") as output:
+            output.bring("results/alpha")
             team = output.folder / "results/alpha"
             team.mkdir(parents=True, exist_ok=True)
             for name in ("key.json", "metrics.json", "objects.csv"):
@@ -177,3 +181,52 @@ def test_an_address_that_cannot_be_written_to_is_refused_before_anything_is_scor
     assert run(command, made, address) == 2
     assert capsys.readouterr().err.startswith(f"Cannot run: [{code}] '{address}': ")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("address", ["file", "memory"], indirect=True)
+def test_of_thousands_of_results_those_that_did_not_change_are_not_fetched(
+    made: Path, address: str, monkeypatch
+) -> None:
+    monkeypatch.setattr(index, "SETTLED_SECONDS", 0)
+    for module in (board, alike, common_nuclei):  # more teams are not compared in pairs
+        monkeypatch.setattr(module, "PAIRS_UP_TO", 0)
+    fetched: list[str] = []
+    fetch = StoredOutput.fetch
+
+    def noted(self: StoredOutput, names: set[str]) -> None:
+        fetched.extend(sorted(names))
+        fetch(self, names)
+
+    monkeypatch.setattr(StoredOutput, "fetch", noted)
+
+    def again() -> str:
+        fetched.clear()
+        with stored_output(address) as output:
+            return leaderboard_json(score_and_rank(made / "challenge", made / "submissions", output, workers=1))
+
+    first = again()
+    assert fetched == []
+    assert again() == first and fetched == [f"results/{INDEX_FILE}"]
+    path = next((made / "submissions/namer").rglob("*.mat"))
+    path.write_bytes(path.read_bytes())
+    assert again() == first
+    names = ("details.json", "key.json", "metrics.json", "objects.csv")
+    assert fetched == [f"results/{INDEX_FILE}", *(f"results/namer/{name}" for name in names)]
+    system, root = fsspec.url_to_fs(address)
+    system.pipe_file(f"{root}/results/finder/details.json", b"{}")  # somebody else's
+    assert again() == first and "results/finder/details.json" in fetched  # it was scored again
+    system.rm_file(f"{root}/results/{INDEX_FILE}")
+    assert again() == first and len(fetched) == 3 * len(names)
+
+
+def test_two_calls_at_once_lose_no_line_of_an_index(address: str) -> None:
+    with stored_output(address) as one, stored_output(address) as other:
+        for output, team in ((one, "a"), (other, "b")):
+            (output.folder / "results" / team).mkdir(parents=True)
+            (output.folder / "results" / team / "key.json").write_text(team)
+            output.put(f"results/{team}")
+            Index(output, "results", "challenge").add(team, "stamp", {"team": team})
+    with stored_output(address) as output:
+        found = Index(output, "results", "challenge")
+        assert [found.find(team, "stamp") for team in "abc"] == [{"team": "a"}, {"team": "b"}, None]
+        assert found.find("a", "another stamp") is None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +26,7 @@ from evaluation.analysis.variants import audit_positions, find_differences
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
 from evaluation.challenge.rules import AuditRules, RankingColumn, RankingRules
 from evaluation.execution.storage import fetched
+from evaluation.execution.stored_output import LocalOutput, StoredOutput, output_at
 from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, Workers
 from evaluation.findings import Finding
@@ -34,7 +35,7 @@ from evaluation.findings.errors import ChallengeBroken, EvaluationError, Submiss
 from evaluation.leaderboard.board import apply_method, compare_columns, load_ranked, share_places
 from evaluation.leaderboard.document import UnrankedRow
 from evaluation.leaderboard.gameable import gameable_ranking
-from evaluation.leaderboard.index import listing
+from evaluation.leaderboard.index import Index, digest_of, listing, scores_entry, scores_of, stamp_of
 from evaluation.leaderboard.team_scores import TeamScores, groups_of, plan_columns, score_table, team_of_documents
 from evaluation.leaderboard.teams import (
     Team,
@@ -379,7 +380,7 @@ class TeamRuns:
 def audit_challenge(
     challenge_folder: Path,
     submissions: Path | str,
-    output: Path,
+    output: Path | LocalOutput | StoredOutput,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -396,9 +397,11 @@ def audit_challenge(
     """
     challenge, rules = load_ranked(challenge_folder)
     plan = plan_audit(challenge, rules)
-    folder_of_teams = find_teams(submissions, output=output)
+    output = output_at(output)
+    folder_of_teams = find_teams(submissions, output=output.folder)
     teams = folder_of_teams.teams
     key = challenge_key(challenge_folder, challenge)
+    index = Index(output, KEPT, digest_of([run_key(key, run, plan.all_paths) for run in plan.runs]))
     done = dict.fromkeys((team.name for team in teams), 0)
     counting = threading.Lock()  # teams are in threads of their own; progress never goes back
 
@@ -408,16 +411,21 @@ def audit_challenge(
             if progress:
                 progress(sum(done.values()), len(teams) * len(plan.runs))
 
-    def work(team: Team, workers: Workers) -> tuple[TeamRuns | Unranked, bool]:
-        folder = output / KEPT / team.name
+    def work(team: Team, workers: Workers) -> tuple[TeamRuns | Unranked, bool, str]:
+        stamp = stamp_of(team.path, challenge.limits)
+        if entry := index.find(team.name, stamp):
+            return runs_of(team.name, entry), True, ""
+        output.bring(f"{KEPT}/{team.name}")
+        folder = output.folder / KEPT / team.name
         try:
-            return score_runs(plan, challenge_folder, key, team, folder, workers, partial(advance, team.name))
+            found, is_kept = score_runs(plan, challenge_folder, key, team, folder, workers, partial(advance, team.name))
         except SubmissionRejected as error:  # by its names or sizes, before it was fetched
-            return why_unranked(team.name, error), False
+            return why_unranked(team.name, error), False, ""
+        return found, is_kept, stamp
 
     found: dict[int, TeamRuns | Unranked] = {}
     needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
-    for place, (of_team, is_kept) in work_through(
+    for number, (of_team, is_kept, stamp) in work_through(
         teams,
         work,
         cases=challenge.cases,
@@ -426,17 +434,25 @@ def audit_challenge(
         executor=executor,
         idle=partial(advance, teams[0].name, 0),
     ):
-        found[place] = of_team
-        name = teams[place].name
+        found[number], name = of_team, teams[number].name
+        if not is_kept:
+            output.put(f"{KEPT}/{name}")
+        if isinstance(of_team, TeamRuns) and stamp:
+            index.add(name, stamp, {"runs": [scores_entry(scores) for scores in of_team.runs]})
         if told:
             told(name, "not ranked" if isinstance(of_team, Unranked) else "kept" if is_kept else "scored")
         advance(name, len(plan.runs))
-    ordered = [found[place] for place in range(len(teams))]
+    ordered = [found[number] for number in range(len(teams))]
     scored = [of_team for of_team in ordered if isinstance(of_team, TeamRuns)]
     unranked = [*(of_team for of_team in ordered if isinstance(of_team, Unranked)), *folder_of_teams.unranked]
     findings = [*folder_of_teams.findings, *gameable_ranking(challenge)]
     notes = [f"{finding.where}: {finding.got}." for finding in findings]
     return audit_runs(plan, scored, unranked, notes)
+
+
+def runs_of(name: str, entry: Mapping[str, Any]) -> TeamRuns:
+    """What the index knows of a team."""
+    return TeamRuns(name, tuple(scores_of(name, scores) for scores in entry["runs"]))
 
 
 def score_runs(

@@ -88,7 +88,7 @@ def audit(
     if tricks:
         play_tricks(challenge_folder(challenge), submissions, opened, report=report)
         return
-    from evaluation.analysis.audit import KEPT, audit_challenge
+    from evaluation.analysis.audit import audit_challenge
     from evaluation.execution.cluster import connect
 
     with (
@@ -99,10 +99,10 @@ def audit(
         found = audit_challenge(
             challenge_folder(challenge),
             submissions,
-            opened.folder,
+            opened.kept,
             workers=workers,
             progress=progress.progress,
-            told=progress.note_and_put(opened.put, KEPT),
+            told=progress.note,
             executor=executor,
         )
     show_audit(found, opened, report=report)

@@ -78,13 +78,15 @@ def leaderboard(
         board = score_and_rank(
             challenge_folder(challenge),
             submissions,
-            folder,
+            opened.kept,
             workers=workers,
             progress=progress.progress,
-            told=progress.note_and_put(opened.put, "results"),
+            told=progress.note,
             executor=executor,
             attempts=attempts,
         )
+    if report or store is not None:
+        opened.kept.bring("results")
     show_board(board, opened, report=False)
     if report:
         from evaluation.report.folder import report_board

@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from evaluation.findings import quote
 from evaluation.findings.command_line import AddressOfOutput, CannotWrite, FileForFolder, NoChallenge, NoPath, NotThere
 from evaluation.findings.errors import ChallengeBroken, ResultsNotWritten, SubmissionRejected, WrongUsage
+
+if TYPE_CHECKING:
+    from evaluation.execution.stored_output import LocalOutput, StoredOutput
 
 OUTPUT = Path("/output")  # of the platform
 OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
@@ -72,24 +76,23 @@ def output_folder(path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where a command writes: its ``folder`` here, which is a copy of what lies at ``shown`` if that is an address.
+    """Where a command writes: its ``folder`` here, which is a copy of what lies at ``shown`` if that is an address."""
 
-    put   brings a folder below it to the address
-    """
-
-    folder: Path
+    kept: LocalOutput | StoredOutput
     shown: Path | str
-    put: Callable[[str], None]
+
+    @property
+    def folder(self) -> Path:
+        return self.kept.folder
 
 
 def open_output(path: Path | str) -> Output:
     """An output folder, which may be at an address of storage; all is there when the command ends."""
-    if isinstance(path, Path):
-        return Output(output_folder(path), path, lambda below: None)
-    from evaluation.execution.stored_output import stored_output
+    from evaluation.execution.stored_output import LocalOutput, stored_output
 
-    stored = click.get_current_context().with_resource(stored_output(path))
-    return Output(stored.folder, path, stored.put)
+    if isinstance(path, Path):
+        return Output(LocalOutput(output_folder(path)), path)
+    return Output(click.get_current_context().with_resource(stored_output(path)), path)
 
 
 @contextmanager

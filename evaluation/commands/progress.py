@@ -53,16 +53,6 @@ class SubmissionsProgress:
             self.log.write(json.dumps(line) + "\n")
             self.log.flush()
 
-    def note_and_put(self, put: Callable[[str], None], below: str) -> Callable[[str, str], None]:
-        """``note``, and the results of the submission are put where they belong: a folder of its name ``below``."""
-
-        def note(name: str, outcome: str) -> None:
-            if outcome != "kept":
-                put(f"{below}/{name}")
-            self.note(name, outcome)
-
-        return note
-
     def say(self, line: str) -> None:
         tell(line)
         self.last = self.clock()

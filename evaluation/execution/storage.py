@@ -86,11 +86,12 @@ def fetched(path: Path | str, limits: LimitRules, *, cache: Path | None = None) 
             with told_faults(address):
                 found.copy(folder / name_at(address), limits)
 
-        if found.key is None:
+        key = found.key
+        if key is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-")))
             fetch(folder)
         else:
-            folder = stack.enter_context(cached(f"{found.key}-{found.size}", found.size, fetch, root=cache))
+            folder = stack.enter_context(cached(f"{key}-{found.size}", found.size, fetch, root=cache))
         target = folder / name_at(address)
         origins[target] = address, limits
         stack.callback(origins.pop, target, None)
@@ -101,16 +102,29 @@ def fetched(path: Path | str, limits: LimitRules, *, cache: Path | None = None) 
 class Found:
     """What lies at an address: a file, or the files of a folder by their names.
 
-    files   the path of each in the file system, and its size if that is known
-    key     changes with any of the files; None if the storage does not tell
-    size    bytes of all, as far as it is known
+    files   the path of each in the file system, and what that tells of it
     """
 
     system: Any
+    address: str
     is_folder: bool
-    files: dict[str, tuple[str, int | None]]
-    key: str | None
-    size: int
+    files: Mapping[str, tuple[str, Mapping[str, Any]]]
+
+    @property
+    def key(self) -> str | None:
+        """Changes with any of the files; None if the storage does not tell."""
+        return key_of(self.address, {name: entry for name, (_, entry) in self.files.items()})
+
+    @property
+    def size(self) -> int:
+        """Bytes of all, as far as it is known."""
+        return sum(entry.get("size") or 0 for _, entry in self.files.values())
+
+    def below(self, folder: str) -> Found:
+        """The files of a folder in it."""
+        start = f"{folder}/"
+        files = {name.removeprefix(start): of for name, of in self.files.items() if name.startswith(start)}
+        return Found(self.system, f"{self.address}/{folder}", True, files)
 
     def copy(self, target: Path, limits: LimitRules) -> None:
         """Fetch all. Raises SubmissionRejected, and what the file system raises."""
@@ -120,11 +134,11 @@ class Found:
         target.mkdir(parents=True, exist_ok=True)
         for name in self.files:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
-        sized = [name for name, (_, size) in self.files.items() if size is not None]
+        sized = [name for name, (_, entry) in self.files.items() if entry.get("size") is not None]
         self.system.get([self.files[name][0] for name in sized], [str(target / name) for name in sized])  # many at once
         total = self.size
-        for name, (path, size) in self.files.items():
-            if size is None:
+        for name, (path, entry) in self.files.items():
+            if entry.get("size") is None:
                 total += copy_file(self.system, path, target / name, limits)
                 check_total([total], limits)
 
@@ -133,22 +147,19 @@ def look(address: str, limits: LimitRules) -> Found:
     """List what lies at an address. Raises SubmissionRejected, and what the file system raises."""
     system, root = open_address(address)
     if not system.isdir(root):
-        entry = system.info(root)
-        size = entry.get("size")
-        return Found(system, False, {"": (root, size)}, key_of(address, {"": entry}), size or 0)
+        return Found(system, address, False, {"": (root, system.info(root))})
     faults = Faults()
     entries = dict(files_below(system, root, limits, faults))
     names = checked_names(entries, faults, limits)
     check_storable(names)
-    files = {name: (path, entry.get("size")) for name in names for path, entry in [entries[name]]}
+    found = Found(system, address, True, {name: entries[name] for name in names})
     limit = limits.bytes_per_file
-    sizes = {name: size or 0 for name, (_, size) in files.items()}
+    sizes = {name: entry.get("size") or 0 for name, (_, entry) in found.files.items()}
     large = [TooManyBytes(size, limit).at(quote(name)) for name, size in sizes.items() if size > limit]
     if large:
         raise SubmissionRejected(*large)
-    total = sum(sizes.values())
-    check_total([total], limits)
-    return Found(system, True, files, key_of(address, {name: entries[name][1] for name in names}), total)
+    check_total([found.size], limits)
+    return found
 
 
 def key_of(address: str, entries: Mapping[str, Mapping[str, Any]]) -> str | None:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from evaluation.challenge import Challenge
 from evaluation.challenge.base import faults_of
 from evaluation.challenge.rules import RankingRules
+from evaluation.execution.stored_output import LocalOutput, StoredOutput, output_at
 from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, quote, render_findings
 from evaluation.findings.challenge import InvalidValue, UnknownRule
@@ -65,7 +66,7 @@ from evaluation.leaderboard.team_scores import (
     read_metrics,
     score_table,
 )
-from evaluation.leaderboard.teams import ResultFolder, Told, Unranked, find_teams, score_teams
+from evaluation.leaderboard.teams import RESULTS, ResultFolder, Told, Unranked, find_teams, score_teams
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from evaluation.ranking.differences import (
     BETTER,
@@ -114,7 +115,7 @@ def load_ranked(folder: Path) -> tuple[Challenge, RankingRules]:
 def score_and_rank(
     challenge_folder: Path,
     submissions: Path | str,
-    output: Path,
+    output: Path | LocalOutput | StoredOutput,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -124,13 +125,14 @@ def score_and_rank(
 ) -> Board:
     """Score all teams of a folder, as far as it is not done, and rank them.
 
+    output    a folder of this machine, or at an address, where results that are not read are not fetched
     attempts  which of a team's attempts counts; None: each entry is a team
     executor  works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
     challenge, rules = load_ranked(challenge_folder)
-    columns = plan_columns(challenge, rules.columns)
+    columns, output = plan_columns(challenge, rules.columns), output_at(output)
     found = score_teams(
         challenge_folder,
         challenge,
@@ -143,12 +145,14 @@ def score_and_rank(
         executor=executor,
     )
     board = board_of_attempts(challenge, rules, found.scores, found.unranked, found.findings, attempts)
-    objects = {team.name: output / "results" / team.name / "objects.csv" for team in board.teams}
+    if len(board.teams) <= PAIRS_UP_TO:  # teams are compared in pairs, by their nuclei
+        output.bring(RESULTS)
+    objects = {team.name: output.folder / RESULTS / team.name / "objects.csv" for team in board.teams}
     board = with_registration(board, challenge, rules, challenge_folder)
     if annotator_names(challenge_folder):
-        paths = {team.name: team.path for team in find_teams(submissions, output=output).teams}
+        paths = {team.name: team.path for team in find_teams(submissions, output=output.folder).teams}
         board = with_annotators(board, challenge, rules, challenge_folder, paths)
-    board = replace(board, tricks=stored_tricks(output / "tricks.json", board.identity, objects))
+    board = replace(board, tricks=stored_tricks(output.folder / "tricks.json", board.identity, objects))
     return with_common_nuclei(with_alike_teams(board, challenge, objects), challenge, rules, objects)
 
 

@@ -1,16 +1,16 @@
 """An index of stored results: what is ranked, so that an unchanged submission and its result need not be read again.
 
-A line of ``results/.index.jsonl`` is what one submission came to, for a challenge and columns, with a stamp of its
-files and those of its result: their names, sizes, inodes and times. Lines are only ever added, under a lock, so two
-calls at once do no harm; the last one of a team counts. Without the index, or with other stamps, the files are read.
+A line of ``.index.jsonl`` is what one submission came to, for a challenge and columns, with a stamp of its files and
+those of its result: on this machine their names, sizes, inodes and times, at an address what the storage tells. Lines
+are only ever added, under a lock, so two calls at once do no harm; the last one of a team counts. Without the index, or
+with other stamps, the files are read.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,22 +20,23 @@ import orjson
 
 from evaluation.challenge import LimitRules
 from evaluation.execution.storage import is_address, look, told_faults
+from evaluation.execution.stored_output import INDEX_FILE, LocalOutput, StoredOutput, state_of
 from evaluation.findings.errors import EvaluationError
 from evaluation.leaderboard.team_scores import TeamScores
 from evaluation.model import Float64
 from evaluation.results.files import alone_in
 
-INDEX_FILE = ".index.jsonl"
 INDEX_BYTES = 2_000_000_000
 SETTLED_SECONDS = 2  # a file that changed later may change again without another time
 
 
 class Index:
-    """The index in a folder of results, for the challenge and columns with a key."""
+    """The index in a folder ``below`` an output, for the challenge and columns with a key."""
 
-    def __init__(self, folder: Path, of: str) -> None:
-        self.path, self.of = folder / INDEX_FILE, of
-        self.entries: dict[str, dict[str, Any]] = {}
+    def __init__(self, output: LocalOutput | StoredOutput, below: str, of: str) -> None:
+        self.output, self.below, self.of = output, below, of
+        self.path = output.folder / below / INDEX_FILE
+        self.entries: dict[str, tuple[str, bytes]] = {}  # stamp and content, which is parsed if it is asked for
         try:
             if self.path.stat().st_size <= INDEX_BYTES:
                 with self.path.open("rb") as stream:
@@ -45,24 +46,33 @@ class Index:
             return
 
     def read(self, line: bytes) -> None:
-        try:
-            entry = orjson.loads(line)
-        except orjson.JSONDecodeError:  # a call was killed here
-            return
-        if isinstance(entry, dict) and entry.get("of") == self.of:
-            self.entries[str(entry.get("team"))] = entry
+        head, _, content = line.partition(b"\t")
+        with suppress(orjson.JSONDecodeError, ValueError):  # a call was killed here, or another version wrote it
+            of, team, stamp = orjson.loads(head)
+            if of == self.of and content.endswith(b"\n"):
+                self.entries[team] = stamp, content
 
     def find(self, team: str, stamp: str) -> dict[str, Any] | None:
-        """What is known of a team, if nothing has changed."""
-        entry = self.entries.get(team)
-        return entry if stamp and entry and entry.get("stamp") == stamp else None
+        """What is known of a team whose submission has this stamp, if nothing has changed."""
+        known, content = self.entries.get(team, ("", b""))
+        if not known or known != self.with_result(team, stamp):
+            return None
+        entry: dict[str, Any] = orjson.loads(content)
+        return entry
 
     def add(self, team: str, stamp: str, content: dict[str, Any]) -> None:
+        """Keep what a team came to; nothing if it cannot be told whether anything changes."""
+        stamp = self.with_result(team, stamp)
         if not stamp:
             return
-        line = orjson.dumps({"team": team, "of": self.of, "stamp": stamp, **content}) + b"\n"
+        line = orjson.dumps([self.of, team, stamp]) + b"\t" + orjson.dumps(content) + b"\n"
         with alone_in(self.path.parent), self.path.open("ab") as stream:
             stream.write(line)
+
+    def with_result(self, team: str, stamp: str) -> str:
+        """Changes with the stamp of a submission and every file of its result; "" if one of them cannot be told."""
+        of_result = self.output.state(f"{self.below}/{team}")
+        return digest_of([stamp, of_result]) if stamp and of_result else ""
 
 
 def scores_entry(scores: TeamScores) -> dict[str, Any]:
@@ -88,34 +98,8 @@ def stamp_of(submission: Path | str, limits: LimitRules) -> str:
         with suppress(EvaluationError), told_faults(str(submission)):  # fetching tells what is wrong
             return look(str(submission), limits).key or ""
         return ""
-    return digest_of(states(Path(submission), time.time_ns() - SETTLED_SECONDS * 1_000_000_000))
+    return state_of(Path(submission), time.time_ns() - SETTLED_SECONDS * 1_000_000_000)
 
 
-def with_result(stamp: str, result: Path) -> str:
-    """Changes with the stamp of a submission and every file of its result; "" if one of them cannot be told."""
-    of_result = digest_of(states(result, None))
-    return digest_of([stamp, of_result]) if stamp and of_result else ""
-
-
-def digest_of(told: list[str] | None) -> str:
-    return "" if told is None else hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def states(path: Path, settled_before: int | None) -> list[str] | None:
-    """Every file below a folder, or a file, with its size, inode and times; None for links and what just changed."""
-    found: list[str] = []
-    waiting = [str(path)]
-    while waiting:
-        place = waiting.pop()
-        try:
-            state = os.lstat(place)
-            if stat.S_ISDIR(state.st_mode):
-                waiting += [entry.path for entry in os.scandir(place)]
-                continue
-        except OSError:
-            return None
-        is_settled = settled_before is None or max(state.st_ctime_ns, state.st_mtime_ns) <= settled_before
-        if not stat.S_ISREG(state.st_mode) or not is_settled:
-            return None
-        found.append(repr((place, state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns)))
-    return sorted(found)
+def digest_of(texts: Sequence[str]) -> str:
+    return hashlib.sha256(repr(texts).encode("utf-8", "surrogatepass")).hexdigest()

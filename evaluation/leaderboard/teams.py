@@ -20,6 +20,7 @@ import orjson
 
 from evaluation.challenge import CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.execution.storage import entries_at, fetched, is_address
+from evaluation.execution.stored_output import LocalOutput, StoredOutput, output_at
 from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, Workers
 from evaluation.findings import Finding, quote, render_summary
@@ -34,7 +35,7 @@ from evaluation.findings.errors import (
 )
 from evaluation.findings.rankings import DuplicateTeam, InvalidTeam, NoTeams, NoTeamsInResults, SeveralHashes
 from evaluation.findings.submission import NoFolderOfTeams, NoResults, NotASubmission
-from evaluation.leaderboard.index import Index, digest_of, scores_entry, scores_of, stamp_of, with_result
+from evaluation.leaderboard.index import Index, digest_of, scores_entry, scores_of, stamp_of
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, read_details, read_metrics, team_of_documents
 from evaluation.results.files import write_atomically, write_together
 from evaluation.results.metrics_json import as_json
@@ -47,7 +48,7 @@ from evaluation.submission import open_submission
 from evaluation.submission.names import is_litter
 from evaluation.submission.redact import redact_findings
 
-KEY_FILE = "key.json"
+KEY_FILE, RESULTS = "key.json", "results"
 RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
 OTHER_FILES = (
     "details.json",
@@ -89,6 +90,16 @@ class ScoredTeams:
     scores: tuple[TeamScores, ...]
     unranked: tuple[Unranked, ...]
     findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What became of a team; ``stamp`` of its submission and ``entry`` for the index, if that does not have it."""
+
+    found: TeamScores | Unranked
+    outcome: Outcome
+    stamp: str = ""
+    entry: dict[str, Any] | None = None
 
 
 # --- which teams there are --------------------------------------------------------------------------------------------
@@ -179,14 +190,14 @@ def score_teams(
     challenge: Challenge,
     columns: list[PlannedColumn],
     submissions: Path | str,
-    output: Path,
+    output: Path | LocalOutput | StoredOutput,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
     told: Told | None = None,
     executor: Executor | None = None,
 ) -> ScoredTeams:
-    """Score every team of a folder into ``output/results/<team>``, those that are there already excepted.
+    """Score every team of a folder into ``results/<team>`` of the output, those that are there already excepted.
 
     workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
     progress  is called with the number of teams that are done, and of all
@@ -195,19 +206,21 @@ def score_teams(
     A team never stops the others: what is wrong with its submission comes back with its name. Raises WrongUsage,
     ChallengeBroken and WorkersLost.
     """
-    folder_of_teams = find_teams(submissions, output=output)
+    output = output_at(output)
+    folder_of_teams = find_teams(submissions, output=output.folder)
     teams = folder_of_teams.teams
     of_challenge = challenge_key(challenge_folder, challenge)
     floors = challenge.ranking.require if challenge.ranking else ()
     of_scores = digest_of([of_challenge, *(column.path for column in columns), *(floor.path for floor in floors)])
-    index = Index(output / "results", of_scores)
+    index = Index(output, RESULTS, of_scores)
 
-    def work(team: Team, workers: Workers) -> tuple[TeamScores | Unranked, Outcome]:
-        folder = output / "results" / team.name
+    def work(team: Team, workers: Workers) -> Worked:
         stamp = stamp_of(team.path, challenge.limits)
-        if entry := index.find(team.name, with_result(stamp, folder)):
+        if entry := index.find(team.name, stamp):
             unranked = rejection_in(entry, team.name)
-            return (unranked, "not ranked") if unranked else (scores_of(team.name, entry), "kept")
+            return Worked(unranked or scores_of(team.name, entry), "not ranked" if unranked else "kept")
+        output.bring(f"{RESULTS}/{team.name}")
+        folder = output.folder / RESULTS / team.name
         try:
             with fetched(team.path, challenge.limits) as path:
                 key = submission_key(of_challenge, challenge, path)
@@ -218,14 +231,13 @@ def score_teams(
                     else score_team(challenge_folder, challenge, team.name, path, folder, key, workers)
                 )
         except SubmissionRejected as error:  # by its names or sizes, before it was fetched
-            return why_unranked(team.name, error), "not ranked"
+            return Worked(why_unranked(team.name, error), "not ranked")
         if unranked:
-            if read_key(folder).get("key"):  # anything else may be gone the next time
-                index.add(team.name, with_result(stamp, folder), {"code": unranked.code, "reason": unranked.reason})
-            return unranked, "not ranked"
+            lasts = bool(read_key(folder).get("key"))  # anything else may be gone the next time
+            entry = {"code": unranked.code, "reason": unranked.reason}
+            return Worked(unranked, "not ranked", stamp if lasts else "", entry)
         scores = read_team(folder, team.name, challenge, columns)
-        index.add(team.name, with_result(stamp, folder), scores_entry(scores))
-        return scores, "kept" if is_kept else "scored"
+        return Worked(scores, "kept" if is_kept else "scored", stamp, scores_entry(scores))
 
     found: dict[int, TeamScores | Unranked] = {}
 
@@ -235,14 +247,18 @@ def score_teams(
 
     advance()
     needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
-    for place, (of_team, outcome) in work_through(
+    for number, of_team in work_through(
         teams, work, cases=challenge.cases, needs=needs, workers=workers, executor=executor, idle=advance
     ):
-        found[place] = of_team
+        found[number], name = of_team.found, teams[number].name
+        if of_team.outcome != "kept":
+            output.put(f"{RESULTS}/{name}")
+        if of_team.entry:
+            index.add(name, of_team.stamp, of_team.entry)
         if told:
-            told(teams[place].name, outcome)
+            told(name, of_team.outcome)
         advance()
-    ordered = [found[place] for place in range(len(teams))]
+    ordered = [found[number] for number in range(len(teams))]
     scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
     unranked = tuple(of_team for of_team in ordered if isinstance(of_team, Unranked))
     return ScoredTeams(scores, (*unranked, *folder_of_teams.unranked), tuple(folder_of_teams.findings))
