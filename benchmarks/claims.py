@@ -3,6 +3,8 @@
 python -m benchmarks.claims tests         how often equal teams are told apart
 python -m benchmarks.claims columns       the same in any of several columns
 python -m benchmarks.claims intervals     how often 95 % intervals hold the true value
+python -m benchmarks.claims differences   how often paired differences call equal teams better, and others equivalent
+python -m benchmarks.claims annotators    how often a team at human agreement is called above or below it
 """
 
 from __future__ import annotations
@@ -10,15 +12,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from itertools import permutations
 
 import numpy as np
 
 from evaluation.aggregation.intervals import Method, bca_interval, percentile_interval, studentised_interval
+from evaluation.leaderboard.annotators import place_beside
 from evaluation.model import Float64, Int64
-from evaluation.ranking.differences import across_columns
+from evaluation.ranking.differences import BETTER, EQUIVALENT, across_columns, paired_differences
 from evaluation.ranking.significance import Comparison, Test, compare_teams
 
 LEVEL = 0.05
+TEAMS, PATIENTS = (2, 3, 4, 5, 10, 20), (4, 6, 8, 10, 15, 25, 50, 51)
 TESTS: tuple[Test, ...] = ("friedman_nemenyi", "wilcoxon_holm")
 
 
@@ -119,6 +124,87 @@ def table_of_intervals(sets: int) -> None:
     print_table(["patients' scores", "patients", *METHODS], rows)
 
 
+def wrong_verdicts(*, teams: int, units: int, outliers: bool, boards: int, seed: int) -> tuple[float, float]:
+    """Share of boards of equal teams on which some team is called better than another one; and of boards on which the
+    first team is better than all others by exactly the margin, on which some pair with it is called equivalent.
+
+    outliers  one patient in ten fails, for each team by itself: a value that is 0.5 lower
+    """
+    random = np.random.default_rng([seed, teams, units, outliers])
+    better = equivalent = 0
+    margin = 0.05
+    for _ in range(boards):
+        values = equal_teams(random, teams, units, None)
+        if outliers:
+            values -= 0.5 * (random.random(values.shape) < 0.1)
+        equal = paired_differences(values, higher_is_better=True, level=LEVEL)
+        better += bool((equal.verdict == BETTER).any())
+        values[0] += margin
+        apart = paired_differences(values, higher_is_better=True, level=LEVEL, margin=margin)
+        equivalent += bool((apart.verdict[0, 1:] == EQUIVALENT).any())
+    return better / boards, equivalent / boards
+
+
+def table_of_differences(boards: int) -> None:
+    rows = []
+    for teams in (2, 4, 10):
+        for units in (5, 8, 25, 50):
+            found = [
+                wrong_verdicts(teams=teams, units=units, outliers=of, boards=boards, seed=1) for of in (False, True)
+            ]
+            rows.append([str(teams), str(units), *(percent(share) for of in found for share in of)])
+    head = ["equal teams called better", "teams a margin apart called equivalent"]
+    print_table(["teams", "patients", *head, *(f"one in ten fails: {of}" for of in head)], rows)
+
+
+DRAWINGS = ("alike", "patients differ", "one in ten fails", "one annotator better", "one annotator worse")
+PARTS = 8  # of a patient, that each annotator draws with errors of its own
+
+
+def drawings(name: str, random: np.random.Generator, annotators: int, groups: int) -> Float64:
+    """What annotators, and last a team that is one of them in everything but name, draw: (K + 1, G, PARTS) errors.
+
+    alike                 all errors have one spread
+    patients differ       the spread of a patient is lognormal: some are three times as hard as others
+    one in ten fails      one patient in ten is five times as hard
+    one annotator better, worse  the first annotator, and the team, err half or twice as much as the others; patients
+                          differ. Here the team is at the edge of human agreement: all that is better than it, or worse
+    """
+    drawn = random.normal(0, 0.2, (annotators + 1, groups, PARTS))
+    if name == "one in ten fails":
+        drawn *= np.where(random.random(groups) < 0.1, 5, 1)[:, None]
+    elif name != "alike":
+        drawn *= random.lognormal(0, 0.7, groups)[:, None]
+    drawn[[0, -1]] *= {"one annotator better": 0.5, "one annotator worse": 2}.get(name, 1)
+    return drawn
+
+
+def places_beside_annotators(name: str, annotators: int, groups: int, *, boards: int, seed: int) -> tuple[float, float]:
+    """Share of boards on which a team at human agreement is called above it, and below it.
+
+    The score of one drawing against another one is exp(-d) in each patient, d the mean squared difference of parts.
+    """
+    random = np.random.default_rng([seed, annotators, groups, DRAWINGS.index(name)])
+    places = []
+    for _ in range(boards):
+        drawn = drawings(name, random, annotators, groups)
+        score = np.exp(-((drawn[:, None] - drawn[None]) ** 2).mean(axis=-1))
+        comparisons = [score[[-1, scored], reference] for scored, reference in permutations(range(annotators), 2)]
+        places.append(place_beside(comparisons, higher_is_better=True, level=LEVEL))
+    return places.count("above") / boards, places.count("below") / boards
+
+
+def table_of_annotators(boards: int) -> None:
+    patients = (5, 10, 25, 50)
+    rows = []
+    for name in DRAWINGS:
+        for annotators in (2, 3, 5):
+            found = [places_beside_annotators(name, annotators, of, boards=boards, seed=1) for of in patients]
+            rows.append([name, str(annotators), *(" / ".join(map(percent, of)) for of in found)])
+            print(rows[-1], file=sys.stderr, flush=True)  # progress
+    print_table(["drawings", "annotators", *(f"{of} patients" for of in patients)], rows)
+
+
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in (head, ["---"] * len(head), *rows):
         print(f"| {' | '.join(row)} |")
@@ -128,7 +214,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def table_of_tests(boards: int, numbers: Sequence[int], patients: Sequence[int]) -> None:
+def table_of_tests(boards: int, numbers: Sequence[int] = TEAMS, patients: Sequence[int] = PATIENTS) -> None:
     rows = []
     for teams in numbers:
         for units in patients:
@@ -142,17 +228,26 @@ def table_of_tests(boards: int, numbers: Sequence[int], patients: Sequence[int])
     print_table(["teams", "patients", "Nemenyi", "with ties", "Wilcoxon–Holm", "with ties"], rows)
 
 
+TABLES = {
+    "tests": table_of_tests,
+    "columns": table_of_columns,
+    "intervals": table_of_intervals,
+    "differences": table_of_differences,
+    "annotators": table_of_annotators,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("tests", "columns", "intervals"))
+    parser.add_argument("table", choices=tuple(TABLES))
     parser.add_argument("--boards", type=int, default=2000, help="for each row")
-    parser.add_argument("--teams", type=int, nargs="+", default=[2, 3, 4, 5, 10, 20], help="of the table of tests")
-    parser.add_argument("--patients", type=int, nargs="+", default=[4, 6, 8, 10, 15, 25, 50, 51], help="of the same")
+    parser.add_argument("--teams", type=int, nargs="+", default=TEAMS, help="of the table of tests")
+    parser.add_argument("--patients", type=int, nargs="+", default=PATIENTS, help="of the same")
     arguments = parser.parse_args()
     if arguments.table == "tests":
         table_of_tests(arguments.boards, arguments.teams, arguments.patients)
         return
-    {"columns": table_of_columns, "intervals": table_of_intervals}[arguments.table](arguments.boards)
+    TABLES[arguments.table](arguments.boards)
 
 
 if __name__ == "__main__":

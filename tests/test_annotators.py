@@ -17,6 +17,7 @@ import real_challenges as real
 import scipy.stats
 import tifffile
 
+from benchmarks.claims import place_beside, places_beside_annotators
 from evaluation import Challenge, score_instances
 from evaluation.commands.main import run
 from evaluation.instances.labels import instances_from_labels
@@ -164,6 +165,30 @@ def test_a_team_between_a_good_and_a_poor_annotator_is_within(tmp_path: Path) ->
     challenge, teams = make(tmp_path, of_all, {"between": team_drawn})
     (team,) = column(annotators_document(challenge, paths(teams)))["teams"]
     assert team["place"] == "within"
+
+
+@pytest.mark.parametrize(
+    ("drawings", "edge"), [("alike", None), ("one annotator better", "above"), ("one annotator worse", "below")]
+)
+@pytest.mark.parametrize("patients", [5, 25])
+def test_a_team_at_human_agreement_is_seldom_called_above_or_below_it(drawings: str, edge: str, patients: int) -> None:
+    """In at most half the level each way: 2.5 %, and 1.4 % for 500 boards; at the edge it does occur."""
+    above, below = places_beside_annotators(drawings, 2, patients, boards=500, seed=3)
+    assert max(above, below) <= 0.039
+    if patients == 25 and edge:
+        assert {"above": above, "below": below}[edge] >= 0.008
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_a_team_that_errs_a_quarter_or_twice_as_much_as_every_annotator_is_above_or_below(good: bool) -> None:
+    """Scores against the others are exp(-d) of 25 patients, d the squared error of the one plus that of the other."""
+    random, own = np.random.default_rng(4), 0.25 if good else 2.0
+    drawn = random.normal(0, 0.2, (4, 25, 8)) * np.array([1, 1, 1, own])[:, None, None]
+    score = np.exp(-((drawn[:, None] - drawn[None]) ** 2).mean(axis=-1))
+    found = place_beside(
+        [score[[-1, one], other] for one, other in permutations(range(3), 2)], higher_is_better=True, level=0.05
+    )
+    assert found == ("above" if good else "below")
 
 
 def test_where_lower_is_better_whoever_is_farthest_from_all_is_below(tmp_path: Path) -> None:

@@ -65,12 +65,16 @@ def texts(page: Page) -> list[str]:
     return [text for s in page.sections for b in s.blocks if isinstance(b, Text) for text in b.paragraphs]
 
 
+def a_is_better_than(name: str) -> Difference:
+    return Difference("a.pq.pooled", "A", name, tables=4, significant=3, opposite=0, same=4)
+
+
 def test_the_answer_stands_first_and_looks_like_what_it_is() -> None:
     document = made()
     first = audit_page(document).sections[0].blocks[0]
     assert first == Text(tuple(document["first_place"]["answer"]), "bad")
     assert first.paragraphs[0].startswith("The first place of 'A' cannot be defended: it is first in 2 of 4 variants")
-    always = made([[1, 2, 3, 4]] * 4, tested=True)
+    always = made([[1, 2, 3, 4]] * 4, tested=True, differences=[a_is_better_than(name) for name in "BCD"])
     assert audit_page(always).sections[0].blocks[0] == Text(tuple(always["first_place"]["answer"]), "good")
 
 
@@ -159,7 +163,8 @@ def test_what_is_done_to_predictions_is_no_rule() -> None:
     """A is first under both rules; eroded predictions put B there. Tests could be made."""
     rules = (Dimension("matching", ("strict", "loose"), "strict"), Dimension("predictions", ("none", "eroded"), "none"))
     position = np.array([[1, 2], [2, 1], [1, 2], [2, 1.0]])
-    document = document_of(audit_positions(("A", "B"), rules, SETTINGS, position, position, published=0, tested=True))
+    document = document_of(audit_positions(("A", "B"), rules, SETTINGS, position, position, published=0, tested=True,
+                                            differences=[a_is_better_than("B")]))  # fmt: skip
     first = document["first_place"]
     assert (first["defended"], first["variants"]) == ("yes", 2)
     assert first["predictions"][0].startswith(
@@ -174,15 +179,20 @@ def test_what_is_done_to_predictions_is_no_rule() -> None:
 def test_nothing_is_green_without_a_test() -> None:
     position = np.array([[1, 2], [1, 2.0]])
     rules = (Dimension("matching", ("strict", "loose"), "strict"),)
-    untested, tested = (
-        document_of(audit_positions(("A", "B"), rules, [[0], [1]], position, position, published=0, tested=of))
-        for of in (False, True)
-    )
-    assert (untested["first_place"]["defended"], tested["first_place"]["defended"]) == ("untested", "yes")
-    tones = [
-        next(b for b in audit_page(of).sections[0].blocks if isinstance(b, Text)).tone for of in (untested, tested)
-    ]
-    assert tones == ["warning", "good"]
+    against = Difference("a.pq.pooled", "B", "A", tables=4, significant=3, opposite=0, same=4)
+    found = [
+        document_of(
+            audit_positions(("A", "B"), rules, [[0], [1]], position, position, published=0, tested=tested,
+                            differences=differences)
+        )
+        for tested, differences in (
+            (False, []), (True, []), (True, [against]), (True, [against, a_is_better_than("B")]),
+        )
+    ]  # fmt: skip
+    verdicts = [of["first_place"]["defended"] for of in found]
+    assert verdicts == ["untested", "undecided", "undecided", "yes"]
+    tones = [next(b for b in audit_page(of).sections[0].blocks if isinstance(b, Text)).tone for of in found]
+    assert tones == ["warning", "warning", "warning", "good"]
 
 
 def test_teams_that_swap_and_differences_are_those_of_the_document() -> None:

@@ -336,6 +336,17 @@ def test_outlines_have_the_values_of_the_pages(path, reference, prediction, expe
         assert result.value(f"{path}.case_mean") == pytest.approx(float(expected), abs=ROUNDED)
 
 
+def test_an_image_without_a_match_has_no_sq_under_hovernet_and_a_pq_of_0():
+    """SQ 1 and undefined; published SQ is 0 there, and the mean 1/2. PQ and DQ: 1 and 0."""
+    found, missed = (instances_from_labels(draw(text), [1]) for text in ("1100 1100", "0011 0011"))
+    sides = {"found": (found, found), "missed": (found, missed)}
+    result = score_instances(Challenge.from_preset("hovernet", name="test"), sides)
+    values = [result.value(f"panoptic.binary.{of}.case_mean") for of in ("sq", "rq", "pq")]
+    assert values == [1.0, 0.5, 0.5]
+    rule = next(iter(result.scores))
+    assert result.details["means"][rule]["panoptic"]["binary"]["sq"]["case_mean"]["left_out"] == 1
+
+
 def f_d_of(images, cutoff: str | None = None) -> float | None:
     """F_d under the rules of hovernet, or with another cutoff."""
     changed = {"name": "centroid_12_px", "rule": "centroid_assignment", "radius_px": 12, "class_aware": False}

@@ -61,7 +61,8 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
     "indistinguishable": (lambda: board(ALIKE), ["cannot be told apart from"], ["better than", "100 %"]),
     "near-identical beside one that is far": (lambda: board(NEAR, margin=0.01),
                  ["better than 1 of 2 teams", "B differs by no more than the margin"], ["better than 2"]),
-    "one outlier": (lambda: board(OUTLIER), ["A is first of 2", "cannot be told apart from B", "without patient P29"],
+    "one outlier": (lambda: board(OUTLIER), ["A is first of 2", "cannot be told apart from B", "without patient P29",
+                    "but the test, patient by patient, finds B better"],
                     ["is better than", "agree"]),
     "cyclic": (lambda: board(CYCLIC), ["cannot be told apart from"], ["is better than", "No single"]),
     "one patient": (lambda: board(DOMINANT[:, :1]), ["A is first", "one patient only", "none is claimed"],
@@ -73,13 +74,15 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
     "ties": (lambda: board([LEVELS, LEVELS, LEVELS - 0.2]), ["A and B are first of 3 teams", "no more than the margin"],
              ["A is first"]),
     "all equal": (lambda: board([LEVELS] * 3), ["A, B and C are first of 3 teams"], ["is better than"]),
-    "one column decides": (lambda: board(ONE_COLUMN), ["in at least one column"], []),
+    "one column decides": (lambda: board(ONE_COLUMN), ["better than 2 of 2 teams in column c0 only"], ["at least one"]),
     "a column opposes": (lambda: board(OPPOSED), ["A is first", "B and C are better in"], ["better than 2 of 2"]),
-    "cherry-picker": (lambda: board([[0.99] + [np.nan] * 29, LEVELS, LEVELS - 0.2]), ["A is first", "none is claimed"],
+    "cherry-picker": (lambda: board([[0.99] + [np.nan] * 29, LEVELS, LEVELS - 0.2]), ["none is claimed",
+                      "A is first of 3 teams, with no value in 29 of 30 patients where others have one."],
                       ["is better than"]),
     "one team": (lambda: board(DOMINANT[:1]), ["A is first of 1 team."], ["samples", "better"]),
     "no value": (lambda: board(np.full((2, 5), np.nan) * 1.0), ["No team is ranked."], ["first"]),
-    "patients missing": (lambda: board(np.where(np.arange(30) % 7, DOMINANT, np.nan)), ["better than 2 of 2"], []),
+    "patients missing": (lambda: board(np.where(np.arange(30) % 7, DOMINANT, np.nan)),
+                         ["A is first of 3 teams.", "better than 2 of 2"], ["no value"]),
     "two dominant groups": (lambda: board(np.vstack([DOMINANT[0] + 0.3 + noise(2, 30), LEVELS + noise(2, 30)])),
                             ["better than 2 of 3 teams", "cannot be told apart from"], ["better than 3"]),
     "many teams": (lambda: board(np.linspace(0.6, 0, 8)[:, None] + LEVELS + noise(8, 30, size=0.01)),
@@ -98,6 +101,18 @@ def test_the_verdict_of_a_board_whose_truth_is_known(name: str) -> None:
     text = " ".join(verdict)
     assert [part for part in says if part not in text] == [], text
     assert [part for part in never if part in text] == [], text
+
+
+def test_of_teams_that_share_the_first_place_the_one_that_is_compared_is_named_as_it_is_written() -> None:
+    """a and b are equal; c is far behind. Names keep their small letters at the beginning of a sentence."""
+    table = board([LEVELS, LEVELS, LEVELS - 0.2])
+    document = json.loads(json.dumps(table).replace('"A"', '"a"').replace('"B"', '"b"'))
+    assert (
+        verdict_sentences(document)[2]
+        == "a is better than 1 of 2 teams in at least one column; b differs by no more than the margin."
+    )
+    table = json.loads(json.dumps(board([LEVELS, LEVELS])).replace('"A"', '"a"').replace('"B"', '"b"'))
+    assert verdict_sentences(table)[2] == "b differs by no more than the margin."
 
 
 def test_differences_are_those_of_scipy() -> None:

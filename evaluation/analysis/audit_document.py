@@ -13,7 +13,7 @@ from evaluation.results.metrics_json import as_json
 
 ORDERS_UP_TO = 100  # of which Kendall's tau between all is written
 
-Verdict = Literal["yes", "untested", "shared", "no", "one-team", "nothing-varied", "no-teams"]
+Verdict = Literal["yes", "untested", "undecided", "shared", "no", "one-team", "nothing-varied", "no-teams"]
 
 
 @dataclass(frozen=True, slots=True)

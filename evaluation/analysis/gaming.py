@@ -31,6 +31,7 @@ from evaluation.results.metrics_json import identity, rounded
 from evaluation.scoring.from_files import read_submission
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases
+from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import average_units, case_table, members_of, score_units
 
 F1, CLASS_SCORE = "detection.f1.pooled", "detection.macro_f1.pooled"
@@ -58,6 +59,7 @@ class Field:
 
 def count_predictions(challenge: Challenge, field: Field, predictions: Predictions) -> list[CaseResult]:
     """Match and measure one submission under all rules of a challenge that has the cases of the field."""
+    challenge = with_sizes_of(challenge, [of.instances.areas_px() for of in field.references])
     matched = [
         match_case(challenge, case, reference, prediction)
         for case, reference, prediction in zip(field.cases, field.references, predictions, strict=True)

@@ -45,6 +45,7 @@ from evaluation.ranking.differences import FEWEST_UNITS, POWER, half_width
 from evaluation.results.metrics_json import as_json, identity, software
 from evaluation.results.version import __version__
 from evaluation.scoring.columns import check_columns
+from evaluation.scoring.rasterise import with_sizes
 
 MADE = "No submissions: the teams are made, the reference with drawn mistakes. Real teams may differ more."
 LEAST_MARGIN = 0.02
@@ -106,7 +107,8 @@ def plan_challenge(
     human: list[float | None] = [None] * len(rules.columns)
     if marked and field is not None:
         f1 = RankingColumn(path=proposal.f1, direction="descending")
-        human, reached = between_annotators(proposal.challenge, [*rules.columns, f1], rules, marked, field)
+        scored = with_sizes(proposal.challenge, folder)
+        human, reached = between_annotators(scored, [*rules.columns, f1], rules, marked, field)
         if fit is not None and reached is not None and (floor := floor_below(reached)) < fit.floor:
             proposal.take_floor(floor)
             words.append(f"Floor on detection F1: {floor:g} instead, half of what annotators reach with each other.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import combinations
 
 import numpy as np
@@ -108,7 +109,8 @@ def audit_positions(
         to_published = kendall_tau(orders[order_of[published]], orders)[order_of]
     own = None if published is None else int(by_rules[:published].sum())
     trust = team_trust(teams, dimensions, chosen[by_rules], position[by_rules], first[by_rules], own)
-    verdict, answer = judge(trust, first[by_rules], own, tested=tested)
+    better = {(of.better, of.worse) for of in differences if of.significant > of.opposite} if tested else None
+    verdict, answer = judge(trust, first[by_rules], own, better)
     return Audit(
         title=title,
         identity=dict(identity or {}),
@@ -257,8 +259,13 @@ def standing(team: TeamTrust) -> tuple[float, int, float, str]:
     return place, -team.first, np.inf if team.low is None else team.low, team.name
 
 
-def judge(trust: Sequence[TeamTrust], first: Bool, published: int | None, *, tested: bool) -> tuple[Verdict, list[str]]:
-    """Can the first place be defended? The answer as a code and in sentences."""
+def judge(
+    trust: Sequence[TeamTrust], first: Bool, published: int | None, better: AbstractSet[tuple[str, str]] | None
+) -> tuple[Verdict, list[str]]:
+    """Can the first place be defended? The answer as a code and in sentences.
+
+    better  the teams of which a test finds the first one better than the second in some column; None: nothing is tested
+    """
     variants = len(first)
     ranked = [team for team in trust if team.low is not None]
     if not ranked:
@@ -294,9 +301,17 @@ def judge(trust: Sequence[TeamTrust], first: Bool, published: int | None, *, tes
     start = f"The first place of {names}"
     if champion.alone == variants:
         held = f"it is first in {variants:,} of {variants:,} variants."
-        if not tested:
+        if better is None:
             unknown = "Whether it would hold with other patients is not known: no difference can be tested."
             return "untested", [f"{start} holds under all rules: {held}", unknown]
+        alike = [team.name for team in ranked if team is not champion and (champion.name, team.name) not in better]
+        if alike:
+            shown = ", ".join(quote(name, 40) for name in alike[:NAMED_UP_TO])
+            rest = f" and {len(alike) - NAMED_UP_TO:,} more" if len(alike) > NAMED_UP_TO else ""
+            unknown = (
+                f"Whether it would hold with other patients is not shown: no test finds it better than {shown}{rest}."
+            )
+            return "undecided", [f"{start} holds under all rules: {held}", unknown]
         return "yes", [f"{start} can be defended: {held}"]
     if champion.first == variants:
         shared = variants - champion.alone

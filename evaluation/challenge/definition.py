@@ -262,7 +262,7 @@ class Challenge(Rules):
             calibration_bins=rules.calibration_bins,
             kappa_weights=rules.kappa_weights,
             class_costs=self.class_costs(),
-            sizes_px=rules.sizes_px,
+            sizes_px=rules.sizes_px or dict.fromkeys(rules.size_quantiles, (0.0, 0.0)),
             class_present=self.aggregation.class_present,
             coverage=rules.coverage,
             distance_cap_px=rules.distance_cap_px,
@@ -329,7 +329,10 @@ class Challenge(Rules):
         out; they change no score. So are keys with the value that they have when they are not written, so that a new
         key leaves old hashes as they are; such a value must never change.
         """
-        return hash_of(self.model_dump(mode="json", exclude_defaults=True, exclude={**NO_SCORE, "ranking": True}))
+        left_out = {**NO_SCORE, "ranking": True}
+        if self.metrics.size_quantiles:  # the rule; sizes_px is what follows from it for the reference
+            left_out["metrics"] = {*NO_SCORE["metrics"], "sizes_px"}
+        return hash_of(self.model_dump(mode="json", exclude_defaults=True, exclude=left_out))
 
     @property
     def ranking_hash(self) -> str:

@@ -171,6 +171,8 @@ class MetricRules(Rules):
     kappa_weights    adds the weighted kappa to the family classification: how disagreement grows along the classes
     class_costs      adds the expected cost to it: by class, what it costs to call it another class; 1 if not given
     sizes_px         for the family sizes: by name, the smallest and the largest area of its nuclei, px, both included
+    size_quantiles   in its place: names, the smallest first; the reference nuclei of all cases are parted by area into
+                     so many sizes with as many nuclei each (``quantile_sizes``). No submission can change that
     class_groups     groupings of classes: by their name, groups and the classes in each
     coverage         share of the reference nuclei that the family covered looks at, rounded up to whole nuclei
     distance_cap_px, distance_cap_um   what a missed or spurious nucleus costs in the distances of the families covered
@@ -191,6 +193,7 @@ class MetricRules(Rules):
     kappa_weights: Literal["linear", "quadratic"] | None = None
     class_costs: dict[str, dict[str, Annotated[float, Field(gt=0, le=1e6)]]] = Field(default_factory=dict)
     sizes_px: Annotated[dict[Name, tuple[Area, Area]], Field(max_length=20)] = Field(default_factory=dict)
+    size_quantiles: Annotated[tuple[Name, ...], Field(max_length=20)] = ()
     class_groups: dict[Name, Grouping] = Field(default_factory=dict)
     coverage: float | None = None
     distance_cap_px: float | None = None
@@ -235,9 +238,14 @@ class MetricRules(Rules):
             raise contradiction("iou_thresholds", got, "no such key")
         if "calibration" in families and not self.class_probabilities:
             raise contradiction("class_probabilities", "not set for the family 'calibration'", "true")
-        if bool(self.sizes_px) != ("sizes" in families):
-            got = "given without the family 'sizes'" if self.sizes_px else "missing for the family 'sizes'"
-            raise contradiction("sizes_px", got, "such as { small = [0, 1024] } with that family, and only with it")
+        if bool(self.sizes_px or self.size_quantiles) != ("sizes" in families):
+            key = "size_quantiles" if self.size_quantiles else "sizes_px"
+            got = "missing for the family 'sizes'" if "sizes" in families else "given without the family 'sizes'"
+            raise contradiction(key, got, "such as { small = [0, 1024] } with that family, and only with it")
+        if self.sizes_px and self.size_quantiles:
+            raise contradiction("size_quantiles", "given beside sizes_px", "one of them")
+        if len(set(self.size_quantiles)) < len(self.size_quantiles) or len(self.size_quantiles) == 1:
+            raise invalid("size_quantiles", listed(self.size_quantiles), "at least two names, each once")
         if any(low > high for low, high in self.sizes_px.values()):
             raise invalid("sizes_px", "a range that ends before it begins", "the smallest area first")
         if "sizes" in families and "iou" not in self.measures:

@@ -49,7 +49,11 @@ def thirds_of_areas(references: Sequence[Instances]) -> str:
     """Limits of sizes with as many nuclei each, as a rule for the family sizes."""
     import numpy as np
 
+    from evaluation.metrics.sizes import LARGEST, quantile_sizes
+
     areas = np.concatenate([[1], *(instances.areas_px() for instances in references)])[1:]
-    low, high = np.quantile(areas, [1 / 3, 2 / 3], method="inverted_cdf").astype(int) if len(areas) else (0, 0)
-    thirds = f"small = [0, {low}], medium = [{low + 1}, {high}], large = [{high + 1}, 1e12]"
+    sizes = quantile_sizes(areas, ("small", "medium", "large"))
+    thirds = ", ".join(
+        f"{name} = [{low:.0f}, {'1e12' if high == LARGEST else f'{high:.0f}'}]" for name, (low, high) in sizes.items()
+    )
     return f"Thirds of the {len(areas):,} areas, for the family 'sizes': sizes_px = {{ {thirds} }}"

@@ -44,6 +44,7 @@ from evaluation.scoring.columns import check_columns
 from evaluation.scoring.from_files import read_submission
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases, measure_outlines, outlined_image
+from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import read_reference, read_shared_reference, reference_files
 from evaluation.scoring.score import summarise
 
@@ -287,19 +288,33 @@ def place_of(team: str, found: Agreement, index: int) -> str | None:
     (intersection-union test; Berger, Technometrics 24, 1982), so their number needs no correction. Who hands in what
     one annotator drew is within.
     """
-    column, told = found.rules.columns[index], []
-    for (scored, reference), of in found.pairs.items():
-        values = np.stack([found.teams[team, reference].by_unit[index], of.by_unit[index]])
-        compared = paired_differences(
-            values,
-            higher_is_better=column.direction == "descending",
-            level=found.rules.significance_level,
-            margin=found.rules.margin_of(column),
-        )
-        told.append((int(compared.verdict[0, 1]), bool(np.isnan(compared.low[0, 1])), scored))
-    if any(unknown for _, unknown, _ in told):
+    column = found.rules.columns[index]
+    return place_beside(
+        [
+            np.stack([found.teams[team, reference].by_unit[index], of.by_unit[index]])
+            for (_, reference), of in found.pairs.items()
+        ],
+        higher_is_better=column.direction == "descending",
+        level=found.rules.significance_level,
+        margin=found.rules.margin_of(column),
+    )
+
+
+def place_beside(
+    comparisons: Iterable[Float64], *, higher_is_better: bool, level: float, margin: float = 0.0
+) -> str | None:
+    """``place_of`` from the values of the team and of an annotator against another one, (2, G) for each comparison.
+
+    A team that is as good as any annotator is above in at most half the level, and below in at most half
+    (``benchmarks.claims annotators``).
+    """
+    found = [
+        paired_differences(values, higher_is_better=higher_is_better, level=level, margin=margin)
+        for values in comparisons
+    ]
+    if any(np.isnan(of.low[0, 1]) for of in found):
         return None
-    verdicts = {verdict for verdict, _, _ in told}
+    verdicts = {int(of.verdict[0, 1]) for of in found}
     return "above" if verdicts == {BETTER} else "below" if verdicts == {WORSE} else "within"
 
 
@@ -393,6 +408,7 @@ def annotators_document(folder: Path, teams: Mapping[str, Path | str]) -> dict[s
     """The content of annotators.json. Raises ChallengeBroken, also for a challenge without annotators."""
     challenge = Challenge.load(folder)
     check_columns(challenge)
+    challenge = with_sizes(challenge, folder)
     marked = read_annotators(folder, challenge)
     if not marked:
         raise ChallengeBroken(FewAnnotators(0, MOST).at(quote(f"{FOLDER}/")))
@@ -405,9 +421,10 @@ def with_annotators(
     board: Board, challenge: Challenge, rules: RankingRules, folder: Path, teams: Mapping[str, Path | str]
 ) -> Board:
     """The board with the table ``annotators``, of ranked teams; unchanged if the challenge has no annotators."""
-    marked = read_annotators(folder, challenge)
-    if not marked:
+    if not annotator_names(folder):
         return board
+    challenge = with_sizes(challenge, folder)
+    marked = read_annotators(folder, challenge)
     ranked = {row.name for row in board.teams}
     predictions = predictions_of({name: path for name, path in teams.items() if name in ranked}, challenge, folder)
     found = compare_annotators(challenge, rules, marked, predictions)

@@ -744,8 +744,8 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
         "count in which every other team has a value.",
     }[rules.missing]
     test = {"friedman_nemenyi": "Friedman and Nemenyi", "wilcoxon_holm": "Wilcoxon and Holm"}[rules.test]
-    over = (
-        f"over {units} {unit_name}, level {rules.significance_level:g}" if units else "not made: only means are known"
+    over = {0: "not made: only means are known", 1: f"not made: one {unit_name.removesuffix('s')} only"}.get(
+        units, f"over {units} {unit_name}, level {rules.significance_level:g}"
     )
     floors = " and ".join(f"{floor.path} of at least {floor.at_least:g}" for floor in rules.require)
     floor = f"Teams without {floors} are ranked among themselves, behind the others." if floors else ""

@@ -42,6 +42,7 @@ from evaluation.results.metrics_json import as_json
 from evaluation.results.version import __version__
 from evaluation.scoring.from_files import score_then
 from evaluation.scoring.memory import memory_needs, names_of
+from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import reference_files
 from evaluation.scoring.score import Result
 from evaluation.submission import open_submission
@@ -210,6 +211,7 @@ def score_teams(
     folder_of_teams = find_teams(submissions, output=output.folder)
     teams = folder_of_teams.teams
     of_challenge = challenge_key(challenge_folder, challenge)
+    challenge = with_sizes(challenge, challenge_folder, workers)
     floors = challenge.ranking.require if challenge.ranking else ()
     of_scores = digest_of([of_challenge, *(column.path for column in columns), *(floor.path for floor in floors)])
     index = Index(output, RESULTS, of_scores)

@@ -32,7 +32,7 @@ def verdict_sentences(document: Document, tricks: str = "") -> list[str]:
     others = [team["name"] for team in teams if team["name"] not in first]
     number = f"{len(teams):,} team{'' if len(teams) == 1 else 's'}"
     who = names_of(first) + (" are" if len(first) > 1 else " is")
-    sentences = [f"{who} first of {number}."]
+    sentences = [f"{who} first of {number}{without_values(document)}."]
     if len(teams) > 1:
         sentences += [
             *about_patients(document, first),
@@ -48,6 +48,19 @@ def names_of(names: list[str]) -> str:
     rest = [f"{len(names) - NAMED_UP_TO:,} more"] if len(names) > NAMED_UP_TO else []
     parts = [*shown, *rest]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def without_values(document: Document) -> str:
+    """That the first team has no value in some units in which another one has, the most of any column; else ""."""
+    leader, *others = document["teams"]
+    most = 0
+    for place, column in enumerate(leader["columns"]):
+        of_others = zip(*(team["columns"][place].get("by_unit") or () for team in others), strict=False)
+        own = column.get("by_unit") or ()
+        pairs = zip(own, of_others, strict=False)
+        most = max(most, sum(value is None and any(of is not None for of in rest) for value, rest in pairs))
+    units = document["units"]
+    return f", with no value in {most:,} of {units['number']:,} {units['kind']} where others have one" if most else ""
 
 
 def about_patients(document: Document, first: list[str]) -> list[str]:
@@ -73,6 +86,7 @@ def about_patients(document: Document, first: list[str]) -> list[str]:
 def about_differences(document: Document, first: list[str], others: list[str]) -> list[str]:
     """Which teams the first is better than, in any column; and how many units would decide what is open."""
     leader, kind = first[0], document["units"]["kind"]
+    unit, subject = kind.removesuffix("s"), "it" if len(first) == 1 else names_of([leader])
     columns = [column for column in document["columns"] if column.get("differences")]
     if all(not column["significance"] or column["significance"]["undefined"] for column in document["columns"]):
         return ["No difference between teams can be tested, so none is claimed."]
@@ -83,7 +97,7 @@ def about_differences(document: Document, first: list[str], others: list[str]) -
             strict=True,
         )
     )
-    better: set[str] = set()
+    better: dict[str, set[str]] = {}
     equivalent: set[str] = set()
     worse: dict[str, str] = {}
     needed: dict[str, int] = {}
@@ -96,7 +110,7 @@ def about_differences(document: Document, first: list[str], others: list[str]) -
             turned = {"better": "worse", "worse": "better"}.get(of["verdict"], of["verdict"])
             found = of["verdict"] if is_first else turned
             if found == "better":
-                better.add(other)
+                better.setdefault(other, set()).add(titles[column["path"]])
             elif found == "worse":
                 worse.setdefault(other, titles[column["path"]])
             elif found == "equivalent":
@@ -114,12 +128,28 @@ def about_differences(document: Document, first: list[str], others: list[str]) -
         told.append(f"{names_of(alike)} differ{'' if len(alike) > 1 else 's'} by no more than the margin")
     if open_:
         lacking = f" (about {needed[open_[0]]:,} {kind} would decide the first of these)" if open_[0] in needed else ""
-        told.append(f"it cannot be told apart from {names_of(open_)}{lacking}")
-    if better - set(opposed):
-        count = len(better - set(opposed))
-        told.insert(0, f"it is better than {count:,} of {len(order):,} teams in at least one column")
+        told.append(f"{subject} cannot be told apart from {names_of(open_)}{lacking}")
+    if tested := tested_worse(document, leader, titles, set(opposed)):
+        title, found_better = next(iter(tested.items()))
+        told.append(f"but the test, {unit} by {unit}, finds {names_of(found_better)} better in {title}")
+    if beaten := better.keys() - set(opposed):
+        where = set().union(*(better[name] for name in beaten))
+        only = f"{where.pop()} only" if len(where) == 1 < len(document["columns"]) else "at least one column"
+        told.insert(0, f"{subject} is better than {len(beaten):,} of {len(order):,} teams in {only}")
     sentence = "; ".join(told)
-    return [f"{sentence[0].upper()}{sentence[1:]}."] if sentence else []
+    begins = sentence.startswith(("it ", "but "))  # names of teams stay as they are
+    return [f"{sentence[0].upper() if begins else sentence[0]}{sentence[1:]}."] if sentence else []
+
+
+def tested_worse(document: Document, leader: str, titles: Mapping[str, str], told: set[str]) -> dict[str, list[str]]:
+    """By the title of a column, the teams that its test finds better than the first one, though no interval does."""
+    found = {
+        titles[column["path"]]: [name for name in of["worse_than"] if name not in told]
+        for column in document["columns"]
+        for of in (column["significance"] or {}).get("teams", ())
+        if of["name"] == leader and isinstance(of["worse_than"], list)  # of many teams it is their number
+    }
+    return {title: names for title, names in found.items() if names}
 
 
 def about_methods(document: Document, first: set[str]) -> list[str]:

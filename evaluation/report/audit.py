@@ -18,7 +18,13 @@ LINES_UP_TO = 20  # teams in a plot of lines
 TEAMS_UP_TO = 110  # teams in other plots
 VARIANTS_UP_TO = 40  # variants side by side
 VALUES_UP_TO = 12  # of a rule that are named
-TONES: Mapping[str, Tone] = {"yes": "good", "untested": "warning", "shared": "warning", "no": "bad"}
+TONES: Mapping[str, Tone] = {
+    "yes": "good",
+    "untested": "warning",
+    "undecided": "warning",
+    "shared": "warning",
+    "no": "bad",
+}
 APART = {"predictions": "none", "patients": "all"}  # what is no rule, and its published value
 Document = Mapping[str, Any]
 

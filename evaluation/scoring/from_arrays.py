@@ -30,6 +30,7 @@ from evaluation.model import (
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases, measure_outlines, outlined_image
+from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import Result, summarise
 
 
@@ -78,6 +79,7 @@ def score_instances(
     except RuleFault as fault:
         raise ValueError(str(fault)) from None
     check_columns(complete)
+    complete = with_sizes_of(complete, [reference.areas_px() for reference, _ in sides.values()])
     nothing = Region(np.empty(0, np.int64), np.empty(0, np.int64))
     matched = [
         match_case(complete, case, PreparedReference(sides[case.name][0], nothing), sides[case.name][1])

@@ -24,6 +24,7 @@ from evaluation.scoring.cases import CaseInput, CaseOutcome, ReadCase, read_and_
 from evaluation.scoring.check import all_findings, everything_outside
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.memory import memory_needs
+from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import prepare_decoders, read_shared_reference, reference_files
 from evaluation.scoring.receive import ReceivedSubmission, check_links, receive_submission, rejection
 from evaluation.scoring.score import Result, summarise
@@ -131,6 +132,8 @@ def begin_submission(
     check_columns(challenge)
     received = receive_submission(challenge, Path(submission))
     check_links(challenge, received.files, folder)
+    if not received.has_errors:
+        challenge = with_sizes(challenge, folder, workers)
     return BegunSubmission(challenge, folder, received, plan_cases(challenge, folder, received, workers, progress))
 
 

@@ -71,6 +71,8 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
 
     Raises InputFault for a case with too many distant objects (``count_objects``).
     """
+    if challenge.metrics.size_quantiles and not challenge.metrics.sizes_px:
+        raise ValueError("the sizes of the reference are not known: with_sizes")
     choice = challenge.metric_choice()
     are_points = challenge.reference.are_points or challenge.submission.are_points
     wanted = {in_px(measure) for measure in choice.measures}

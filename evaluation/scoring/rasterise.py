@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
 
 from evaluation.challenge import Challenge
-from evaluation.execution.workers import Progress, plan_workers, run_tasks
+from evaluation.execution.workers import Progress, Workers, plan_workers, run_tasks
 from evaluation.findings import Finding
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.instances.prepare import PreparedReference
-from evaluation.model import (
-    Annotations,
-    Case,
-)
+from evaluation.metrics.sizes import quantile_sizes
+from evaluation.model import Annotations, Case, Int64
 from evaluation.scoring.memory import memory_needs
-from evaluation.scoring.read import (
-    read_reference,
-    read_shared_reference,
-)
+from evaluation.scoring.read import read_reference, read_shared_reference
+
+Of = TypeVar("Of")
 
 
 def rasterise_reference(
@@ -26,18 +27,29 @@ def rasterise_reference(
     """The reference of every case as instances, with the full rasterisation report. Raises ChallengeBroken."""
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder)
+    prepared = of_every_case(rasterise_case, challenge, folder, workers, progress)
+    return challenge, list(zip(challenge.cases, prepared, strict=True))
+
+
+def of_every_case(
+    task: Callable[[Challenge, Path, Case, Annotations | None], Of | tuple[Finding, ...]],
+    challenge: Challenge,
+    folder: Path,
+    workers: Workers,
+    progress: Progress | None = None,
+) -> list[Of]:
+    """What a task makes of the reference of every case, in their order. Raises ChallengeBroken."""
     try:
         shared = read_shared_reference(challenge, folder)
     except InputFault as fault:
         raise ChallengeBroken(*fault.findings) from fault
     tasks = [(challenge, folder, case, None if shared is None else shared.cases[case.name]) for case in challenge.cases]
     needs = memory_needs(challenge, challenge.cases, folder=folder, shared=shared)
-    outcomes = list(run_tasks(rasterise_case, tasks, plan_workers(workers, challenge.cases, needs), progress))
+    outcomes = list(run_tasks(task, tasks, plan_workers(workers, challenge.cases, needs), progress))
     faults = [finding for outcome in outcomes if isinstance(outcome, tuple) for finding in outcome]
     if faults:
         raise ChallengeBroken(*faults)
-    prepared = [outcome for outcome in outcomes if not isinstance(outcome, tuple)]
-    return challenge, list(zip(challenge.cases, prepared, strict=True))
+    return [outcome for outcome in outcomes if not isinstance(outcome, tuple)]
 
 
 def rasterise_case(
@@ -45,5 +57,35 @@ def rasterise_case(
 ) -> PreparedReference | tuple[Finding, ...]:
     try:
         return read_reference(challenge, folder, case, content, with_geometry_report=True)
+    except InputFault as fault:
+        return fault.findings
+
+
+def with_sizes(challenge: Challenge, folder: Path, workers: Workers = None) -> Challenge:
+    """The challenge with the sizes of nuclei that ``size_quantiles`` asks for; as it is if it has them already.
+
+    They are those of the whole reference, so no submission, missing case or part of the cases changes them.
+    Raises ChallengeBroken.
+    """
+    rules = challenge.metrics
+    if not rules.size_quantiles or rules.sizes_px:
+        return challenge
+    return with_sizes_of(challenge, of_every_case(areas_of_case, challenge, folder, workers))
+
+
+def with_sizes_of(challenge: Challenge, areas_px: Sequence[Int64]) -> Challenge:
+    """The same from the areas of the reference nuclei of each case."""
+    names = challenge.metrics.size_quantiles
+    if not names or challenge.metrics.sizes_px:
+        return challenge
+    sizes = quantile_sizes(np.concatenate([np.empty(0, np.int64), *areas_px]), names)
+    return challenge.model_copy(update={"metrics": challenge.metrics.model_copy(update={"sizes_px": sizes})})
+
+
+def areas_of_case(
+    challenge: Challenge, folder: Path, case: Case, content: Annotations | None
+) -> Int64 | tuple[Finding, ...]:
+    try:
+        return read_reference(challenge, folder, case, content).instances.areas_px()
     except InputFault as fault:
         return fault.findings

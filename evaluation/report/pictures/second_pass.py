@@ -16,6 +16,7 @@ from evaluation.report.pictures.images import find_images
 from evaluation.report.pictures.scenes import WINDOW_PX, Scene
 from evaluation.scoring.cases import CaseOutcome
 from evaluation.scoring.from_files import plan_cases, raise_faults
+from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.receive import receive_submission
 
 PIXELS = 20_000_000  # of all cases together that a page may show: some 4 MB
@@ -60,6 +61,7 @@ def illustrate_cases(
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder) if challenge is None else challenge
     received = receive_submission(challenge, Path(submission))
+    challenge = with_sizes(challenge, folder, workers)
     planned = plan_cases(challenge, folder, received, workers, progress)
     if challenge.are_counts:  # nothing is known of where nuclei lie
         return SecondPass({})
