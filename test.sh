@@ -39,6 +39,14 @@ image() {
   ((code == 0 || (code == 75 && ${REQUIRE_CONTAINER:-0} != 1)))
 }
 
+# Over HTTP, with packages of its own before those of the tests.
+s3() {
+  local packages='import sysconfig; print(sysconfig.get_path("purelib"))' own=$root/.venv-s3
+  prepare_venv "$own" "$root/requirements-s3.lock"
+  "$python" -c "$packages" >"$("$own/bin/python" -c "$packages")/tests.pth"
+  "$own/bin/python" -m pytest -k "s3 or bucket" tests/test_stored_output.py
+}
+
 if [[ $mode == --campaign ]]; then
   cd "$root/tests"
   export PYTHONPATH="$root:$root/tests"
@@ -53,6 +61,7 @@ fi
 check ruff "$python" -m ruff check evaluation tests benchmarks
 check mypy "$python" -m mypy
 check import-linter "$python" -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+if [[ $mode == --all ]]; then check "storage over S3" s3; fi
 
 echo "--- pytest"
 tests=0

@@ -60,7 +60,7 @@ def stored(address: str) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[str]:
     """A bucket of moto's S3 server, over HTTP."""
-    moto = pytest.importorskip("moto.server", reason="needs moto[server]")
+    moto = pytest.importorskip("moto.server", reason="needs moto[server]: ./test.sh --all runs it from .venv-s3")
     s3fs = pytest.importorskip("s3fs")
     server = moto.ThreadedMotoServer(port=0)
     server.start()
