@@ -17,6 +17,7 @@ from evaluation.model import (
     Instances,
     Perturbation,
 )
+from evaluation.scoring.kept_references import kept_references, rules_of_references
 from evaluation.scoring.match import MatchedCase, match_case
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.read import (
@@ -65,7 +66,8 @@ def score_cases(
     perturbation: Perturbation = "none",
 ) -> list[CaseOutcome]:
     """Read, match and measure some cases. Faults come back as data, so that one pass finds all of them."""
-    outcomes = [read_and_match(challenge, folder, files, given, perturbation) for given in inputs]
+    rules = rules_of_references(challenge)
+    outcomes = [read_and_match(challenge, folder, files, given, perturbation, rules=rules) for given in inputs]
     faulty = [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)]
     if faulty:
         return faulty
@@ -96,11 +98,19 @@ def read_and_match(
     files: SubmissionFiles,
     given: CaseInput,
     perturbation: Perturbation = "none",
+    *,
+    rules: str | None = None,
 ) -> ReadCase | CaseOutcome:
-    """Read and match one case, or say what is at fault. The prediction is decoded while the reference is read."""
+    """Read and match one case, or say what is at fault. The prediction is decoded while the reference is read.
+
+    rules  of references (``rules_of_references``), for a case that may be met again
+    """
     begun = begin_prediction(challenge, files, given.case, given.prediction)
     try:
-        reference = read_reference(challenge, folder, given.case, given.reference)
+        if rules is None or given.reference is not None:
+            reference = read_reference(challenge, folder, given.case, given.reference)
+        else:
+            reference = kept_references.read(challenge, folder, given.case, rules)
     except InputFault as fault:
         if begun:
             begun.drop()
