@@ -100,6 +100,52 @@ def test_what_was_changed_is_found_although_its_checksum_was_changed_too(
     assert line in told and "same to the byte: " in told
 
 
+def told_of_scores(capfd) -> list[str]:
+    lines = capfd.readouterr().out.splitlines()
+    return [line for line in lines if "from its submission" in line or "by its submission" in line]
+
+
+def test_with_the_submissions_every_result_is_computed_again(scored: Path, tmp_path: Path, capfd) -> None:
+    path = archived(scored, tmp_path / "a.zip", "--private")
+    (tmp_path / "given").symlink_to(scored / "submissions")
+    verify = ["verify", str(path), "--submissions", str(tmp_path / "given")]
+    capfd.readouterr()
+    assert run(verify) == 0
+    files = "metrics.json, details.json, objects.csv"
+    assert told_of_scores(capfd) == [
+        f"same to the byte: scores of finder, from its submission ({files})",
+        f"same to the byte: scores of namer, from its submission ({files})",
+        "same to the byte: empty is rejected, by its submission",
+    ]
+    with zipfile.ZipFile(path) as archive:
+        value = json.loads(archive.read("results/finder/metrics.json"))["detection"]["f1"]["group_mean"]
+    rewritten(path, "results/finder/metrics.json", f'"group_mean": {value}', f'"group_mean": {value + 1e-7:.7f}')
+    rewritten(path, "results/namer/objects.csv", ",matched,", ",missed,")
+    assert run(verify) == 1
+    told = told_of_scores(capfd)
+    assert "same to the digit: scores of finder, from its submission (other bytes in metrics.json)" in told
+    (changed,) = (line for line in told if line.startswith("differs: scores of namer"))
+    assert "objects.csv: line " in changed and "missed in the archive, matched now" in changed
+
+
+def test_a_submission_that_is_another_or_not_there_is_told(scored: Path, tmp_path: Path, capfd) -> None:
+    path = archived(scored, tmp_path / "a.zip", "--private")
+    shutil.copytree(scored / "submissions/namer", tmp_path / "given/finder")
+    shutil.copytree(scored / "submissions/namer", tmp_path / "given/empty")
+    capfd.readouterr()
+    assert run(["verify", str(path), "--submissions", str(tmp_path / "given")]) == 1
+    finder, namer, empty = told_of_scores(capfd)
+    assert finder.startswith("differs: scores of finder, from its submission (metrics.json: ")
+    assert namer == "cannot be checked: scores of namer, from its submission (there is no such submission)"
+    assert empty == "differs: empty is rejected, by its submission (it is scored now)"
+
+
+def test_without_the_reference_nothing_is_scored_again(scored: Path, tmp_path: Path, capfd) -> None:
+    path = archived(scored, tmp_path / "a.zip")
+    assert run(["verify", str(path), "--submissions", str(scored / "submissions")]) == 0
+    assert "cannot be checked: the scores, from the submissions (" in capfd.readouterr().out
+
+
 def test_a_file_that_was_changed_or_lost_is_named(scored: Path, tmp_path: Path, capfd) -> None:
     path = archived(scored, tmp_path / "a.zip")
     zipfile.ZipFile(path).extractall(tmp_path / "a")

@@ -17,6 +17,7 @@ from evaluation.leaderboard.team_scores import TeamScores
 from evaluation.leaderboard.teams import Unranked
 
 KEPT = Path(__file__).parent / "golden" / "kept_0.1"
+GOLDEN_REFERENCE = Path(__file__).parent / "golden" / "frozen" / "challenge" / "reference"
 COLUMN = RankingColumn.model_construct(path="detection.f1.group_mean", direction="descending", weight=1.0)
 RULES = RankingRules.model_construct(columns=(COLUMN,), seed=1)
 
@@ -58,6 +59,24 @@ def test_a_team_that_chose_none_is_not_ranked() -> None:
     assert found.scores == () and found.unranked[0].name == "a"
 
 
+def test_in_a_last_phase_the_attempt_counts_that_counted_before() -> None:
+    rejected = [Unranked("c@1", "no-files", "empty"), Unranked("c@2", "no-files", "later")]
+    before = [("a", 20, "a@2"), ("b", 2, "b@1"), ("c", 3, "c@1"), ("e", 1, None), ("f", 1, "f")]
+    table = {"counting": "best", "teams": [{"team": t, "made": n, "counts": c} for t, n, c in before]}
+    found = choose_attempts((*ATTEMPTS, made("d", [0.9] * 4)), rejected, RULES, table, places)
+    assert [of.name for of in found.scores] == ["a@2"]
+    assert [(of.name, of.reason) for of in found.unranked] == [
+        ("b", "'b@1', which counted in the phase before, is not here"),
+        ("c@1", "empty"),
+        ("d", "no attempt of it counted in the phase before"),
+        ("e", "no attempt of it counted in the phase before"),
+        ("f", "'f', which counted in the phase before, is not here"),
+    ]
+    assert [(of["team"], of["made"], of["scored"]) for of in found.entry["teams"]][:2] == [("a", 20, 4), ("b", 2, 1)]
+    again = choose_attempts((*ATTEMPTS, made("d", [0.9] * 4)), rejected, RULES, found.entry, places)
+    assert [of.name for of in again.scores] == ["a@2"]
+
+
 def test_a_step_of_the_ladder_is_more_than_the_standard_error_of_the_difference() -> None:
     standing = made("a@1", [0.0, 0.0, 0.0, 0.0])
     # mean 0.25; s = 0.5, s / sqrt(4) = 0.25: not more
@@ -94,3 +113,34 @@ def test_the_commands_rank_attempts(tmp_path: Path, capfd) -> None:
     assert [team["name"] for team in document["teams"]] == ["a@2", "b"]
     assert [of["made"] for of in document["attempts"]["teams"]] == [2, 1]
     assert "Attempts: a 2, b 1." in capfd.readouterr().out
+
+
+def test_a_last_phase_is_ranked_by_the_board_of_the_phase_before_and_computed_again(tmp_path: Path, capfd) -> None:
+    for name, team in (("a@1", "finder"), ("a@2", "namer"), ("b", "namer")):
+        shutil.copytree(KEPT / "first" / team, tmp_path / "results" / name)
+    sides = ["--challenge", str(KEPT / "challenge"), "--results", str(tmp_path / "results")]
+    assert run(["rank", *sides, "--output", str(tmp_path / "first"), "--attempts", "last"]) == 0
+    path = tmp_path / "first/leaderboard.json"
+    board = json.loads(path.read_text())
+    last = ["rank", *sides, "--output", str(tmp_path), "--phase-before", str(path.parent)]
+    assert run(last) == 2 and "the same cases" in capfd.readouterr().err
+    path.write_text(json.dumps(board | {"challenge": {"hash": "another"}}))
+    assert run(last) == 2 and "the same cases" in capfd.readouterr().err
+    other = {"challenge": {"hash": "another"}, "unit_names": ["P8", "P9"]}
+    path.write_text(json.dumps(board | other | {"attempts": None}))
+    assert run(last) == 2 and "a board without attempts" in capfd.readouterr().err
+    board["attempts"]["teams"][0]["counts"] = "a@1"
+    path.write_text(json.dumps(board | other))
+    assert run([*last, "--attempts", "best"]) == 2 and "only one of them" in capfd.readouterr().err
+    assert run(last) == 0
+    assert "Attempts: a 2, b 1. It was not chosen by these cases" in capfd.readouterr().out
+    found = json.loads((tmp_path / "leaderboard.json").read_text())
+    assert {team["name"] for team in found["teams"]} == {"a@1", "b"} and found["attempts"]["counting"] == "phase_before"
+    archive = ["archive", *sides[:2], "--results", str(tmp_path), "--output", str(tmp_path / "a.zip"), "--private"]
+    shutil.copytree(KEPT / "challenge", tmp_path / "challenge")
+    shutil.copytree(GOLDEN_REFERENCE, tmp_path / "challenge/reference")
+    archive[2] = str(tmp_path / "challenge")
+    shutil.rmtree(tmp_path / "first")
+    assert run([*archive, "--creator", "Doe, Jane", "--date", "2026-01-01"]) == 0
+    run(["verify", str(tmp_path / "a.zip")])
+    assert "same to the byte: the ranking in leaderboard.json" in capfd.readouterr().out

@@ -19,9 +19,10 @@ def commands() -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines if line.startswith("evaluation ")]
 
 
-def made_challenge(folder: Path) -> list[str]:
-    """The frozen challenge with a patient for each case; the names of its cases."""
-    rows = [line.split(",") for line in (FROZEN / "challenge/cases.csv").read_text().splitlines()]
+def made_challenge(folder: Path, kept: slice) -> list[str]:
+    """Some cases of the frozen challenge, each a patient of its own; their names."""
+    header, *rows = (line.split(",") for line in (FROZEN / "challenge/cases.csv").read_text().splitlines())
+    rows = [header, *rows[kept]]
     folder.mkdir()
     shutil.copy(FROZEN / "challenge/challenge.toml", folder)
     (folder / "cases.csv").write_text(
@@ -48,7 +49,7 @@ def two_attempts(cases: list[str], *, week: int, better: int) -> None:
 
 def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, capfd) -> None:
     monkeypatch.chdir(tmp_path)
-    cases = made_challenge(Path("challenge"))
+    cases, last_cases = made_challenge(Path("challenge"), slice(0, 6)), made_challenge(Path("last"), slice(6, 8))
     for team in ("finder", "namer", "outliner"):
         submit(Path("submissions", team), dict.fromkeys(cases, team))
     submit(Path("submissions/again"), dict.fromkeys(cases, "namer"))
@@ -75,6 +76,9 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
             shutil.copy("challenge/registration.json", "corrected")
         if arguments[0] == "rescore":
             two_attempts(cases, week=2, better=6)
+            for team in Path("submissions").iterdir():
+                method = team.name if team.name in ("finder", "outliner") else "namer"
+                submit(Path("last_submissions", team.name), dict.fromkeys(last_cases, method))
 
     assert "the teams are made" in told["plan planned"] and Path("planned/challenge.toml").is_file()
     assert any("groups tell teams apart by 0.1" in text for text in told.values())
@@ -87,7 +91,7 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
     place = {team["name"]: team["position"] for team in board["teams"]}
     assert len(place) == 6 and place["again"] == place["namer"]
     assert max(made["lucky"]["inflation"]) > max(map(abs, made["finder"]["inflation"]))
-    (board_told,) = (text for line, text in told.items() if line.startswith("leaderboard") and "lucky" in text)
+    board_told = told["leaderboard best"]
     assert "'again' and 'namer' are nearly the same" in board_told
     assert "nearly" not in Path("published/leaderboard.json").read_text()
     entries = json.loads(Path("suspicion/tricks.json").read_text())["entries"]
@@ -100,5 +104,10 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
     final = json.loads(Path("final/leaderboard.json").read_text())
     assert final["registration"]["follows"] is True
     assert {team["team"]: team["made"] for team in final["attempts"]["teams"]}["weekly"] == 6
-    assert told["verify private.zip"].count("same to the byte") == 3 + 30
+    last = json.loads(Path("last_out/leaderboard.json").read_text())
+    counted = [of["counts"] for of in final["attempts"]["teams"]]
+    assert [of["counts"] for of in last["attempts"]["teams"]] == counted and len(last["teams"]) == 6
+    assert [of["made"] for of in last["attempts"]["teams"]] == [1, 1, 20, 1, 1, 6]
+    assert "It was not chosen by these cases" in told["leaderboard final"]
+    assert told["verify submissions"].count("same to the byte") == 3 + 30 + 30
     assert "same to the digit: the ranking" in told["verify public.zip"]

@@ -13,6 +13,7 @@ from evaluation.commands.options import (
     Cluster,
     FolderPath,
     PathOrAddress,
+    PhaseBefore,
     Workers,
     challenge_folder,
     open_output,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     "--store", type=FolderPath, help="Folder that gets the metrics.json of each ranked team, for the next phase."
 )
 @Attempts
+@PhaseBefore
 @BoardReport
 @Cluster
 @Log
@@ -54,6 +56,7 @@ def leaderboard(
     log: Path | None,
     report: bool,
     attempts: Counting | None,
+    phase_before: Path | None,
 ) -> None:
     """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table.
 
@@ -64,8 +67,10 @@ def leaderboard(
     leaderboard/ of the challenge: 'score' then ranks a submission among these results.
     """
     from evaluation.execution.cluster import connect
+    from evaluation.leaderboard.attempts import decided_by
     from evaluation.leaderboard.board import score_and_rank
 
+    decided = decided_by(attempts, phase_before, challenge_folder(challenge) if phase_before else None)
     opened = open_output(output)
     folder = opened.folder
     if report:
@@ -83,7 +88,7 @@ def leaderboard(
             progress=progress.progress,
             told=progress.note,
             executor=executor,
-            attempts=attempts,
+            attempts=decided,
         )
     if report or store is not None:
         opened.kept.bring("results")

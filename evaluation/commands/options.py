@@ -46,6 +46,8 @@ Attempts = click.option("--attempts", type=click.Choice(["last", "best", "chosen
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that works on the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
 FolderPath = LocalType()
+PhaseBefore = click.option("--phase-before", type=FolderPath,
+                           help="Its leaderboard with --attempts, of other cases; what counted is ranked.")  # fmt: skip
 
 
 def ScoreColumns(command: Callable[..., None]) -> Callable[..., None]:

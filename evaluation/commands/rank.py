@@ -12,6 +12,7 @@ from evaluation.commands.options import (
     BoardReport,
     FolderPath,
     PathOrAddress,
+    PhaseBefore,
     ScoreColumns,
     challenge_folder,
     local,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @ScoreColumns
 @click.option("--output", type=PathOrAddress, required=True, help="Folder for the leaderboard.")
 @Attempts
+@PhaseBefore
 @BoardReport
 def rank(
     challenge: Path | str | None,
@@ -41,9 +43,11 @@ def rank(
     output: Path | str,
     report: bool,
     attempts: Counting | None,
+    phase_before: Path | None,
 ) -> None:
     """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
     from evaluation.challenge import Challenge
+    from evaluation.leaderboard.attempts import decided_by
     from evaluation.leaderboard.rank_given import rank_given
     from evaluation.leaderboard.teams import ResultFolder
 
@@ -60,7 +64,7 @@ def rank(
             columns=columns,
             settings=settings,
             unit=unit,
-            attempts=attempts,
+            attempts=decided_by(attempts, phase_before, folder),
             progress=progress,
         )
     classes = Challenge.load(folder).class_names if folder else ()

@@ -21,6 +21,7 @@ from evaluation.commands.screen import check_report, show_sections
 def rescore(challenge: Path, submissions: Path, before: Path, output: Path, report: bool, workers: int | None) -> None:
     """Score all teams again with a corrected reference or rule: old beside new, who moves and why, both hashes."""
     from evaluation.leaderboard.alike import alike_lines
+    from evaluation.leaderboard.attempts import decided_in
     from evaluation.leaderboard.board import score_and_rank, write_board
     from evaluation.leaderboard.rescore import RESCORE_FILE, read_before, rescore_document, rescore_json
     from evaluation.report.rescore import rescore_page
@@ -34,7 +35,6 @@ def rescore(challenge: Path, submissions: Path, before: Path, output: Path, repo
     published = read_before(before)
     folder = challenge_folder(challenge)
     with submissions_progress("Scoring", None) as progress, writing_to(output):
-        attempts = (published.board.get("attempts") or {}).get("counting")
         board = score_and_rank(
             folder,
             submissions,
@@ -42,7 +42,7 @@ def rescore(challenge: Path, submissions: Path, before: Path, output: Path, repo
             workers=workers,
             progress=progress.progress,
             told=progress.note,
-            attempts=attempts,
+            attempts=decided_in(published.board),
         )
         write_board(output, board)
         document = rescore_document(published, board, output, __version__)

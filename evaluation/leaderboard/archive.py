@@ -22,11 +22,13 @@ from typing import Any, Literal
 import orjson
 
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRules
-from evaluation.findings.errors import EvaluationError, SubmissionRejected, WrongUsage
-from evaluation.leaderboard.board import rank_folder
+from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WrongUsage
+from evaluation.leaderboard.attempts import decided_in
+from evaluation.leaderboard.board import load_ranked, rank_folder
 from evaluation.leaderboard.document import leaderboard_json
 from evaluation.leaderboard.registration import REGISTRATION_FILE
-from evaluation.leaderboard.teams import KEY_FILE, RESULT_FILES, ResultFolder, reference_names
+from evaluation.leaderboard.team_scores import plan_columns
+from evaluation.leaderboard.teams import KEY_FILE, RESULT_FILES, ResultFolder, reference_names, score_teams
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import as_json
 from evaluation.results.version import __version__
@@ -172,20 +174,30 @@ def described(challenge: Challenge) -> str:
 # --- checking ---------------------------------------------------------------------------------------------------------
 
 
-def verify_archive(path: Path, work: Path) -> list[Checked]:
-    """Compute again what an archive, a ZIP or its folder, allows. ``work`` is an empty folder that it is unpacked to.
+def verify_archive(
+    path: Path, work: Path, submissions: Path | None = None, *, workers: int | None = None
+) -> list[Checked]:
+    """Compute again what an archive, a ZIP or its folder, allows.
 
-    Raises WrongUsage if it cannot be unpacked.
+    work         an empty folder that it is unpacked to
+    submissions  as ``leaderboard`` takes them, which are scored again if the archive has the reference
+
+    Raises WrongUsage if it cannot be unpacked or there are no submissions, and WorkersLost.
     """
     try:
         with open_submission(path, LimitRules()) as files:
             for name in files.names:
                 with files.open(name) as stream:
-                    write_atomically(work / name, stream.read())
+                    write_atomically(work / "archive" / name, stream.read())
             names = files.names
     except SubmissionRejected as error:
         raise WrongUsage(*error.findings) from None
-    return [check_sums(work, names), *check_content(work)]
+    archive = work / "archive"
+    return [
+        check_sums(archive, names),
+        *check_content(archive),
+        *check_scores(archive, submissions, work / "again", workers),
+    ]
 
 
 def check_sums(folder: Path, names: Sequence[str]) -> Checked:
@@ -202,7 +214,7 @@ def check_sums(folder: Path, names: Sequence[str]) -> Checked:
 
 def check_content(folder: Path) -> Iterator[Checked]:
     """The rules, the ranking, and the counts of each team from its nuclei."""
-    results = ResultFolder(folder / "results" if (folder / "results").is_dir() else folder)
+    results = results_in(folder)
     try:
         challenge = Challenge.load(folder / "challenge")
         files = results.find()[0]
@@ -222,7 +234,74 @@ def check_content(folder: Path) -> Iterator[Checked]:
             yield Checked(what, "cannot be checked", "objects.csv or details.json is left out")
         else:
             yield check_counts(what, table, orjson.loads(details.read_bytes()))
-    yield Checked("the scores, from the submissions", "cannot be checked", "submissions are not in the archive")
+
+
+def check_scores(folder: Path, submissions: Path | None, again: Path, workers: int | None) -> Iterator[Checked]:
+    """The results of each team, scored again from its submission into the folder ``again``."""
+    what = "the scores, from the submissions"
+    if submissions is None:
+        yield Checked(what, "cannot be checked", "submissions are not in the archive; give them with --submissions")
+        return
+    results = results_in(folder)
+    try:
+        challenge, rules = load_ranked(folder / "challenge")
+        files, rejected = results.find()
+        columns = plan_columns(challenge, rules.columns)
+        found = score_teams(folder / "challenge", challenge, columns, submissions, again, workers=workers)
+    except ChallengeBroken as error:
+        yield Checked(what, "cannot be checked", str(error.findings[0]))
+        return
+    scored, refused = {of.name for of in found.scores}, {of.name: of for of in found.unranked}
+    for file in files:
+        of_team = f"scores of {file.name}, from its submission"
+        if file.name in scored:
+            yield check_results(of_team, file.metrics.parent, again / "results" / file.name)
+        elif file.name in refused:
+            yield Checked(of_team, "differs", f"rejected now: {refused[file.name].reason}")
+        else:
+            yield Checked(of_team, "cannot be checked", "there is no such submission")
+    for one in rejected:
+        of_team, now = f"{one.name} is rejected, by its submission", refused.get(one.name)
+        if now is None:
+            is_scored = one.name in scored
+            why = "it is scored now" if is_scored else "there is no such submission"
+            yield Checked(of_team, "differs" if is_scored else "cannot be checked", why)
+        else:
+            yield Checked(of_team, "same to the byte" if now == one else "differs", "" if now == one else now.reason)
+
+
+def check_results(what: str, stored: Path, found: Path) -> Checked:
+    """The files of a result, those that the archive has, against the same files of today."""
+    names = [name for name in RESULT_FILES if (stored / name).is_file()]
+    other = [name for name in names if (stored / name).read_bytes() != (found / name).read_bytes()]
+    if not other:
+        return Checked(what, "same to the byte", ", ".join(names))
+    for name in other:
+        read = orjson.loads if name.endswith(".json") else rows_of
+        try:
+            before, after = (read((of / name).read_bytes()) for of in (stored, found))
+        except (orjson.JSONDecodeError, UnicodeDecodeError, csv.Error):
+            return Checked(what, "differs", f"{name} is damaged")
+        if different := first_difference(before, after):
+            return Checked(what, "differs", f"{name}: {different}")
+    return Checked(what, "same to the digit", f"other bytes in {', '.join(other)}")
+
+
+def rows_of(table: bytes) -> dict[str, list[str | float]]:
+    """The cells of a CSV file by their line, numbers as such."""
+    rows = csv.reader(io.StringIO(table.decode(), newline=""))
+    return {f"line {place}": [number_in(cell) for cell in row] for place, row in enumerate(rows, start=1)}
+
+
+def number_in(cell: str) -> str | float:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def results_in(folder: Path) -> ResultFolder:
+    return ResultFolder(folder / "results" if (folder / "results").is_dir() else folder)
 
 
 def check_board(folder: Path, results: ResultFolder) -> Checked:
@@ -233,8 +312,7 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
     stored = (folder / BOARD_FILE).read_bytes()
     try:
         before = orjson.loads(stored)
-        attempts = (before.get("attempts") or {}).get("counting")
-        found = leaderboard_json(rank_folder(folder / "challenge", results, {}, attempts)).encode()
+        found = leaderboard_json(rank_folder(folder / "challenge", results, {}, decided_in(before))).encode()
         after = orjson.loads(found)
         if stored == found:
             return Checked(what, "same to the byte")

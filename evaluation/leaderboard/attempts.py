@@ -1,25 +1,33 @@
 """Several attempts of a team: which one counts, how many there were, and how much choosing among them inflates.
 
 The name of an attempt is that of its team, ``@``, and what tells attempts apart; its ascending order is that in time:
- ``alpha@2026-11-02``, ``alpha@2026-11-09``. One attempt of each team is ranked, under its whole name.
+ ``alpha@2026-11-02``, ``alpha@2026-11-09``. One attempt of each team is ranked, under its whole name. In a last phase
+on other cases it is the one that counted on the board of the phase before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
+from evaluation.findings.challenge import Contradiction, OnlyOneOption
+from evaluation.findings.command_line import NoChallengeOfResults
+from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.leaderboard.document import number
-from evaluation.leaderboard.team_scores import TeamScores
+from evaluation.leaderboard.team_scores import TeamScores, groups_of, read_details
 from evaluation.leaderboard.teams import Unranked
 from evaluation.model import Float64
 
 Counting = Literal["last", "best", "chosen", "ladder"]
+Decided = Counting | Mapping[str, Any]  # by a rule, or by the table ``attempts`` of a board
 CHOSEN = "chosen"
+PHASE_BEFORE = "phase_before"
 SPLITS = 1000
 
 WORDS: Mapping[str, str] = {
@@ -28,6 +36,7 @@ WORDS: Mapping[str, str] = {
     "chosen": "the one called 'chosen'",
     "ladder": "the last one that was better than the one before it in the first column by more than the standard error "
     "of their paired difference (the ladder of Blum and Hardt, 2015)",
+    PHASE_BEFORE: "the one that counted in the phase before, on other cases,",
 }
 
 
@@ -44,11 +53,12 @@ def choose_attempts(
     scores: Sequence[TeamScores],
     unranked: Sequence[Unranked],
     rules: RankingRules,
-    counting: Counting,
+    counting: Decided,
     rank: Callable[[Sequence[TeamScores]], Mapping[str, float]],
 ) -> Attempts:
     """One attempt of each team.
 
+    counting  a table: the attempts that it names count, and as many were made as it says
     unranked  attempts that were rejected: they count as made, and are told of a team without any that counts
     rank      the places of all attempts together, by their names, NaN for none
     """
@@ -58,6 +68,8 @@ def choose_attempts(
     rejected: dict[str, list[Unranked]] = {}
     for one in sorted(unranked, key=lambda one: one.name):
         rejected.setdefault(team_of(one.name), []).append(one)
+    if not isinstance(counting, str):
+        return choose_as_before(teams, rejected, rules, counting)
     places = rank(scores) if counting == "best" and scores else {}
     kept, without, entries = [], [one for name, of in rejected.items() if name not in teams for one in of[-1:]], []
     for name, attempts in teams.items():
@@ -67,22 +79,80 @@ def choose_attempts(
             without.append(Unranked(name, "no-value", f"none of its {made} attempts is called '{CHOSEN}'"))
         else:
             kept.append(chosen)
-        entries.append(
-            {
-                "team": name,
-                "made": made,
-                "scored": len(attempts),
-                "counts": chosen.name if chosen else None,
-                "inflation": [number(of) for of in inflation_of(attempts, rules)],
-            }
-        )
-    entries += [
-        {"team": name, "made": len(of), "scored": 0, "counts": None, "inflation": []}
-        for name, of in rejected.items()
-        if name not in teams
-    ]
+        entries.append(entry_of(name, made, len(attempts), chosen, inflation_of(attempts, rules)))
+    entries += [entry_of(name, len(of), 0, None, []) for name, of in rejected.items() if name not in teams]
     entry = {"counting": counting, "teams": sorted(entries, key=lambda each: str(each["team"]))}
     return Attempts(tuple(kept), tuple(without), entry)
+
+
+def choose_as_before(
+    teams: Mapping[str, Sequence[TeamScores]],
+    rejected: Mapping[str, Sequence[Unranked]],
+    rules: RankingRules,
+    before: Mapping[str, Any],
+) -> Attempts:
+    """Of each team the attempt that counted in the table ``before``; teams without it, or that are new, are told."""
+    counted = {of["team"]: of for of in before["teams"]}
+    kept, without, entries = [], [], []
+    for name in sorted(counted.keys() | teams.keys() | rejected.keys()):
+        was, attempts = counted.get(name, {"made": 0, "counts": None}), teams.get(name, ())
+        chosen = next((of for of in attempts if of.name == was["counts"]), None)
+        why = f"'{was['counts']}', which counted in the phase before, is not here"
+        why = why if was["counts"] else "no attempt of it counted in the phase before"
+        if chosen is None:
+            refused = (of for of in rejected.get(name, ()) if of.name == was["counts"])
+            without.append(next(refused, Unranked(name, "no-value", why)))
+        else:
+            kept.append(chosen)
+        inflation = inflation_of([chosen], rules) if chosen else []
+        entries.append(entry_of(name, was["made"], len(attempts), chosen, inflation))
+    return Attempts(tuple(kept), tuple(without), {"counting": PHASE_BEFORE, "teams": entries})
+
+
+def entry_of(
+    team: str, made: int, scored: int, counts: TeamScores | None, inflation: Sequence[float]
+) -> dict[str, Any]:
+    return {
+        "team": team,
+        "made": made,
+        "scored": scored,
+        "counts": counts.name if counts else None,
+        "inflation": [number(of) for of in inflation],
+    }
+
+
+def decided_in(board: Mapping[str, Any]) -> Decided | None:
+    """How the attempts of a leaderboard.json were chosen, to choose the same way again."""
+    table = board.get("attempts")
+    return table if table and table["counting"] == PHASE_BEFORE else (table or {}).get("counting")
+
+
+def decided_by(attempts: Counting | None, before: Path | None, challenge_folder: Path | None) -> Decided | None:
+    """What the options ``--attempts`` and ``--phase-before`` say; the latter a folder with a leaderboard.json.
+
+    Raises WrongUsage: not both, and the phase before is one on other cases.
+    """
+    if before is None:
+        return attempts
+    if attempts is not None:
+        raise WrongUsage(OnlyOneOption("--phase-before", "it decides which attempt counts").at("--attempts"))
+    if challenge_folder is None:
+        raise WrongUsage(NoChallengeOfResults().at("--challenge"))
+    challenge = Challenge.load(challenge_folder)
+    try:
+        board = read_details(before / "leaderboard.json", where="'leaderboard.json'")
+    except InputFault as fault:
+        raise WrongUsage(*fault.findings) from None
+    if not board.get("attempts"):
+        found, allowed = "a board without attempts", "one that was made with --attempts"
+    elif (board.get("challenge") or {}).get("hash") == challenge.hash or (
+        challenge.submission.case_names != "hidden" and set(groups_of(challenge)) <= set(board.get("unit_names") or ())
+    ):
+        found, allowed = "the same cases", "a phase on other cases: attempts are not chosen by those that rank them"
+    else:
+        table: Mapping[str, Any] = board["attempts"]
+        return table
+    raise WrongUsage(Contradiction(found, allowed).at("--phase-before"))
 
 
 def team_of(name: str) -> str:
@@ -165,6 +235,8 @@ than it is by about (f1, iou): a 0.012, 0.'
     """
     made = ", ".join(f"{of['team']} {of['made']}" for of in entry["teams"])
     told = f"Of each team {WORDS[entry['counting']]} counts. Attempts: {made}."
+    if entry["counting"] == PHASE_BEFORE:
+        return f"{told} It was not chosen by these cases, so that choosing flatters nobody."
     flattered = [
         f"{of['team']} {', '.join('–' if by is None else f'{max(by, 0):.2g}' for by in of['inflation'])}"
         for of in entry["teams"]

@@ -35,7 +35,7 @@ from evaluation.findings.rankings import (
 from evaluation.findings.submission import TooManyEarlierResults
 from evaluation.leaderboard.alike import with_alike_teams
 from evaluation.leaderboard.annotators import annotator_names, with_annotators
-from evaluation.leaderboard.attempts import Counting, attempts_in_words, choose_attempts
+from evaluation.leaderboard.attempts import Decided, attempts_in_words, choose_attempts
 from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei
 from evaluation.leaderboard.document import (
     DIFFERENCES_UP_TO,
@@ -121,7 +121,7 @@ def score_and_rank(
     progress: Progress | None = None,
     told: Told | None = None,
     executor: Executor | None = None,
-    attempts: Counting | None = None,
+    attempts: Decided | None = None,
 ) -> Board:
     """Score all teams of a folder, as far as it is not done, and rank them.
 
@@ -160,7 +160,7 @@ def rank_folder(
     challenge_folder: Path,
     results: ResultFolder,
     settings: Mapping[str, Any],
-    attempts: Counting | None = None,
+    attempts: Decided | None = None,
     progress: Progress | None = None,
 ) -> Board:
     """Rank the results of a folder; ``attempts`` as in ``score_and_rank``. Raises WrongUsage, ChallengeBroken."""
@@ -254,7 +254,7 @@ def board_of_attempts(
     scores: Sequence[TeamScores],
     unranked: Sequence[Unranked],
     findings: Sequence[Finding],
-    counting: Counting | None,
+    counting: Decided | None,
     progress: Progress | None = None,
 ) -> Board:
     """The leaderboard of results of a challenge, of the attempts that count if entries are attempts."""

@@ -15,7 +15,7 @@ from evaluation.findings import listed, quote
 from evaluation.findings.challenge import Contradiction, InvalidValue, OnlyOneOption
 from evaluation.findings.command_line import NoChallengeOfResults, NoColumn, NoResultsOrScores
 from evaluation.findings.errors import WrongUsage
-from evaluation.leaderboard.attempts import Counting
+from evaluation.leaderboard.attempts import Decided
 from evaluation.leaderboard.board import changed_rules, load_ranked, rank_folder, rank_scores
 from evaluation.leaderboard.document import Board
 from evaluation.leaderboard.score_csv import Unit, metrics_in, read_scores
@@ -33,7 +33,7 @@ def rank_given(
     columns: Sequence[str],
     settings: Sequence[str],
     unit: Unit,
-    attempts: Counting | None = None,
+    attempts: Decided | None = None,
     progress: Progress | None = None,
 ) -> Board:
     """Rank the teams of a folder of results, or of a CSV file. Raises WrongUsage, ChallengeBroken.

@@ -17,10 +17,11 @@ Colour = Literal["matched", "missed", "spurious", "wrong_class", "ignored", "con
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Paragraphs."""
+    """Paragraphs; code as it stands, with its lines."""
 
     paragraphs: tuple[str, ...]
     tone: Tone = "plain"
+    is_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)

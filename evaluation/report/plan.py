@@ -77,6 +77,7 @@ def fit_section(document: Mapping[str, Any], proposed: str) -> Section:
     texts = [Text(tuple(document["fit"]) or ("Nothing is known of the size of the nuclei.",))]
     if document["not_proposed"]:
         texts.append(Text(tuple(f"Not proposed: {reason}" for reason in document["not_proposed"]), "warning"))
-    written = Text(tuple(line for line in proposed.splitlines() if line and line[0] != "#"))
+    rules = "\n".join(line for line in proposed.splitlines() if line[:1] != "#").strip()
+    written = Text((rules,), is_code=True)
     lead = "Which rules fit the nuclei, and the challenge.toml that follows."
     return Section("fit", "Proposed rules", (*texts, written), lead)
