@@ -19,7 +19,7 @@ from findings.submission import n_ary_masks
 from evaluation.findings import Finding
 from evaluation.findings.annotations import UnknownClass
 from evaluation.findings.catalogue import CATALOGUE
-from evaluation.findings.kind import Kind
+from evaluation.findings.kind import Kind, NotAmong
 from evaluation.findings.pages import FOLDER, documents
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -204,3 +204,14 @@ def test_many_equal_mistakes_give_one_line_with_a_count_and_three_examples(
     assert sum(other.startswith(f"[{code}]") for other in printed.splitlines()) <= 1
     assert places in line
     assert len(line) < 1000
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [(("a",), {}), (("a", "b", "c"), {}), (("a", "b"), {"name": "c"}), (("a", "b"), {"nmae": "c"})],
+    ids=["lacking", "too many", "twice", "unknown"],
+)
+def test_kinds_take_their_data_and_nothing_else(values: tuple[str, ...], named: dict[str, str]) -> None:
+    with pytest.raises(TypeError, match="NotAmong is made of name, known"):
+        NotAmong(*values, **named)  # type: ignore[arg-type]
+    assert NotAmong("a", known="b").known == "b"

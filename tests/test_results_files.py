@@ -18,6 +18,7 @@ from evaluation.results import files
 from evaluation.results.csv_cells import cell_text, safe_cell
 from evaluation.results.files import remove_results, write_atomically, write_together
 from evaluation.results.metrics_json import rounded, rounded_list
+from evaluation.results.objects_csv import number_texts
 
 FIRST = {"a": "1", "b": "2", "c": "3"}
 
@@ -149,3 +150,13 @@ def test_cells_of_objects_csv_are_those_of_a_csv_writer():
         text_of_writer = io.StringIO()
         csv.writer(text_of_writer, lineterminator="\n").writerow([safe_cell(text), "x"])
         assert f"{cell_text(text)},x\n" == text_of_writer.getvalue()
+
+
+def test_numbers_of_objects_csv_are_written_as_str_writes_them() -> None:
+    random = np.random.default_rng(1)
+    for exponent in range(-8, 19):
+        values = [round(value, 6) for value in (random.random(500) * 10.0**exponent).tolist()]
+        values += [10.0**exponent, -(10.0**exponent), 0.0]
+        assert number_texts(values) == [str(value) for value in values]
+        assert [text for value in values for text in number_texts([value])] == [str(value) for value in values]
+    assert number_texts([]) == []

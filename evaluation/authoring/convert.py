@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
-from evaluation.challenge.formats import FORMATS, KEYS_OF_FORMATS
+from evaluation.challenge.formats import FORMATS, keys_of_formats
 from evaluation.challenge.formats.rules import LARGEST_NUMBER
 from evaluation.decoding.chunks import plain_chunks
 from evaluation.decoding.foreign import foreign_file
@@ -638,7 +638,7 @@ def parse_options(options: Sequence[str]) -> dict[str, Any]:
     >>> parse_options(["units=mm", "first_pixel=1", "class_values={tumour=3}"])
     {'units': 'mm', 'first_pixel': 1, 'class_values': {'tumour': 3}}
     """
-    known = sorted(KEYS_OF_FORMATS | FormatRules.model_fields.keys())
+    known = sorted(keys_of_formats() | FormatRules.model_fields.keys())
     chosen: dict[str, Any] = {}
     for option in options:
         key, equals, value = option.partition("=")

@@ -15,14 +15,13 @@ from pydantic import Field, ValidationError, model_validator
 from evaluation.challenge.base import RuleFault, Rules, contradiction, faults_of, joined
 from evaluation.challenge.cases import read_cases
 from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, read_rules, read_text, resolve_preset
-from evaluation.challenge.formats import KEYS_OF_FORMATS
+from evaluation.challenge.formats import keys_of_formats
 from evaluation.challenge.formats.rules import FormatRules
 from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
 from evaluation.challenge.rules import (
+    IN_EVERY_FORMAT,
     MEASURING,
     AggregationRules,
-    AnyReferenceRules,
-    AnySubmissionRules,
     AuditRules,
     ClassRules,
     ConfidenceRules,
@@ -30,6 +29,8 @@ from evaluation.challenge.rules import (
     MetricRules,
     PublishRules,
     RankingRules,
+    ReferenceRules,
+    SubmissionRules,
 )
 from evaluation.findings import Finding, listed, quote
 from evaluation.findings.challenge import (
@@ -73,16 +74,16 @@ class Challenge(Rules):
     name: Annotated[str, Field(min_length=1, max_length=200)]
     version: Annotated[str, Field(min_length=1, max_length=64)] = "1"
     classes: Annotated[tuple[ClassRules, ...], Field(min_length=1, max_length=MAX_CLASSES)]
-    reference: AnyReferenceRules
-    submission: AnySubmissionRules
+    reference: Annotated[ReferenceRules, IN_EVERY_FORMAT["reference"]]
+    submission: Annotated[SubmissionRules, IN_EVERY_FORMAT["submission"]]
     matching: MatchingRules
     metrics: MetricRules
     aggregation: AggregationRules
     confidence: ConfidenceRules | None = None
     ranking: RankingRules | None = None
-    publish: PublishRules = PublishRules()
-    audit: AuditRules = AuditRules()
-    limits: LimitRules = LimitRules()
+    publish: PublishRules = PublishRules.model_construct()
+    audit: AuditRules = AuditRules.model_construct()
+    limits: LimitRules = LimitRules.model_construct()
     cases: tuple[Case, ...] = ()
 
     @model_validator(mode="before")
@@ -449,7 +450,7 @@ def findings_of(fault: Any) -> list[Finding]:
     location, table, (key, kinds) = table_of(fault["loc"])
     where = f"{CHALLENGE_FILE}: {joined(*location)}"
     match fault["type"]:
-        case "extra_forbidden" if location[-1] in KEYS_OF_FORMATS and "format" in table.model_fields:
+        case "extra_forbidden" if location[-1] in keys_of_formats() and "format" in table.model_fields:
             (format,) = get_args(table.model_fields["format"].annotation)
             return [OnlyOwnKeys(format).at(where)]
         case "extra_forbidden":
@@ -479,7 +480,10 @@ def table_of(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tu
             continue
         location.append(part)
         if isinstance(part, str):
-            models = list(models_in(table.model_fields[part].annotation)) if part in table.model_fields else []
+            if table is Challenge and part in IN_EVERY_FORMAT:
+                models: list[type[Rules]] = [*IN_EVERY_FORMAT[part].models.values()]
+            else:
+                models = list(models_in(table.model_fields[part].annotation)) if part in table.model_fields else []
             key = next((key for key in ("format", "rule") if models and key in models[0].model_fields), "")
             kinds = {get_args(model.model_fields[key].annotation)[0]: model for model in models} if key else {}
             table = models[0] if models and not key else table

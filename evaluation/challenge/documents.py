@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from evaluation.challenge.formats import FORMATS, KEYS_OF_FORMATS
+from evaluation.challenge.formats import FORMATS, keys_of_formats
 from evaluation.challenge.formats.counts_csv import CountsCsvRules
 from evaluation.challenge.formats.rules import PointRules
 from evaluation.findings.challenge import (
@@ -88,7 +88,7 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
     for side in ("reference", "submission"):
         changed = document.get(side, {})
         if isinstance(changed, dict) and changed.get("format", below[side]["format"]) != below[side]["format"]:
-            below[side] = {key: value for key, value in below[side].items() if key not in KEYS_OF_FORMATS}
+            below[side] = {key: value for key, value in below[side].items() if key not in keys_of_formats()}
     if has_no_area(document.get("reference")):
         below["reference"] = {key: value for key, value in below["reference"].items() if key not in OF_AREAS}
     drop_costs(below.get("metrics", {}), document.get("metrics"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, create_model, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, create_model, model_validator
+from pydantic_core import CoreSchema, PydanticKnownError
+from pydantic_core.core_schema import no_info_plain_validator_function
 
 from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, invalid
 from evaluation.challenge.formats import FORMATS
@@ -69,7 +72,7 @@ class ReferenceRules(FormatRules):
 
     overlap: OverlapRule | None = None
     overlap_scope: OverlapScope | None = None
-    ignore: IgnoreRules = IgnoreRules()
+    ignore: IgnoreRules = IgnoreRules.model_construct()
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
@@ -128,27 +131,67 @@ class SubmissionRules(FormatRules):
 
 
 MEASURING = frozenset({"segmentation", "covered", "overall"})  # families that are made of ``measures``
-SideRules = TypeVar("SideRules", bound=FormatRules)
 
 
-def in_every_format(side: type[SideRules]) -> dict[str, type[SideRules]]:
-    """A model for each format, by its name: the keys of the side and those of the format."""
-    models: dict[str, Any] = {
-        name: create_model(f"{side.__name__}_{name}", __base__=(rules, side), __module__=__name__, __doc__=side.__doc__)
-        for name, rules in FORMATS.items()
-    }
-    globals().update({model.__name__: model for model in models.values()})  # workers look them up by these names
-    return models
+class InEveryFormat:
+    """The rules of a side, whose model is chosen by the key ``format``: the keys of the side and those of the format.
+
+    Pydantic's own union would build the models of all formats when the program starts, and a challenge has two.
+    """
+
+    def __init__(self, side: type[FormatRules]) -> None:
+        self.side = side
+        self.made: dict[str, type[FormatRules]] = {}
+
+    def model(self, name: str) -> type[FormatRules]:
+        """The model for a format. Other processes find it by its name in this module."""
+        if name not in self.made:
+            words: dict[str, Any] = {"__module__": __name__, "__doc__": self.side.__doc__}
+            self.made[name] = create_model(f"{self.side.__name__}_{name}", __base__=(FORMATS[name], self.side), **words)
+        return self.made[name]
+
+    @property
+    def models(self) -> dict[str, type[FormatRules]]:
+        return {name: self.model(name) for name in FORMATS}
+
+    def validate(self, value: Any) -> Any:
+        """The rules, with the errors that pydantic's union would raise."""
+        if isinstance(value, self.side):
+            return value
+        if not isinstance(value, Mapping):
+            raise PydanticKnownError("model_attributes_type")
+        name = value.get("format")
+        if name is None:
+            raise PydanticKnownError("union_tag_not_found", {"discriminator": "'format'"})
+        if not isinstance(name, str) or name not in FORMATS:
+            tags = ", ".join(map(repr, FORMATS))
+            raise PydanticKnownError(
+                "union_tag_invalid", {"discriminator": "'format'", "tag": str(name), "expected_tags": tags}
+            )
+        try:
+            return self.model(name).model_validate(value)
+        except ValidationError as error:
+            faults: Any = [{**fault, "loc": (name, *fault["loc"])} for fault in error.errors()]
+            raise ValidationError.from_exception_data(error.title, faults) from None
+
+    def __get_pydantic_core_schema__(self, _: Any, __: Any) -> CoreSchema:
+        return no_info_plain_validator_function(self.validate)
+
+    def __get_pydantic_json_schema__(self, _: Any, handler: Any) -> Any:
+        union: Any = Annotated[reduce(or_, self.models.values()), Field(discriminator="format")]
+        return handler(TypeAdapter(union).core_schema)
 
 
-REFERENCE_RULES = in_every_format(ReferenceRules)
-SUBMISSION_RULES = in_every_format(SubmissionRules)
-if TYPE_CHECKING:
-    AnyReferenceRules = ReferenceRules
-    AnySubmissionRules = SubmissionRules
-else:
-    AnyReferenceRules = Annotated[reduce(or_, REFERENCE_RULES.values()), Field(discriminator="format")]
-    AnySubmissionRules = Annotated[reduce(or_, SUBMISSION_RULES.values()), Field(discriminator="format")]
+IN_EVERY_FORMAT = {"reference": InEveryFormat(ReferenceRules), "submission": InEveryFormat(SubmissionRules)}
+
+
+def __getattr__(name: str) -> Any:
+    """The model of a side in a format, by its name, as pickle asks for it."""
+    for each in IN_EVERY_FORMAT.values():
+        side, _, format = name.partition("_")
+        if side == each.side.__name__ and format in FORMATS:
+            return each.model(format)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 Grouping = Annotated[dict[Name, Annotated[tuple[str, ...], Field(min_length=1)]], Field(min_length=1)]

@@ -40,7 +40,9 @@ ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*(::[a-z0-9+.-]*)*://", re.IGNORECASE)
 SECRET = re.compile(r"\?[^\s'\"]*|(?<=//)[^/@\s]*@")  # in addresses, and so in what file systems say
 PIECE_BYTES = 1 << 20
 PART_BYTES = 255  # of a name that file systems of this machine take
-NO_LIMITS = LimitRules(bytes_per_file=sys.maxsize, files_per_submission=sys.maxsize, bytes_per_submission=sys.maxsize)
+NO_LIMITS = LimitRules.model_construct(
+    bytes_per_file=sys.maxsize, files_per_submission=sys.maxsize, bytes_per_submission=sys.maxsize
+)
 TELLS_CHANGES = (
     "etag",
     "md5hash",

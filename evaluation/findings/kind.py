@@ -65,9 +65,19 @@ class Kind:
     expected: ClassVar[str]
     fix: ClassVar[str] = ""
 
+    data: ClassVar[tuple[str, ...]] = ()  # names of the attributes that have the data of a fault, in order
+
     def __init_subclass__(cls) -> None:
-        if inspect.get_annotations(cls):
-            dataclass(eq=False, repr=False)(cls)
+        own = (name for name, hint in inspect.get_annotations(cls).items() if not hint.startswith("ClassVar"))
+        cls.data = tuple(dict.fromkeys((*cls.data, *own)))
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        """As a dataclass has it, which would compile code for each of some 300 kinds when the program starts."""
+        given = {**dict(zip(self.data, values, strict=False)), **named}
+        lacking = [name for name in self.data if name not in given and not hasattr(type(self), name)]
+        if lacking or given.keys() - set(self.data) or len(given) < len(values) + len(named):
+            raise TypeError(f"{type(self).__name__} is made of {', '.join(self.data)}; got {values}, {named}")
+        vars(self).update(given)
 
     def at(self, *where: str, count: int | None = None) -> Finding:
         """The finding at one place or more: the first three are named. ``count`` is that of the places if not given."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.random import PCG64
 
 from evaluation.model import Int64
 
@@ -20,6 +19,8 @@ class RandomIntegers:
     """
 
     def __init__(self, *, seed: int, stream: int) -> None:
+        from numpy.random import PCG64  # only now: a run without intervals need not import it
+
         self._words = PCG64([seed, stream])
 
     def below(self, bounds: Int64) -> Int64:

@@ -6,60 +6,68 @@ words and its example. ``docs/development.md`` says how to add one.
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
 
-from evaluation.challenge.formats.aperio_xml import AperioXmlRules
-from evaluation.challenge.formats.asap_xml import AsapXmlRules
-from evaluation.challenge.formats.coco_json import CocoJsonRules
-from evaluation.challenge.formats.coco_panoptic import CocoPanopticRules
-from evaluation.challenge.formats.colour_map import ColourMapRules
-from evaluation.challenge.formats.conic_array import ConicArrayRules
-from evaluation.challenge.formats.contours_json import ContoursJsonRules
-from evaluation.challenge.formats.counts_csv import CountsCsvRules
-from evaluation.challenge.formats.geojson import GeojsonRules
-from evaluation.challenge.formats.geometry_table import GeometryTableRules
-from evaluation.challenge.formats.hovernet_mat import HovernetMatRules
-from evaluation.challenge.formats.imagej_roi import ImagejRoiRules
-from evaluation.challenge.formats.label_image import LabelImageRules
-from evaluation.challenge.formats.midog_json import MidogJsonRules
-from evaluation.challenge.formats.nary_mat import NaryMatRules
-from evaluation.challenge.formats.nucls_csv import NuclsCsvRules
-from evaluation.challenge.formats.pannuke_masks import PannukeMasksRules
-from evaluation.challenge.formats.points_csv import PointsCsvRules
-from evaluation.challenge.formats.points_json import PointsJsonRules
-from evaluation.challenge.formats.polygons_json import PolygonsJsonRules
-from evaluation.challenge.formats.rle_csv import RleCsvRules
 from evaluation.challenge.formats.rules import FormatRules
-from evaluation.challenge.formats.yolo_txt import YoloTxtRules
 
-FORMATS: dict[str, type[FormatRules]] = {
-    get_args(rules.model_fields["format"].annotation)[0]: rules
-    for rules in (  # the registry: a new format adds its line here
-        AperioXmlRules,
-        AsapXmlRules,
-        GeojsonRules,
-        PolygonsJsonRules,
-        PointsJsonRules,
-        PointsCsvRules,
-        NuclsCsvRules,
-        MidogJsonRules,
-        CocoJsonRules,
-        CocoPanopticRules,
-        RleCsvRules,
-        LabelImageRules,
-        NaryMatRules,
-        HovernetMatRules,
-        ConicArrayRules,
-        PannukeMasksRules,
-        ColourMapRules,
-        ContoursJsonRules,
-        ImagejRoiRules,
-        YoloTxtRules,
-        GeometryTableRules,
-        CountsCsvRules,
-    )
-}
-KEYS_OF_FORMATS = frozenset().union(*(rules.model_fields for rules in FORMATS.values())) - set(FormatRules.model_fields)
+NAMES = (  # the registry: a new format adds its line here
+    "aperio_xml",
+    "asap_xml",
+    "geojson",
+    "polygons_json",
+    "points_json",
+    "points_csv",
+    "nucls_csv",
+    "midog_json",
+    "coco_json",
+    "coco_panoptic",
+    "rle_csv",
+    "label_image",
+    "nary_mat",
+    "hovernet_mat",
+    "conic_array",
+    "pannuke_masks",
+    "colour_map",
+    "contours_json",
+    "imagej_roi",
+    "yolo_txt",
+    "geometry_table",
+    "counts_csv",
+)
+
+
+class Formats(Mapping[str, type[FormatRules]]):
+    """The model of the rules of each format by its name, imported when it is asked for: a challenge has two.
+
+    ``label_image`` has the class ``LabelImageRules`` in its file.
+    """
+
+    def __getitem__(self, name: str) -> type[FormatRules]:
+        if name not in NAMES:
+            raise KeyError(name)
+        rules: type[FormatRules] = getattr(import_module(f"{__name__}.{name}"), f"{name.title().replace('_', '')}Rules")
+        return rules
+
+    def __contains__(self, name: object) -> bool:
+        return name in NAMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+FORMATS = Formats()
+
+
+@cache
+def keys_of_formats() -> frozenset[str]:
+    """The keys that some format has, and not all."""
+    return frozenset().union(*(rules.model_fields for rules in FORMATS.values())) - set(FormatRules.model_fields)
 
 
 def format_rules(**keys: Any) -> FormatRules:
