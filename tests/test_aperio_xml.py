@@ -552,3 +552,27 @@ def test_real_files_have_the_measured_numbers_of_outlines(shared_data):
         outlines = read(data, classes=classes)
         ids, counts = np.unique(outlines.class_id, return_counts=True)
         assert dict(zip(ids.tolist(), counts.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    "texts", [["1.5", "-2e3"], [""], [" "], ["", "1"], ["1", ""], ["1 2"], ["+1", ".5", "007"], []]
+)
+def test_texts_become_the_numbers_that_float_makes_of_them(texts):
+    def expected(text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            return np.nan
+
+    assert np.array_equal(bounded_xml.numbers_of(texts), np.array([expected(text) for text in texts]), equal_nan=True)
+
+
+def test_random_decimals_become_the_numbers_that_float_makes_of_them():
+    rng = np.random.default_rng(0)
+    texts = [repr(float(value)) for value in rng.integers(0, 2**63, 2000).view(np.float64) if np.isfinite(value)]
+    texts += [f"{value:.{digits}f}" for value in rng.uniform(-3e4, 3e4, 50) for digits in range(30)]
+    texts += ["-0", "-0.0", "0", "1e22", "9007199254740993", "123456789012345678901234567890", "5e-324", "1e-400"]
+    assert np.array_equal(bounded_xml.numbers_of(texts), [float(text) for text in texts])
+    for text in texts:  # alone, too: a text that is no JSON sends all others another way
+        assert bounded_xml.numbers_of([text]).tolist() == [float(text)]
+    assert np.array_equal(bounded_xml.numbers_of(["1e400", "1"]), [np.inf, 1])

@@ -36,8 +36,7 @@ PART_BYTES = 1 << 25  # of what is parsed at once: up to 1.3 GB of Python object
 SCAN_BYTES = 1 << 20
 KEY_BYTES = 200  # from a key to its value, with the blanks between them
 QUOTATION_MARK, OPENING_BRACKET = b'"['
-IS_MARK = np.zeros(256, np.bool_)
-IS_MARK[list(b'[]{}"')] = True
+IS_MARK = bytes(byte in b'[]{}"' for byte in range(256))  # bytes.translate is twice as fast as an array of NumPy
 STEP = np.zeros(256, np.int8)
 STEP[list(b"[{")], STEP[list(b"]}")] = 1, -1
 
@@ -232,7 +231,7 @@ class BracketScan:
             self.held = b"\\" * ((len(block) - len(block.rstrip(b"\\"))) % 2)
             block = block[: len(block) - len(self.held)].replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
         data = np.frombuffer(block, np.uint8)
-        place = np.flatnonzero(IS_MARK[data])
+        place = np.flatnonzero(np.frombuffer(block.translate(IS_MARK), np.bool_))
         mark = data[place]
         is_quote = mark == QUOTATION_MARK
         quoted = np.logical_xor.accumulate(is_quote) ^ self.inside

@@ -9,8 +9,7 @@ import numpy as np
 from evaluation.model import Int64
 
 OPENING, CLOSING, QUOTATION_MARK, COLON = b'{}":'
-IS_MARK = np.zeros(256, np.bool_)
-IS_MARK[[OPENING, CLOSING, QUOTATION_MARK, COLON]] = True
+IS_MARK = bytes(byte in b'{}":' for byte in range(256))
 WORD = 8
 FIRST_BYTES = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], np.uint64)
 FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], np.uint64)
@@ -44,7 +43,7 @@ def find_keys(text: bytes | bytearray) -> tuple[Int64, Int64, Int64]:
     if b"\\" in text:
         text = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
     data = np.frombuffer(text, np.uint8)
-    place = np.flatnonzero(IS_MARK[data]).astype(np.int32)
+    place = np.flatnonzero(np.frombuffer(text.translate(IS_MARK), np.bool_)).astype(np.int32)
     mark = data[place]
     is_quote = mark == QUOTATION_MARK
     inside = np.logical_xor.accumulate(is_quote)

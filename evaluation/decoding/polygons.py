@@ -17,7 +17,7 @@ VERTEX = b"[,],"  # what is left of "[1.5, 2]," without numbers
 VERTICES = VERTEX * (1 << 12)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Ring:
     """The vertices of a ring, float64 (V, 2)."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 from xml.parsers import expat
 
+import msgspec
 import numpy as np
 
 from evaluation.challenge import LimitRules
@@ -109,16 +110,18 @@ class Vertices:
 
 
 def numbers_of(texts: list[str]) -> Float64:
-    """Decimal numbers in ASCII as float64 (V,); NaN for everything else.
+    """Decimal numbers in ASCII as float64 (V,); NaN for everything else. "-0" may be 0.
 
     >>> numbers_of(["1.5", " -2e3 "]).tolist(), numbers_of(["7", "1_000", "nan", "１", ""]).tolist()
     ([1.5, -2000.0], [7.0, nan, nan, nan, nan])
     """
     if not "".join(texts).encode().translate(None, IN_NUMBERS):
-        try:
-            return np.array(texts, np.float64)
-        except ValueError:
-            pass
+        try:  # as a list of JSON: a third of the time of float()
+            found = msgspec.json.decode(f"[{','.join(texts)}]", type=list[float])
+        except msgspec.MsgspecError:  # such as "+1" and ".5"
+            found = []
+        if len(found) == len(texts):
+            return np.array(found, np.float64)
     return np.array([number_or_nan(text) for text in texts], np.float64)
 
 
