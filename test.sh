@@ -41,9 +41,11 @@ image() {
 
 # Over HTTP, with packages of its own before those of the tests.
 s3() {
-  local packages='import sysconfig; print(sysconfig.get_path("purelib"))' own=$root/.venv-s3
+  local own=$root/.venv-s3 packages
   prepare_venv "$own" "$root/requirements-s3.lock"
-  "$python" -c "$packages" >"$("$own/bin/python" -c "$packages")/tests.pth"
+  packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  "$own/bin/python" -c 'import pathlib, sys, sysconfig
+pathlib.Path(sysconfig.get_path("purelib"), "tests.pth").write_text(sys.argv[1])' "$packages"
   "$own/bin/python" -m pytest -k "s3 or bucket" tests/test_stored_output.py
 }
 

@@ -23,6 +23,7 @@ from packaging.requirements import Requirement
 from evaluation.results.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
+ENVIRONMENTS = ("test", "s3")  # that test.sh --all makes
 TARBALL = f"nuclei-evaluation-image-{__version__}.tar.gz"
 GOOD = "linux/amd64 10001:10001 [/opt/venv/bin/python -m evaluation score]"
 TOOLS = (
@@ -363,23 +364,27 @@ def test_the_tarball_of_the_ground_truth_is_the_same_whatever_the_disk_says(with
 def clone(tmp_path: Path) -> Path:
     """The scripts of the repository, with a Python that finds nothing wrong."""
     folder = tmp_path / "clone"
-    for name in ("test.sh", "setup", "tests/container", "requirements-test.lock", "evaluation/results/version.py"):
+    locks = [f"requirements-{name}.lock" for name in ENVIRONMENTS]
+    for name in ("test.sh", "setup", "tests/container", *locks, "evaluation/results/version.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy(ROOT / name, folder / name)
-    python = folder / ".venv-test" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.touch(0o755)
+    for name in ENVIRONMENTS:
+        python = folder / f".venv-{name}" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.touch(0o755)
     stand_in(folder, "exit 0")
     return folder
 
 
 def stand_in(clone: Path, script: str) -> None:
     """Another Python for the clone, with the stamp of a finished set-up."""
-    python = clone / ".venv-test" / "bin" / "python"
-    python.write_text(f"#!/bin/bash\n{script}\n")
-    stamp = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (clone / "requirements-test.lock", python)]
-    (clone / ".venv-test" / ".lock-stamp").write_text("".join(f"{line}  -\n" for line in stamp))
+    for name in ENVIRONMENTS:
+        python = clone / f".venv-{name}" / "bin" / "python"
+        python.write_text(f"#!/bin/bash\n{script}\n")
+        lock = clone / f"requirements-{name}.lock"
+        stamp = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (lock, python)]
+        (python.parents[1] / ".lock-stamp").write_text("".join(f"{line}  -\n" for line in stamp))
 
 
 def log_python(clone: Path) -> Path:
