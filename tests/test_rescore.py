@@ -45,7 +45,8 @@ def test_nothing_changes_where_nothing_was_changed(published: Path, tmp_path: Pa
     assert found["changed"]["rules"] == found["changed"]["cases"] == found["changed"]["programs"] == []
     assert not any(team["moves"] for team in found["teams"])
     assert found["before"] == found["challenge"]
-    assert "No team moves." in capfd.readouterr().out
+    told = capfd.readouterr().out
+    assert "No team moves." in told and "The reference is the same." in told
 
 
 def test_a_corrected_reference_is_told_by_its_cases_and_groups(published: Path, tmp_path: Path, capfd) -> None:
@@ -65,7 +66,12 @@ def test_a_corrected_reference_is_told_by_its_cases_and_groups(published: Path, 
         was = next(of for of in old if of["name"] == team["name"])
         now = json.loads((tmp_path / f"a/again/results/{team['name']}/metrics.json").read_text())
         assert team["columns"][0]["value"] == [was["columns"][0]["value"], now["detection"]["f1"]["group_mean"]]
-    assert "Rules and program are the same: the reference, or a submission, was changed." in capfd.readouterr().out
+    told = capfd.readouterr().out
+    assert "Rules and program are the same: the reference, or a submission, was changed." in told
+    assert "The reference is another one." in told and len(set(found["reference"])) == 2
+    assert all(
+        f"reference {when}: {of}" in told for when, of in zip(("before", "now"), found["reference"], strict=True)
+    )
 
 
 def test_a_changed_rule_is_named_with_both_hashes_and_who_moves(published: Path, tmp_path: Path, capfd) -> None:

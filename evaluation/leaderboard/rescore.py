@@ -11,6 +11,7 @@ from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.leaderboard.document import Board, leaderboard_document, number
 from evaluation.leaderboard.registration import differences
 from evaluation.leaderboard.team_scores import read_details
+from evaluation.leaderboard.teams import read_key
 from evaluation.results.metrics_json import as_json, software
 
 RESCORE_FILE = "rescore.json"
@@ -23,13 +24,21 @@ class Before:
 
     board: Mapping[str, Any]
     details: Mapping[str, Mapping[str, Any]]
+    reference: str | None
+
+
+def reference_in(folder: Path, teams: Sequence[str]) -> str | None:
+    """The hash of the reference that the results of a folder were made with; None if it is not one, or not known."""
+    known = {read_key(folder / "results" / team).get("reference") for team in teams}
+    return str(known.pop()) if len(known) == 1 and known != {None} else None
 
 
 def read_before(folder: Path) -> Before:
     """What ``leaderboard`` wrote into a folder. Raises WrongUsage if there is no leaderboard.json."""
     try:
         board = read_details(folder / "leaderboard.json", where="'leaderboard.json'")
-        return Before(board, details_of(folder, [team["name"] for team in board["teams"]]))
+        teams = [team["name"] for team in board["teams"]]
+        return Before(board, details_of(folder, teams), reference_in(folder, teams))
     except InputFault as fault:
         raise WrongUsage(*fault.findings) from None
 
@@ -42,11 +51,13 @@ def details_of(folder: Path, teams: Sequence[str]) -> dict[str, Mapping[str, Any
 def rescore_document(before: Before, board: Board, output: Path, program: str) -> dict[str, Any]:
     """The content of rescore.json.
 
-    ``changed`` says what differs: rules by their keys, cases of which a result differs, programs. A team ``moves`` if
-    its place changes; ``columns`` have its value and rank before and after, and the groups with the largest changes.
+    ``changed`` says what differs: rules by their keys, cases of which a result differs, programs. ``reference`` is its
+    hash before and after, None if it is not known. A team ``moves`` if its place changes; ``columns`` have its value
+    and rank before and after, and the groups with the largest changes.
     """
     after = leaderboard_document(board)
-    details = details_of(output, [team.name for team in board.teams])
+    teams = [team.name for team in board.teams]
+    details = details_of(output, teams)
     old, new = ({team["name"]: team for team in each["teams"]} for each in (before.board, after))
     names = [*new, *(name for name in old if name not in new)]
     return {
@@ -54,6 +65,7 @@ def rescore_document(before: Before, board: Board, output: Path, program: str) -
         "challenge": after["challenge"],
         "before": before.board["challenge"],
         "registration": after["registration"],
+        "reference": [before.reference, reference_in(output, teams)],
         "changed": what_changed(before, after, details),
         "teams": [moved_team(name, old.get(name), new.get(name), before.board, after) for name in names],
     }

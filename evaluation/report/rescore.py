@@ -26,8 +26,12 @@ def rescore_page(document: Mapping[str, Any]) -> Page:
     lead = f"{len(moved)} of {len(document['teams'])} teams move: {listed(moved)}." if moved else "No team moves."
     if document.get("registration"):
         told.append(registration_words(document["registration"]))
+    references = document["reference"]
+    if None not in references:
+        told.append("The reference is another one." if len(set(references)) > 1 else "The reference is the same.")
     facts = [(f"{key} before", str(before[key])) for key in ("hash", "ranking_hash") if before.get(key)]
     facts += [(f"{key} now", str(now[key])) for key in ("hash", "ranking_hash") if now.get(key)]
+    facts += [(f"reference {when}", of) for when, of in zip(("before", "now"), references, strict=True) if of]
     sections = (
         Section("moves", "Who moves", (Text((lead,)), places_table(document))),
         Section("changed", "What changed", (Text(tuple(told or ["Nothing."])), Text(tuple(map(": ".join, facts))))),
