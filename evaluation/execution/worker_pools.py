@@ -57,7 +57,6 @@ SHARED_POOL_FROM_PX = 5_000_000  # fewer are scored sooner than processes have s
 TASKS_FOR_EACH = 4  # that are under way or waiting for each task that is worked on
 IN_FLIGHT_UP_TO = 256  # submissions
 WATCH_SECONDS = 1  # after which one who waits looks whether there are still workers
-RETRIES = 2  # of a task whose worker was lost
 LOSSES = 3  # of a pool, after which every submission is scored by itself
 CLUSTER_TASKS = 8  # at least, where a cluster has not started its workers yet
 
@@ -189,8 +188,8 @@ def local_pool(cases: Sequence[Case], needs: Sequence[int], submissions: int, wo
 class ExecutorPool(SharedWorkers):
     """The workers behind an executor, of which nothing is known but that it takes tasks.
 
-    Tasks whose worker was lost are tried again, and at last the submission by itself: it may have been lost for what
-    another one did to the same worker. What a submission has wrong is an outcome, and is never tried again.
+    A submission with a task whose worker was lost is scored by itself: the worker may have been lost for what another
+    one did to it. What a submission has wrong is an outcome, and is never tried again.
     """
 
     def __init__(self, executor: Executor, workers: int | None, submissions: int = 1) -> None:
@@ -207,11 +206,12 @@ class ExecutorPool(SharedWorkers):
     def outcomes(
         self, function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
     ) -> Iterator[Outcome]:
-        packed = [pickle.dumps((function, task, origins_of(task)), pickle.HIGHEST_PROTOCOL) for task in tasks]
-        futures = [self.submit(content) for content in packed]
+        futures = [
+            self.submit(pickle.dumps((function, task, origins_of(task)), pickle.HIGHEST_PROTOCOL)) for task in tasks
+        ]
         try:
-            for future, content in zip(futures, packed, strict=True):
-                yield self.outcome(future, content, plan)
+            for future in futures:
+                yield self.outcome(future, plan)
         finally:
             for future in futures:
                 future.cancel()
@@ -227,28 +227,21 @@ class ExecutorPool(SharedWorkers):
         future.add_done_callback(self.futures.discard)
         return future
 
-    def outcome(self, future: Future[Any], packed: bytes, plan: Plan) -> Any:
-        """What became of a task. Raises WorkerDied or NotTogether if its workers were lost again and again."""
-        retries = RETRIES
+    def outcome(self, future: Future[Any], plan: Plan) -> Any:
+        """What became of a task. Raises NotTogether if its worker was lost; WorkerDied if it was scored by itself."""
         watch = getattr(self.executor, "watch", None)  # of a cluster: cluster.py
-        while True:
-            while watch and not wait([future], WATCH_SECONDS).done:
-                watch.has_workers()
-            try:
-                return future.result()
-            except BrokenExecutor as error:
-                if retries == 0:
-                    raise (lost_workers(plan) if self.is_alone else NotTogether) from error
-                retries -= 1
-                future = self.submit(packed)
-            except killed_by_dask() as error:  # after retries of its own
-                raise (lost_workers(plan) if self.is_alone else NotTogether) from error
-            except MemoryError as error:
-                raise out_of_memory("a worker", plan) from error
-            except CancelledError as error:
-                raise WorkersLost(scheduler_lost(watch.address) if watch else no_executor(error)) from error
-            except ImportError as error:
-                raise WorkersLost(PackageNotFound(error).at("a worker")) from error
+        while watch and not wait([future], WATCH_SECONDS).done:
+            watch.has_workers()
+        try:
+            return future.result()
+        except worker_was_lost() as error:
+            raise (lost_workers(plan) if self.is_alone else NotTogether) from error
+        except MemoryError as error:
+            raise out_of_memory("a worker", plan) from error
+        except CancelledError as error:
+            raise WorkersLost(scheduler_lost(watch.address) if watch else no_executor(error)) from error
+        except ImportError as error:
+            raise WorkersLost(PackageNotFound(error).at("a worker")) from error
 
     def close(self) -> None:
         """The executor is not ours."""
@@ -294,10 +287,12 @@ def lost_workers(plan: Plan) -> WorkerDied:
     return WorkerDied(LostWorkers(plan.case_bytes / 1e6).at("several workers"))
 
 
-def killed_by_dask() -> tuple[type[Exception], ...]:
-    """What dask.distributed raises for a task that it gave to several workers, which were all lost."""
-    distributed = sys.modules.get("distributed")
-    return () if distributed is None else (distributed.KilledWorker,)
+def worker_was_lost() -> tuple[type[Exception], ...]:
+    """What executors raise for a task whose worker was lost. Dask and Ray have given it to several workers by then."""
+    distributed, ray = sys.modules.get("distributed"), sys.modules.get("ray")
+    of_dask = () if distributed is None else (distributed.KilledWorker,)
+    of_ray = () if ray is None else (ray.exceptions.WorkerCrashedError,)
+    return (BrokenExecutor, *of_dask, *of_ray)
 
 
 def no_executor(error: BaseException) -> Finding:
