@@ -19,8 +19,19 @@ from pathlib import Path
 from typing import Any
 
 
+def parse_as_the_program(path: Path) -> int:
+    """msgspec with typed records and arrays of vertices, a megabyte at a time (``evaluation/decoding/polygons.py``)."""
+    from evaluation.challenge import LimitRules
+    from evaluation.decoding.json import read_records
+    from evaluation.decoding.polygons import decode_polygons
+
+    with path.open("rb") as stream:
+        records = read_records(stream, key="features", where="file", limits=LimitRules(), decode=decode_polygons)
+        return sum(len(piece) for piece in records.pieces or ())
+
+
 def parse_in_pieces(path: Path) -> int:
-    """What the program does: orjson, a megabyte at a time (``evaluation/decoding/json.py``)."""
+    """What the program does with other features: orjson, a megabyte at a time (``evaluation/decoding/json.py``)."""
     from evaluation.challenge import LimitRules
     from evaluation.decoding.json import read_records
 
@@ -49,7 +60,7 @@ def parse_simdjson_in_pieces(path: Path) -> int:
     rings = 0
     with path.open("rb") as stream:
         text = RecordText(stream, "file", LimitRules(), nan_is_null=False)
-        cuts = find_cuts(text.chunks(), "features")
+        cuts = find_cuts(text.chunks(), "features", "file", LimitRules())
         for _, piece in text.slices([len(cuts.head), *cuts.ends]):
             features = parser.parse(b"[" + piece.lstrip(b",") + b"]").as_list()
             rings += sum(len(feature["geometry"]["coordinates"]) for feature in features)
@@ -80,6 +91,7 @@ def count(root: Any) -> int:
 
 
 PARSERS: dict[str, Callable[[Path], int]] = {
+    "msgspec, a megabyte at a time": parse_as_the_program,
     "orjson, a megabyte at a time": parse_in_pieces,
     "pysimdjson, a megabyte at a time": parse_simdjson_in_pieces,
     "orjson, the whole file": parse_whole,

@@ -80,7 +80,7 @@ def main(number: int, folder: Path) -> None:
                     memory.append(this.memory_info().rss >> 20)
 
             with connect(cluster.scheduler_address) as executor:
-                board = score_and_rank(challenge, teams, folder / "out", executor=executor, told=told)
+                board = score_and_rank(challenge, teams, folder / "out", executor=executor, note=told)
             ours, theirs = time.process_time() - ours, of_workers(this) - theirs
             scored = time.perf_counter() - began
             write_board(folder / "out", board)

@@ -528,7 +528,7 @@ def test_a_rejected_team_is_looked_at_and_told_once(tmp_path: Path, monkeypatch:
     (submissions / "few/a.tif").write_bytes(b"no image")
     for outcome in ("scored", "kept"):
         found = audit_challenge(
-            challenge, submissions, tmp_path / "out", workers=1, told=lambda *line: told.append(line)
+            challenge, submissions, tmp_path / "out", workers=1, note=lambda *line: told.append(line)
         )
         assert told == [("few", "not ranked"), ("narrow", outcome), ("thick", outcome)]
         told.clear()

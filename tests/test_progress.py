@@ -90,7 +90,7 @@ def test_a_terminal_shows_a_bar_with_the_counts(tmp_path: Path) -> None:
 
 def test_waiting_for_workers_is_told_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "WORKER_SECONDS", 1.2)
-    monkeypatch.setattr(cluster, "TOLD_EVERY_SECONDS", 0.3)
+    monkeypatch.setattr(cluster, "REPORT_EVERY_SECONDS", 0.3)
     lines: list[str] = []
     with LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=":0") as empty:
         address = empty.scheduler_address
@@ -102,7 +102,7 @@ def test_waiting_for_workers_is_told_and_ends(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_workers_that_come_later_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "TOLD_EVERY_SECONDS", 0.2)
+    monkeypatch.setattr(cluster, "REPORT_EVERY_SECONDS", 0.2)
     with LocalCluster(
         n_workers=0, processes=False, protocol="tcp", threads_per_worker=1, dashboard_address=":0"
     ) as empty:

@@ -273,7 +273,7 @@ def test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_go
                 os.killpg(call.pid, signal.SIGKILL)
     assert 2 <= len(told) <= TEAMS
     outcomes: dict[str, str] = {}
-    rank(made, tmp_path / "out", workers=1, told=outcomes.__setitem__)
+    rank(made, tmp_path / "out", workers=1, note=outcomes.__setitem__)
     records = [json.loads(line) for line in told]
     scored = [record["submission"] for record in records if record["outcome"] == "scored"]
     assert [team for team in scored if outcomes[team] != "kept"] == []
@@ -340,13 +340,13 @@ def test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on(
     monkeypatch.setattr("evaluation.scoring.from_files.score_cases", score_but_the_poisoned)
     monkeypatch.setattr(worker_pools, "IN_FLIGHT_UP_TO", 2)
     with spawned(1) as executor, pytest.raises(WorkersLost, match="no-cluster") as lost:
-        rank(made, tmp_path / "out", teams=teams, executor=executor, told=told.__setitem__)
+        rank(made, tmp_path / "out", teams=teams, executor=executor, note=told.__setitem__)
     assert "What is complete is kept" in lost.value.findings[0].fix
     monkeypatch.undo()
     done = [name for name, outcome in told.items() if outcome == "scored"]
     shutil.move(teams / "poison", teams / "team_4")
     told.clear()
-    rank(made, tmp_path / "out", teams=teams, workers=1, told=told.__setitem__)
+    rank(made, tmp_path / "out", teams=teams, workers=1, note=told.__setitem__)
     assert [name for name in done if told[name] != "kept"] == []
     shutil.rmtree(tmp_path / "out/results/poison", ignore_errors=True)
     assert contents(tmp_path / "out") == expected
@@ -358,7 +358,7 @@ def test_an_interrupted_call_leaves_no_task_behind(made: Path, tmp_path: Path) -
 
     with ThreadPoolExecutor(1) as executor:
         with pytest.raises(KeyboardInterrupt):
-            rank(made, tmp_path / "out", executor=executor, told=interrupt)
+            rank(made, tmp_path / "out", executor=executor, note=interrupt)
         assert executor._work_queue.empty()
 
 
@@ -426,7 +426,7 @@ def test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes(
             os.kill(killed[0], signal.SIGKILL)
 
     with cluster.connect(dask_cluster.scheduler_address) as executor:
-        rank(made, tmp_path / "out", executor=executor, told=kill_half_way)
+        rank(made, tmp_path / "out", executor=executor, note=kill_half_way)
     assert len(told) == TEAMS + 1
     assert not Path(f"/proc/{killed[0]}").exists()
     assert contents(tmp_path / "out") == expected

@@ -222,11 +222,11 @@ def studentised_interval(
 def drawn_groups(samples: Samples, groups: Int64) -> Int64:
     """How often each sample has each group, int64 (S, G)."""
     of_unit = groups[samples.units.indices[samples.units.indptr[:-1]]]
-    place = scipy.sparse.csr_array(
+    index = scipy.sparse.csr_array(
         (np.ones(len(of_unit), np.int64), (np.arange(len(of_unit)), of_unit)),
         shape=(len(of_unit), int(groups.max()) + 1),
     )
-    return np.asarray((samples.drawn @ place).toarray())
+    return np.asarray((samples.drawn @ index).toarray())
 
 
 def acceleration(jackknife: Float64) -> Float64:

@@ -107,8 +107,8 @@ def draw_in_strata(strata: Int64, samples: int, integers: RandomIntegers) -> Int
     members = np.argsort(strata, kind="stable")
     of_stratum = np.bincount(strata)
     first = np.cumsum(of_stratum) - of_stratum
-    place = integers.below(np.broadcast_to(of_stratum[strata], (samples, len(strata))))
-    return np.asarray(members[first[strata] + place])
+    index = integers.below(np.broadcast_to(of_stratum[strata], (samples, len(strata))))
+    return np.asarray(members[first[strata] + index])
 
 
 def draw_cases(drawn: Int64, groups: Int64, integers: RandomIntegers) -> Samples:

@@ -38,8 +38,8 @@ from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.index import Index, digest_of, listing, scores_entry, scores_of, stamp_of
 from evaluation.leaderboard.team_scores import TeamScores, groups_of, plan_columns, score_table, team_of_documents
 from evaluation.leaderboard.teams import (
+    Note,
     Team,
-    Told,
     Unranked,
     add_text,
     challenge_key,
@@ -384,14 +384,14 @@ def audit_challenge(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
-    told: Told | None = None,
+    note: Note | None = None,
     executor: Executor | None = None,
 ) -> Audit:
     """Score all teams of a folder under all rules that are varied, and audit their ranking.
 
     workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
     progress  is called with the number of runs that are done, and of all
-    told      is called with the name of each team and what became of it
+    note      is called with the name of each team and what became of it
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
@@ -439,8 +439,8 @@ def audit_challenge(
             output.put(f"{KEPT}/{name}")
         if isinstance(of_team, TeamRuns) and stamp:
             index.add(name, stamp, {"runs": [scores_entry(scores) for scores in of_team.runs]})
-        if told:
-            told(name, "not ranked" if isinstance(of_team, Unranked) else "kept" if is_kept else "scored")
+        if note:
+            note(name, "not ranked" if isinstance(of_team, Unranked) else "kept" if is_kept else "scored")
         advance(name, len(plan.runs))
     ordered = [found[number] for number in range(len(teams))]
     scored = [of_team for of_team in ordered if isinstance(of_team, TeamRuns)]
@@ -577,12 +577,12 @@ def audit_runs(plan: Plan, teams: Sequence[TeamRuns], unranked: Sequence[Unranke
         own = keep_complete_units(own) if plan.rules.missing == "complete_cases" else own
         ranked.add_weights(own, plan.weights)
         ranked.add_patients(own, plan.patients)
-    told = f"{plural(len(ranked.settings), 'variant')} out of {plural(len(plan.runs), 'run')} of each team."
+    note = f"{plural(len(ranked.settings), 'variant')} out of {plural(len(plan.runs), 'run')} of each team."
     return ranked.audit(
         title=f"{plan.challenge.name}: audit",
         identity=identity(plan.challenge),
         unranked=[UnrankedRow(team.name, team.code, team.reason) for team in unranked],
-        notes=[told, *plan.notes, *notes],
+        notes=[note, *plan.notes, *notes],
     )
 
 

@@ -271,17 +271,17 @@ def audit_document(audit: Audit) -> dict[str, Any]:
             for found in audit.differences
         ],
         "orders": [
-            [{"team": team, "position": number(place)} for team, place in zip(audit.teams, row, strict=True)]
+            [{"team": team, "position": number(index)} for team, index in zip(audit.teams, row, strict=True)]
             for row in audit.orders.tolist()
         ],
         "variants": [
             {
-                "settings": [{"dimension": name, "value": value} for name, value in audit.setting(place).items()],
-                "order": int(audit.order_of[place]),
-                "published": place == audit.published,
-                "kendall_tau_to_published": number(float(audit.to_published[place])),
+                "settings": [{"dimension": name, "value": value} for name, value in audit.setting(index).items()],
+                "order": int(audit.order_of[index]),
+                "published": index == audit.published,
+                "kendall_tau_to_published": number(float(audit.to_published[index])),
             }
-            for place in range(audit.variants)
+            for index in range(audit.variants)
         ],
         "not_ranked": [{"name": row.name, "code": row.code, "reason": row.reason} for row in audit.unranked],
         "notes": list(audit.notes),

@@ -59,12 +59,12 @@ def audit_scores_in_file(
         ranked.add_table(table_in_file(found, by_rule, challenge), by_rule, missing=rule, unit=name)
     ranked.add_weights(table, weights)
     ranked.add_patients(table, patients)
-    told = f"{plural(len(ranked.settings), 'variant')} of one table of scores."
+    note = f"{plural(len(ranked.settings), 'variant')} of one table of scores."
     return ranked.audit(
         title=f"{challenge.name}: audit" if challenge else "Audit",
         identity=identity_of(challenge, rules),
         unranked=[],
-        notes=[told, *notes, *render_findings([*findings, *own.findings])],
+        notes=[note, *notes, *render_findings([*findings, *own.findings])],
     )
 
 

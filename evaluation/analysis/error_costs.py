@@ -199,11 +199,11 @@ def fill_in_outlines(counts: Sequence[MatchCounts], known: Sequence[MatchCounts]
         replace(
             of_case,
             measures={
-                name: np.where(np.isnan(values), means[name][place, of_case.pair_class[:, 0] - 1], values)
+                name: np.where(np.isnan(values), means[name][index, of_case.pair_class[:, 0] - 1], values)
                 for name, values in of_case.measures.items()
             },
         )
-        for of_case, place in zip(counts, unit.tolist(), strict=True)
+        for of_case, index in zip(counts, unit.tolist(), strict=True)
     ]
 
 

@@ -92,17 +92,17 @@ def score_paths(challenge: Challenge, results: Sequence[CaseResult], paths: Sequ
     members, groups = members_of(results), groups_of(challenge)
     overall, by_unit = np.full(len(columns), np.nan), np.full((len(columns), len(groups)), np.nan)
     for index, (rule, _) in enumerate(challenge.matching.passes):
-        of_rule = [(place, column) for place, column in enumerate(columns) if column.rule == rule]
+        of_rule = [(number, column) for number, column in enumerate(columns) if column.rule == rule]
         if not of_rule:
             continue
         table = case_table(challenge, results, rule, primary=index == 0)
         metrics = list({column.metric.path: column.metric for _, column in of_rule}.values())
         found = score_units(metrics, table, members, challenge)
-        for place, column in of_rule:
+        for number, column in of_rule:
             mean = average_units(column.metric, found, results, challenge).means[column.aggregation].score.value
-            overall[place] = np.nan if mean is None else rounded(mean)
+            overall[number] = np.nan if mean is None else rounded(mean)
             entered = found.penalised[column.metric.path]
-            by_unit[place] = values_of_groups(
+            by_unit[number] = values_of_groups(
                 challenge, column, entered["groups"].value, entered["cases"].value, results
             )
     return TeamScores(name, overall, by_unit)
@@ -119,7 +119,7 @@ def values_of_groups(
     if not by_case:
         return of_groups[np.argsort(names)]
     group = np.array([names.index(result.case.group) for result in results])
-    parts = [of_cases[(group == place) & ~np.isnan(of_cases)] for place in np.argsort(names)]
+    parts = [of_cases[(group == number) & ~np.isnan(of_cases)] for number in np.argsort(names)]
     return np.array([part.mean() if len(part) else np.nan for part in parts])
 
 

@@ -113,7 +113,7 @@ def made_prediction(
     is_off = kept & (chance[2] < off)
     parts = [select_instances(named, kept & ~is_off)]
     changes = ONE_PIXEL.values() if nuclei.point_yx is None else [ONE_PIXEL["shifted"]] * len(ONE_PIXEL)
-    parts += [change(select_instances(named, is_off & (way == place))) for place, change in enumerate(changes)]
+    parts += [change(select_instances(named, is_off & (way == index))) for index, change in enumerate(changes)]
     parts.append(moved(select_instances(named, chance[4] < spurious), away[0] // 2 + 1, away[1] // 2 + 1))
     return replace(together(*parts), probability=None)
 

@@ -316,8 +316,8 @@ def plan_lines(document: Mapping[str, Any]) -> list[str]:
     lines = [MADE] if document["pilot"] == "made teams" else []
     lines += document["fit"]
     lines += [line_of(of, document["groups"]) for of in document["columns"]]
-    told = told_of_noise(document)
-    return [*lines, *([told] if told else []), *(f"Not proposed: {reason}" for reason in document["not_proposed"])]
+    noise = noise_words(document)
+    return [*lines, *([noise] if noise else []), *(f"Not proposed: {reason}" for reason in document["not_proposed"])]
 
 
 def line_of(column: Mapping[str, Any], groups: int) -> str:
@@ -331,28 +331,28 @@ def line_of(column: Mapping[str, Any], groups: int) -> str:
     )
 
 
-def told_of_noise(document: Mapping[str, Any]) -> str:
+def noise_words(document: Mapping[str, Any]) -> str:
     """Which columns the groups cannot decide, and what is proposed; "" for none."""
     noisy = [of for of in document["columns"] if of["noisy"]]
     left, kept = ([of["path"] for of in noisy if of["proposed"] is proposed] for proposed in (False, True))
-    told = (
+    noise = (
         [f"Too noisy for {document['groups']} groups and left out of the proposed ranking: {', '.join(left)}."]
         if left
         else []
     )
     if kept:
         why = "without them missed nuclei cost nothing, or no column is left"
-        told.append(f"Too noisy for {document['groups']} groups and kept, since {why}: {', '.join(kept)}.")
-    return " ".join(told)
+        noise.append(f"Too noisy for {document['groups']} groups and kept, since {why}: {', '.join(kept)}.")
+    return " ".join(noise)
 
 
 def heading(document: Mapping[str, Any]) -> list[str]:
     """The comments that the proposed challenge.toml begins with."""
-    told = told_of_noise(document)
+    noise = noise_words(document)
     return [
         "Proposed by 'evaluation plan': the rules of the pilot, and what fits its nuclei. Look at each of them.",
         *document["fit"],
-        *([told] if told else []),
+        *([noise] if noise else []),
     ]
 
 

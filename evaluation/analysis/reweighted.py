@@ -20,8 +20,8 @@ def other_weights(rules: RankingRules, factors: tuple[float, ...] | None) -> dic
     if len(rules.columns) == 1:
         return {}
     return {
-        f"{column.path} without" if factor == 0 else f"{column.path} x {factor:g}": (place, factor)
-        for place, column in enumerate(rules.columns)
+        f"{column.path} without" if factor == 0 else f"{column.path} x {factor:g}": (index, factor)
+        for index, column in enumerate(rules.columns)
         for factor in (FACTORS if factors is None else factors)
         if factor != 1
     }

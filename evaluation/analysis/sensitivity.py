@@ -223,10 +223,10 @@ def compare_with_itself(before: Instances, after: Instances, border: BorderRule)
 
     One that is gone shares nothing: IoU, Dice and surface Dice are 0, distances are undefined (NaN).
     """
-    place = np.searchsorted(before.source_id, after.source_id)
-    intersection = shared_px(before, after, place)
-    union = before.areas_px()[place] + after.areas_px() - intersection
-    pairs = Matches(place.astype(np.int32), np.arange(len(after), dtype=np.int32), intersection, union)
+    index = np.searchsorted(before.source_id, after.source_id)
+    intersection = shared_px(before, after, index)
+    union = before.areas_px()[index] + after.areas_px() - intersection
+    pairs = Matches(index.astype(np.int32), np.arange(len(after), dtype=np.int32), intersection, union)
     image = outlined_image(before, after, [pairs])
     wanted = {"hausdorff_px", "hausdorff95_px", "surface_dice"}
     found = overlap_measures(pairs)
@@ -238,7 +238,7 @@ def compare_with_itself(before: Instances, after: Instances, border: BorderRule)
     for number, name in enumerate(MEASURES):
         if name.startswith("hausdorff"):
             values[number] = np.nan
-        values[number, place] = found[name]
+        values[number, index] = found[name]
     return values
 
 
@@ -264,12 +264,12 @@ def summarise_studies(
     bins: list[tuple[int, int | None]] = list(zip(SIZES_PX, (*SIZES_PX[1:], None), strict=True))
     names = [rule.name for rule in rules]
     strata = []
-    for (class_id, class_name), place in product(enumerate(classes), range(-1, len(bins))):
+    for (class_id, class_name), index in product(enumerate(classes), range(-1, len(bins))):
         chosen = np.flatnonzero(
-            ((everything.class_id == class_id) | (class_id == 0)) & ((size == place) | (place == -1))
+            ((everything.class_id == class_id) | (class_id == 0)) & ((size == index) | (index == -1))
         )
-        if len(chosen) or place == -1:
-            size_px = bins[place] if place >= 0 else None
+        if len(chosen) or index == -1:
+            size_px = bins[index] if index >= 0 else None
             strata.append(summarise_stratum(class_name, size_px, everything, chosen, names))
     found = Sensitivity(
         identity=identity(challenge),
@@ -278,7 +278,7 @@ def summarise_studies(
         empty_cases=sum(len(study.class_id) == 0 for study in studies),
         one_pixel_nuclei=int((everything.area_px == 1).sum()),
         ignored=dict(zip(PERTURBATIONS, everything.ignored.tolist(), strict=False)),
-        rules=tuple(TriedRule(rule, place < len(challenge.matching.rules)) for place, rule in enumerate(rules)),
+        rules=tuple(TriedRule(rule, index < len(challenge.matching.rules)) for index, rule in enumerate(rules)),
         strata=tuple(strata),
         by_diameter=by_diameter(diameter_px, everything.values),
     )

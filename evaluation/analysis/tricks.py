@@ -336,8 +336,8 @@ def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
     height, width = nuclei.shape_yx
     line = owner[nuclei.run_instance] * (height * (width + 1)) + nuclei.run_start + nuclei.run_start // width
     start, stop = merge_runs(line, line + nuclei.run_stop - nuclei.run_start)
-    instance, place = np.divmod(start, height * (width + 1))
-    first = place - place // (width + 1)
+    instance, index = np.divmod(start, height * (width + 1))
+    first = index - index // (width + 1)
     joined = with_runs(nuclei, first, first + stop - start, instance.astype(np.int32))
     return select_instances(joined, ~mutual)
 

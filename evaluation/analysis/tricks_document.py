@@ -107,12 +107,12 @@ def tricks_document(found: TricksFound) -> dict[str, Any]:
 
 def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
     """Whether the ranking can be played, what closes it, and whose presence decides the first place."""
-    told = against_tricks(document)
-    if not told:
+    against = against_tricks(document)
+    if not against:
         return ["No trick was played."]
-    sentences = [f"Against tricks: {told}."]
+    sentences = [f"Against tricks: {against}."]
     closing = next((of["words"] for of in document["changes"] if of["pays"] == 0), None)
-    if not told.startswith("no trick"):
+    if not against.startswith("no trick"):
         closes = f"{closing} closes all that pays." if closing else "no change that was tried closes all that pays."
         sentences.append(f"{closes[0].upper()}{closes[1:]}")
     deciding = [

@@ -167,8 +167,8 @@ def as_published(dimensions: Sequence[Dimension], settings: Int64, names: Iterab
 
 def inside_of(pairs: Sequence[Int64], kept: Bool) -> list[Int64]:
     """Those pairs of variants of which both are kept, by their places among the kept ones."""
-    place = np.cumsum(kept) - 1
-    return [place[of[kept[of].all(axis=1)]] for of in pairs]
+    index = np.cumsum(kept) - 1
+    return [index[of[kept[of].all(axis=1)]] for of in pairs]
 
 
 def is_first(position: Float64) -> Bool:
@@ -315,14 +315,14 @@ def judge(
         return "yes", [f"{start} can be defended: {held}"]
     if champion.first == variants:
         shared = variants - champion.alone
-        told = (
+        words = (
             f"{start} cannot be defended alone: it is first in all {variants:,} variants, but shares it in {shared:,}."
         )
-        return "shared", [told, *few(together)]
-    told = f"{start} cannot be defended: it is first in {champion.first:,} of {variants:,} variants."
+        return "shared", [words, *few(together)]
+    words = f"{start} cannot be defended: it is first in {champion.first:,} of {variants:,} variants."
     nobody = int((~first.any(axis=1)).sum())
     last = [f"Nobody is ranked in {nobody:,} of {variants:,}."] if nobody else []
-    return "no", [told, *few(together), *last]
+    return "no", [words, *few(together), *last]
 
 
 def tell_first(team: TeamTrust) -> str:
@@ -334,29 +334,29 @@ def tell_robustness(
     teams: Sequence[str], dimensions: Sequence[Dimension], settings: Int64, first: Bool, published: int
 ) -> list[str]:
     """What each dimension that is no rule does to the first place alone; and the patients that change it."""
-    told = []
-    for place, dimension in enumerate(dimensions):
+    words = []
+    for index, dimension in enumerate(dimensions):
         others = [name for name in APART if name != dimension.name]
         varied = as_published(dimensions, settings, others, published) & (
-            settings[:, place] != settings[published, place]
+            settings[:, index] != settings[published, index]
         )
         own = first[as_published(dimensions, settings, APART, published)]
         if dimension.name not in APART or not varied.any() or not own.any():
             continue
         changed = (first[varied] != first[published]).any(axis=1)
         number, same = len(changed), int((~changed).sum())
-        told.append(
+        words.append(
             f"{APART[dimension.name]} the first place is as published in {same:,} of {number:,} variants. "
             "This is no choice of rules, and counts apart."
         )
         if dimension.name == "patients" and changed.any():
             at = np.flatnonzero(varied)[changed][:NAMED_UP_TO]
             each = [
-                f"{dimension.values[settings[row, place]]}: {first_names(teams, first[row])}" for row in at.tolist()
+                f"{dimension.values[settings[row, index]]}: {first_names(teams, first[row])}" for row in at.tolist()
             ]
             rest = [f"{len(changed.nonzero()[0]) - len(at):,} more"] if changed.sum() > len(at) else []
-            told.append(f"Another first place {', '.join([*each, *rest])}.")
-    return told
+            words.append(f"Another first place {', '.join([*each, *rest])}.")
+    return words
 
 
 def first_names(teams: Sequence[str], first: Bool) -> str:
@@ -386,26 +386,26 @@ def tell_variants(dimensions: Sequence[Dimension], settings: Int64, chosen: Bool
     'only if unit is not pooled (3 of 4)'
     """
     conditions, inside = [], np.ones(len(settings), np.bool_)
-    for place, dimension in enumerate(dimensions):
-        there, taken = np.unique(settings[:, place]), np.unique(settings[chosen, place])
+    for index, dimension in enumerate(dimensions):
+        there, taken = np.unique(settings[:, index]), np.unique(settings[chosen, index])
         if len(taken) < len(there):
             conditions.append(condition(dimension, there, taken))
-            inside &= np.isin(settings[:, place], taken)
+            inside &= np.isin(settings[:, index], taken)
     times, of = int(chosen.sum()), int(inside.sum())
     if conditions:
-        told = " and ".join(conditions)
-        return f"whenever {told}" if times == of else f"only if {told} ({times:,} of {of:,})"
+        words = " and ".join(conditions)
+        return f"whenever {words}" if times == of else f"only if {words} ({times:,} of {of:,})"
     shares = []
-    for place in range(len(dimensions)):
-        for value in np.unique(settings[:, place]).tolist():
-            members = settings[:, place] == value
+    for index in range(len(dimensions)):
+        for value in np.unique(settings[:, index]).tolist():
+            members = settings[:, index] == value
             if not members.all():
                 inside_it, size = int((chosen & members).sum()), int(members.sum())
-                shares.append((-inside_it / size, -inside_it, place, value, size))
+                shares.append((-inside_it / size, -inside_it, index, value, size))
     if not shares:
         return ""
-    _, minus, place, value, size = min(shares)
-    return f"most often if {dimensions[place].name} is {dimensions[place].values[value]} ({-minus:,} of {size:,})"
+    _, minus, index, value, size = min(shares)
+    return f"most often if {dimensions[index].name} is {dimensions[index].values[value]} ({-minus:,} of {size:,})"
 
 
 def condition(dimension: Dimension, there: Int64, taken: Int64) -> str:
@@ -443,16 +443,16 @@ def find_swaps(
     times_ahead, times_behind = count @ ahead, count @ behind
     shares = [turned_share(of_pairs, order_of, ahead, behind) for of_pairs in pairs]
     found = []
-    for place in np.flatnonzero((times_ahead > 0) & (times_behind > 0)).tolist():
-        names = teams[left[place]], teams[right[place]]
-        is_published = published is not None and bool(ahead[order_of[published], place])
-        is_turned = published is not None and bool(behind[order_of[published], place])
-        if is_turned or (not is_published and times_ahead[place] < times_behind[place]):
-            names, turned = names[::-1], ahead[:, place] > 0
+    for number in np.flatnonzero((times_ahead > 0) & (times_behind > 0)).tolist():
+        names = teams[left[number]], teams[right[number]]
+        is_published = published is not None and bool(ahead[order_of[published], number])
+        is_turned = published is not None and bool(behind[order_of[published], number])
+        if is_turned or (not is_published and times_ahead[number] < times_behind[number]):
+            names, turned = names[::-1], ahead[:, number] > 0
         else:
-            turned = behind[:, place] > 0
+            turned = behind[:, number] > 0
         by_rule = tuple(
-            (dimension.name, float(share[place]))
+            (dimension.name, float(share[number]))
             for dimension, share, of_pairs in zip(dimensions, shares, pairs, strict=True)
             if len(of_pairs)
         )
@@ -462,7 +462,7 @@ def find_swaps(
                 ahead=names[0],
                 behind=names[1],
                 turned=int(turned[order_of].sum()),
-                tied=int(tied[order_of, place].sum()),
+                tied=int(tied[order_of, number].sum()),
                 rule=rule if largest > 0 else None,
                 shares=by_rule,
                 when=tell_variants(dimensions, settings, turned[order_of]),

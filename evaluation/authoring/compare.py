@@ -229,10 +229,10 @@ def make_challenge(
     names: dict[str, str] = {}
     for name in reference.cases:
         names[free_name(safe_name(name), names)] = name
-    sizes, told = sizes_of(reference, models, pairings)
-    findings += told
-    plan, told = plan_classes(reference, models, classes)
-    findings += told
+    sizes, more = sizes_of(reference, models, pairings)
+    findings += more
+    plan, more = plan_classes(reference, models, classes)
+    findings += more
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference tells no classes.")
     place = Placing(folder, copy=keep)

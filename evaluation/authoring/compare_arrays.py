@@ -239,9 +239,9 @@ def majority(labels: Any, class_map: Any, ids: Mapping[str, int]) -> list[int]:
     """The class of most pixels of each label that have one, as files with a class map are read."""
     from evaluation.instances.labels import instances_from_runs, majority_classes
 
-    values, place = np.unique(class_map, return_inverse=True)
+    values, index = np.unique(class_map, return_inverse=True)
     table = np.array([0 if value in (0, "") else ids[key_of(value)] for value in values.tolist()], np.int16)
-    classes = majority_classes(instances_from_runs(runs_of(labels), 0), runs_of(table[place.reshape(labels.shape)]))
+    classes = majority_classes(instances_from_runs(runs_of(labels), 0), runs_of(table[index.reshape(labels.shape)]))
     if (classes == 0).any():
         raise ValueError(f"{int((classes == 0).sum())} nuclei have no class in the class map")
     return [int(value) for value in classes]

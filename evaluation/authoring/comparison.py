@@ -180,10 +180,10 @@ def comparison_of(
                 assert path is not None
                 path.write_text(results[model].objects, encoding="utf-8")
             board = with_common_nuclei(board, challenge, challenge.ranking, objects)
-    told = [*findings, *(finding for result in results.values() for finding in result.findings)]
+    reported = [*findings, *(finding for result in results.values() for finding in result.findings)]
     if any(finding.code == NoPrediction.code for finding in findings):
-        told = [finding for finding in told if finding.code != MissingCaseWorst.code]  # the same in other words
-    return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(told)), board)
+        reported = [finding for finding in reported if finding.code != MissingCaseWorst.code]  # the same in other words
+    return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), board)
 
 
 def number(result: Result, path: str) -> str:

@@ -102,7 +102,7 @@ def audit(
             opened.kept,
             workers=workers,
             progress=progress.progress,
-            told=progress.note,
+            note=progress.note,
             executor=executor,
         )
     show_audit(found, opened, report=report)

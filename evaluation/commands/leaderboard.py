@@ -86,7 +86,7 @@ def leaderboard(
             opened.kept,
             workers=workers,
             progress=progress.progress,
-            told=progress.note,
+            note=progress.note,
             executor=executor,
             attempts=decided,
         )

@@ -41,7 +41,7 @@ def rescore(challenge: Path, submissions: Path, before: Path, output: Path, repo
             output,
             workers=workers,
             progress=progress.progress,
-            told=progress.note,
+            note=progress.note,
             attempts=decided_in(published.board),
         )
         write_board(output, board)

@@ -92,8 +92,8 @@ class Table:
     def cells(self, column: int) -> list[bytes]:
         """The cells of a column, without the quotation marks around them."""
         data = self.data
-        places = zip(self.start[:, column].tolist(), self.stop[:, column].tolist(), strict=True)
-        cells = [data[start:stop] for start, stop in places]
+        bounds = zip(self.start[:, column].tolist(), self.stop[:, column].tolist(), strict=True)
+        cells = [data[start:stop] for start, stop in bounds]
         return [unquoted(cell) for cell in cells] if b'"' in data else cells
 
     def text(self, row: int, column: int) -> str:
@@ -199,8 +199,8 @@ def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Ta
         first_ones = ragged[:FAULTS_NAMED]
         named = [WrongCells(int(cells[row]), width).at(f"{where}, line {line[row]:,}") for row in first_ones]
         raise InputFault(*with_rest(named, len(ragged)))
-    place = first[kept][:, None] + np.arange(width)
-    return Table(where, data, (), start[place], separators[place], line[kept])
+    position = first[kept][:, None] + np.arange(width)
+    return Table(where, data, (), start[position], separators[position], line[kept])
 
 
 def check_separator(first_line: bytes, place: str) -> None:
@@ -254,9 +254,9 @@ def find_separators(
     return np.concatenate(separators), np.concatenate(quoted_ends)
 
 
-def check_quotes(values: npt.NDArray[np.uint8], data: bytes, places: Int64, odd: bool, where: str) -> None:
+def check_quotes(values: npt.NDArray[np.uint8], data: bytes, positions: Int64, odd: bool, where: str) -> None:
     """Refuse quotation marks that neither begin or end a cell nor are doubled in one; ``odd``: the first one ends."""
-    opening, closing = places[int(odd) :: 2], places[1 - int(odd) :: 2]
+    opening, closing = positions[int(odd) :: 2], positions[1 - int(odd) :: 2]
     wrong = np.concatenate(
         [
             opening[(opening > 0) & ~np.isin(values[opening - 1], BEFORE_OPENING)],
@@ -275,8 +275,8 @@ def too_long_line(
     end = np.flatnonzero(values[separators] == LF)
     cells = np.diff(end, prepend=-1, append=len(separators) - 1)
     first = int((cells > width).argmax())
-    place = begin if first == 0 else int(separators[end[first - 1]]) + 1
-    line = data.count(LF, 0, place) + 1
+    position = begin if first == 0 else int(separators[end[first - 1]]) + 1
+    line = data.count(LF, 0, position) + 1
     return MoreCells(width, width).at(f"{where}, line {line:,}")
 
 

@@ -47,7 +47,7 @@ def foreign_content(head: bytes) -> str:
     >>> foreign_content(b"BM" + bytes(10))
     'a BMP image, which is not read; export as label images (.tif, .png, .npy)'
     """
-    for place, magic, name, instead in CONTENTS:
-        if head[place : place + len(magic)] == magic:
+    for offset, magic, name, instead in CONTENTS:
+        if head[offset : offset + len(magic)] == magic:
             return f"{name}, which is not read; export as {instead}"
     return ""

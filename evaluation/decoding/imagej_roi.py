@@ -110,13 +110,13 @@ def rings_of_path(path: npt.NDArray[np.float64]) -> Rings:
     if len(path) > MAX_PATH:
         raise Damaged(f"a path of {len(path):,} numbers")
     rings: list[list[Any]] = []
-    place = 0
-    while place < len(path):
-        command = path[place]
+    at = 0
+    while at < len(path):
+        command = path[at]
         size = COMMANDS.get(command, len(path))  # a number that is no command: more than there is
-        if place + size >= len(path) or (command != 0 and not rings):
+        if at + size >= len(path) or (command != 0 and not rings):
             raise Damaged("a path that cannot be followed")
-        values = path[place + 1 : place + 1 + size].reshape(-1, 2)
+        values = path[at + 1 : at + 1 + size].reshape(-1, 2)
         if command == 0:
             rings.append([])
         if command in (2, 3):
@@ -125,7 +125,7 @@ def rings_of_path(path: npt.NDArray[np.float64]) -> Rings:
             rings[-1] += list(values)
         if len(rings) > MAX_RINGS:
             raise Damaged(f"more than {MAX_RINGS:,} parts")
-        place += 1 + size
+        at += 1 + size
     return [np.array(ring) for ring in rings if len(ring) > 1]
 
 

@@ -63,7 +63,7 @@ def read_json(stream: BinaryIO, *, where: str, limits: LimitRules) -> Any:
     {'a': [1, 2.5]}
     """
     data = read_text(stream, where, limits)
-    return parse(data, where, lambda place: line_and_column(data, place))
+    return parse(data, where, lambda position: line_and_column(data, position))
 
 
 # A text without end is taken as a whole, too: to try again at each mark in it would take quadratic time.
@@ -166,7 +166,9 @@ class RecordText:
         """
         check_part(len(text) if size is None else size, self.where)
         text = self.without_nan(text)
-        return parse(opening + text + closing, self.where, lambda place: self.locate(text, place - len(opening), start))
+        return parse(
+            opening + text + closing, self.where, lambda position: self.locate(text, position - len(opening), start)
+        )
 
     def parse_around(self, cuts: Cuts) -> Any:
         """The value of the file with a 0 in the place of the records between the first cut and the last.
@@ -176,10 +178,10 @@ class RecordText:
         check_part(len(cuts.head) + cuts.behind_size, self.where)
         head, behind = self.without_nan(cuts.head) + b"0", self.without_nan(cuts.behind)
 
-        def locate(place: int) -> tuple[int, int]:
-            if place <= len(head):
-                return self.locate(head, place, 0)
-            return self.locate(behind, place - len(head), cuts.ends[-1])
+        def locate(position: int) -> tuple[int, int]:
+            if position <= len(head):
+                return self.locate(head, position, 0)
+            return self.locate(behind, position - len(head), cuts.ends[-1])
 
         return parse(head + behind, self.where, locate)
 
@@ -188,9 +190,9 @@ class RecordText:
             return bytearray(NOT_NUMBERS.sub(null_for_number, text))
         return text
 
-    def locate(self, text: bytearray, place: int, start: int) -> tuple[int, int]:
-        """Line and column in the file of a place in a text that begins at ``start`` there."""
-        line, column = line_and_column(text, place)
+    def locate(self, text: bytearray, position: int, start: int) -> tuple[int, int]:
+        """Line and column in the file of a position in a text that begins at ``start`` there."""
+        line, column = line_and_column(text, position)
         lines, left, since = 0, start, 0
         for chunk in self.chunks():
             before = chunk[:left]
@@ -231,17 +233,17 @@ class BracketScan:
             self.held = b"\\" * ((len(block) - len(block.rstrip(b"\\"))) % 2)
             block = block[: len(block) - len(self.held)].replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
         data = np.frombuffer(block, np.uint8)
-        place = np.flatnonzero(np.frombuffer(block.translate(IS_MARK), np.bool_))
-        mark = data[place]
+        position = np.flatnonzero(np.frombuffer(block.translate(IS_MARK), np.bool_))
+        mark = data[position]
         is_quote = mark == QUOTATION_MARK
         quoted = np.logical_xor.accumulate(is_quote) ^ self.inside
         self.inside = bool(quoted[-1]) if len(quoted) else self.inside
         outside = ~(is_quote | quoted)
-        place, mark = place[outside] + self.scanned, mark[outside]
+        position, mark = position[outside] + self.scanned, mark[outside]
         depth = np.cumsum(STEP[mark], dtype=np.int64) + self.depth
         self.depth = int(depth[-1]) if len(depth) else self.depth
         self.scanned += len(block)
-        return place, depth
+        return position, depth
 
 
 def blocks_of(chunks: Iterable[bytes | bytearray]) -> Iterator[bytes]:
@@ -280,18 +282,18 @@ def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules)
         cuts.size += len(block)
         cuts.behind_size += len(block)
         cuts.behind += block[: max(0, PART_BYTES + 1 - len(cuts.behind))]
-        place, depth = scan.find(block)
+        position, depth = scan.find(block)
         check_depth(depth, where, limits)
-        if is_open and not item_depth and len(place):
-            begin, item_depth = find_list(cuts.behind, place, depth, key.encode())
+        if is_open and not item_depth and len(position):
+            begin, item_depth = find_list(cuts.behind, position, depth, key.encode())
         if not (is_open and item_depth):
             continue
-        inner = place >= begin
-        place, depth = place[inner], depth[inner]
+        inner = position >= begin
+        position, depth = position[inner], depth[inner]
         closing = np.flatnonzero(depth < item_depth)
         is_open = not len(closing)
-        stop = len(place) if is_open else closing[0]
-        behind = place[:stop][depth[:stop] == item_depth] + 1
+        stop = len(position) if is_open else closing[0]
+        behind = position[:stop][depth[:stop] == item_depth] + 1
         last = cuts.ends[-1] if cuts.ends else begin
         while (index := int(np.searchsorted(behind, last + PIECE_BYTES))) < len(behind):
             last = int(behind[index])
@@ -303,13 +305,13 @@ def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules)
     return cuts
 
 
-def find_list(text: bytearray, place: Int64, depth: Int64, key: bytes) -> tuple[int, int]:
+def find_list(text: bytearray, position: Int64, depth: Int64, key: bytes) -> tuple[int, int]:
     """Where the items of the list of records begin, and how deep they lie; 0, 0 if it does not open here."""
-    if place[0] < PART_BYTES and text[place[0]] == OPENING_BRACKET and not text[: place[0]].strip():
-        return int(place[0]) + 1, 1
+    if position[0] < PART_BYTES and text[position[0]] == OPENING_BRACKET and not text[: position[0]].strip():
+        return int(position[0]) + 1, 1
     before = re.compile(rb'(?<!\\)"' + re.escape(key) + rb'"\s*:\s*\Z')
-    for index in np.flatnonzero((depth == 2) & (place < PART_BYTES)):
-        opening = int(place[index])
+    for index in np.flatnonzero((depth == 2) & (position < PART_BYTES)):
+        opening = int(position[index])
         if text[opening] == OPENING_BRACKET and before.search(text, max(0, opening - KEY_BYTES), opening):
             return opening + 1, 2
     return 0, 0
@@ -321,7 +323,7 @@ def find_list(text: bytearray, place: Int64, depth: Int64, key: bytes) -> tuple[
 def parse(text: bytes | bytearray, where: str, locate: Callable[[int], tuple[int, int]]) -> Any:
     """The value of a text of JSON. Raises InputFault: not-json, too-large, duplicate-key.
 
-    locate   gives line and column in the file of a place in the text, for messages
+    locate   gives line and column in the file of a position in the text, for messages
     """
     check_part(len(text), where)
     try:
@@ -347,9 +349,9 @@ def check_part(size: int, where: str) -> None:
         raise InputFault(TooLongPart(size, PART_BYTES).at(where))
 
 
-def line_and_column(text: bytes | bytearray, place: int) -> tuple[int, int]:
-    """Of a place in a text, both from 1."""
-    return text.count(b"\n", 0, place) + 1, place - text.rfind(b"\n", 0, max(place, 0))
+def line_and_column(text: bytes | bytearray, position: int) -> tuple[int, int]:
+    """Of a position in a text, both from 1."""
+    return text.count(b"\n", 0, position) + 1, position - text.rfind(b"\n", 0, max(position, 0))
 
 
 @contextmanager

@@ -43,12 +43,12 @@ def find_keys(text: bytes | bytearray) -> tuple[Int64, Int64, Int64]:
     if b"\\" in text:
         text = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
     data = np.frombuffer(text, np.uint8)
-    place = np.flatnonzero(np.frombuffer(text.translate(IS_MARK), np.bool_)).astype(np.int32)
-    mark = data[place]
+    position = np.flatnonzero(np.frombuffer(text.translate(IS_MARK), np.bool_)).astype(np.int32)
+    mark = data[position]
     is_quote = mark == QUOTATION_MARK
     inside = np.logical_xor.accumulate(is_quote)
     kept = is_quote | ~inside
-    place, mark, is_closing = place[kept], mark[kept], (is_quote & ~inside)[kept]
+    position, mark, is_closing = position[kept], mark[kept], (is_quote & ~inside)[kept]
     is_key = is_closing.copy()
     is_key[-1:] = False
     is_key[:-1] &= mark[1:] == COLON
@@ -58,7 +58,7 @@ def find_keys(text: bytes | bytearray) -> tuple[Int64, Int64, Int64]:
     order = at[np.argsort(depth[at].astype(np.int16), kind="stable")]  # of one depth: each object, then its keys
     owner = np.cumsum(is_opening[order], dtype=np.int64)
     keys = order[is_key[order]]
-    return place[keys - 1].astype(np.int64) + 1, place[keys].astype(np.int64), owner[is_key[order]]
+    return position[keys - 1].astype(np.int64) + 1, position[keys].astype(np.int64), owner[is_key[order]]
 
 
 def number_of(text: bytes | bytearray, start: Int64, length: Int64) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:

@@ -254,11 +254,11 @@ def decode_rows(
     (down, across), (below, beside) = layout.segment_yx, layout.segments_yx
     rows_of_segments = range(first // down, math.ceil((first + image.shape[1]) / down))
     for plane, i, j in product(range(layout.planes), rows_of_segments, range(beside)):
-        place = image[plane, i * down - first : (i + 1) * down - first, j * across : (j + 1) * across]
-        rows = down if layout.is_tiled else len(place)
+        area = image[plane, i * down - first : (i + 1) * down - first, j * across : (j + 1) * across]
+        rows = down if layout.is_tiled else len(area)
         segment = (plane * below + i) * beside + j
         data = read_segment(page, layout, int(segments.offset[segment]), int(segments.size[segment]), rows)
-        place[...] = numbers(data, layout, rows).reshape(rows, across, *image.shape[3:])[: len(place), : place.shape[1]]
+        area[...] = numbers(data, layout, rows).reshape(rows, across, *image.shape[3:])[: len(area), : area.shape[1]]
     return image[0] if layout.planes == 1 else image
 
 

@@ -170,14 +170,14 @@ class TiffFile:
         next_offset = self.number_at(start + len(table))
         entries: dict[int, Entry] = {}
         for index in range(tags):
-            place = index * entry_bytes
-            tag, kind, count, offset = struct.unpack_from(f"{self.order}HH{self.number[1:] * 2}", table, place)
+            start_of_entry = index * entry_bytes
+            tag, kind, count, offset = struct.unpack_from(f"{self.order}HH{self.number[1:] * 2}", table, start_of_entry)
             if tag not in KNOWN_TAGS:
                 continue
             if tag in entries:
                 raise Damaged(f"tag {tag} twice")
             is_inline = count * np.dtype(WHOLE_NUMBERS.get(kind, "u1")).itemsize <= self.number_bytes
-            inline = start + place + entry_bytes - self.number_bytes
+            inline = start + start_of_entry + entry_bytes - self.number_bytes
             entries[tag] = Entry(kind, count, inline if is_inline else offset)
         return TiffPage(self, entries, next_offset)
 

@@ -82,10 +82,18 @@ def damage_told(path: Path) -> Iterator[None]:
     """tifffile and imagecodecs tell damage in many ways; here it becomes one finding."""
     import tifffile
 
-    told = (tifffile.TiffFileError, ValueError, RuntimeError, NotImplementedError, OSError, MemoryError, struct.error)
+    expected = (
+        tifffile.TiffFileError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+        OSError,
+        MemoryError,
+        struct.error,
+    )
     try:
         yield
-    except (*told, LookupError, TypeError, AttributeError, ArithmeticError):
+    except (*expected, LookupError, TypeError, AttributeError, ArithmeticError):
         raise unreadable(path, "not an image that can be read") from None
 
 
@@ -207,12 +215,12 @@ class TiffTissue(Tissue):
     def nearest(self, level: Any, window: tuple[int, int, int, int], step: int) -> Rgb:
         """The pixels of a reduced copy that are nearest to the middle of each block."""
         size = (level.imagelength, level.imagewidth)
-        places = []
+        chosen = []
         for axis, (low, high) in enumerate(((window[0], window[2]), (window[1], window[3]))):
             middle = np.arange(low, high, step) + np.minimum(step, high - np.arange(low, high, step)) / 2
-            place = (middle * size[axis] / self.shape_yx[axis]).astype(np.int64)
-            places.append(np.minimum(place, size[axis] - 1))
-        rows, columns = places
+            nearest = (middle * size[axis] / self.shape_yx[axis]).astype(np.int64)
+            chosen.append(np.minimum(nearest, size[axis] - 1))
+        rows, columns = chosen
         self.check_effort(int((rows[-1] + 1 - rows[0]) * (columns[-1] + 1 - columns[0])))
         pixels = self.pixels(level, int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1)
         return np.asarray(pixels[(rows - rows[0])[:, np.newaxis], columns - columns[0]])

@@ -224,15 +224,15 @@ def read_chunks(archive: zipfile.ZipFile, array: ZarrArray, needed: int) -> npt.
         raise Damaged("a fill value that is none of its numbers")
     numbers = np.full(array.shape, fill)
     members = {info.filename: info for info in archive.infolist()}
-    for place in product(*map(range, grid)):
-        info = members.get(array.key + array.separator.join(map(str, place)))
+    for of_chunk in product(*map(range, grid)):
+        info = members.get(array.key + array.separator.join(map(str, of_chunk)))
         if info is None:
             continue
         if info.file_size > 2 * array.chunk_bytes + 1024:
             raise Damaged("a chunk that is too long")
         data = unpacked(archive.read(info), array.codecs, array.chunk_bytes)
         chunk = np.frombuffer(data, array.dtype).reshape(array.chunk, order="F" if array.is_fortran else "C")
-        starts = [index * step for index, step in zip(place, array.chunk, strict=True)]
+        starts = [index * step for index, step in zip(of_chunk, array.chunk, strict=True)]
         part = numbers[tuple(slice(start, start + step) for start, step in zip(starts, array.chunk, strict=True))]
         part[...] = chunk[tuple(map(slice, part.shape))]
     return numbers

@@ -17,7 +17,7 @@ from evaluation.findings.execution import NoAddress, NoScheduler, NoWorkers, Sch
 
 CONNECT_SECONDS = 30
 WORKER_SECONDS = 600  # that a cluster may be without workers: queues of clusters take their time
-TOLD_EVERY_SECONDS = 20
+REPORT_EVERY_SECONDS = 20
 LARGE_TASK = "1GiB"  # from where on Dask warns: all that a submission comes to is one argument, to be added up
 
 
@@ -28,7 +28,7 @@ class Watch:
         self.client, self.address, self.say = client, address, say
         self.lock = threading.Lock()  # many threads wait for tasks; one of them asks
         self.since: float | None = None
-        self.told = 0.0
+        self.reported = 0.0
 
     def has_workers(self) -> bool:
         """Whether there are workers now. Raises WorkersLost: no-cluster, for the scheduler, or after all waiting."""
@@ -45,11 +45,11 @@ class Watch:
                 raise WorkersLost(scheduler_lost(self.address)) from None
             now = time.monotonic()
             if self.since is None:
-                self.since, self.told = now, now
+                self.since, self.reported = now, now
             if now - self.since >= WORKER_SECONDS:
                 raise WorkersLost(NoWorkers(WORKER_SECONDS).at(f"--cluster {quote(self.address, 120)}"))
-            if now - self.told >= TOLD_EVERY_SECONDS:
-                self.told = now
+            if now - self.reported >= REPORT_EVERY_SECONDS:
+                self.reported = now
                 self.say(f"no workers at {self.address} yet, waiting {now - self.since:.0f} s of {WORKER_SECONDS}")
             return False
         finally:
@@ -88,7 +88,7 @@ def connect(address: str | None, say: Callable[[str], None] = print) -> Iterator
         with client, client.get_executor(pure=False) as executor:  # type: ignore[no-untyped-call]
             executor.watch = Watch(client, address, say)
             while not executor.watch.has_workers():
-                time.sleep(min(1, TOLD_EVERY_SECONDS))
+                time.sleep(min(1, REPORT_EVERY_SECONDS))
             yield executor
 
 

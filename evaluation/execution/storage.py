@@ -169,10 +169,10 @@ def key_of(address: str, entries: Mapping[str, Mapping[str, Any]]) -> str | None
     digest = hashlib.sha256(repr(address).encode())
     for name, entry in sorted(entries.items()):
         known = {key.casefold(): str(value) for key, value in entry.items() if value is not None}
-        told = [(key, known[key]) for key in TELLS_CHANGES if key in known]
-        if not told or "size" not in known:
+        states = [(key, known[key]) for key in TELLS_CHANGES if key in known]
+        if not states or "size" not in known:
             return None
-        digest.update(repr((name, known["size"], told)).encode("utf-8", "surrogatepass"))
+        digest.update(repr((name, known["size"], states)).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 

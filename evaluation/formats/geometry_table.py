@@ -133,34 +133,34 @@ def is_flat(blob: bytes) -> bool:
     >>> is_flat(shapely.box(0, 0, 2, 1).wkb), is_flat(b"\\1\\7\\0\\0\\0\\1\\0\\0\\0" * 100_000)
     (True, False)
     """
-    place, left, inside = 0, 1, False
+    position, left, inside = 0, 1, False
     try:
         while left:
             left -= 1
-            order = "<" if blob[place] else ">"
-            (word,) = struct.unpack_from(f"{order}I", blob, place + 1)
+            order = "<" if blob[position] else ">"
+            (word,) = struct.unpack_from(f"{order}I", blob, position + 1)
             range_of_iso, kind = divmod(word & 0xFFFF, 1000)
             has_z, has_m = word >> 31 or range_of_iso in (1, 3), (word >> 30) & 1 or range_of_iso in (2, 3)
             vertex_bytes = 8 * (2 + bool(has_z) + bool(has_m))
-            place += 5 + 4 * ((word >> 29) & 1)  # the number of a coordinate system
+            position += 5 + 4 * ((word >> 29) & 1)  # the number of a coordinate system
             if kind == POINT:
-                place += vertex_bytes
+                position += vertex_bytes
                 continue
-            (count,) = struct.unpack_from(f"{order}I", blob, place)
-            place += 4
+            (count,) = struct.unpack_from(f"{order}I", blob, position)
+            position += 4
             if kind == LINE:
-                place += count * vertex_bytes
+                position += count * vertex_bytes
             elif kind == POLYGON:
                 for _ in range(count):
-                    (vertices,) = struct.unpack_from(f"{order}I", blob, place)
-                    place += 4 + vertices * vertex_bytes
+                    (vertices,) = struct.unpack_from(f"{order}I", blob, position)
+                    position += 4 + vertices * vertex_bytes
             elif inside or kind not in COLLECTIONS:
                 return False
             else:
                 left, inside = count, True
     except (IndexError, struct.error):
         return False
-    return place <= len(blob)
+    return position <= len(blob)
 
 
 def of_vertices(ids: Sequence[object], nucleus: Int64, points_xy: Float64, names: Sequence[Any]) -> Iterator[Feature]:

@@ -144,7 +144,7 @@ def score_pair(
         result = summarise(part, measure_cases(part, matched))
         metrics, details = result.metrics, result.details
         here = [groups.index(group) for group in groups_of(part)]
-        rows = [place for place, case in enumerate(challenge.cases) if case.name in references.keys() & predictions]
+        rows = [number for number, case in enumerate(challenge.cases) if case.name in references.keys() & predictions]
         for index, column in enumerate(columns):
             overall[index] = number_at(metrics, column.path)
             by_unit[index, here] = values_of_groups(part, details, column)

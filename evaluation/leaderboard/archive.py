@@ -290,7 +290,7 @@ def check_results(what: str, stored: Path, found: Path) -> Checked:
 def rows_of(table: bytes) -> dict[str, list[str | float]]:
     """The cells of a CSV file by their line, numbers as such."""
     rows = csv.reader(io.StringIO(table.decode(), newline=""))
-    return {f"line {place}": [number_in(cell) for cell in row] for place, row in enumerate(rows, start=1)}
+    return {f"line {index}": [number_in(cell) for cell in row] for index, row in enumerate(rows, start=1)}
 
 
 def number_in(cell: str) -> str | float:

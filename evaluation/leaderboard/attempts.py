@@ -234,15 +234,15 @@ def attempts_in_words(entry: Mapping[str, Any], paths: Sequence[str]) -> str:
 than it is by about (f1, iou): a 0.012, 0.'
     """
     made = ", ".join(f"{of['team']} {of['made']}" for of in entry["teams"])
-    told = f"Of each team {WORDS[entry['counting']]} counts. Attempts: {made}."
+    words = f"Of each team {WORDS[entry['counting']]} counts. Attempts: {made}."
     if entry["counting"] == PHASE_BEFORE:
-        return f"{told} It was not chosen by these cases, so that choosing flatters nobody."
+        return f"{words} It was not chosen by these cases, so that choosing flatters nobody."
     flattered = [
         f"{of['team']} {', '.join('–' if by is None else f'{max(by, 0):.2g}' for by in of['inflation'])}"
         for of in entry["teams"]
         if of["made"] > 1 and any(by is not None for by in of["inflation"])
     ]
     if flattered:
-        told += f" The best of several attempts looks better than it is by about ({', '.join(paths)}): "
-        told += f"{'; '.join(flattered)}."
-    return told
+        words += f" The best of several attempts looks better than it is by about ({', '.join(paths)}): "
+        words += f"{'; '.join(flattered)}."
+    return words

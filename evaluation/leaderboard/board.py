@@ -66,7 +66,7 @@ from evaluation.leaderboard.team_scores import (
     read_metrics,
     score_table,
 )
-from evaluation.leaderboard.teams import RESULTS, ResultFolder, Told, Unranked, find_teams, score_teams
+from evaluation.leaderboard.teams import RESULTS, Note, ResultFolder, Unranked, find_teams, score_teams
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from evaluation.ranking.differences import (
     BETTER,
@@ -119,7 +119,7 @@ def score_and_rank(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
-    told: Told | None = None,
+    note: Note | None = None,
     executor: Executor | None = None,
     attempts: Decided | None = None,
 ) -> Board:
@@ -141,7 +141,7 @@ def score_and_rank(
         output,
         workers=workers,
         progress=progress,
-        told=told,
+        note=note,
         executor=executor,
     )
     board = board_of_attempts(challenge, rules, found.scores, found.unranked, found.findings, attempts)
@@ -267,8 +267,8 @@ def board_of_attempts(
 
     chosen = choose_attempts(scores, unranked, rules, counting, rank)
     board = board_of_challenge(challenge, rules, chosen.scores, chosen.unranked, findings, progress)
-    told = attempts_in_words(chosen.entry, [column.path for column in rules.columns])
-    return replace(board, attempts=chosen.entry, words=f"{board.words} {told}")
+    words = attempts_in_words(chosen.entry, [column.path for column in rules.columns])
+    return replace(board, attempts=chosen.entry, words=f"{board.words} {words}")
 
 
 def board_of_challenge(
@@ -302,7 +302,7 @@ def public_names(challenge: Challenge | None, units: tuple[str, ...], unit_name:
     """The names of units as a leaderboard, which is made to be published, may tell them: numbers if they are hidden."""
     if challenge is None or challenge.submission.case_names != "hidden":
         return units
-    return tuple(f"{unit_name.removesuffix('s')} {place}" for place in range(1, len(units) + 1))
+    return tuple(f"{unit_name.removesuffix('s')} {index}" for index in range(1, len(units) + 1))
 
 
 def identity_of(challenge: Challenge | None, rules: RankingRules) -> dict[str, str]:
@@ -592,17 +592,17 @@ def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> RankSamp
     """The same for ``BY_MATRIX``: all pairs of teams are tested again in each sample, those below a floor apart."""
     by_tests = rules.method == "test_then_rank"
 
-    def in_samples(values: Float64, place: int) -> Callable[[Int64], npt.NDArray[Any]]:
-        higher, level = bool(table.higher_is_better[place]), rules.significance_level
+    def in_samples(values: Float64, index: int) -> Callable[[Int64], npt.NDArray[Any]]:
+        higher, level = bool(table.higher_is_better[index]), rules.significance_level
         if by_tests:
             columns = len(table.columns)
             return wins_in_samples(values, higher_is_better=higher, test=rules.test, level=level, columns=columns)
-        margin = rules.margin_of(rules.columns[place])
+        margin = rules.margin_of(rules.columns[index])
         return better_in_samples(values, higher_is_better=higher, level=level, margin=margin)
 
     parts = [part for part in (below, ~below) if part.any()]
     of_parts = [
-        [in_samples(of_part.by_unit[:, place], place) for place in range(len(table.columns))]
+        [in_samples(of_part.by_unit[:, index], index) for index in range(len(table.columns))]
         for part in parts
         if (of_part := select_teams(table, part)).by_unit is not None
     ]
@@ -689,7 +689,7 @@ def column_test(teams: Sequence[str], test: Comparison | None) -> ColumnTest | N
         mean_ranks=test.mean_ranks,
         better=test.better,
         p_values=test.p_values,
-        cliques=tuple(tuple(teams[place] for place in clique) for clique in test.cliques),
+        cliques=tuple(tuple(teams[index] for index in clique) for clique in test.cliques),
     )
 
 
@@ -771,9 +771,9 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
         return result
     files = [path for path in earlier_files(challenge_folder) if path.stem != team]
     earlier, findings = read_earlier(files, result.challenge)
-    told = replace(result, findings=(*result.findings, *findings)) if findings else result
+    warned = replace(result, findings=(*result.findings, *findings)) if findings else result
     if not earlier:
-        return without_place(told)
+        return without_place(warned)
     results = {THIS: result.metrics, **earlier}
     scores = [
         TeamScores(
@@ -783,7 +783,7 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
         )
         for name, metrics in results.items()
     ]
-    return with_ranks(told, *ranks_of_first(score_table(scores, rules, ()), rules))
+    return with_ranks(warned, *ranks_of_first(score_table(scores, rules, ()), rules))
 
 
 def ranks_of_first(table: ScoreTable, rules: RankingRules) -> tuple[dict[str, Any], dict[str, Any]]:

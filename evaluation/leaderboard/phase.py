@@ -102,8 +102,8 @@ def column_titles(paths: Sequence[str]) -> list[str]:
     whole = [in_words(path.split(".")) for path in paths]
     titles = [a if short.count(a) == 1 else b for a, b in zip(short, whole, strict=True)]
     return [
-        title if len(title) <= TITLE_CHARACTERS else f"{title[: TITLE_CHARACTERS - 4].rstrip()} {place}"
-        for place, title in enumerate(titles, start=1)
+        title if len(title) <= TITLE_CHARACTERS else f"{title[: TITLE_CHARACTERS - 4].rstrip()} {index}"
+        for index, title in enumerate(titles, start=1)
     ]
 
 

@@ -23,7 +23,7 @@ from evaluation.leaderboard.teams import file_hash
 from evaluation.results.metrics_json import as_json, identity, software
 
 REGISTRATION_FILE = "registration.json"
-DIFFERENCES_TOLD = 10
+DIFFERENCES_SHOWN = 10
 NO_DESIGN = {"limits", "publish", "name", "version", "cases"}
 
 
@@ -76,9 +76,9 @@ def registration_words(entry: Mapping[str, Any]) -> str:
     'The design was registered on 2026-11-22 (SHA-256 abababababab…); this board follows it.'
     """
     differs = entry["differs"]
-    more = f"; and {len(differs) - DIFFERENCES_TOLD} more" if len(differs) > DIFFERENCES_TOLD else ""
-    told = "follows it" if entry["follows"] else f"does not: {'; '.join(differs[:DIFFERENCES_TOLD])}{more}"
-    return f"The design was registered on {entry['date']} (SHA-256 {entry['sha256'][:12]}…); this board {told}."
+    more = f"; and {len(differs) - DIFFERENCES_SHOWN} more" if len(differs) > DIFFERENCES_SHOWN else ""
+    answer = "follows it" if entry["follows"] else f"does not: {'; '.join(differs[:DIFFERENCES_SHOWN])}{more}"
+    return f"The design was registered on {entry['date']} (SHA-256 {entry['sha256'][:12]}…); this board {answer}."
 
 
 def differences(then: Any, now: Any, path: str = "", *, was: str = "before") -> Iterator[str]:
@@ -87,8 +87,8 @@ def differences(then: Any, now: Any, path: str = "", *, was: str = "before") -> 
         for key in sorted(then.keys() | now.keys()):
             yield from differences(then.get(key), now.get(key), f"{path}.{key}".lstrip("."), was=was)
     elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
-        for place, (one, other) in enumerate(zip(then, now, strict=True)):
-            yield from differences(one, other, f"{path}.{place}", was=was)
+        for index, (one, other) in enumerate(zip(then, now, strict=True)):
+            yield from differences(one, other, f"{path}.{index}", was=was)
     elif then != now:
         yield f"{path}: {shown(then)} {was}, {shown(now)} now"
 

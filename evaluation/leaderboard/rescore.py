@@ -15,7 +15,7 @@ from evaluation.leaderboard.teams import read_key
 from evaluation.results.metrics_json import as_json, software
 
 RESCORE_FILE = "rescore.json"
-UNITS_TOLD = 3
+UNITS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def largest_changes(
         for unit, before in values.items()
         if before is not None and (after := now.get(unit)) is not None and after != before
     ]
-    largest = sorted(changes, key=lambda each: (-each[0], each[1]))[:UNITS_TOLD]
+    largest = sorted(changes, key=lambda each: (-each[0], each[1]))[:UNITS_SHOWN]
     return [{"name": unit, "change": number(change)} for _, unit, change in largest]
 
 

@@ -357,13 +357,13 @@ def incomplete(
     findings = []
     for team, column in np.argwhere(settled.lacking > 0).tolist():
         lacking, path = int(settled.lacking[team, column]), columns[column].path
-        told = {
+        why = {
             "worst": f"{settled.worst[column]:g} takes their place, the worst value of any team",
             "unranked": "The team is not ranked",
             "complete_cases": f"{settled.left_out[column]:,} cases are left out in this column for all teams",
         }[missing]
         if np.isnan(settled.values[team, column]).all() and missing != "unranked":
-            told = "The team has no value in this column"
-        found = IncompleteScores(lacking, len(rows.cases), path, told)
+            why = "The team has no value in this column"
+        found = IncompleteScores(lacking, len(rows.cases), path, why)
         findings.append(found.at(f"{where}, team {quote(rows.teams[team])}"))
     return with_rest(findings[:FAULTS_NAMED], len(findings))

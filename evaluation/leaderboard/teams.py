@@ -64,7 +64,7 @@ HASH_BYTES = 1 << 20
 KEY_FILE_BYTES = 1 << 20
 
 Outcome = Literal["scored", "kept", "not ranked"]
-Told = Callable[[str, Outcome], None]
+Note = Callable[[str, Outcome], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +195,14 @@ def score_teams(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
-    told: Told | None = None,
+    note: Note | None = None,
     executor: Executor | None = None,
 ) -> ScoredTeams:
     """Score every team of a folder into ``results/<team>`` of the output, those that are there already excepted.
 
     workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
     progress  is called with the number of teams that are done, and of all
-    told      is called with the name of each team and what became of it
+    note      is called with the name of each team and what became of it
 
     A team never stops the others: what is wrong with its submission comes back with its name. Raises WrongUsage,
     ChallengeBroken and WorkersLost.
@@ -266,8 +266,8 @@ def score_teams(
             output.put(f"{RESULTS}/{name}")
         if of_team.entry:
             index.add(name, of_team.stamp, of_team.entry)
-        if told:
-            told(name, of_team.outcome)
+        if note:
+            note(name, of_team.outcome)
         advance()
     ordered = [found[number] for number in range(len(teams))]
     scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
@@ -540,8 +540,8 @@ class ResultFolder:
 
 def rules_in(details: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The rules that a details.json was made with, if it tells them."""
-    told = (details or {}).get("challenge")
-    rules = told.get("rules") if isinstance(told, Mapping) else None
+    challenge = (details or {}).get("challenge")
+    rules = challenge.get("rules") if isinstance(challenge, Mapping) else None
     return rules if isinstance(rules, Mapping) else None
 
 

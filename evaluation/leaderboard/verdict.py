@@ -54,8 +54,8 @@ def without_values(document: Document) -> str:
     """That the first team has no value in some units in which another one has, the most of any column; else ""."""
     leader, *others = document["teams"]
     most = 0
-    for place, column in enumerate(leader["columns"]):
-        of_others = zip(*(team["columns"][place].get("by_unit") or () for team in others), strict=False)
+    for index, column in enumerate(leader["columns"]):
+        of_others = zip(*(team["columns"][index].get("by_unit") or () for team in others), strict=False)
         own = column.get("by_unit") or ()
         pairs = zip(own, of_others, strict=False)
         most = max(most, sum(value is None and any(of is not None for of in rest) for value, rest in pairs))
@@ -117,34 +117,34 @@ def about_differences(document: Document, first: list[str], others: list[str]) -
                 equivalent.add(other)
             elif of["needed"] is not None:
                 needed[other] = min(of["needed"], needed.get(other, of["needed"]))
-    told = []
+    parts = []
     order = [*first[1:], *others]
     opposed = [name for name in order if name in worse]
     if opposed:
-        told.append(f"but {names_of(opposed)} {'are' if len(opposed) > 1 else 'is'} better in {worse[opposed[0]]}")
+        parts.append(f"but {names_of(opposed)} {'are' if len(opposed) > 1 else 'is'} better in {worse[opposed[0]]}")
     open_ = [name for name in order if name not in better and name not in worse and name not in equivalent]
     alike = [name for name in order if name in equivalent and name not in better and name not in worse]
     if alike:
-        told.append(f"{names_of(alike)} differ{'' if len(alike) > 1 else 's'} by no more than the margin")
+        parts.append(f"{names_of(alike)} differ{'' if len(alike) > 1 else 's'} by no more than the margin")
     if open_:
         lacking = f" (about {needed[open_[0]]:,} {kind} would decide the first of these)" if open_[0] in needed else ""
-        told.append(f"{subject} cannot be told apart from {names_of(open_)}{lacking}")
+        parts.append(f"{subject} cannot be told apart from {names_of(open_)}{lacking}")
     if tested := tested_worse(document, leader, titles, set(opposed)):
         title, found_better = next(iter(tested.items()))
-        told.append(f"but the test, {unit} by {unit}, finds {names_of(found_better)} better in {title}")
+        parts.append(f"but the test, {unit} by {unit}, finds {names_of(found_better)} better in {title}")
     if beaten := better.keys() - set(opposed):
         where = set().union(*(better[name] for name in beaten))
         only = f"{where.pop()} only" if len(where) == 1 < len(document["columns"]) else "at least one column"
-        told.insert(0, f"{subject} is better than {len(beaten):,} of {len(order):,} teams in {only}")
-    sentence = "; ".join(told)
+        parts.insert(0, f"{subject} is better than {len(beaten):,} of {len(order):,} teams in {only}")
+    sentence = "; ".join(parts)
     begins = sentence.startswith(("it ", "but "))  # names of teams stay as they are
     return [f"{sentence[0].upper() if begins else sentence[0]}{sentence[1:]}."] if sentence else []
 
 
-def tested_worse(document: Document, leader: str, titles: Mapping[str, str], told: set[str]) -> dict[str, list[str]]:
+def tested_worse(document: Document, leader: str, titles: Mapping[str, str], named: set[str]) -> dict[str, list[str]]:
     """By the title of a column, the teams that its test finds better than the first one, though no interval does."""
     found = {
-        titles[column["path"]]: [name for name in of["worse_than"] if name not in told]
+        titles[column["path"]]: [name for name in of["worse_than"] if name not in named]
         for column in document["columns"]
         for of in (column["significance"] or {}).get("teams", ())
         if of["name"] == leader and isinstance(of["worse_than"], list)  # of many teams it is their number
@@ -171,11 +171,11 @@ def about_methods(document: Document, first: set[str]) -> list[str]:
     ]
 
 
-def with_tricks(told: list[str], tricks: str) -> list[str]:
+def with_tricks(sentences: list[str], tricks: str) -> list[str]:
     """The sentence about methods, and what tricks do, in one sentence."""
     if not tricks:
-        return told
-    return [f"{told[0][:-1]}; {tricks}."] if told else [f"{tricks[0].upper()}{tricks[1:]}."]
+        return sentences
+    return [f"{sentences[0][:-1]}; {tricks}."] if sentences else [f"{tricks[0].upper()}{tricks[1:]}."]
 
 
 def against_tricks(document: Document) -> str:

@@ -147,17 +147,17 @@ def across_columns(tests: list[Comparison | None]) -> list[int]:
     """
     found = [0] * len(tests)
     tested = []
-    for place, test in enumerate(tests):
+    for index, test in enumerate(tests):
         if test is None or test.undefined is not None:
             continue
         pairs = np.minimum(test.p_values, test.p_values.T)[np.triu_indices(len(test.p_values), 1)]
         if test.test == "friedman_nemenyi" and test.p_value is not None:
             pairs = np.maximum(pairs, test.p_value)
-        tested.append((float(np.nanmin(pairs)), place, pairs, test.level))
+        tested.append((float(np.nanmin(pairs)), index, pairs, test.level))
     tested.sort(key=lambda item: item[:2])
-    for step, (smallest, place, pairs, level) in enumerate(tested):
+    for step, (smallest, index, pairs, level) in enumerate(tested):
         least = level / (len(tested) - step)
         if smallest > least:
             break
-        found[place] = int((pairs <= least).sum())
+        found[index] = int((pairs <= least).sum())
     return found

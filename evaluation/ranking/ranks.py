@@ -64,13 +64,13 @@ def number_ties(begins: Bool, ties: Ties) -> Float64:
     if ties == "dense":
         return np.cumsum(begins, axis=-1).astype(np.float64)
     number = begins.shape[-1]
-    place = np.arange(1.0, number + 1)
-    first = np.maximum.accumulate(np.where(begins, place, 0), axis=-1)
+    index = np.arange(1.0, number + 1)
+    first = np.maximum.accumulate(np.where(begins, index, 0), axis=-1)
     if ties == "min":
         return first
     ends = np.ones(begins.shape, np.bool_)
     ends[..., :-1] = begins[..., 1:]
-    last = np.minimum.accumulate(np.where(ends, place, number)[..., ::-1], axis=-1)[..., ::-1]
+    last = np.minimum.accumulate(np.where(ends, index, number)[..., ::-1], axis=-1)[..., ::-1]
     return np.asarray((first + last) / 2)
 
 

@@ -253,9 +253,9 @@ def find_cliques(mean_ranks: Float64, better: Int8) -> tuple[tuple[int, ...], ..
         return ()
     order = np.argsort(mean_ranks, kind="stable")[: np.count_nonzero(~np.isnan(mean_ranks))]
     differ = np.triu(better[np.ix_(order, order)] != 0)
-    place = np.arange(len(order), dtype=np.int32)
-    first = np.maximum.accumulate(np.where(differ, place[:, None] + np.int32(1), np.int32(0)).max(axis=0))
-    ends = np.append(first[1:] > first[:-1], True) & (first < place)
+    index = np.arange(len(order), dtype=np.int32)
+    first = np.maximum.accumulate(np.where(differ, index[:, None] + np.int32(1), np.int32(0)).max(axis=0))
+    ends = np.append(first[1:] > first[:-1], True) & (first < index)
     return tuple(tuple(order[first[last] : last + 1].tolist()) for last in np.flatnonzero(ends))
 
 
@@ -459,11 +459,11 @@ def two_sided(signed: SignedRanks) -> Float64:
     exact = np.flatnonzero(signed.differing <= EXACT_UNITS)
     if len(exact) == 0:
         return p_values
-    kinds, place = np.unique(np.stack([signed.pattern, signed.differing])[:, exact], axis=1, return_inverse=True)
+    kinds, index = np.unique(np.stack([signed.pattern, signed.differing])[:, exact], axis=1, return_inverse=True)
     tails = [exact_tail(pattern, number) for pattern, number in kinds.T.tolist()]
     begin = np.cumsum([0] + [len(tail) for tail in tails])
     fewer = np.minimum(won[exact], lost[exact])
-    p_values[exact] = np.minimum(2 * np.concatenate(tails)[begin[place.ravel()] + fewer], 1)
+    p_values[exact] = np.minimum(2 * np.concatenate(tails)[begin[index.ravel()] + fewer], 1)
     return p_values
 
 

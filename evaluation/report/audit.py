@@ -60,7 +60,7 @@ def verdict_section(document: Document) -> Section:
             Tile("Kendall’s tau", tau["mean"], detail),
         )
     )
-    robustness = [Text(tuple(told))] if (told := document["first_place"].get("predictions")) else []
+    robustness = [Text(tuple(notes))] if (notes := document["first_place"].get("predictions")) else []
     blocks: tuple[Block, ...] = (
         answer_text(document), *robustness, *place_figure(document), team_table(document), tiles,
     )  # fmt: skip

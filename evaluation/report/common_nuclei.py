@@ -23,9 +23,9 @@ def common_section(document: Document) -> list[Section]:
     for of in found["without"]:
         reasons[of["reason"]].append(of["name"])
     unknown = tuple(f"Not compared: {name_some(names)}. {reason}" for reason, names in reasons.items())
-    told = [Text(unknown, "warning")] if unknown else []
+    notes = [Text(unknown, "warning")] if unknown else []
     if len(found["teams"]) < 2:
-        return [Section("common", "On common nuclei", tuple(told))] if told else []
+        return [Section("common", "On common nuclei", tuple(notes))] if notes else []
     measures = measure_titles(found["measures"])
     others = len(found["teams"]) - 1
 
@@ -59,7 +59,7 @@ def common_section(document: Document) -> list[Section]:
         "Who outlines the same nuclei better? Two teams are compared on the reference nuclei that both matched, every "
         f"one of the {document['units']['kind']} weighing the same."
     )
-    return [Section("common", "On common nuclei", (teams, pairs, *told), lead)]
+    return [Section("common", "On common nuclei", (teams, pairs, *notes), lead)]
 
 
 def measure_titles(measures: Sequence[Document]) -> list[str]:

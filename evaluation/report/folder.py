@@ -72,8 +72,8 @@ def report_board(
     page = leaderboard_page(document, results=read_results(output, document), classes=classes)
     links = {name: f"results/{quote(name)}/report.html" for name in names}
     page = linked(page, links)
-    if told := alike_lines(board):
-        section = Section("alike", "Entries that are nearly the same", (Text(tuple(told), "warning"),))
+    if lines := alike_lines(board):
+        section = Section("alike", "Entries that are nearly the same", (Text(tuple(lines), "warning"),))
         page = replace(page, sections=(page.sections[0], section, *page.sections[1:]))
     if first is not None:
         page = replace(page, sections=(*page.sections[:-1], case_list(chosen, seen, first), *page.sections[-1:]))

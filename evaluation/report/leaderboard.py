@@ -253,11 +253,11 @@ def difference_section(document: Document) -> Section:
         if (column["significance"] or {}).get("pairs_across_columns") is not None
     ]
     if len(across) > 1:
-        told = "all columns corrected for together (Holm)"
+        how = "all columns corrected for together (Holm)"
         found = (
             f"{sum(across):,} pairs of teams differ significantly, in {np.count_nonzero(across):,} of {len(across):,}"
         )
-        blocks.insert(0, Text((f"With {told} {found} columns.",)))
+        blocks.insert(0, Text((f"With {how} {found} columns.",)))
     lead = (
         "Are teams apart by more than chance? Bars join teams that cannot be told apart, which does not mean that they "
         f"are equal. Mean ranks go over all {kind}; the lower, the better."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaluation.analysis.plan import MADE, NUMBERS, told_of_noise
+from evaluation.analysis.plan import MADE, NUMBERS, noise_words
 from evaluation.leaderboard.titles import short_titles
 from evaluation.ranking.differences import FEWEST_UNITS, POWER
 from evaluation.report.documents import document_page
@@ -24,9 +24,9 @@ def plan_page(document: Mapping[str, Any], proposed: str) -> Page:
 def power_section(document: Mapping[str, Any]) -> Section:
     columns = document["columns"]
     names = dict(zip([of["path"] for of in columns], short_titles([of["path"] for of in columns]), strict=True))
-    told = told_of_noise(document)
+    noise = noise_words(document)
     simulated = document["groups"] >= FEWEST_UNITS
-    texts = [Text((told or "No column is too noisy.",), "warning" if told else "good")] if simulated else []
+    texts = [Text((noise or "No column is too noisy.",), "warning" if noise else "good")] if simulated else []
     texts += [Text((MADE,), "warning")] if document["pilot"] == "made teams" else []
     lines = [
         Series(

@@ -16,25 +16,29 @@ def rescore_page(document: Mapping[str, Any]) -> Page:
     """The page of rescore.json."""
     before, now, changed = document["before"] or {}, document["challenge"] or {}, document["changed"]
     moved = [team["name"] for team in document["teams"] if team["moves"]]
-    told = [f"Rule {line}" for line in changed["rules"]]
-    told += (
+    sentences = [f"Rule {line}" for line in changed["rules"]]
+    sentences += (
         [f"Results differ in {len(changed['cases'])} cases: {listed(changed['cases'])}."] if changed["cases"] else []
     )
     if changed["cases"] and not changed["rules"] and not changed["programs"] and before.get("hash") == now.get("hash"):
-        told.append("Rules and program are the same: the reference, or a submission, was changed.")
-    told += [f"Program {changed['programs'][0]} before, {changed['programs'][1]} now."] if changed["programs"] else []
+        sentences.append("Rules and program are the same: the reference, or a submission, was changed.")
+    sentences += (
+        [f"Program {changed['programs'][0]} before, {changed['programs'][1]} now."] if changed["programs"] else []
+    )
     lead = f"{len(moved)} of {len(document['teams'])} teams move: {listed(moved)}." if moved else "No team moves."
     if document.get("registration"):
-        told.append(registration_words(document["registration"]))
+        sentences.append(registration_words(document["registration"]))
     references = document["reference"]
     if None not in references:
-        told.append("The reference is another one." if len(set(references)) > 1 else "The reference is the same.")
+        sentences.append("The reference is another one." if len(set(references)) > 1 else "The reference is the same.")
     facts = [(f"{key} before", str(before[key])) for key in ("hash", "ranking_hash") if before.get(key)]
     facts += [(f"{key} now", str(now[key])) for key in ("hash", "ranking_hash") if now.get(key)]
     facts += [(f"reference {when}", of) for when, of in zip(("before", "now"), references, strict=True) if of]
     sections = (
         Section("moves", "Who moves", (Text((lead,)), places_table(document))),
-        Section("changed", "What changed", (Text(tuple(told or ["Nothing."])), Text(tuple(map(": ".join, facts))))),
+        Section(
+            "changed", "What changed", (Text(tuple(sentences or ["Nothing."])), Text(tuple(map(": ".join, facts))))
+        ),
         Section("why", "Why", (columns_table(document),), "Values and ranks that differ, and where they changed most."),
     )
     data, _ = embed_document("rescore", document)

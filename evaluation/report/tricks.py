@@ -43,8 +43,8 @@ def paying_section(document: Document) -> Section:
         words = f"{tricks[name]['words'].capitalize()}: that pays for {teams}, more than any other trick."
         verdict = Text((words,), "bad" if open_to_all else "warning")
     findings = tuple(document.get("findings", ()))
-    told = tuple(document.get("verdict") or ())
-    summary = [Text((" ".join(told),))] if told else []
+    sentences = tuple(document.get("verdict") or ())
+    summary = [Text((" ".join(sentences),))] if sentences else []
     blocks: list[Block] = [*summary, verdict, tiles, *([Text(findings, "warning")] if findings else [])]
 
     def teams_of(name: str) -> str:
@@ -160,5 +160,5 @@ def play_section(document: Document) -> Section:
         rest=REST,
     )
     left_out = tuple(f"{write_name(name)} is left out: {why}" for name, why in document["left_out"].items())
-    told = (Text(left_out, "warning"),) if left_out else ()
-    return Section("all-plays", "All plays", (table, *told), folded=True)
+    sentences = (Text(left_out, "warning"),) if left_out else ()
+    return Section("all-plays", "All plays", (table, *sentences), folded=True)

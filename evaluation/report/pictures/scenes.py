@@ -67,7 +67,7 @@ def scene_of(judged: JudgedCase, background: Background, pixels: int) -> Scene:
     for side, index in zip(sides, rows, strict=True):
         chosen = np.ones(len(side), np.bool_) if is_whole else seen_in(side, views)
         own = [*outline_texts(side, chosen), ""]  # the last one stands for no nucleus
-        texts.append(tuple(own[place] for place in index.tolist()))
+        texts.append(tuple(own[number] for number in index.tolist()))
     kind = np.where(rows[0] >= 0, np.append(judged.kinds.reference, 0)[rows[0]], 0)
     kind = np.where(rows[0] >= 0, kind, np.append(judged.kinds.prediction, 0)[rows[1]])
     return Scene(
@@ -106,8 +106,8 @@ def choose_views(judged: JudgedCase, rows: tuple[Int64, Int64], pixels: int) -> 
     sides = (judged.matched.reference.instances, judged.matched.prediction)
     boxes = [boxes_of(side) for side in sides]
     views = []
-    for place in order.tolist():
-        of = [box[index[place]] for box, index in zip(boxes, rows, strict=True) if index[place] >= 0]
+    for number in order.tolist():
+        of = [box[index[number]] for box, index in zip(boxes, rows, strict=True) if index[number] >= 0]
         (y0, x0), (y1, x1) = np.min(of, axis=0)[:2].tolist(), np.max(of, axis=0)[2:].tolist()
         views.append(View.around((y0, x0, y1, x1), (height, width), WINDOW_PX))
     return list(dict.fromkeys(views)), False
