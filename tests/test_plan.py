@@ -170,7 +170,7 @@ def test_a_column_that_missed_nuclei_cost_stays_though_it_is_noisy() -> None:
 
 
 def test_without_submissions_a_challenge_is_proposed_that_is_valid(tmp_path: Path, capfd) -> None:
-    made_challenge(tmp_path / "pilot")
+    made_challenge(tmp_path / "pilot", slice(None))
     for folder, workers in (("out", "1"), ("again", "2")):
         places = ["--challenge", str(tmp_path / "pilot"), "--output", str(tmp_path / folder), "--workers", workers]
         assert run(["plan", *places, "--teams", "6", "--report"]) == 0

@@ -158,7 +158,7 @@ def test_one_pool_scores_all_teams_and_a_second_call_only_what_is_new(
     teams = Path(shutil.copytree(made / "teams", tmp_path / "teams"))
     told: dict[str, str] = {}
     steps: list[tuple[int, int]] = []
-    options: dict[str, Any] = {"workers": 2, "told": told.__setitem__, "progress": lambda *step: steps.append(step)}
+    options: dict[str, Any] = {"workers": 2, "note": told.__setitem__, "progress": lambda *step: steps.append(step)}
     rank(made, tmp_path / "out", teams=teams, **options)
     assert contents(tmp_path / "out") == expected
     assert opened == [2]
