@@ -12,12 +12,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from pkgutil import resolve_name
@@ -45,15 +47,15 @@ from evaluation.scoring import from_files as pipeline
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = {  # what a stage does, and the functions that do it; what they call belongs to the stage of the callee
     "read: find the records": ("evaluation.decoding.json.find_cuts",),
-    "read: parse JSON (orjson)": ("evaluation.decoding.json.parse",),
-    "read: check, make arrays": ("evaluation.scoring.read.read_case",),
+    "read: parse, check, make arrays": ("evaluation.scoring.read.read_case",),
     "outlines to runs": ("evaluation.scoring.read.convert_parts", "evaluation.instances.prepare.convert_parts"),
     "overlap rule": ("evaluation.scoring.read.prepare_reference",),
-    "match": ("evaluation.scoring.from_files.match_case",),
-    "measure": ("evaluation.scoring.from_files.measure_cases",),
+    "match": ("evaluation.scoring.cases.match_case",),
+    "measure": ("evaluation.scoring.cases.measure_cases",),
     "summarise": ("evaluation.scoring.from_files.summarise",),
     "write": ("evaluation.scoring.score.Result.write",),
 }
+HERE = "evaluation.scoring.read.submission_side"  # files are decoded by the process that is measured
 
 
 class Stopwatch:
@@ -103,7 +105,7 @@ def take_peak() -> int:
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """Score a slide in this process."""
+    """Score a slide in this process, the decoding of the prediction included."""
     # What is imported at first use shall not be measured.
     pipeline.score_submission(*parts_of(slide_folder(1_000, "geojson")), workers=1)
     before = take_peak()
@@ -113,12 +115,17 @@ def measure(folder: Path) -> dict[str, Any]:
         for stage, names in STAGES.items():
             for name in names:
                 patched.enter_context(patch(name, watch.watched(stage, resolve_name(name))))
+        side = resolve_name(HERE)
+        patched.enter_context(patch(HERE, lambda *given: replace(side(*given), owner="")))
         result = pipeline.score_submission(*parts_of(folder), workers=1)
         result.write(output)
         watch.note()
     wall = time.perf_counter() - began
     case = result.cases[0]
+    whole, peak_of_one = measure_command(folder)
     return {
+        "whole": whole,
+        "peak_of_one": peak_of_one,
         "nuclei": [len(case.reference.area_px), len(case.prediction.area_px)],
         "pairs": [len(matches) for matches in case.matches.values()],
         "pixels": case.case.height * case.case.width,
@@ -129,6 +136,16 @@ def measure(folder: Path) -> dict[str, Any]:
         "peak": watch.peak,
         "hausdorff_px": result.value("segmentation.hausdorff_px.pooled"),
     }
+
+
+def measure_command(folder: Path) -> tuple[float, int]:
+    """Processor time of ``evaluation score --workers 1`` from start to end, and the memory of its largest process."""
+    challenge, submission = map(str, parts_of(folder))
+    with tempfile.TemporaryDirectory() as output:
+        command = [sys.executable, "-m", "evaluation", "score", "--challenge", challenge, "--submission", submission]
+        subprocess.run([*command, "--output", output, "--workers", "1"], check=True, capture_output=True, cwd=ROOT)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss
 
 
 def parts_of(folder: Path) -> tuple[Path, Path]:
@@ -231,6 +248,11 @@ def stage_table(found: dict[int, dict[str, Any]]) -> str:
         peak = max(of_size["peak"].values())
         cells.append(f"**{1e6 * total / nuclei:.1f}**, {peak / 1e9:.2f} GB; {total:.1f} s of processor time")
     lines.append("| **all** | " + " | ".join(cells) + " |")
+    cells = [
+        f"**{1e6 * of_size['whole'] / nuclei:.1f}**, {of_size['peak_of_one'] / 1e9:.2f} GB"
+        for nuclei, of_size in found.items()
+    ]
+    lines.append("| `score --workers 1`, start and decoding process included | " + " | ".join(cells) + " |")
     guesses = [(nuclei, *predict_slide(nuclei)) for nuclei in found]
     cells = [f"{1e6 * seconds / nuclei:.1f}, {peak / 1e9:.2f} GB" for nuclei, seconds, peak in guesses]
     lines.append("| the model | " + " | ".join(cells) + " |")

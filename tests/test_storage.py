@@ -24,7 +24,7 @@ from evaluation.challenge import LimitRules
 from evaluation.commands import main as cli
 from evaluation.execution import cache, storage
 from evaluation.execution.storage import check_storable, entries_at, fetched, is_address
-from evaluation.execution.worker_pools import ExecutorPool, run_packed
+from evaluation.execution.worker_pools import SharedPool, run_packed
 from evaluation.findings.errors import SubmissionRejected, WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.index import INDEX_FILE
@@ -375,7 +375,7 @@ def test_a_worker_elsewhere_fetches_what_it_does_not_see(in_memory: str, tmp_pat
 
     with Sending(1) as executor, fetched(f"{in_memory}/submissions/namer", LIMITS) as found:
         expected = names_in(found)
-        pool = ExecutorPool(executor, 1)
+        pool = SharedPool(executor, 1)
         assert list(pool.outcomes(names_in, [(found,)], pool.plan([], []))) == [expected]
     shutil.rmtree(tmp_path / "cache")
     assert run_packed(__version__, sent[0]) == expected

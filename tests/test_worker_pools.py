@@ -27,6 +27,8 @@ from evaluation.analysis.audit import audit_challenge, write_audit
 from evaluation.authoring.demo import write_demo
 from evaluation.commands import main as cli
 from evaluation.execution import cluster, worker_pools
+from evaluation.execution.local_processes import LocalProcesses
+from evaluation.execution.worker_pools import SharedPool
 from evaluation.execution.workers import UNLIMITED, MemoryLeft
 from evaluation.findings.errors import WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
@@ -139,17 +141,17 @@ def test_an_audit_by_an_executor_is_that_of_one_process(made: Path, tmp_path: Pa
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many workers each pool has that is started from now on. Workers find the modules of the tests."""
-    started: list[int] = []
-    processes = worker_pools.worker_processes
+    """How many processes each pool has that is started from now on. They find the modules of the tests."""
+    starts: list[int] = []
+    started = LocalProcesses.started
 
-    def counting(workers: int, plan: Any) -> Any:
-        started.append(workers)
-        return processes(workers, plan)
+    def counting(processes: LocalProcesses) -> Any:
+        starts.append(processes.workers)
+        return started(processes)
 
-    monkeypatch.setattr(worker_pools, "worker_processes", counting)
+    monkeypatch.setattr(LocalProcesses, "started", counting)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests")]))
-    return started
+    return starts
 
 
 def test_one_pool_scores_all_teams_and_a_second_call_only_what_is_new(
@@ -182,7 +184,7 @@ def test_few_pixels_are_scored_before_workers_would_have_started(
         monkeypatch.setattr(
             worker_pools,
             "local_pool",
-            lambda *_, px=pixels: worker_pools.LocalPool(1, 9, bytes_each=UNLIMITED, pool_from_px=px),
+            lambda *_, px=pixels: SharedPool(LocalProcesses(1), 1, 9, pool_from_px=px),
         )
         rank(made, tmp_path / name)
         assert opened == pools
@@ -215,7 +217,7 @@ def test_as_many_processes_as_the_memory_holds_share_the_work(made: Path, monkey
 def test_a_submission_that_needs_more_memory_than_each_worker_has_is_scored_by_itself(
     made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pool = worker_pools.LocalPool(2, 9, bytes_each=1_000_000, pool_from_px=0)
+    pool = SharedPool(LocalProcesses(2), 2, 9, bytes_each=1_000_000)
     monkeypatch.setattr(worker_pools, "local_pool", lambda *_: pool)
     rank(made, tmp_path / "out")
     assert opened == []
@@ -228,7 +230,7 @@ def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(
     """The pool is lost, and another one goes on; who was in flight is scored by itself, here by the main process."""
     monkeypatch.setenv("KILLER_MARK", str(tmp_path / "mark"))
     monkeypatch.setattr("evaluation.scoring.from_files.score_cases", score_after_a_loss)
-    pool = worker_pools.LocalPool(2, 9, bytes_each=UNLIMITED, pool_from_px=0)
+    pool = SharedPool(LocalProcesses(2), 2, 9)
     monkeypatch.setattr(worker_pools, "local_pool", lambda *_: pool)
     monkeypatch.setattr(worker_pools, "IN_FLIGHT_UP_TO", 2)
     rank(made, tmp_path / "out")
@@ -316,7 +318,7 @@ def test_a_submission_whose_worker_was_lost_is_scored_by_itself_and_then_not_aga
         rank(made, tmp_path / "some", executor=executor)
     assert contents(tmp_path / "some") == expected
     with Forgetful(lambda number: True) as executor:
-        with pytest.raises(Exception, match="several workers: were lost with the same task") as died:
+        with pytest.raises(Exception, match="a worker: ended without an answer") as died:
             score_submission(made / "challenge", made / "teams/team_0", executor=executor, workers=1)
         assert type(died.value).__name__ == "WorkerDied"
         assert executor.submitted == PARTS
@@ -389,7 +391,7 @@ def import_nothing(*task: object) -> None:
 def test_a_worker_that_does_not_see_the_folders_is_told(made: Path) -> None:
     """Else the files of the submission would seem to be missing, and it would be rejected for good."""
     with ThreadPoolExecutor(1) as executor:
-        worker_pool = worker_pools.ExecutorPool(executor, 1)
+        worker_pool = SharedPool(executor, 1)
         plan = worker_pool.plan([], [])
         assert list(worker_pool.outcomes(str, [(made,)], plan)) == [str(made)]
         with pytest.raises(WorkersLost, match=r"does not see '/nowhere'; expected folders that all machines share"):

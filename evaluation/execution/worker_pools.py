@@ -10,7 +10,6 @@ from __future__ import annotations
 import pickle
 import sys
 import threading
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -21,7 +20,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +28,7 @@ from typing import Any, TypeVar
 from evaluation.challenge import LimitRules
 from evaluation.execution.cluster import scheduler_lost
 from evaluation.execution.limits import UNLIMITED, memory_left, usable_processors
+from evaluation.execution.local_processes import LocalProcesses
 from evaluation.execution.storage import fetched, origins
 from evaluation.execution.workers import (
     CASES_AT_ONCE,
@@ -38,13 +38,13 @@ from evaluation.execution.workers import (
     WorkerPool,
     Workers,
     bytes_at_once,
+    lost_worker,
     out_of_memory,
     plan_workers,
-    worker_processes,
 )
 from evaluation.findings import Finding
-from evaluation.findings.errors import WorkerDied, WorkersLost, WrongUsage
-from evaluation.findings.execution import ExecutorStopped, FolderNotShared, LostWorkers, OtherProgram, PackageNotFound
+from evaluation.findings.errors import WorkersLost, WrongUsage
+from evaluation.findings.execution import ExecutorStopped, FolderNotShared, OtherProgram, PackageNotFound
 from evaluation.model import Case
 from evaluation.results.version import __version__
 from evaluation.submission import SubmissionFiles
@@ -57,7 +57,6 @@ SHARED_POOL_FROM_PX = 5_000_000  # fewer are scored sooner than processes have s
 TASKS_FOR_EACH = 4  # that are under way or waiting for each task that is worked on
 IN_FLIGHT_UP_TO = 256  # submissions
 WATCH_SECONDS = 1  # after which one who waits looks whether there are still workers
-LOSSES = 3  # of a pool, after which every submission is scored by itself
 CLUSTER_TASKS = 8  # at least, where a cluster has not started its workers yet
 
 
@@ -65,40 +64,37 @@ class NotTogether(Exception):
     """A submission is to be scored by itself, when the others are done."""
 
 
-class SharedWorkers(WorkerPool):
-    """A worker pool that can be stopped: ``width`` tasks at once, and a submission cut into ``parts``."""
+class SharedPool(WorkerPool):
+    """The workers behind an executor, of which nothing is known but that it takes tasks.
 
-    def __init__(self, width: int, submissions: int) -> None:
-        self.width = width
-        self.parts = -(-width // max(submissions, 1))
+    width         tasks at once; each of several submissions is cut into ``parts``
+    bytes_each    that a worker has for the cases which it takes at a time
+    pool_from_px  of all submissions so far; fewer are scored by this process
 
-    @abstractmethod
-    def close(self) -> None:
-        """Release what the worker pool holds, after its work."""
-
-    @abstractmethod
-    def stop(self) -> None:
-        """End all work at once; threads that wait for it go on, with an exception."""
-
-
-# --- processes of this machine ----------------------------------------------------------------------------------------
-
-
-class LocalPool(SharedWorkers):
-    """Worker processes that stay from one submission to the next.
-
-    A submission that needs more memory than each worker has, or during which a worker was lost, is scored by itself.
+    A submission that needs more memory than a worker has, whose worker was lost or had no memory left, is scored by
+    itself: another one may have been the cause. What a submission has wrong is an outcome, and is never tried again.
     """
 
-    def __init__(self, width: int, submissions: int, *, bytes_each: int, pool_from_px: int) -> None:
-        super().__init__(width, submissions)
+    def __init__(
+        self,
+        executor: Executor,
+        width: int | None = None,
+        submissions: int = 1,
+        *,
+        bytes_each: int = UNLIMITED,
+        pool_from_px: int = 0,
+    ) -> None:
+        self.executor, self.is_alone = executor, submissions == 1
+        self.width = width or tasks_at_once(executor)
+        self.parts = -(-self.width // max(submissions, 1))
         self.bytes_each, self.pool_from_px = bytes_each, pool_from_px
         self.lock = threading.Lock()
-        self.pixels = self.losses = 0
-        self.opened: tuple[Executor, AbstractContextManager[Executor]] | None = None
+        self.pixels = 0
+        self.futures: set[Future[Any]] = set()
+        self.is_stopped = False
 
     def plan(self, cases: Sequence[Case], needs: Sequence[int]) -> Plan:
-        if bytes_at_once(needs) > self.bytes_each or self.losses >= LOSSES:
+        if bytes_at_once(needs) > self.bytes_each:
             raise NotTogether
         with self.lock:
             self.pixels += pixels_of(cases)
@@ -114,102 +110,10 @@ class LocalPool(SharedWorkers):
     def outcomes(
         self, function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
     ) -> Iterator[Outcome]:
-        pool = self.pool(plan)
+        futures: list[Future[Any]] = []
         try:
-            futures = [pool.submit(function, *task) for task in tasks]
-            for future in futures:
-                yield future.result()
-        except BrokenExecutor as error:
-            self.leave(pool, error)
-            raise NotTogether from error
-        except MemoryError as error:
-            raise NotTogether from error
-
-    def pool(self, plan: Plan) -> Executor:
-        """The pool, started for the first task and after a loss."""
-        with self.lock:
-            if self.losses >= LOSSES:
-                raise NotTogether
-            if self.opened is None:
-                opening = worker_processes(self.width, plan)
-                self.opened = opening.__enter__(), opening
-            return self.opened[0]
-
-    def leave(self, pool: Executor, error: BaseException) -> None:
-        """Give up a pool that lost a worker; the next task starts another."""
-        with self.lock:
-            if self.opened is not None and self.opened[0] is pool:
-                self.losses += 1
-                self.end(error)
-
-    def end(self, error: BaseException | None) -> None:
-        """End the processes: with their work done, or at once after an error."""
-        if self.opened is not None:
-            self.opened[1].__exit__(None if error is None else type(error), error, None)
-            self.opened = None
-
-    def close(self) -> None:
-        self.end(None)
-
-    def stop(self) -> None:
-        with self.lock:  # nobody starts another pool, and none that is just being started is left behind
-            self.losses = LOSSES
-            self.end(NotTogether())
-
-
-def pixels_of(cases: Sequence[Case]) -> int:
-    return sum(case.height * case.width for case in cases)
-
-
-def local_pool(cases: Sequence[Case], needs: Sequence[int], submissions: int, workers: int | None) -> LocalPool | None:
-    """The processes that work on several submissions; None if one process alone is as good, or all there is room for.
-
-    ``needs``, the bytes that each case takes, tell how many there is room for; a submission that needs more is scored
-    by itself.
-    """
-    if submissions < 2 or workers == 1:
-        return None
-    if workers is not None:
-        return LocalPool(workers, submissions, bytes_each=UNLIMITED, pool_from_px=0)
-    if pixels_of(cases) * submissions < POOL_FROM_PX:
-        return None
-    times = min(submissions, 1000)  # so many cases are more than any number of processors
-    memory = memory_left()
-    width = plan_workers(None, [*cases] * times, [*needs] * times, memory).workers
-    if width == 1:
-        return None
-    each = (memory.together - MAIN_BYTES) // width - WORKER_BYTES
-    return LocalPool(width, submissions, bytes_each=each, pool_from_px=SHARED_POOL_FROM_PX)
-
-
-# --- any executor -----------------------------------------------------------------------------------------------------
-
-
-class ExecutorPool(SharedWorkers):
-    """The workers behind an executor, of which nothing is known but that it takes tasks.
-
-    A submission with a task whose worker was lost is scored by itself: the worker may have been lost for what another
-    one did to it. What a submission has wrong is an outcome, and is never tried again.
-    """
-
-    def __init__(self, executor: Executor, workers: int | None, submissions: int = 1) -> None:
-        super().__init__(workers or tasks_at_once(executor), submissions)
-        self.executor, self.is_alone = executor, submissions == 1
-        self.futures: set[Future[Any]] = set()
-        self.is_stopped = False
-
-    def plan(self, cases: Sequence[Case], needs: Sequence[int]) -> Plan:
-        return Plan(
-            self.parts, is_in_process=False, may_shrink=False, case_bytes=max(needs, default=0), worker_pool=self
-        )
-
-    def outcomes(
-        self, function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
-    ) -> Iterator[Outcome]:
-        futures = [
-            self.submit(pickle.dumps((function, task, origins_of(task)), pickle.HIGHEST_PROTOCOL)) for task in tasks
-        ]
-        try:
+            for task in tasks:
+                futures.append(self.submit(pickle.dumps((function, task, origins_of(task)), pickle.HIGHEST_PROTOCOL)))
             for future in futures:
                 yield self.outcome(future, plan)
         finally:
@@ -222,34 +126,38 @@ class ExecutorPool(SharedWorkers):
         try:
             future = self.executor.submit(run_packed, __version__, packed)
         except (RuntimeError, OSError) as error:  # BrokenExecutor among them, and connections that are closed
-            raise WorkersLost(no_executor(error)) from error
+            raise (NotTogether if self.is_ours else WorkersLost(no_executor(error))) from error
         self.futures.add(future)
         future.add_done_callback(self.futures.discard)
         return future
 
     def outcome(self, future: Future[Any], plan: Plan) -> Any:
-        """What became of a task. Raises NotTogether if its worker was lost; WorkerDied if it was scored by itself."""
+        """What became of a task. Raises NotTogether; WorkerDied for a submission that is scored by itself."""
         watch = getattr(self.executor, "watch", None)  # of a cluster: cluster.py
         while watch and not wait([future], WATCH_SECONDS).done:
             watch.has_workers()
         try:
             return future.result()
         except worker_was_lost() as error:
-            raise (lost_workers(plan) if self.is_alone else NotTogether) from error
+            raise (lost_worker("a worker", plan) if self.is_alone else NotTogether) from error
         except MemoryError as error:
-            raise out_of_memory("a worker", plan) from error
+            raise (out_of_memory("a worker", plan) if self.is_alone else NotTogether) from error
         except CancelledError as error:
             raise WorkersLost(scheduler_lost(watch.address) if watch else no_executor(error)) from error
         except ImportError as error:
             raise WorkersLost(PackageNotFound(error).at("a worker")) from error
 
-    def close(self) -> None:
-        """The executor is not ours."""
+    @property
+    def is_ours(self) -> bool:
+        return isinstance(self.executor, LocalProcesses)
 
-    def stop(self) -> None:
+    def end(self, *, at_once: bool) -> None:
+        """Take no more tasks, and end the processes that are ours; at once: threads that wait get an exception."""
         self.is_stopped = True
-        for future in list(self.futures):
+        for future in list(self.futures) if at_once else ():
             future.cancel()
+        if self.is_ours:
+            self.executor.shutdown(cancel_futures=at_once)
 
 
 def run_packed(version: str, packed: bytes) -> Any:
@@ -283,10 +191,6 @@ def origins_of(task: Sequence[Any]) -> dict[Path, tuple[str, LimitRules]]:
     return {path: origins[path] for path in paths_of(task) if path in origins}
 
 
-def lost_workers(plan: Plan) -> WorkerDied:
-    return WorkerDied(LostWorkers(plan.case_bytes / 1e6).at("several workers"))
-
-
 def worker_was_lost() -> tuple[type[Exception], ...]:
     """What executors raise for a task whose worker was lost. Dask and Ray have given it to several workers by then."""
     distributed, ray = sys.modules.get("distributed"), sys.modules.get("ray")
@@ -305,6 +209,31 @@ def tasks_at_once(executor: Executor) -> int:
     if client is not None:  # of dask.distributed; a cluster may start its workers when there are tasks
         return max(CLUSTER_TASKS, sum(int(threads) for threads in client.nthreads().values()))
     return int(getattr(executor, "_max_workers", 0)) or usable_processors()
+
+
+def pixels_of(cases: Sequence[Case]) -> int:
+    return sum(case.height * case.width for case in cases)
+
+
+def local_pool(cases: Sequence[Case], needs: Sequence[int], submissions: int, workers: int | None) -> SharedPool | None:
+    """The processes that work on several submissions; None if one process alone is as good, or all there is room for.
+
+    ``needs``, the bytes that each case takes, tell how many there is room for; a submission that needs more is scored
+    by itself.
+    """
+    if submissions < 2 or workers == 1:
+        return None
+    if workers is not None:
+        return SharedPool(LocalProcesses(workers), workers, submissions)
+    if pixels_of(cases) * submissions < POOL_FROM_PX:
+        return None
+    times = min(submissions, 1000)  # so many cases are more than any number of processors
+    memory = memory_left()
+    width = plan_workers(None, [*cases] * times, [*needs] * times, memory).workers
+    if width == 1:
+        return None
+    each = (memory.together - MAIN_BYTES) // width - WORKER_BYTES
+    return SharedPool(LocalProcesses(width), width, submissions, bytes_each=each, pool_from_px=SHARED_POOL_FROM_PX)
 
 
 # --- several submissions in flight ------------------------------------------------------------------------------------
@@ -327,11 +256,10 @@ def work_through(
     workers   processes; with an executor, the tasks that it works on at once; None: chosen
     idle      is called every second in which nothing is done, as far as several items are worked on at once
     """
-    worker_pool: ExecutorPool | LocalPool | None
-    if executor is not None:
-        worker_pool = ExecutorPool(executor, workers, len(items))
-    else:
+    if executor is None:
         worker_pool = local_pool(cases, needs, len(items), workers)
+    else:
+        worker_pool = SharedPool(executor, workers, len(items))
     left: Sequence[int] = range(len(items))
     if worker_pool is not None:
         left = []
@@ -339,13 +267,13 @@ def work_through(
         at_once = max(2, min(IN_FLIGHT_UP_TO, -(-TASKS_FOR_EACH * worker_pool.width // tasks_of_each)))
         yield from in_flight(items, work, worker_pool, at_once, left, idle)
     for index in left:
-        yield index, work(items[index], workers if executor is None else ExecutorPool(executor, workers))
+        yield index, work(items[index], workers if executor is None else SharedPool(executor, workers))
 
 
 def in_flight(
     items: Sequence[Item],
     work: Callable[[Item, Workers], Outcome],
-    worker_pool: ExecutorPool | LocalPool,
+    worker_pool: SharedPool,
     at_once: int,
     left: list[int],
     idle: Callable[[], object],
@@ -372,10 +300,10 @@ def in_flight(
                 else:
                     yield index, outcome
     except BaseException:
-        worker_pool.stop()  # nobody waits for the others
+        worker_pool.end(at_once=True)  # nobody waits for the others
         raise
     else:
-        worker_pool.close()
+        worker_pool.end(at_once=False)
     finally:
         threads.shutdown(cancel_futures=True)
     left.sort()

@@ -10,27 +10,23 @@ What a case needs is estimated from its size and from its files, by constants th
 An estimate may be wrong. So a case that may not fit is worked on in a process of its own, whose end the main process
 can report; and where a worker is lost, one worker alone goes on. Results never depend on any of this.
 
-That is one submission by itself. Workers that many submissions share are a ``WorkerPool`` (worker_pools.py).
+That is one submission by itself. Workers that many submissions share: worker_pools.py.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor
-from contextlib import contextmanager, suppress
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from evaluation.execution.forks import NoWorker, WorkerLost, can_fork, outcomes_of_forks
 from evaluation.execution.limits import UNLIMITED, MemoryLeft, memory_left, usable_processors
-from evaluation.execution.processes import be_killed_first
-from evaluation.findings import Finding, execution
+from evaluation.execution.local_processes import LocalProcesses
+from evaluation.findings import execution
 from evaluation.findings.errors import WorkerDied
 from evaluation.model import Case
 
@@ -46,7 +42,6 @@ BYTES_AT_ONCE = 256_000_000  # that the cases which a worker takes at a time may
 FORK_SECONDS = 0.2  # that copies of this process cost: to start, and since one process already decodes beside its work
 START_SECONDS = 2.5  # that processes which are no copies take on a machine with two processors: each imports everything
 SURELY_LONG_BYTES = 500_000_000  # of what cases need beyond ``CASE_BYTES``: more than a second's work in any format
-PARENT_SECONDS = 0.5  # after which a worker that is no copy notices that the main process is gone
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------------
@@ -217,94 +212,20 @@ def of_workers(function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]
         if can_fork():
             yield from outcomes_of_forks(function, tasks, workers)
             return
-        with worker_processes(workers, plan) as pool:
+        with LocalProcesses(workers) as pool:
             waiting = deque(pool.submit(function, *task) for task in tasks)
             while waiting:
                 yield waiting.popleft().result()
     except (BrokenExecutor, WorkerLost) as error:
-        raise WorkerDied(lost_worker(workers, plan)) from error
+        if workers == 1:
+            raise lost_worker("the only worker", plan) from error
+        raise WorkerDied(execution.WorkerDied().at(f"one of {workers} workers")) from error
     except MemoryError as error:
         raise out_of_memory(f"one of {workers} workers" if workers > 1 else "the only worker", plan) from error
 
 
-@contextmanager
-def worker_processes(workers: int, plan: Plan) -> Iterator[Executor]:
-    """A pool of worker processes. They end with their work done, or, after any exception, at once."""
-    from joblib.externals.loky import ProcessPoolExecutor, process_executor
-
-    process_executor.kill_process_tree = kill_worker
-    start_trackers()
-    threads = str(max(1, usable_processors() // workers))
-    pool = ProcessPoolExecutor(
-        workers,
-        initializer=begin_worker,
-        initargs=(os.getpid(),),
-        env={"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
-    )
-    finished = False
-    try:
-        yield pool
-        finished = True
-    finally:
-        if not finished:
-            for process in list((pool._processes or {}).values()):
-                kill_worker(process)
-        with suppress(RuntimeError):  # not even the thread of the pool could be started
-            pool.shutdown(kill_workers=not finished)
-
-
-def kill_worker(process: Any, use_psutil: bool = True) -> None:
-    """In the place of loky's own, which needs pgrep or psutil, which small images lack. Decoders end by themselves."""
-    with suppress(ProcessLookupError):
-        os.kill(process.pid, signal.SIGKILL)
-    process.join()
-
-
-def start_trackers() -> None:
-    """Start the two processes that remove what lost workers leave behind, without stderr.
-
-    They end after this process, and a warning of theirs would stand behind the last line, the one that people read.
-    """
-    from multiprocessing import resource_tracker as tracker_of_python
-
-    from joblib.externals.loky.backend import resource_tracker as tracker_of_loky
-
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        tracker_of_python.ensure_running()
-        tracker_of_loky.ensure_running()
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
-
-
-def begin_worker(parent: int) -> None:
-    """Let the kernel end this process where memory runs out, and soon after its parent, which may be gone already.
-
-    What decodes is forked before any of the reference is here. Its parent cannot be told by the kernel here: a thread
-    of it started this process, and threads end earlier.
-    """
-    from evaluation.decoding.guard import prepare
-
-    be_killed_first()
-    prepare()
-    with suppress(RuntimeError):  # no memory for a thread
-        threading.Thread(target=watch, args=(parent,), daemon=True).start()
-
-
-def watch(parent: int) -> None:
-    """End this process soon after its parent."""
-    while os.getppid() == parent:
-        time.sleep(PARENT_SECONDS)
-    os._exit(1)
-
-
-def lost_worker(workers: int, plan: Plan) -> Finding:
-    if workers == 1:
-        return execution.OnlyWorkerDied(plan.case_bytes / 1e6).at("the only worker")
-    return execution.WorkerDied().at(f"one of {workers} workers")
+def lost_worker(where: str, plan: Plan) -> WorkerDied:
+    return WorkerDied(execution.OnlyWorkerDied(plan.case_bytes / 1e6).at(where))
 
 
 def out_of_memory(where: str, plan: Plan) -> WorkerDied:

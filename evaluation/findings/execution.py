@@ -37,11 +37,6 @@ class OutOfMemory(OnlyWorkerDied):
     fix = "Run with more memory, or with a higher limit for each process."
 
 
-class LostWorkers(OnlyWorkerDied):
-    got = "were lost with the same task, most often killed for memory"
-    fix = "Give each worker more memory."
-
-
 class NoCluster(Kind):
     """A cluster or an executor does not work.
 

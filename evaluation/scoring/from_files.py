@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from evaluation.challenge import Challenge
-from evaluation.execution.worker_pools import ExecutorPool
+from evaluation.execution.worker_pools import SharedPool
 from evaluation.execution.workers import Plan, Progress, Workers, batches, plan_workers, run_tasks
 from evaluation.findings import Finding
 from evaluation.findings.errors import ChallengeBroken, InputFault
@@ -54,7 +54,7 @@ def score_submission(
     Raises SubmissionRejected or ChallengeBroken with all that is wrong; nothing is scored then. ``workers`` None
     chooses from the processors, the memory and the size of the challenge; it never changes the result.
     """
-    worker_pool = workers if executor is None else ExecutorPool(executor, workers)
+    worker_pool = workers if executor is None else SharedPool(executor, workers)
     begun = begin_submission(challenge_folder, submission, worker_pool, progress, challenge)
     return summarise(*count_cases(begun, progress, perturbation))
 
