@@ -42,6 +42,7 @@ OF_TEST = {
         "test_cli.py::test_the_number_of_workers_changes_no_byte",
         "test_spelling.py",
         "test_story.py",
+        "test_scale.py::test_the_benchmark_finds_every_stage_and_measures_it",
         "test_worker_pools.py::test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_goes_on",
         "test_worker_pools.py::test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes",
         "test_worker_pools.py::test_a_submission_that_kills_every_worker_is_told_and_the_others_are_scored",

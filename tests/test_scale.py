@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import slides
+from benchmarks import scale, slides
 from benchmarks.scale import predict_slide
 from benchmarks.slides import Slide, write_slide
 from evaluation.challenge import Challenge, LimitRules
@@ -354,3 +354,20 @@ def test_nuclei_times_pixels_fit_into_a_number():
     for name, limit in most.items():
         with pytest.raises(ValueError, match=name):
             LimitRules(**{name: limit + 1})
+
+
+def test_the_benchmark_finds_every_stage_and_measures_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUCLEI_BENCHMARK_CACHE", str(tmp_path))
+    found = scale.measure(scale.slide_folder(1_000, "geojson"))
+    assert [stage for stage, seconds in found["seconds"].items() if seconds <= 0] == []
+    assert found["whole"] > sum(found["seconds"].values())
+    assert "| outlines to runs | " in scale.stage_table({1_000: found})
+
+
+@pytest.mark.parametrize(("nuclei", "runs"), [(100, 1_000), (70_000, 200_000), (70_000, 1), (70_000, 0)])
+def test_runs_in_the_order_of_their_instances(nuclei: int, runs: int) -> None:
+    index = np.random.default_rng(0).integers(0, nuclei, runs).astype(np.int32)
+    start = np.arange(runs) * 3
+    ids = np.full(nuclei, None, object)
+    instances = Instances((1_000, 1_000), np.ones(nuclei, np.int16), ids, start, start + 1, index)
+    assert instances.runs_by_instance().tolist() == sorted(range(runs), key=lambda run: index[run])

@@ -368,7 +368,7 @@ def toggles(slot: Int64, column: Float64, width: int, ray: int) -> Int64:
 
 def runs_between_toggles(keys: Int64) -> tuple[Int64, Int64]:
     """Positions at which the number of toggles so far is odd for either ray, as runs. Every row has an even number."""
-    keys = np.sort(keys)
+    keys = np.sort(keys, kind="stable")  # it merges what ascends: the edges of a ring go down and up
     position = keys >> 1
     state = np.bitwise_xor.accumulate(((keys & 1) + 1).astype(np.uint8))
     settled = np.flatnonzero(np.diff(position, append=-1))  # behind all toggles of a position

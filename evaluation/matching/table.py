@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.model import Instances, Int32, Int64, OverlapTable
-from evaluation.model.intervals import expand, overlaps, row_bands
+from evaluation.model.intervals import count_before, expand, overlaps, row_bands
 
 PIECES_AT_ONCE = 1 << 20  # shared rows that are held together; bounds the memory
 
@@ -23,7 +23,7 @@ def overlap_table(reference: Instances, prediction: Instances, *, most: int | No
 
     Cost: proportional to the runs of both sides and their shared rows, plus a sort of these, in bands of rows, one
     after the other; never a dense reference x prediction table. Raises ValueError if the images differ in shape, and
-    ``TooManyPairs``, before they are looked at, for too many shared rows.
+    ``TooManyPairs`` for too many shared rows, as soon as there are more.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> table = overlap_table(
@@ -34,11 +34,9 @@ def overlap_table(reference: Instances, prediction: Instances, *, most: int | No
     """
     if reference.shape_yx != prediction.shape_yx:
         raise ValueError(f"reference is {reference.shape_yx} px, prediction {prediction.shape_yx} px (height, width)")
-    if most is not None:
-        refuse_too_many_rows(reference, prediction, most)
     sums: list[Pieces] = []
     held = limit = 0  # pairs in ``sums``; those of several rows are added up before they take much more than their sum
-    for pieces in shared_in_bands(reference, prediction):
+    for pieces in shared_in_bands(reference, prediction, most):
         sums.append(sum_by_pair(*pieces, len(prediction)))
         held += len(sums[-1][0])
         if held > limit:
@@ -55,19 +53,29 @@ def overlap_table(reference: Instances, prediction: Instances, *, most: int | No
 Pieces = tuple[Int32, Int32, Int64]  # reference index, prediction index, pixels of both
 
 
-def shared_in_bands(reference: Instances, prediction: Instances) -> Iterator[Pieces]:
+def shared_in_bands(reference: Instances, prediction: Instances, most: int | None) -> Iterator[Pieces]:
     """The stretches of pixels in a run of both sides, about ``PIECES_AT_ONCE`` at a time, band by band; at least once.
 
     Of two runs that share pixels one begins inside the other; so those that share pixels with a run are the runs of
     the other side that begin inside it, and those in which it begins. Each are neighbours in the order of their starts.
     """
+    shared = 0
+
+    def count(rows: int) -> None:
+        nonlocal shared
+        shared += rows
+        if most is not None and shared > most + len(reference.run_start) + len(prediction.run_start):
+            raise too_many_rows(reference, prediction, most)
+
     for left, right in bands_of(reference, prediction):
         if is_disjoint(left) and is_disjoint(right):
             a, b, start, stop = overlaps(left.run_start, left.run_stop, right.run_start, right.run_stop)
+            count(len(a))
             yield left.run_instance[a], right.run_instance[b], stop - start
             continue
         for inner, outer, swapped in ((right, left, False), (left, right, True)):
             first, last = runs_that_begin_inside(inner, outer, ties=not swapped)
+            count(int((last - first).sum()))
             before = np.cumsum(last - first) - (last - first)
             cuts = np.flatnonzero(np.diff(before // PIECES_AT_ONCE)) + 1
             for begin, end in pairwise([0, *cuts.tolist(), len(first)]):
@@ -80,8 +88,11 @@ def shared_in_bands(reference: Instances, prediction: Instances) -> Iterator[Pie
 
 def runs_that_begin_inside(inner: Instances, outer: Instances, *, ties: bool) -> tuple[Int64, Int64]:
     """First and last + 1 of the inner runs that begin inside each outer run; with ``ties`` also where it begins."""
-    first = np.searchsorted(inner.run_start, outer.run_start, "left" if ties else "right")
-    last = np.searchsorted(inner.run_start, outer.run_stop, "left")
+    first = count_before(outer.run_start, inner.run_start, ties_count=not ties)
+    if is_disjoint(outer):  # so its stops ascend
+        last = count_before(outer.run_stop, inner.run_start, ties_count=False)
+    else:
+        last = np.searchsorted(inner.run_start, outer.run_stop, "left")
     return first, np.maximum(first, last)
 
 
@@ -105,15 +116,11 @@ def count_shared_rows(reference: Instances, prediction: Instances) -> int:
     return shared
 
 
-def refuse_too_many_rows(reference: Instances, prediction: Instances, most: int) -> None:
-    """Raise ``TooManyPairs`` if more rows are shared than there are runs and ``most``."""
-    if is_disjoint(reference) and is_disjoint(prediction):
-        return
-    shared, runs = count_shared_rows(reference, prediction), len(reference.run_start)
-    limit = most + runs + len(prediction.run_start)
-    if shared > limit:
-        alone = count_shared_rows(reference, reference) > most + 2 * runs
-        raise TooManyPairs("rows of pixels in a nucleus of either side", shared, limit, by_reference=alone)
+def too_many_rows(reference: Instances, prediction: Instances, most: int) -> TooManyPairs:
+    runs = len(reference.run_start)
+    shared, limit = count_shared_rows(reference, prediction), most + runs + len(prediction.run_start)
+    alone = count_shared_rows(reference, reference) > most + 2 * runs
+    return TooManyPairs("rows of pixels in a nucleus of either side", shared, limit, by_reference=alone)
 
 
 def sum_pieces(pieces: Sequence[Pieces], predictions: int) -> Pieces:
@@ -140,7 +147,7 @@ def sum_by_key(key: Int64, value: Int64) -> tuple[Int64, Int64]:
     bits = int(value.max()).bit_length()
     if int(key.max()).bit_length() + bits < 64:
         packed = (key << bits) | value
-        packed.sort()
+        packed.sort(kind="stable")
         key, value = packed >> bits, packed & ((1 << bits) - 1)
     else:
         order = np.argsort(key, kind="stable")

@@ -54,8 +54,13 @@ class Instances:
 
     def runs_by_instance(self) -> Int64:
         """The runs in the order of their instances, those of each row by row: indices, int64 (R,)."""
-        short = np.uint16 if len(self) <= 1 << 16 else np.int32  # numpy sorts numbers of 16 bits without comparing them
-        return np.argsort(self.run_instance.astype(short), kind="stable")
+        if len(self) <= 1 << 16:  # NumPy sorts numbers of 16 bits without comparing them
+            return np.argsort(self.run_instance.astype(np.uint16), kind="stable")
+        from scipy.sparse import csr_array  # counts instead of sorting; its import is worth it for very many only
+
+        runs = len(self.run_instance)
+        line = csr_array((np.arange(runs), self.run_instance, [0, runs]), shape=(1, len(self)))
+        return np.asarray(line.tocsc().data)
 
     def areas_px(self) -> Int64:
         """Number of pixels of each instance, int64 (N,). Summed as integers, so exact."""
