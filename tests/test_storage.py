@@ -134,7 +134,7 @@ def test_a_local_path_is_what_it_is(made: Path, monkeypatch: pytest.MonkeyPatch)
     assert is_address("zip::s3://bucket/a.zip")
     with pytest.raises(WrongUsage) as fault, fetched("memory://bucket", LIMITS):
         pass
-    assert str(fault.value).startswith("[missing-extra] 'memory://bucket': 'fsspec")
+    assert str(fault.value).startswith("[missing-extra] 'memory://bucket': a package is missing: 'fsspec")
 
 
 def test_a_protocol_whose_package_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

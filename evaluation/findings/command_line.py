@@ -192,10 +192,10 @@ class MissingExtra(Kind):
 
 
 class MissingProtocol(MissingExtra):
-    """What a file system of fsspec needs, such as s3fs."""
+    """What a file system of fsspec needs, such as s3fs; fsspec names it in a sentence."""
 
-    expected = "the packages of the extra '{extra}' and of this protocol"
-    fix = "Install them: pip install '.[{extra}]' in the folder of this program, and what fsspec asks for, as s3fs."
+    got = "a package is missing: {package:quoted 120}"
+    expected = "the packages of the extra '{extra}', and that of this protocol"
 
 
 class UnknownFormat(NotAmong):
