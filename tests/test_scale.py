@@ -25,7 +25,7 @@ from evaluation.challenge import Challenge, LimitRules
 from evaluation.decoding import json as bounded_json
 from evaluation.decoding.json import read_records
 from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRejected
-from evaluation.instances import boundary, rasterise
+from evaluation.instances import rasterise
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.matching import overlap_table
 from evaluation.model import Instances, intervals
@@ -40,7 +40,6 @@ IN_PIECES = (  # what is done at once, far below what a slide of this size has
     (bounded_json, {"PIECE_BYTES": 3000, "SCAN_BYTES": 1000}),
     (rasterise, {"CHUNK_VERTICES": 200}),
     (intervals, {"RUNS_AT_ONCE": 150}),
-    (boundary, {"RUNS_AT_ONCE": 100}),
     (model_instances, {"RUNS_SUMMED_AT_ONCE": 70}),
     (objects_csv, {"ROWS_AT_ONCE": 7}),
 )

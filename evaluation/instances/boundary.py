@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.model import Bool, BorderRule, Boundaries, Instances, Int32, Int64
-from evaluation.model.intervals import RUNS_AT_ONCE, expand
+from evaluation.model.intervals import expand
 
 
 def instance_boundaries(
@@ -36,31 +36,32 @@ def instance_boundaries(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunsByInstance:
-    """The runs of one image; those of instance i are ``bound[i]`` to ``bound[i + 1]``, row by row.
+    """The runs of one image in the order of their instances, those of each row by row.
 
-    row, begin, end  int32 (R,): the run covers the columns ``begin`` to ``end - 1`` of its row
-    bound            int64 (N + 1,)
+    order   int32 or int64 (R,): indices of runs; ``order[bound[i] : bound[i + 1]]`` are those of instance i
+    bound   int64 (N + 1,)
     """
 
-    shape_yx: tuple[int, int]
-    row: Int32
-    begin: Int32
-    end: Int32
+    instances: Instances
+    order: npt.NDArray[np.integer[Any]]
     bound: Int64
+
+    @property
+    def shape_yx(self) -> tuple[int, int]:
+        return self.instances.shape_yx
+
+    def columns(self, chosen: Int64 | slice = slice(None)) -> tuple[Int32, Int32, Int32]:
+        """Row, first column and last column + 1 of the runs in this order, or of some of them."""
+        runs = self.order[chosen]
+        start, stop = self.instances.run_start[runs], self.instances.run_stop[runs]
+        row, begin = np.divmod(start, max(self.shape_yx[1], 1))
+        return row.astype(np.int32), begin.astype(np.int32), (begin + (stop - start)).astype(np.int32)
 
 
 def runs_by_instance(instances: Instances) -> RunsByInstance:
     """Sort the runs by instance."""
-    width = instances.shape_yx[1]
     counts = np.bincount(instances.run_instance, minlength=len(instances))
-    order = instances.runs_by_instance()
-    row, begin, end = np.empty((3, len(order)), np.int32)
-    for first in range(0, len(order), RUNS_AT_ONCE):
-        runs = order[first : first + RUNS_AT_ONCE]
-        part = slice(first, first + len(runs))
-        row[part], begin[part] = np.divmod(instances.run_start[runs], max(width, 1))
-        end[part] = begin[part] + (instances.run_stop[runs] - instances.run_start[runs])
-    return RunsByInstance(instances.shape_yx, row, begin, end, np.concatenate([[0], np.cumsum(counts)]))
+    return RunsByInstance(instances, instances.runs_by_instance(), np.concatenate([[0], np.cumsum(counts)]))
 
 
 def boundaries_of(
@@ -114,11 +115,9 @@ class ChosenRuns:
 
 def choose_runs(by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]]) -> ChosenRuns:
     first, last = by_instance.bound[chosen], by_instance.bound[chosen + 1]
-    runs = expand(first, last)
     entry = np.repeat(np.arange(len(chosen)), last - first)
     images_yx = np.broadcast_to(np.array(by_instance.shape_yx, np.int32), (len(chosen), 2))
-    columns = (by_instance.row[runs], by_instance.begin[runs], by_instance.end[runs])
-    return ChosenRuns(by_instance.shape_yx, images_yx, entry, *columns)
+    return ChosenRuns(by_instance.shape_yx, images_yx, entry, *by_instance.columns(expand(first, last)))
 
 
 def join_runs(parts: Sequence[ChosenRuns]) -> ChosenRuns:

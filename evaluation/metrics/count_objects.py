@@ -141,21 +141,15 @@ class Shapes:
 
 
 class SortedRuns(Protocol):
-    """The runs of the instances of one image; those of instance i are ``bound[i]`` to ``bound[i + 1]``, row by row.
-
-    Each run covers the columns ``begin`` to ``end - 1`` of its ``row``, int32 (R,).
-    """
+    """The runs of the instances of one image; those of instance i are ``bound[i]`` to ``bound[i + 1]``, row by row."""
 
     @property
     def shape_yx(self) -> tuple[int, int]: ...
     @property
-    def row(self) -> Int32: ...
-    @property
-    def begin(self) -> Int32: ...
-    @property
-    def end(self) -> Int32: ...
-    @property
     def bound(self) -> Int64: ...
+    def columns(self) -> tuple[Int32, Int32, Int32]:
+        """Row, first column and last column + 1 of each run."""
+        ...
 
 
 def shapes_of(reference: Instances, prediction: Instances) -> Shapes:
@@ -174,13 +168,10 @@ def shapes_of(reference: Instances, prediction: Instances) -> Shapes:
 
 def shapes_of_runs(images: Sequence[SortedRuns]) -> Shapes:
     """The instances of several images, image by image. Rows and columns count from the corner of their image."""
-    return shapes_from(
-        np.concatenate([image.row for image in images]),
-        np.concatenate([image.begin for image in images]),
-        np.concatenate([image.end for image in images]) - 1,
-        np.concatenate([np.diff(image.bound) for image in images]),
-        max(height**2 + width**2 for height, width in (image.shape_yx for image in images)),
-    )
+    shapes_yx = [image.shape_yx for image in images]
+    row, begin, end = map(np.concatenate, zip(*(image.columns() for image in images), strict=True))
+    runs = np.concatenate([np.diff(image.bound) for image in images])
+    return shapes_from(row, begin, end - 1, runs, max(height**2 + width**2 for height, width in shapes_yx))
 
 
 def shapes_from(row: Whole, first: Whole, last: Whole, runs: Int64, largest: int) -> Shapes:

@@ -52,15 +52,15 @@ class Instances:
             run_instance=self.run_instance[runs],
         )
 
-    def runs_by_instance(self) -> Int64:
-        """The runs in the order of their instances, those of each row by row: indices, int64 (R,)."""
+    def runs_by_instance(self) -> npt.NDArray[np.integer[Any]]:
+        """The runs in the order of their instances, those of each row by row: indices, (R,)."""
         if len(self) <= 1 << 16:  # NumPy sorts numbers of 16 bits without comparing them
             return np.argsort(self.run_instance.astype(np.uint16), kind="stable")
         from scipy.sparse import csr_array  # counts instead of sorting; its import is worth it for very many only
 
         runs = len(self.run_instance)
-        line = csr_array((np.arange(runs), self.run_instance, [0, runs]), shape=(1, len(self)))
-        return np.asarray(line.tocsc().data)
+        number = np.arange(runs, dtype=np.int32 if runs < 1 << 31 else np.int64)
+        return np.asarray(csr_array((number, self.run_instance, [0, runs]), shape=(1, len(self))).tocsc().data)
 
     def areas_px(self) -> Int64:
         """Number of pixels of each instance, int64 (N,). Summed as integers, so exact."""
