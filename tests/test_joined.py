@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images
 
 from evaluation.instances.bands import band_overlaps
-from evaluation.instances.boundary import choose_runs, join_runs, runs_by_instance
+from evaluation.instances.boundary import (
+    boundaries_of_runs,
+    choose_runs,
+    instance_boundaries,
+    join_runs,
+    runs_by_instance,
+)
 from evaluation.matching import match_iou_above_many, match_iou_assignment
 from evaluation.matching.table import overlap_table
 from evaluation.metrics.count_objects import count_objects
@@ -92,6 +98,18 @@ def test_bands_of_several_images_are_those_of_each(pairs, width_px, border):
             parts.append(choose_runs(of_side, of_index))
     together = band_overlaps(*map(join_runs, chosen), **rules)
     assert list(zip(together.intersection_px.tolist(), together.union_px.tolist(), strict=True)) == expected
+
+
+@settings(max_examples=60)
+@given(several_pairs, st.sampled_from(["open", "closed"]))
+def test_boundaries_of_several_images_are_those_of_each(pairs, border):
+    images = [*(side for sides in cases_of(pairs) for side in sides), instances_of([np.ones((2, 3), bool)], [1])]
+    every = [np.arange(len(image)) for image in images]
+    alone = [instance_boundaries(image, index, border=border) for image, index in zip(images, every, strict=True)]
+    runs = [choose_runs(runs_by_instance(image), index) for image, index in zip(images, every, strict=True)]
+    together = boundaries_of_runs(join_runs(runs), border=border)
+    expected = [part.points_of(entry).tolist() for part in alone for entry in range(len(part.size))]
+    assert [together.points_of(entry).tolist() for entry in range(len(together.size))] == expected
 
 
 def test_the_order_in_a_file_decides_nothing_among_nuclei_of_one_first_pixel_and_area():

@@ -68,16 +68,21 @@ def boundaries_of(
     by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]], *, border: BorderRule
 ) -> Boundaries:
     """``instance_boundaries`` of runs that are sorted by instance already."""
-    runs = choose_runs(by_instance, chosen)
-    crowded = crowded_entries(runs, len(chosen))[runs.entry]
+    return boundaries_of_runs(choose_runs(by_instance, chosen), border=border)
+
+
+def boundaries_of_runs(runs: ChosenRuns, *, border: BorderRule) -> Boundaries:
+    """The same of chosen runs, of one image or of several."""
+    entries = len(runs.images_yx)
+    crowded = crowded_entries(runs, entries)[runs.entry]
     found = [
         find(select_runs(runs, kind), border)
         for kind, find in ((~crowded, boundary_of_lonely), (crowded, boundary_of_any))
         if kind.any()
     ]
-    boundaries = points_of_pieces(found, len(chosen))
+    boundaries = points_of_pieces(found, entries)
     if border == "open" and not boundaries.size.all():
-        return add_image_border(boundaries, by_instance, chosen)
+        return add_image_borders(boundaries, runs)
     return boundaries
 
 
@@ -290,18 +295,17 @@ def join_boundaries(parts: Sequence[Boundaries]) -> Boundaries:
     )
 
 
-def add_image_border(
-    boundaries: Boundaries, by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]]
-) -> Boundaries:
-    """Give the instances that fill the image the border of the image as their boundary."""
-    height, width = by_instance.shape_yx
-    image = np.zeros((height, width), np.bool_)
-    image[[0, -1]] = True
-    image[:, [0, -1]] = True
-    border = np.array(np.nonzero(image), np.int32)
-    fills = (boundaries.size == 0) & (np.diff(by_instance.bound)[chosen] > 0)
-    return Boundaries(
-        np.concatenate([boundaries.points_yx, border], axis=1),
-        np.where(fills, boundaries.points_yx.shape[1], boundaries.first),
-        np.where(fills, border.shape[1], boundaries.size),
-    )
+def add_image_borders(boundaries: Boundaries, runs: ChosenRuns) -> Boundaries:
+    """Give the instances that fill their image the border of the image as their boundary."""
+    fills = (boundaries.size == 0) & (np.bincount(runs.entry, minlength=len(boundaries.size)) > 0)
+    points, first, size = [boundaries.points_yx], boundaries.first.copy(), boundaries.size.copy()
+    offset = boundaries.points_yx.shape[1]
+    for height, width in np.unique(runs.images_yx[fills], axis=0).tolist():
+        image = np.zeros((height, width), np.bool_)
+        image[[0, -1]] = True
+        image[:, [0, -1]] = True
+        points.append(np.array(np.nonzero(image), np.int32))
+        filled = fills & (runs.images_yx == (height, width)).all(axis=1)
+        first[filled], size[filled] = offset, points[-1].shape[1]
+        offset += points[-1].shape[1]
+    return Boundaries(np.concatenate(points, axis=1), first, size)

@@ -18,9 +18,8 @@ from evaluation.instances.bands import band_overlaps
 from evaluation.instances.boundary import (
     ChosenRuns,
     RunsByInstance,
-    boundaries_of,
+    boundaries_of_runs,
     choose_runs,
-    join_boundaries,
     join_runs,
     runs_by_instance,
 )
@@ -38,7 +37,6 @@ from evaluation.metrics.thresholds import count_threshold_nuclei, count_threshol
 from evaluation.model import (
     Bool,
     BorderRule,
-    Boundaries,
     Case,
     CaseResult,
     Float64,
@@ -205,6 +203,16 @@ def pair_batches(images: Sequence[OutlinedImage], chosen: Iterable[int]) -> Iter
         yield batch
 
 
+def chosen_runs(images: Sequence[OutlinedImage], batch: Sequence[tuple[int, slice]]) -> tuple[ChosenRuns, ChosenRuns]:
+    """The runs of both sides of the pairs of a batch."""
+    sides: tuple[list[ChosenRuns], list[ChosenRuns]] = ([], [])
+    for index, part in batch:
+        image = images[index]
+        sides[0].append(choose_runs(image.reference, image.pairs.reference_index[part]))
+        sides[1].append(choose_runs(image.prediction, image.pairs.prediction_index[part]))
+    return join_runs(sides[0]), join_runs(sides[1])
+
+
 def measure_outlines(
     images: Sequence[OutlinedImage], wanted: set[str], *, border: BorderRule, tolerances_px: Sequence[float | None]
 ) -> list[list[dict[str, Float64]]]:
@@ -236,14 +244,10 @@ def measure_surfaces(
 ) -> None:
     """Fill in the wanted measures of ``OF_SURFACES`` of the pairs of each image."""
     for batch in pair_batches(images, range(len(images))):
-        sides: tuple[list[Boundaries], list[Boundaries]] = ([], [])
-        for index, part in batch:
-            image = images[index]
-            sides[0].append(boundaries_of(image.reference, image.pairs.reference_index[part], border=border))
-            sides[1].append(boundaries_of(image.prediction, image.pairs.prediction_index[part], border=border))
+        sides = chosen_runs(images, batch)
         tolerance = [np.full(part.stop - part.start, tolerances_px[index] or 0.0) for index, part in batch]
         measures = surface_measures(
-            *map(join_boundaries, sides),
+            *(boundaries_of_runs(side, border=border) for side in sides),
             tolerance_px=np.concatenate(tolerance) if "surface_dice" in wanted else None,
             mean="mean_surface_distance_px" in wanted,
         )
@@ -265,12 +269,7 @@ def measure_bands(
     widths_px = np.array([max(1, math.floor((tolerance or 1.0) + 0.5)) for tolerance in tolerances_px])
     for width_px in np.unique(widths_px).tolist():
         for batch in pair_batches(images, np.flatnonzero(widths_px == width_px).tolist()):
-            sides: tuple[list[ChosenRuns], list[ChosenRuns]] = ([], [])
-            for index, part in batch:
-                image = images[index]
-                sides[0].append(choose_runs(image.reference, image.pairs.reference_index[part]))
-                sides[1].append(choose_runs(image.prediction, image.pairs.prediction_index[part]))
-            bands = band_overlaps(*map(join_runs, sides), width_px=width_px, border=border)
+            bands = band_overlaps(*chosen_runs(images, batch), width_px=width_px, border=border)
             empty = bands.union_px == 0
             iou = np.where(empty, 1.0, bands.intersection_px / np.where(empty, 1, bands.union_px))
             fill_in(found, "boundary_iou", batch, iou)
