@@ -16,6 +16,7 @@ from evaluation.instances.boundary import (
     join_runs,
     runs_by_instance,
 )
+from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import match_iou_above_many, match_iou_assignment
 from evaluation.matching.table import overlap_table
 from evaluation.metrics.count_objects import count_objects
@@ -103,7 +104,10 @@ def test_bands_of_several_images_are_those_of_each(pairs, width_px, border):
 @settings(max_examples=60)
 @given(several_pairs, st.sampled_from(["open", "closed"]))
 def test_boundaries_of_several_images_are_those_of_each(pairs, border):
-    images = [*(side for sides in cases_of(pairs) for side in sides), instances_of([np.ones((2, 3), bool)], [1])]
+    images = [
+        *(side for sides in cases_of(pairs) for side in sides),
+        instances_from_labels(np.ones((2, 3), int), class_id=1),
+    ]
     every = [np.arange(len(image)) for image in images]
     alone = [instance_boundaries(image, index, border=border) for image, index in zip(images, every, strict=True)]
     runs = [choose_runs(runs_by_instance(image), index) for image, index in zip(images, every, strict=True)]
