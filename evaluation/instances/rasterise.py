@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.findings import quote
 from evaluation.findings.annotations import TooComplexOutlines, VanishedOutline
@@ -139,8 +141,8 @@ def cover_outlines(
             owners.append(runs.ring.astype(np.int32))
         starts.append(runs.start)
         lengths.append((runs.stop - runs.start).astype(np.int32))
-    start, owner = np.concatenate(starts), np.concatenate(owners)
-    del starts, owners  # with a million nuclei each list is as large as the image's runs
+    # With a million nuclei each of these is as large as the runs of the image; none stays longer than it is needed.
+    start, length, owner = (joined(parts) for parts in (starts, lengths, owners))
     order = order_of_runs(start, owner)
     run_start = start[order]
     del start
@@ -149,11 +151,18 @@ def cover_outlines(
         class_id=outlines.class_id,
         source_id=outlines.source_id,
         run_start=run_start,
-        run_stop=run_start + np.concatenate(lengths)[order],
+        run_stop=run_start + length[order],
         run_instance=owner[order],
         probability=outlines.probability,
         class_probability=outlines.class_probability,
     )
+
+
+def joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """The parts as one array; afterwards the list is empty."""
+    whole = np.concatenate(parts)
+    parts.clear()
+    return whole
 
 
 def chunks_of_rings(outlines: Outlines) -> Iterator[slice]:
