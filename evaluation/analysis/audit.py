@@ -303,7 +303,7 @@ def plan_methods(rules_of_audit: AuditRules, rules: RankingRules) -> tuple[Ranki
 
 
 def plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: list[str]) -> tuple[Run, ...]:
-    """The runs that need scores of their own; combinations that contradict themselves are left out and told."""
+    """The runs that need scores of their own; combinations that contradict themselves are left out and reported."""
     given = challenge.audit
     overlaps: Sequence[str | None] = own_first(challenge.reference.overlap, overlap_rules(challenge))
     policies: Sequence[str | None] = own_first(challenge.reference.ignore.policy, ignore_policies(challenge))

@@ -1,4 +1,4 @@
-"""What a file really holds, told by its first bytes."""
+"""What a file really holds, recognised by its first bytes."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def choose_attempts(
     """One attempt of each team.
 
     counting  a table: the attempts that it names count, and as many were made as it says
-    unranked  attempts that were rejected: they count as made, and are told of a team without any that counts
+    unranked  attempts that were rejected: they count as made, and are named for a team without any that counts
     rank      the places of all attempts together, by their names, NaN for none
     """
     teams: dict[str, list[TeamScores]] = {}
@@ -91,7 +91,7 @@ def choose_as_before(
     rules: RankingRules,
     before: Mapping[str, Any],
 ) -> Attempts:
-    """Of each team the attempt that counted in the table ``before``; teams without it, or that are new, are told."""
+    """Of each team the attempt that counted in the table ``before``; teams without it, or that are new, are reported."""
     counted = {of["team"]: of for of in before["teams"]}
     kept, without, entries = [], [], []
     for name in sorted(counted.keys() | teams.keys() | rejected.keys()):
