@@ -124,11 +124,14 @@ def test_a_last_phase_is_ranked_by_the_board_of_the_phase_before_and_computed_ag
     board = json.loads(path.read_text())
     last = ["rank", *sides, "--output", str(tmp_path), "--phase-before", str(path.parent)]
     assert run(last) == 2 and "the same cases" in capfd.readouterr().err
-    path.write_text(json.dumps(board | {"challenge": {"hash": "another"}}))
+    other = {"challenge": board["challenge"] | {"hash": "0" * 64}}
+    path.write_text(json.dumps(board | other))
     assert run(last) == 2 and "the same cases" in capfd.readouterr().err
-    other = {"challenge": {"hash": "another"}, "unit_names": ["P8", "P9"]}
+    other["unit_names"] = ["P8", "P9"]
     path.write_text(json.dumps(board | other | {"attempts": None}))
     assert run(last) == 2 and "a board without attempts" in capfd.readouterr().err
+    path.write_text(json.dumps(board | other | {"attempts": {"counting": "last", "teams": [{"team": "a"}]}}))
+    assert run(last) == 2 and "'attempts.teams.0.made' is wrong: field required" in capfd.readouterr().err
     board["attempts"]["teams"][0]["counts"] = "a@1"
     path.write_text(json.dumps(board | other))
     assert run([*last, "--attempts", "best"]) == 2 and "only one of them" in capfd.readouterr().err

@@ -129,6 +129,11 @@ class NotMetrics(Kind):
     why: str
 
 
+class NotBoard(NotMetrics):
+    expected = "a leaderboard.json of this program"
+    fix = "Take the file that 'leaderboard' or 'rank' wrote, unchanged."
+
+
 class NotItsDetails(NotMetrics):
     expected = "the details.json that was written with {metrics}"
 

@@ -18,9 +18,9 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
 from evaluation.findings.challenge import Contradiction, OnlyOneOption
 from evaluation.findings.command_line import NoChallengeOfResults
-from evaluation.findings.errors import InputFault, WrongUsage
+from evaluation.findings.errors import WrongUsage
 from evaluation.leaderboard.document import number
-from evaluation.leaderboard.team_scores import TeamScores, groups_of, read_details
+from evaluation.leaderboard.team_scores import TeamScores, groups_of, read_board
 from evaluation.leaderboard.teams import Unranked
 from evaluation.model import Float64
 
@@ -91,7 +91,7 @@ def choose_as_before(
     rules: RankingRules,
     before: Mapping[str, Any],
 ) -> Attempts:
-    """Of each team the attempt that counted in the table ``before``; teams without it, or that are new, are reported."""
+    """Of each team the attempt that counted in the table ``before``; teams without it, and new ones, are reported."""
     counted = {of["team"]: of for of in before["teams"]}
     kept, without, entries = [], [], []
     for name in sorted(counted.keys() | teams.keys() | rejected.keys()):
@@ -139,10 +139,7 @@ def decided_by(attempts: Counting | None, before: Path | None, challenge_folder:
     if challenge_folder is None:
         raise WrongUsage(NoChallengeOfResults().at("--challenge"))
     challenge = Challenge.load(challenge_folder)
-    try:
-        board = read_details(before / "leaderboard.json", where="'leaderboard.json'")
-    except InputFault as fault:
-        raise WrongUsage(*fault.findings) from None
+    board = read_board(before)
     if not board.get("attempts"):
         found, allowed = "a board without attempts", "one that was made with --attempts"
     elif (board.get("challenge") or {}).get("hash") == challenge.hash or (

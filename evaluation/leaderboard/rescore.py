@@ -10,7 +10,7 @@ from typing import Any
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.leaderboard.document import Board, leaderboard_document, number
 from evaluation.leaderboard.registration import differences
-from evaluation.leaderboard.team_scores import read_details
+from evaluation.leaderboard.team_scores import read_board, read_details
 from evaluation.leaderboard.teams import read_key
 from evaluation.results.metrics_json import as_json, software
 
@@ -35,8 +35,8 @@ def reference_in(folder: Path, teams: Sequence[str]) -> str | None:
 
 def read_before(folder: Path) -> Before:
     """What ``leaderboard`` wrote into a folder. Raises WrongUsage if there is no leaderboard.json."""
+    board = read_board(folder)
     try:
-        board = read_details(folder / "leaderboard.json", where="'leaderboard.json'")
         teams = [team["name"] for team in board["teams"]]
         return Before(board, details_of(folder, teams), reference_in(folder, teams))
     except InputFault as fault:

@@ -21,8 +21,8 @@ from evaluation.challenge import Challenge, LimitRules
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
 from evaluation.findings import quote
-from evaluation.findings.errors import ChallengeBroken, InputFault
-from evaluation.findings.rankings import NoRanking, NoRankingColumns, NotItsDetails, NotMetrics
+from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
+from evaluation.findings.rankings import NoRanking, NoRankingColumns, NotBoard, NotItsDetails, NotMetrics
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import (
     OF_STRATA,
@@ -35,7 +35,7 @@ from evaluation.model import (
     ScoreTable,
     Units,
 )
-from evaluation.results.schema import MetricsFile
+from evaluation.results.schema import LeaderboardFile, MetricsFile
 
 METRICS_BYTES = 10_000_000
 DETAILS_BYTES = 500_000_000
@@ -290,6 +290,19 @@ def read_details(path: Path, *, where: str) -> dict[str, Any]:
             return plain_object(stream, where, limits)
     except OSError as error:
         raise InputFault(NotMetrics((error.strerror or "not readable").lower()).at(where)) from None
+
+
+def read_board(folder: Path) -> dict[str, Any]:
+    """The leaderboard.json of a folder. Raises WrongUsage: not-metrics, too-large, too-deep."""
+    where = "'leaderboard.json'"
+    try:
+        board = read_details(folder / "leaderboard.json", where=where)
+        LeaderboardFile.model_validate(board)
+    except InputFault as fault:
+        raise WrongUsage(*fault.findings) from None
+    except (ValidationError, RecursionError) as error:
+        raise WrongUsage(NotBoard(why_invalid(error)).at(where)) from None
+    return board
 
 
 def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, Any]:
