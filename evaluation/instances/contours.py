@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evaluation.instances.boundary import RunsByInstance, boundaries_of, choose_runs, join_boundaries
 from evaluation.model import Boundaries, Contours, Int64
-from evaluation.model.intervals import expand
+from evaluation.model.intervals import distinct, expand
 
 # Of the pixels upper left, upper right, lower left, lower right (8, 4, 2, 1): pieces along a side, and across a corner.
 STRAIGHT = np.array([0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0])
@@ -40,7 +40,7 @@ def contours_of(by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]
     def key(entry: Int64, y: Int64, x: Int64) -> Int64:
         return (entry * (height + 2) + y) * line + x
 
-    corners = np.unique(np.concatenate([key(entry, y + down, x + right) for down in (0, 1) for right in (0, 1)]))
+    corners = distinct(np.concatenate([key(entry, y + down, x + right) for down in (0, 1) for right in (0, 1)]))
     runs = choose_runs(by_instance, chosen)
     row = runs.row.astype(np.int64) + 1
     start, stop = key(runs.entry, row, runs.begin + np.int64(1)), key(runs.entry, row, runs.end + np.int64(1))

@@ -27,6 +27,7 @@ from evaluation.model import (
     VanishedRule,
     VerticesRule,
 )
+from evaluation.model.intervals import distinct
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +117,7 @@ def report_of(
     drawn = [part for part in parts if isinstance(part, Outlines)]
     shape_yx = converted.instances.shape_yx
     outside = [vertices_outside(outlines, shape_yx) for outlines in drawn]
-    holes = [np.unique(outlines.ring_instance[outlines.ring_is_hole]) for outlines in drawn]
+    holes = [distinct(outlines.ring_instance[outlines.ring_is_hole]) for outlines in drawn]
     outer = [np.bincount(o.ring_instance[~o.ring_is_hole], minlength=len(o)) for o in drawn]
     crossed = [count_self_intersecting(outlines) for outlines in drawn] if with_geometry_report else []
     return RasterisationReport(
@@ -129,7 +130,7 @@ def report_of(
         outlines_vanished=converted.vanished,
         outlines_self_intersecting=sum(crossed) if with_geometry_report else None,
         outlines_outside=sum(
-            len(np.unique(outlines_of_vertices(o)[is_outside])) for o, is_outside in zip(drawn, outside, strict=True)
+            len(distinct(outlines_of_vertices(o)[is_outside])) for o, is_outside in zip(drawn, outside, strict=True)
         ),
         vertices_outside=int(sum(is_outside.sum() for is_outside in outside)),
         outlines_with_holes=sum(map(len, holes)),
@@ -158,4 +159,4 @@ def count_self_intersecting(outlines: Outlines) -> int:
     import shapely  # slow to import, and only the report of a rasterisation needs it
 
     rings = shapely.linearrings(points, indices=np.repeat(np.arange(chosen.sum()), count[chosen]))
-    return len(np.unique(outlines.ring_instance[chosen][~shapely.is_simple(rings)]))
+    return len(distinct(outlines.ring_instance[chosen][~shapely.is_simple(rings)]))

@@ -21,7 +21,7 @@ from evaluation.findings.errors import TooManyPairs
 from evaluation.metrics.count_overlaps import best_rows
 from evaluation.metrics.joined import JoinedCases, sum_cases
 from evaluation.model import Float64, Instances, Int32, Int64
-from evaluation.model.intervals import expand
+from evaluation.model.intervals import distinct, expand
 
 DISTANCES_AT_ONCE = 1 << 20  # bounds the memory
 PAIRS_AT_ONCE = 1 << 10  # with their intermediate results they stay in the cache
@@ -94,7 +94,7 @@ def object_distances(
     if len(reference.run_start) and len(prediction.run_start):
         shapes = shapes_of_runs(runs) if runs else shapes_of(reference, prediction)
         left, right = table.reference_index, table.prediction_index + len(reference)
-        rows = np.unique(np.concatenate(best))
+        rows = distinct(np.concatenate(best))
         measured = np.ones(len(case), np.bool_)
         measured[left], measured[right] = False, False
         both = (np.diff(cases.reference_bound) > 0) & (np.diff(cases.prediction_bound) > 0)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.model import Int64
 
+Whole = TypeVar("Whole", bound=np.integer[Any])
 RUNS_AT_ONCE = 1 << 18  # of each side; what is made of them stays near the cache, whatever the size of the image
 
 
@@ -17,17 +20,16 @@ def row_bands(starts: Sequence[Int64], width: int) -> Iterator[tuple[slice, ...]
 
     starts   of runs as flat indices, ascending, of images of the same width; runs do not cross the end of a row
     """
-    cuts = np.unique(np.concatenate([start[RUNS_AT_ONCE::RUNS_AT_ONCE] // max(width, 1) * width for start in starts]))
+    cuts = distinct(np.concatenate([start[RUNS_AT_ONCE::RUNS_AT_ONCE] // max(width, 1) * width for start in starts]))
     bounds = [[0, *np.searchsorted(start, cuts).tolist(), len(start)] for start in starts]
     for ends in pairwise(zip(*bounds, strict=True)):
         yield tuple(slice(first, last) for first, last in zip(*ends, strict=True))
 
 
-def distinct(values: Int64) -> Int64:
-    """The values in ascending order, each once: ``np.unique``, which hashes, takes several times as long."""
+def distinct(values: npt.NDArray[Whole]) -> npt.NDArray[Whole]:
+    """The values in ascending order, each once: ``np.unique`` hashes, and takes several times as long."""
     values = np.sort(values, kind="stable")
-    kept: Int64 = values[np.diff(values, prepend=values[:1] - 1) != 0]
-    return kept
+    return values[np.diff(values, prepend=values[:1] - 1) != 0]
 
 
 def overlaps(start_a: Int64, stop_a: Int64, start_b: Int64, stop_b: Int64) -> tuple[Int64, Int64, Int64, Int64]:

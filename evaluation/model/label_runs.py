@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.model import Int64, LabelRuns
-from evaluation.model.intervals import overlaps, row_bands
+from evaluation.model.intervals import distinct, overlaps, row_bands
 
 BLOCK_PX = 1 << 17  # what a block touches stays in the cache
 
@@ -86,7 +86,7 @@ def present_labels(runs: LabelRuns) -> list[int]:
     >>> present_labels(runs_of(np.array([[0, 7, 7, 2]])))
     [2, 7]
     """
-    found: list[int] = np.unique(runs.value).tolist()
+    found: list[int] = distinct(runs.value).tolist()
     return found
 
 
@@ -117,11 +117,11 @@ def count_regions(runs: LabelRuns) -> int:
         # Nodes are runs; behind them come the regions of the row above, which have joined further up.
         links = [beside, above, np.arange(len(region_above))], [beside + 1, below, len(start) + region_above]
         edges = np.concatenate(links[0]), np.concatenate(links[1])
-        nodes = len(start) + len(np.unique(region_above))
+        nodes = len(start) + len(distinct(region_above))
         graph = scipy.sparse.coo_array((np.ones(len(edges[0]), np.int8), edges), shape=(nodes, nodes))
         found, region = scipy.sparse.csgraph.connected_components(graph, directed=False)
         last = len(start_above) + np.searchsorted(row, row[-1])
         start_above, stop_above = start[last:], stop[last:]
         reaching, region_above = np.unique(region[last : len(start)], return_inverse=True)
         regions += int(found) - len(reaching)
-    return regions + len(np.unique(region_above))
+    return regions + len(distinct(region_above))

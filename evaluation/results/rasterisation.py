@@ -16,7 +16,7 @@ from evaluation.findings import quote
 from evaluation.findings.annotations import LabelMapTooLarge
 from evaluation.findings.errors import WrongUsage
 from evaluation.model import Case, Instances, Int64, RasterisationReport
-from evaluation.model.intervals import expand
+from evaluation.model.intervals import distinct, expand
 from evaluation.results.csv_cells import csv_table
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import as_json, identity
@@ -93,11 +93,11 @@ def layers_of(instances: Instances) -> Int64:
     beyond = np.searchsorted(instances.run_start, instances.run_stop)  # the first run that starts behind each one
     other = instances.run_instance[expand(following, beyond)].astype(np.int64)
     owner = np.repeat(instances.run_instance, beyond - following)
-    pairs = np.unique(np.maximum(owner, other) * len(instances) + np.minimum(owner, other))
+    pairs = distinct(np.maximum(owner, other) * len(instances) + np.minimum(owner, other))
     later, before = np.divmod(pairs, max(len(instances), 1))
     edges = np.searchsorted(later, np.arange(len(instances) + 1))
     layer = np.zeros(len(instances), np.int64)
-    for index in np.unique(later).tolist():
+    for index in distinct(later).tolist():
         taken = set(layer[before[edges[index] : edges[index + 1]]].tolist())
         layer[index] = next(free for free in range(len(taken) + 1) if free not in taken)
     return layer

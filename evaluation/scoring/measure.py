@@ -50,6 +50,7 @@ from evaluation.model import (
     PredictionList,
     SharedCounts,
 )
+from evaluation.model.intervals import distinct
 from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.published_faults import keep_faults
 
@@ -177,8 +178,8 @@ class OutlinedImage:
 
 def outlined_image(reference: Instances, prediction: Instances, matchings: Sequence[Matches]) -> OutlinedImage:
     keys = [m.reference_index.astype(np.int64) * len(prediction) + m.prediction_index for m in matchings]
-    distinct, index = np.unique(np.concatenate(keys), return_inverse=True)
-    left, right = np.divmod(distinct, max(len(prediction), 1))
+    pair, index = np.unique(np.concatenate(keys), return_inverse=True)
+    left, right = np.divmod(pair, max(len(prediction), 1))
     pairs = DistinctPairs(left, right, np.split(index, np.cumsum([len(key) for key in keys])[:-1]))
     return OutlinedImage(runs_by_instance(reference), runs_by_instance(prediction), pairs)
 
@@ -267,7 +268,7 @@ def measure_bands(
     The bands are as wide as the tolerance, rounded, and at least 1 px.
     """
     widths_px = np.array([max(1, math.floor((tolerance or 1.0) + 0.5)) for tolerance in tolerances_px])
-    for width_px in np.unique(widths_px).tolist():
+    for width_px in distinct(widths_px).tolist():
         for batch in pair_batches(images, np.flatnonzero(widths_px == width_px).tolist()):
             bands = band_overlaps(*chosen_runs(images, batch), width_px=width_px, border=border)
             empty = bands.union_px == 0
