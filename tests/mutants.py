@@ -128,12 +128,13 @@ def of(file: str, tests: str, *pairs: tuple[str, str]) -> list[Mutant]:
 MUTANTS: Sequence[Mutant] = [
     # --- instances ----------------------------------------------------------------------------------------------------
     *of(
-        "boundary", "hausdorff bands measuring surfaces pipeline",
+        "boundary", "hausdorff bands measuring surfaces pipeline joined",
         ("begin -= self.begin == 0", "begin -= 0 * (self.begin == 0)"),
         ("self.end == self.images_yx[self.entry, 1]", "self.end == self.shape_yx[1]"),
         ("bottom = runs.images_yx[runs.entry[last], 0] - 1", "bottom = runs.shape_yx[0] - 1"),
         ('if border == "open" and not boundaries.size.all():', "if False:"),
         ("for at_edge in (row == 0, row == runs.images_yx[entry, 0] - 1):", "for at_edge in (row == 0,):"),
+        ("first[filled], size[filled] = offset, points", "first[filled], size[filled] = 0, points"),
     ),
     *of(
         "ignore", "ignore",
@@ -212,7 +213,9 @@ MUTANTS: Sequence[Mutant] = [
         ("order = np.lexsort((areas, first))", "order = np.lexsort((-areas, first))"),
         ("keys.insert(0, -instances.probability)", "keys.insert(0, instances.probability)")),
     *of("table", "matching",
-        ("bits = int(value.max()).bit_length()", "bits = int(value.max()).bit_length() - 1")),
+        ("bits = int(value.max()).bit_length()", "bits = int(value.max()).bit_length() - 1"),
+        ("count(int((last - first).sum()))", "count(0)"),
+        ("outer.run_stop, inner.run_start, ties_count=False)", "outer.run_stop, inner.run_start, ties_count=True)")),
     # --- metrics ------------------------------------------------------------------------------------------------------
     *of(
         "classification", "metrics metric_properties class_groups situations",
