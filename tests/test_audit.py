@@ -278,7 +278,7 @@ def test_differences_are_counted_over_all_tables(demo: tuple[Path, list[Any], An
         for board in boards:
             test = board.columns[k].test
             assert test is not None
-            i, j = test.names.index(difference.better), test.names.index(difference.worse)
+            i, j = board.compared.index(difference.better), board.compared.index(difference.worse)
             times += int(test.better[i, j] == 1)
         assert (difference.significant, difference.tables) == (times, len(boards))
     assert any(difference.survives for difference in found.differences)

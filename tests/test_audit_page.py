@@ -13,7 +13,7 @@ import pytest
 from evaluation.analysis.audit_document import Audit, Difference, Dimension, audit_json
 from evaluation.analysis.variants import audit_positions, audit_scores
 from evaluation.commands import main as cli
-from evaluation.leaderboard.document import UnrankedRow
+from evaluation.leaderboard.team_scores import Unranked
 from evaluation.report.audit import audit_page
 from evaluation.report.documents import EMBEDDED_UP_TO
 from evaluation.report.html import page_html
@@ -209,7 +209,7 @@ def test_teams_that_swap_and_differences_are_those_of_the_document() -> None:
 def test_one_team_and_no_team_have_a_page() -> None:
     one = made([[1]] * 4, ["A"])
     assert len(part(audit_page(one), "audit-lines").traces) == 1
-    nobody = made(np.empty((4, 0)), [], unranked=[UnrankedRow("A", "no-value", "no place in any variant")])
+    nobody = made(np.empty((4, 0)), [], unranked=[Unranked("A", "no-value", "no place in any variant")])
     page = audit_page(nobody)
     assert [row[0] for row in part(page, "unranked").rows] == ["A"]
     assert not page.figures()

@@ -33,14 +33,19 @@ from evaluation.findings import Finding
 from evaluation.findings.challenge import Contradiction
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WorkersLost
 from evaluation.leaderboard.board import apply_method, compare_columns, load_ranked, share_places
-from evaluation.leaderboard.document import UnrankedRow
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.index import Index, digest_of, listing, scores_entry, scores_of, stamp_of
-from evaluation.leaderboard.team_scores import TeamScores, groups_of, plan_columns, score_table, team_of_documents
+from evaluation.leaderboard.team_scores import (
+    TeamScores,
+    Unranked,
+    groups_of,
+    plan_columns,
+    score_table,
+    team_of_documents,
+)
 from evaluation.leaderboard.teams import (
     Note,
     Team,
-    Unranked,
     add_text,
     challenge_key,
     find_teams,
@@ -579,9 +584,8 @@ def audit_runs(plan: Plan, teams: Sequence[TeamRuns], unranked: Sequence[Unranke
         ranked.add_patients(own, plan.patients)
     note = f"{plural(len(ranked.settings), 'variant')} out of {plural(len(plan.runs), 'run')} of each team."
     return ranked.audit(
-        title=f"{plan.challenge.name}: audit",
         identity=identity(plan.challenge),
-        unranked=[UnrankedRow(team.name, team.code, team.reason) for team in unranked],
+        unranked=unranked,
         notes=[note, *plan.notes, *notes],
     )
 
@@ -637,16 +641,14 @@ class Variants:
         for unit, name in enumerate(patients if table.by_unit is not None else ()):
             self.add(without_unit(table, unit), self.rules, None, patients=name)
 
-    def audit(
-        self, *, title: str, identity: dict[str, Any], unranked: Sequence[UnrankedRow], notes: Sequence[str]
-    ) -> Audit:
+    def audit(self, *, identity: dict[str, Any], unranked: Sequence[Unranked], notes: Sequence[str]) -> Audit:
         """The audit of these variants; teams without a place in any of them are not ranked."""
         position, combined = (
             np.array(of).reshape(len(self.settings), len(self.teams)) for of in zip(*self.places, strict=True)
         )
         is_ranked = np.asarray((~np.isnan(position)).any(axis=0))
         named = list(zip(self.teams, is_ranked, strict=True))
-        rows = [UnrankedRow(name, "no-value", "no place in any variant") for name, ranked in named if not ranked]
+        rows = [Unranked(name, "no-value", "no place in any variant") for name, ranked in named if not ranked]
         return audit_positions(
             tuple(name for name, ranked in named if ranked),
             self.dimensions,
@@ -654,7 +656,6 @@ class Variants:
             position[:, is_ranked],
             combined[:, is_ranked],
             published=0,
-            title=title,
             identity=identity,
             differences=self.tally.differences(),
             unranked=sorted([*rows, *unranked], key=lambda row: row.name),

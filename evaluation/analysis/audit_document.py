@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evaluation.leaderboard.document import UnrankedRow, number
+from evaluation.leaderboard.document import number
+from evaluation.leaderboard.team_scores import Unranked
 from evaluation.model import Bool, Float64, Int64
 from evaluation.results.csv_cells import csv_table
 from evaluation.results.metrics_json import as_json
+from evaluation.results.version import __version__
 
 ORDERS_UP_TO = 100  # of which Kendall's tau between all is written
 
@@ -155,9 +157,7 @@ class Audit:
     notes             what is left out, and why
     """
 
-    title: str
     identity: Mapping[str, str]
-    software_version: str
     verdict: Verdict
     answer: tuple[str, ...]
     robustness: tuple[str, ...]
@@ -176,7 +176,7 @@ class Audit:
     trust: tuple[TeamTrust, ...]
     swaps: tuple[Swap, ...]
     differences: tuple[Difference, ...]
-    unranked: tuple[UnrankedRow, ...] = ()
+    unranked: tuple[Unranked, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -208,7 +208,7 @@ def audit_document(audit: Audit) -> dict[str, Any]:
             "variants": int(audit.by_rules.sum()),
         },
         "challenge": dict(audit.identity) or None,
-        "software": {"version": audit.software_version},
+        "software": {"version": __version__},
         "dimensions": [
             {"name": dimension.name, "values": list(dimension.values), "published": dimension.published}
             for dimension in audit.dimensions

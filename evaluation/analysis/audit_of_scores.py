@@ -61,7 +61,6 @@ def audit_scores_in_file(
     ranked.add_patients(table, patients)
     note = f"{plural(len(ranked.settings), 'variant')} of one table of scores."
     return ranked.audit(
-        title=f"{challenge.name}: audit" if challenge else "Audit",
         identity=identity_of(challenge, rules),
         unranked=[],
         notes=[note, *notes, *render_findings([*findings, *own.findings])],

@@ -332,14 +332,12 @@ def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None =
     rankings = changes(counted, rules)
     tricks = tricks_for(challenge)
     played = play_all(field, counted, judge_of(counted), rankings, tricks) if field.teams else None
-    title = f"{challenge.name}: tricks"
     identified = identity(challenge)
     findings = tuple(render_findings(gameable_ranking(challenge)))
     if played is None:
-        return TricksFound(title, identified, tricks, (), (), left_out=left_out, findings=findings)
+        return TricksFound(identified, tricks, (), (), left_out=left_out, findings=findings)
     own = played.positions(0)
     return TricksFound(
-        title,
         identified,
         tricks,
         tuple(played.plays(0)),

@@ -42,8 +42,7 @@ from evaluation.leaderboard.team_scores import plan_columns
 from evaluation.leaderboard.teams import ResultFolder
 from evaluation.model import Float64
 from evaluation.ranking.differences import FEWEST_UNITS, POWER, half_width
-from evaluation.results.metrics_json import as_json, identity, software
-from evaluation.results.version import __version__
+from evaluation.results.metrics_json import identity, software
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.rasterise import with_sizes
 
@@ -131,7 +130,7 @@ def plan_challenge(
     noisy = [simulated and (of.needed is None or of.needed > groups) for of in columns]
     proposal.take_columns(rules, margins, noisy)
     return {
-        "software": software(__version__),
+        "software": software(),
         "challenge": identity(challenge),
         "pilot": "made teams" if results is None else "submissions",
         "teams": teams,
@@ -354,7 +353,3 @@ def heading(document: Mapping[str, Any]) -> list[str]:
         *document["fit"],
         *([noise] if noise else []),
     ]
-
-
-def plan_json(document: Mapping[str, Any]) -> str:
-    return as_json(document)

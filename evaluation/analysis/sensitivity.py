@@ -53,7 +53,6 @@ from evaluation.metrics.measure import overlap_measures
 from evaluation.model import Annotations, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import identity
-from evaluation.results.version import __version__
 from evaluation.scoring.measure import measure_outlines, outlined_image
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import read_reference, read_shared_reference
@@ -273,7 +272,6 @@ def summarise_studies(
             strata.append(summarise_stratum(class_name, size_px, everything, chosen, names))
     found = Sensitivity(
         identity=identity(challenge),
-        software_version=__version__,
         cases=len(studies),
         empty_cases=sum(len(study.class_id) == 0 for study in studies),
         one_pixel_nuclei=int((everything.area_px == 1).sum()),

@@ -9,6 +9,7 @@ from typing import Any
 from evaluation.challenge.matching_rules import MatchingRule
 from evaluation.results.csv_cells import csv_table
 from evaluation.results.metrics_json import as_json, rounded
+from evaluation.results.version import __version__
 
 PERTURBATIONS: Mapping[str, str] = {  # in words that follow "nuclei"; the last ones are compared on the coarser pixels
     "eroded_1": "eroded by 1 px",
@@ -141,7 +142,6 @@ class Sensitivity:
     """
 
     identity: Mapping[str, str]
-    software_version: str
     cases: int
     empty_cases: int
     one_pixel_nuclei: int
@@ -176,7 +176,7 @@ def sensitivity_document(found: Sensitivity) -> dict[str, Any]:
             {"code": advice.code, "text": advice.text, "is_warning": advice.is_warning} for advice in found.advice
         ],
         "challenge": dict(found.identity),
-        "software": {"version": found.software_version},
+        "software": {"version": __version__},
         "cases": found.cases,
         "empty_cases": found.empty_cases,
         "nuclei": found.everything.nuclei,

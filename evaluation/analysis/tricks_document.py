@@ -49,7 +49,6 @@ class Entry:
 class TricksFound:
     """All that was played on the submissions of a challenge."""
 
-    title: str
     identity: Mapping[str, str]
     tricks: tuple[Trick, ...]
     plays: tuple[Play, ...]

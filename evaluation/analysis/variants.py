@@ -28,11 +28,10 @@ from evaluation.analysis.audit_document import (
     plural,
 )
 from evaluation.findings import quote
-from evaluation.leaderboard.document import UnrankedRow
+from evaluation.leaderboard.team_scores import Unranked
 from evaluation.model import Bool, Float64, Int64, Ties
 from evaluation.ranking.kendall import count_pairs, kendall_tau
 from evaluation.ranking.ranks import ROUNDING, rank_values
-from evaluation.results.version import __version__
 
 APART = {  # dimensions that are no rules, and what they do
     "predictions": "With the predictions of all teams changed by one pixel",
@@ -53,7 +52,6 @@ def audit_scores(
     higher_is_better: bool = True,
     ties: Ties = "min",
     published: int | None = None,
-    title: str = "Audit",
 ) -> Audit:
     """The audit of scores that are known under several conditions, float64 (V, T); NaN: a team has none.
 
@@ -65,7 +63,7 @@ def audit_scores(
     'no'
     """
     position = rank_values(scores, higher_is_better=higher_is_better, ties=ties, tolerance=ROUNDING)
-    return audit_positions(teams, dimensions, settings, position, position, published=published, title=title)
+    return audit_positions(teams, dimensions, settings, position, position, published=published)
 
 
 def audit_positions(
@@ -76,10 +74,9 @@ def audit_positions(
     combined: Float64,
     *,
     published: int | None = None,
-    title: str = "Audit",
     identity: Mapping[str, str] | None = None,
     differences: Sequence[Difference] = (),
-    unranked: Sequence[UnrankedRow] = (),
+    unranked: Sequence[Unranked] = (),
     notes: Sequence[str] = (),
     tested: bool = False,
 ) -> Audit:
@@ -112,9 +109,7 @@ def audit_positions(
     better = {(of.better, of.worse) for of in differences if of.significant > of.opposite} if tested else None
     verdict, answer = judge(trust, first[by_rules], own, better)
     return Audit(
-        title=title,
         identity=dict(identity or {}),
-        software_version=__version__,
         verdict=verdict,
         answer=tuple(answer),
         robustness=tuple(tell_robustness(teams, dimensions, chosen, first, published or 0)),

@@ -66,7 +66,7 @@ def register_challenge(folder: Path, *, date: str, late: str = "") -> Registered
         lines += [f"## {part}", ""]
         for heading in headings:
             lines += [f"### {heading}", "", known.get(heading) or OPEN, ""]
-    document = as_json(registration_document(challenge, date, __version__))
+    document = as_json(registration_document(challenge, date))
     write_together(folder, {DOCUMENT_FILE: "\n".join(lines), REGISTRATION_FILE: document})
     return Registered(folder / DOCUMENT_FILE, file_hash(folder / REGISTRATION_FILE), lines.count(OPEN))
 

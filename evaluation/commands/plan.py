@@ -36,11 +36,12 @@ def plan(
     By simulation, from pilot submissions or, without any, from teams that are made of the reference. The proposed
     challenge.toml has the matching rule, tolerance, cap, floor and margins that fit.
     """
-    from evaluation.analysis.plan import heading, plan_challenge, plan_json, plan_lines
+    from evaluation.analysis.plan import heading, plan_challenge, plan_lines
     from evaluation.authoring.challenge_text import challenge_text
     from evaluation.report.plan import plan_page
     from evaluation.report.results_folder import write_page
     from evaluation.results.files import write_atomically
+    from evaluation.results.metrics_json import as_json
 
     if report and output is None:
         raise WrongUsage(NoFolderForPages().at("--output"))
@@ -57,7 +58,7 @@ def plan(
         return
     with writing_to(output):
         output.mkdir(parents=True, exist_ok=True)
-        write_atomically(output / "plan.json", plan_json(document))
+        write_atomically(output / "plan.json", as_json(document))
         write_atomically(output / "challenge.toml", text)
         if report:
             write_page(plan_page(document, text), output / "plan.html")

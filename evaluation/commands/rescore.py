@@ -23,11 +23,11 @@ def rescore(challenge: Path, submissions: Path, before: Path, output: Path, repo
     from evaluation.leaderboard.alike import alike_lines
     from evaluation.leaderboard.attempts import decided_in
     from evaluation.leaderboard.board import score_and_rank, write_board
-    from evaluation.leaderboard.rescore import RESCORE_FILE, read_before, rescore_document, rescore_json
+    from evaluation.leaderboard.rescore import RESCORE_FILE, read_before, rescore_document
     from evaluation.report.rescore import rescore_page
     from evaluation.report.results_folder import write_page
     from evaluation.results.files import write_atomically
-    from evaluation.results.version import __version__
+    from evaluation.results.metrics_json import as_json
 
     output_folder(output)
     if report:
@@ -45,8 +45,8 @@ def rescore(challenge: Path, submissions: Path, before: Path, output: Path, repo
             attempts=decided_in(published.board),
         )
         write_board(output, board)
-        document = rescore_document(published, board, output, __version__)
-        write_atomically(output / RESCORE_FILE, rescore_json(document))
+        document = rescore_document(published, board, output)
+        write_atomically(output / RESCORE_FILE, as_json(document))
         page = rescore_page(document)
         if report:
             write_page(page, output / "rescore.html")

@@ -39,7 +39,6 @@ from evaluation.leaderboard.team_scores import (
 from evaluation.model import BorderRule, Case, Float64, Instances, Int64, Matches
 from evaluation.ranking.differences import BETTER, WORSE, half_width, paired_differences
 from evaluation.results.metrics_json import identity, software
-from evaluation.results.version import __version__
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.from_files import read_submission
 from evaluation.scoring.match import match_case
@@ -413,7 +412,7 @@ def annotators_document(folder: Path, teams: Mapping[str, Path | str]) -> dict[s
     if not marked:
         raise ChallengeBroken(FewAnnotators(0, MOST).at(quote(f"{FOLDER}/")))
     found = compare_annotators(challenge, ranking_of(challenge), marked, predictions_of(teams, challenge, folder))
-    head = {"challenge": identity(challenge), "software": software(__version__)}
+    head = {"challenge": identity(challenge), "software": software()}
     return {**head, **annotator_entry(found, marked, with_units=True)}
 
 

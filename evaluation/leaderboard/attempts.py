@@ -20,8 +20,7 @@ from evaluation.findings.challenge import Contradiction, OnlyOneOption
 from evaluation.findings.command_line import NoChallengeOfResults
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.leaderboard.document import number
-from evaluation.leaderboard.team_scores import TeamScores, groups_of, read_details
-from evaluation.leaderboard.teams import Unranked
+from evaluation.leaderboard.team_scores import TeamScores, Unranked, groups_of, read_details
 from evaluation.model import Float64
 
 Counting = Literal["last", "best", "chosen", "ladder"]

@@ -43,11 +43,7 @@ from evaluation.leaderboard.document import (
     VALUES_UP_TO,
     Board,
     BoardColumn,
-    BoardStability,
-    ColumnTest,
-    MethodPlaces,
     TeamRow,
-    UnrankedRow,
     leaderboard_csv,
     leaderboard_json,
     number,
@@ -58,6 +54,7 @@ from evaluation.leaderboard.registration import with_registration
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import (
     TeamScores,
+    Unranked,
     floor_values,
     groups_of,
     number_at,
@@ -66,7 +63,7 @@ from evaluation.leaderboard.team_scores import (
     read_metrics,
     score_table,
 )
-from evaluation.leaderboard.teams import RESULTS, Note, ResultFolder, Unranked, find_teams, score_teams
+from evaluation.leaderboard.teams import RESULTS, Note, ResultFolder, find_teams, score_teams
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from evaluation.ranking.differences import (
     BETTER,
@@ -93,7 +90,6 @@ from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_
 from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import identity, put
-from evaluation.results.version import __version__
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.score import Result
 
@@ -189,7 +185,6 @@ def rank_scores(
     return build_board(
         table_in_file(found, rules, challenge),
         rules,
-        title=f"{challenge.name}: leaderboard" if challenge else "Leaderboard",
         identity=identity_of(challenge, rules),
         unit_name=found.unit_name,
         findings=found.findings,
@@ -288,7 +283,6 @@ def board_of_challenge(
     return build_board(
         score_table(scores, rules, public_names(challenge, groups_of(challenge), unit_name)),
         rules,
-        title=f"{challenge.name}: leaderboard",
         identity=identity_of(challenge, rules),
         versions=versions,
         unranked=unranked,
@@ -314,7 +308,6 @@ def build_board(
     table: ScoreTable,
     rules: RankingRules,
     *,
-    title: str = "Leaderboard",
     identity: Mapping[str, str] | None = None,
     versions: Sequence[str] = (),
     unranked: Sequence[Unranked] = (),
@@ -342,24 +335,22 @@ def build_board(
         tests = compare_columns(kept, rules, progress)
     across = across_columns(tests)
     rows: tuple[TeamRow, ...] = ()
-    methods: tuple[MethodPlaces, ...] = ()
-    stability = BoardStability(0, rules.seed, "no-teams")
+    methods: tuple[dict[str, Any], ...] = ()
+    stability = not_drawn(rules, "no-teams")
     if full and kept.teams:
         plain = full if kept is table else apply_method(kept, rules, tests)
         drawn = draw_samples(kept, rules, plain)
         rows = team_rows(kept, rules, share_places(kept, rules, tests) if rules.ex_aequo else plain, drawn)
-        stability = stability_of(drawn, rules, table.units)
+        stability = stability_entry(drawn, rules, table.units)
         methods = places_by_methods(kept, rules, tests, [row.name for row in rows])
     without = [
-        UnrankedRow(name, "no-value", full.why[name], optional(values))
+        Unranked(name, "no-value", full.why[name], optional(values))
         for name, values, ranked in zip(table.teams, table.overall, is_ranked, strict=True)
         if full and not ranked
     ]
     return Board(
-        title=title,
         identity=dict(identity or {}),
         versions=tuple(versions),
-        software_version=__version__,
         rules=rules.model_dump(mode="json", exclude={"columns"}),
         words=method_in_words(rules, len(table.units), unit_name),
         columns=tuple(
@@ -367,20 +358,16 @@ def build_board(
                 column.path,
                 column.direction,
                 column.weight,
-                column_test(kept.teams, test),
+                test,
                 margin := rules.margin_of(column),
                 differences_of(kept, index, rules.significance_level, margin),
                 across[index],
             )
             for index, (column, test) in enumerate(zip(rules.columns, tests, strict=True))
         ),
+        compared=kept.teams,
         teams=rows,
-        unranked=tuple(
-            sorted(
-                [*without, *(UnrankedRow(team.name, team.code, team.reason) for team in unranked)],
-                key=lambda row: row.name,
-            )
-        ),
+        unranked=tuple(sorted([*without, *unranked], key=lambda row: row.name)),
         units=len(table.units),
         unit_name=unit_name,
         stability=stability,
@@ -484,8 +471,9 @@ def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Compari
 
 def places_by_methods(
     table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None], order: Sequence[str]
-) -> tuple[MethodPlaces, ...]:
-    """The places of the teams, in this order, under every method that their values allow; none for many teams.
+) -> tuple[dict[str, Any], ...]:
+    """The table ``methods`` of leaderboard.json: the places of the teams, in this order, under every method that their
+    values allow, with Kendall's tau-b to the places under each of these methods; none for many teams.
 
     All other rules stay as they are. "absolute" is for one column only.
     """
@@ -499,7 +487,10 @@ def places_by_methods(
             ranking = share_places(table, changed, tests) if rules.ex_aequo else apply_method(table, changed, tests)
             found[method] = ranking.position[at]
     places = np.stack(list(found.values()))
-    return tuple(MethodPlaces(method, optional(of), optional(kendall_tau(of, places))) for method, of in found.items())
+    return tuple(
+        {"method": method, "places": list(map(number, of)), "kendall_tau": list(map(number, kendall_tau(of, places)))}
+        for method, of in found.items()
+    )
 
 
 def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
@@ -672,43 +663,28 @@ def optional(values: Float64) -> tuple[float | None, ...]:
     return tuple(None if np.isnan(value) else float(value) for value in values)
 
 
-def column_test(teams: Sequence[str], test: Comparison | None) -> ColumnTest | None:
-    if test is None:
-        return None
-    return ColumnTest(
-        test=test.test,
-        reason=test.undefined,
-        units=test.units,
-        left_out=test.left_out,
-        statistic=test.statistic,
-        p_value=test.p_value,
-        distribution=test.distribution,
-        pair_distribution=test.pair_distribution,
-        critical_difference=test.critical_difference,
-        names=tuple(teams),
-        mean_ranks=test.mean_ranks,
-        better=test.better,
-        p_values=test.p_values,
-        cliques=tuple(tuple(teams[index] for index in clique) for clique in test.cliques),
-    )
+def stability_entry(drawn: Stability, rules: RankingRules, units: Sequence[str]) -> dict[str, Any]:
+    """The table ``stability`` of leaderboard.json: what the bootstrap says of the ranking as a whole.
 
-
-def stability_of(drawn: Stability, rules: RankingRules, units: Sequence[str]) -> BoardStability:
+    ``most_changes_without`` is the unit without which most pairs of teams stand otherwise.
+    """
     if drawn.reason is not None:
-        return BoardStability(0, rules.seed, drawn.reason)
-    left_out = drawn.left_out
-    return BoardStability(
-        samples=drawn.samples,
-        seed=rules.seed,
-        reason=None,
-        approximate=drawn.approximate,
-        tau_mean=drawn.tau.mean,
-        tau_median=drawn.tau.median,
-        tau_low=drawn.tau.low,
-        same_order=drawn.tau.same_order,
-        first_changes_without=tuple(units[unit] for unit in np.flatnonzero(left_out.changes_first).tolist()),
-        most=None if left_out.most is None else units[left_out.most],
-    )
+        return not_drawn(rules, drawn.reason)
+    left_out, tau = drawn.left_out, drawn.tau
+    return {
+        "samples": drawn.samples,
+        "seed": rules.seed,
+        "undefined": None,
+        "approximate": drawn.approximate,
+        "kendall_tau": {"mean": number(tau.mean), "median": number(tau.median), "low": number(tau.low)},
+        "same_order": number(tau.same_order),
+        "first_changes_without": [units[unit] for unit in np.flatnonzero(left_out.changes_first).tolist()],
+        "most_changes_without": None if left_out.most is None else units[left_out.most],
+    }
+
+
+def not_drawn(rules: RankingRules, reason: str) -> dict[str, Any]:
+    return {"samples": 0, "seed": rules.seed, "undefined": reason}
 
 
 def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:

@@ -27,10 +27,10 @@ DIFFERENCES_SHOWN = 10
 NO_DESIGN = {"limits", "publish", "name", "version", "cases"}
 
 
-def registration_document(challenge: Challenge, date: str, program: str) -> dict[str, Any]:
+def registration_document(challenge: Challenge, date: str) -> dict[str, Any]:
     return {
         "date": date,
-        "software": software(program),
+        "software": software(),
         "challenge": {**identity(challenge), "rules": design(challenge)},
         "cases": len(challenge.cases),
     }

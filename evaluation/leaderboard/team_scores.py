@@ -58,6 +58,19 @@ class TeamScores:
     floors: Float64 = field(default_factory=lambda: np.empty(0))
 
 
+@dataclass(frozen=True, slots=True)
+class Unranked:
+    """A team without a place: the code of the first thing that is wrong, and all of it in one line.
+
+    values  in the columns of the ranking, if the team was scored; None: undefined
+    """
+
+    name: str
+    code: str
+    reason: str
+    values: tuple[float | None, ...] = ()
+
+
 def ranking_of(challenge: Challenge) -> RankingRules:
     """The table [ranking] with a column at least. Raises ChallengeBroken ("no-ranking") if there is none."""
     if challenge.ranking is not None and challenge.ranking.columns:

@@ -36,7 +36,14 @@ from evaluation.findings.errors import (
 from evaluation.findings.rankings import DuplicateTeam, InvalidTeam, NoTeams, NoTeamsInResults, SeveralHashes
 from evaluation.findings.submission import NoFolderOfTeams, NoResults, NotASubmission
 from evaluation.leaderboard.index import Index, digest_of, scores_entry, scores_of, stamp_of
-from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, read_details, read_metrics, team_of_documents
+from evaluation.leaderboard.team_scores import (
+    PlannedColumn,
+    TeamScores,
+    Unranked,
+    read_details,
+    read_metrics,
+    team_of_documents,
+)
 from evaluation.results.files import write_atomically, write_together
 from evaluation.results.metrics_json import as_json
 from evaluation.results.version import __version__
@@ -73,15 +80,6 @@ class Team:
 
     name: str
     path: Path | str
-
-
-@dataclass(frozen=True, slots=True)
-class Unranked:
-    """A team without a place, the code of the first thing that is wrong, and all of it in one line."""
-
-    name: str
-    code: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,6 @@ import numpy as np
 
 from evaluation.leaderboard.document import (
     COMBINED,
-    NO_SAMPLES,
     NO_TEST,
     decimal,
     interval,
@@ -18,7 +17,7 @@ from evaluation.leaderboard.document import (
     shown,
 )
 from evaluation.leaderboard.titles import metric_title, short_titles
-from evaluation.leaderboard.verdict import verdict_sentences
+from evaluation.leaderboard.verdict import NO_SAMPLES, verdict_sentences
 from evaluation.report.annotators import annotator_section
 from evaluation.report.audit import LINES_UP_TO, TEAMS_UP_TO, answer_text, labels_of, rule_sections, unranked_table
 from evaluation.report.common_nuclei import common_section
