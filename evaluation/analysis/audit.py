@@ -24,7 +24,7 @@ from evaluation.analysis.audit_document import Audit, Difference, Dimension, aud
 from evaluation.analysis.reweighted import ALL, other_patients, other_weights, reweighted, without_unit
 from evaluation.analysis.variants import audit_positions, find_differences
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
-from evaluation.challenge.rules import AuditRules, RankingColumn, RankingRules
+from evaluation.challenge.rules import AuditRules, RankingRules
 from evaluation.execution.storage import fetched
 from evaluation.execution.stored_output import LocalOutput, StoredOutput, output_at
 from evaluation.execution.worker_pools import work_through
@@ -38,6 +38,7 @@ from evaluation.leaderboard.index import Index, digest_of, listing, scores_entry
 from evaluation.leaderboard.team_scores import (
     TeamScores,
     Unranked,
+    as_columns,
     groups_of,
     plan_columns,
     score_table,
@@ -508,10 +509,6 @@ def scores_in(result: Result, *, name: str, paths: Sequence[str]) -> TeamScores:
     """The numbers at some paths of a result."""
     columns = plan_columns(result.challenge, as_columns(paths))
     return team_of_documents(name, result.challenge, columns, result.metrics, result.details)
-
-
-def as_columns(paths: Sequence[str]) -> list[RankingColumn]:
-    return [RankingColumn(path=path, direction="descending") for path in paths]
 
 
 def run_key(files: str, run: Run, paths: Sequence[str]) -> str:

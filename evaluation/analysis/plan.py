@@ -160,7 +160,7 @@ def plan_challenge(
 
 def results_of_pilot(challenge: Challenge, rules: RankingRules, results: Path) -> list[Float64]:
     """The values of pilot teams by column and group. Raises WrongUsage for too few."""
-    scores, _, _ = ResultFolder(results).read(challenge, plan_columns(challenge, rules.columns))
+    scores, _ = ResultFolder(results).read(challenge, plan_columns(challenge, rules.columns))
     known = [of.by_unit for of in scores if of.by_unit is not None]
     if len(known) < 2:
         raise WrongUsage(
@@ -334,11 +334,11 @@ def noise_words(document: Mapping[str, Any]) -> str:
     """Which columns the groups cannot decide, and what is proposed; "" for none."""
     noisy = [of for of in document["columns"] if of["noisy"]]
     left, kept = ([of["path"] for of in noisy if of["proposed"] is proposed] for proposed in (False, True))
-    noise = (
-        [f"Too noisy for {document['groups']} groups and left out of the proposed ranking: {', '.join(left)}."]
-        if left
-        else []
-    )
+    noise = []
+    if left:
+        noise.append(
+            f"Too noisy for {document['groups']} groups and left out of the proposed ranking: {', '.join(left)}."
+        )
     if kept:
         why = "without them missed nuclei cost nothing, or no column is left"
         noise.append(f"Too noisy for {document['groups']} groups and kept, since {why}: {', '.join(kept)}.")

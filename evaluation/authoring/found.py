@@ -251,12 +251,7 @@ def understand(
 
 def usual_keys(format: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a format that have to be said, with the values that ``convert`` takes."""
-    usual = {
-        **DEFAULTS,
-        **KAGGLE,
-        "other_shapes": "skip",
-        "origin": usual_origin(format, keys),
-    }
+    usual = {**DEFAULTS, **KAGGLE, "other_shapes": "skip", "origin": usual_origin(format, keys)}
     if keys.get("shape") == "point":
         usual = {key: value for key, value in usual.items() if key not in ("vertices", "vanished")}
     fields = FORMATS[format].model_fields

@@ -56,8 +56,6 @@ def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, pla
             got = "a file for each class, but the classes are not on both sides"
             raise WrongUsage(NothingToCompare(got).at(quote(str(side.path), 200)))
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
-    else:
-        keys["files"] = f"{prefix}{{case}}{side.suffix}"
     for case, name in cases.items():
         if not side.is_shared:
             for file in side.cases[name].files:

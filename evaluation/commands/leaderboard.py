@@ -73,8 +73,7 @@ def leaderboard(
     decided = decided_by(attempts, phase_before, challenge_folder(challenge) if phase_before else None)
     opened = open_output(output)
     folder = opened.folder
-    if report:
-        check_report()
+    check_report(report)
     with (
         submissions_progress("Scoring", log) as progress,
         connect(cluster, progress.say) as executor,

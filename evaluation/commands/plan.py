@@ -7,9 +7,7 @@ from pathlib import Path
 import click
 
 from evaluation.commands.options import FolderPath, Workers, challenge_folder, existing, writing_to
-from evaluation.commands.screen import check_report
-from evaluation.findings.command_line import NoFolderForPages
-from evaluation.findings.errors import WrongUsage
+from evaluation.commands.screen import check_report, show_lines
 
 
 @click.command()
@@ -43,16 +41,12 @@ def plan(
     from evaluation.results.files import write_atomically
     from evaluation.results.metrics_json import as_json
 
-    if report and output is None:
-        raise WrongUsage(NoFolderForPages().at("--output"))
-    if report:
-        check_report()
+    check_report(report, output)
     folder = challenge_folder(challenge)
     pilot = existing(results, "--results") if results else None
     document = plan_challenge(folder, pilot, margin=margin, teams=teams, workers=workers)
     text = challenge_text(heading(document), document["proposed"])
-    for line in plan_lines(document):
-        click.echo(line)
+    show_lines(plan_lines(document))
     if output is None:
         click.echo(f"Proposed challenge.toml:\n{text}", nl=False)
         return

@@ -8,7 +8,7 @@ import click
 
 from evaluation.commands.options import FolderPath, Workers, challenge_folder, output_folder, writing_to
 from evaluation.commands.progress import submissions_progress
-from evaluation.commands.screen import check_report, show_sections
+from evaluation.commands.screen import check_report, show_lines, show_sections
 
 
 @click.command()
@@ -30,8 +30,7 @@ def rescore(challenge: Path, submissions: Path, before: Path, output: Path, repo
     from evaluation.results.metrics_json import as_json
 
     output_folder(output)
-    if report:
-        check_report()
+    check_report(report)
     published = read_before(before)
     folder = challenge_folder(challenge)
     with submissions_progress("Scoring", None) as progress, writing_to(output):
@@ -51,8 +50,7 @@ def rescore(challenge: Path, submissions: Path, before: Path, output: Path, repo
         if report:
             write_page(page, output / "rescore.html")
     show_sections(page, *(section.anchor for section in page.sections))
-    for line in alike_lines(board):
-        click.echo(line)
+    show_lines(alike_lines(board))
     click.echo(
         f"Written to {output}: leaderboard.json, leaderboard.csv, {RESCORE_FILE}{', rescore.html' if report else ''}"
     )

@@ -55,8 +55,7 @@ def score(
 
     if images is not None and not report:
         raise WrongUsage(NotGivenBeside("--report", "--images", "both").at("--report"))
-    if report:
-        check_report()
+    check_report(report)
     is_public = challenge is None and platform_paths.is_platform()
     is_read = challenge is not None and sys.stdout.isatty()
     challenge = challenge_folder(challenge) if challenge else platform_paths.ground_truth()
@@ -87,10 +86,12 @@ def score(
     with writing_to(output):
         result.write(output, public=is_public)
     if report:
-        from evaluation.report.results_folder import Sources, report_result
+        from evaluation.report.results_folder import Sources, page_of_results, write_page
 
         with progress_bar("Drawing") as progress, writing_to(output):
-            report_result(output, Sources(challenge, submission, images), workers=workers, progress=progress)
+            sources = Sources(challenge, submission, images)
+            page = page_of_results(output, sources=sources, workers=workers, progress=progress)
+            write_page(page, output / "report.html")
     if is_read:
         from evaluation.analysis.hints import hints_about_files
         from evaluation.report.result import AGGREGATIONS, ResultDocuments

@@ -8,8 +8,6 @@ import click
 
 from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, output_folder, writing_to
 from evaluation.commands.screen import check_report, progress_bar, show_sections
-from evaluation.findings.command_line import NoFolderForPages
-from evaluation.findings.errors import WrongUsage
 
 
 @click.command()
@@ -30,12 +28,9 @@ def sensitivity(challenge: Path | str, output: Path | None, workers: int | None,
     from evaluation.report.results_folder import write_page
     from evaluation.report.sensitivity import sensitivity_page
 
-    if report and output is None:
-        raise WrongUsage(NoFolderForPages().at("--output"))
+    check_report(report, output)
     if output:
         output_folder(output)
-    if report:
-        check_report()
     with progress_bar("Comparing") as progress:
         found = study_sensitivity(challenge_folder(challenge), workers=workers, progress=progress)
     page = sensitivity_page(sensitivity_document(found))

@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from evaluation.challenge import Challenge
-from evaluation.decoding.csv import numbers_of, read_table
+from evaluation.decoding.csv import numbers_of
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault
 from evaluation.leaderboard.attempts import team_of
-from evaluation.leaderboard.common_nuclei import OBJECTS_BYTES, OBJECTS_ROWS, rows_with
+from evaluation.leaderboard.common_nuclei import matched_rows
 from evaluation.leaderboard.document import PAIRS_UP_TO, AlikeTeams, Board, percent
 from evaluation.model import Float64
 
@@ -61,15 +61,11 @@ def areas_of(path: Path, rule: str) -> dict[int, float]:
     Empty for a table that cannot be read, and of points.
     """
     try:
-        with path.open("rb") as stream:
-            table = read_table(stream, where="'objects.csv'", bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
-        chosen = table.take(np.flatnonzero(rows_with(table, "rule", rule) & rows_with(table, "outcome", "matched")))
-        names = ("case", "reference_class", "reference_id", "reference_area_px")
-        keys = map(b"\0".join, zip(*(chosen.cells(chosen.need(name)) for name in names), strict=True))
+        chosen, nuclei = matched_rows(path, rule)
         areas = numbers_of(chosen.cells(chosen.need("prediction_area_px")))
     except InputFault:
         return {}
-    found = zip(map(zlib.crc32, keys), areas.tolist(), strict=True)
+    found = zip(map(zlib.crc32, map(b"\0".join, nuclei)), areas.tolist(), strict=True)
     return {nucleus: area for nucleus, area in found if area > 0}
 
 

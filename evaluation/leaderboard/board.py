@@ -87,7 +87,7 @@ from evaluation.ranking.methods import (
 from evaluation.ranking.missing import keep_complete_units
 from evaluation.ranking.sampled_tests import wins_in_samples
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
-from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values
+from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values, undrawn
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import identity, put
 from evaluation.scoring.columns import check_columns
@@ -162,8 +162,8 @@ def rank_folder(
     """Rank the results of a folder; ``attempts`` as in ``score_and_rank``. Raises WrongUsage, ChallengeBroken."""
     challenge, rules = load_ranked(challenge_folder)
     rules = changed_rules(rules, settings)
-    scores, unranked, findings = results.read(challenge, plan_columns(challenge, rules.columns))
-    board = board_of_attempts(challenge, rules, scores, unranked, findings, attempts, progress)
+    scores, unranked = results.read(challenge, plan_columns(challenge, rules.columns))
+    board = board_of_attempts(challenge, rules, scores, unranked, (), attempts, progress)
     board = with_registration(board, challenge, rules, challenge_folder)
     objects = results.objects()
     return with_common_nuclei(with_alike_teams(board, challenge, objects), challenge, rules, objects)
@@ -217,10 +217,10 @@ def changed_rules(rules: RankingRules, settings: Mapping[str, Any]) -> RankingRu
             {**{key: getattr(rules, key) for key in type(rules).model_fields}, **settings}
         )
     except ValueError as error:
-        raise WrongUsage(*setting_faults(error, settings)) from None
+        raise WrongUsage(*setting_faults(error)) from None
 
 
-def setting_faults(error: ValueError, settings: Mapping[str, Any]) -> list[Finding]:
+def setting_faults(error: ValueError) -> list[Finding]:
     """What is wrong with values that were given for keys of [ranking]."""
     faults = []
     for fault in error.errors() if hasattr(error, "errors") else []:
@@ -324,7 +324,8 @@ def build_board(
     values of units that are not known.
     """
     if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
-        raise WrongUsage(missing_units(rules))
+        rule = f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
+        raise WrongUsage(MissingUnits(rule).at("ranking"))
     if rules.missing == "complete_cases":
         table = keep_complete_units(table)
     tests = compare_columns(table, rules, progress) if rules.method == "test_then_rank" else None
@@ -375,11 +376,6 @@ def build_board(
         unit_names=table.units if rows and rows[0].by_unit else (),
         methods=methods,
     )
-
-
-def missing_units(rules: RankingRules) -> Finding:
-    rule = f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
-    return MissingUnits(rule).at("ranking")
 
 
 def apply_method(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None] | None = None) -> Ranking:
@@ -500,17 +496,23 @@ def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
     """
     assert table.by_unit is not None
 
-    def places(values: Float64) -> Float64:
-        return positions_of(
-            values,
-            higher_is_better=table.higher_is_better,
-            weights=table.weights,
-            method="mean_of_ranks" if rules.method == "better_teams" else rules.method,
-            ties=rules.ties,
-            missing=rules.missing_rank,
-        )
+    method = "mean_of_ranks" if rules.method == "better_teams" else rules.method
+    rank = position_ranker(table, rules, table.higher_is_better, method)
+    return positions_behind(np.moveaxis(table.by_unit, -1, 0), rank, table.below_floor()).T
 
-    return positions_behind(np.moveaxis(table.by_unit, -1, 0), places, table.below_floor()).T
+
+def position_ranker(
+    table: ScoreTable, rules: RankingRules, higher_is_better: Bool, method: RankingMethod
+) -> Callable[[Float64], Float64]:
+    """``positions_of`` by the weights of a table and the rules."""
+    return partial(
+        positions_of,
+        higher_is_better=higher_is_better,
+        weights=table.weights,
+        method=method,
+        ties=rules.ties,
+        missing=rules.missing_rank,
+    )
 
 
 def positions_behind(values: Float64, rank: Callable[[Float64], Float64], below: Bool) -> Float64:
@@ -526,15 +528,10 @@ def positions_behind(values: Float64, rank: Callable[[Float64], Float64], below:
 
 def draw_samples(table: ScoreTable, rules: RankingRules, plain: Ranking) -> Stability:
     """The bootstrap over the units of a table, of the ranking before places are shared."""
-    rank: RankSamples = rank_nothing
-    if table.by_unit is not None:
-        rank = sample_ranker(table, rules)
-    units = len(table.units) if table.by_unit is not None else 0
-    return bootstrap_ranks(rank, plain.position, units=units, samples=rules.samples, seed=rules.seed)
-
-
-def rank_nothing(weights: np.ndarray[Any, Any]) -> Float64:
-    raise AssertionError("nothing is drawn without units")
+    if table.by_unit is None:
+        return undrawn(plain.position, 0)
+    rank = sample_ranker(table, rules)
+    return bootstrap_ranks(rank, plain.position, units=len(table.units), samples=rules.samples, seed=rules.seed)
 
 
 def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
@@ -555,16 +552,7 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
             by_unit[part] = of_part.by_unit
         found = replace(found, by_unit=by_unit)
 
-    def rank(values: Float64) -> Float64:
-        return positions_of(
-            values,
-            higher_is_better=found.higher_is_better,
-            weights=table.weights,
-            method=rules.method,
-            ties=rules.ties,
-            missing=rules.missing_rank,
-        )
-
+    rank = position_ranker(table, rules, found.higher_is_better, rules.method)
     return rank_by_values(
         found.by_unit,
         lambda values: positions_behind(values, rank, below),
@@ -598,15 +586,7 @@ def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> RankSamp
         if (of_part := select_teams(table, part)).by_unit is not None
     ]
 
-    def rank(values: Float64) -> Float64:
-        return positions_of(
-            values,
-            higher_is_better=np.full(len(table.columns), by_tests),
-            weights=table.weights,
-            method=rules.method,
-            ties=rules.ties,
-            missing=rules.missing_rank,
-        )
+    rank = position_ranker(table, rules, np.full(len(table.columns), by_tests), rules.method)
 
     def rank_samples(weights: Int64) -> Float64:
         won = np.empty((len(weights), *table.overall.shape))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,16 +91,25 @@ def read_matched(path: Path | None, rule: str, measures: Sequence[str]) -> dict[
 
     Of nuclei with the same case, class, id and area one counts.
     """
-    where = "'objects.csv'"
     if path is None or not path.is_file():
-        raise InputFault(NotMetrics("not there").at(where))
-    with path.open("rb") as stream:
-        table = read_table(stream, where=where, bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
-    chosen = table.take(np.flatnonzero(rows_with(table, "rule", rule) & rows_with(table, "outcome", "matched")))
-    names = ("case", "reference_class", "reference_id", "reference_area_px")
-    keys = zip(*(chosen.cells(chosen.need(name)) for name in names), strict=True)
+        raise InputFault(NotMetrics("not there").at("'objects.csv'"))
+    chosen, keys = matched_rows(path, rule)
     values = zip(*(numbers_of(chosen.cells(chosen.need(name))).tolist() for name in measures), strict=True)
     return dict(zip(keys, values, strict=True))
+
+
+def matched_rows(path: Path, rule: str) -> tuple[Table, Iterable[Nucleus]]:
+    """The rows of the matched pairs under a rule, with the reference nucleus of each. Raises InputFault, OSError."""
+    table = read_objects(path)
+    chosen = table.take(np.flatnonzero(rows_with(table, "rule", rule) & rows_with(table, "outcome", "matched")))
+    names = ("case", "reference_class", "reference_id", "reference_area_px")
+    return chosen, zip(*(chosen.cells(chosen.need(name)) for name in names), strict=True)
+
+
+def read_objects(path: Path) -> Table:
+    """The table of an objects.csv. Raises InputFault, OSError."""
+    with path.open("rb") as stream:
+        return read_table(stream, where="'objects.csv'", bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
 
 
 def rows_with(table: Table, column: str, text: str) -> Bool:

@@ -92,15 +92,10 @@ def read_rows(
     Raises WrongUsage with all that is wrong: no-submission, no-teams, invalid-csv, missing-column, too-large,
     invalid-team, unknown-case, wrong-group, invalid-score, duplicate-row, missing-metric.
     """
-    where = quote(path.name, 120)
     try:
-        with path.open("rb") as stream:
-            table = read_table(stream, where=where, bytes_limit=BYTES_LIMIT, rows_limit=ROWS_LIMIT)
-        return find_rows(table, columns, challenge)
-    except OSError as error:
-        raise WrongUsage(not_opened(path, error)) from None
+        return find_rows(open_scores(path), columns, challenge)
     except InputFault as fault:
-        raise WrongUsage(*(without_limits_hint(finding) for finding in fault.findings)) from None
+        raise WrongUsage(*map(without_limits_hint, fault.findings)) from None
 
 
 def table_of_rows(
@@ -140,20 +135,22 @@ def table_of_rows(
 
 def metrics_in(path: Path) -> list[str]:
     """The metrics that a file of scores names, for messages. Raises WrongUsage."""
-    where = quote(path.name, 120)
     try:
-        with path.open("rb") as stream:
-            table = read_table(stream, where=where, bytes_limit=BYTES_LIMIT, rows_limit=ROWS_LIMIT)
+        table = open_scores(path)
         return sorted(table.categories(table.need("metric"))[0])
-    except OSError as error:
-        raise WrongUsage(not_opened(path, error)) from None
     except InputFault as fault:
         raise WrongUsage(*fault.findings) from None
 
 
-def not_opened(path: Path, error: OSError) -> Finding:
-    why = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "not readable").lower()
-    return NoScores(why).at(quote(path, 200))
+def open_scores(path: Path) -> Table:
+    """The table of a CSV file. Raises WrongUsage if it cannot be opened, InputFault for what is wrong in it."""
+    try:
+        with path.open("rb") as stream:
+            where = quote(path.name, 120)
+            return read_table(stream, where=where, bytes_limit=BYTES_LIMIT, rows_limit=ROWS_LIMIT)
+    except OSError as error:
+        why = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "not readable").lower()
+        raise WrongUsage(NoScores(why).at(quote(path, 200))) from None
 
 
 def without_limits_hint(finding: Finding) -> Finding:

@@ -7,7 +7,7 @@ with everything that is known: scores of its cases and groups, and which cases w
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -120,6 +120,10 @@ class PlannedColumn:
     aggregation: str
 
 
+def as_columns(paths: Iterable[str]) -> tuple[RankingColumn, ...]:
+    return tuple(RankingColumn(path=path, direction="descending") for path in paths)
+
+
 def plan_columns(challenge: Challenge, columns: Sequence[RankingColumn]) -> list[PlannedColumn]:
     """The columns of a ranking of results of a challenge, which must have them (``pipeline.check_columns``)."""
     rules = challenge.matching.passes
@@ -176,9 +180,7 @@ def floor_values(metrics: Mapping[str, Any], require: Sequence[Floor]) -> Float6
 
 def number_at(metrics: Mapping[str, Any], path: str) -> float:
     """The number at a path of metrics.json; NaN if it is null or not there."""
-    node: Any = metrics
-    for key in path.split("."):
-        node = node.get(key) if isinstance(node, Mapping) else None
+    node = value_at(metrics, path.split("."))
     return math.nan if node is None or isinstance(node, Mapping) else float(node)
 
 

@@ -58,14 +58,9 @@ from evaluation.submission.redact import redact_findings
 
 KEY_FILE, RESULTS = "key.json", "results"
 RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
-OTHER_FILES = (
-    "details.json",
-    "leaderboard.json",
-    "rasterisation.json",
-    "tricks.json",
-    "rescore.json",
-    "registration.json",
-)  # that commands write beside results
+OTHER_FILES = {
+    f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "tricks", "rescore", "registration")
+}
 SUFFIXES = (".zip", ".csv")
 HASH_BYTES = 1 << 20
 KEY_FILE_BYTES = 1 << 20
@@ -470,9 +465,7 @@ class ResultFolder:
 
     path: Path
 
-    def read(
-        self, challenge: Challenge, columns: list[PlannedColumn]
-    ) -> tuple[list[TeamScores], list[Unranked], list[Finding]]:
+    def read(self, challenge: Challenge, columns: list[PlannedColumn]) -> tuple[list[TeamScores], list[Unranked]]:
         """The scores of all teams, and teams that are known to have none.
 
         Raises WrongUsage with all that is wrong: no-submission, no-teams, invalid-team, duplicate-team, not-metrics,
@@ -494,10 +487,12 @@ class ResultFolder:
                     scores.append(team_of_documents(file.name, challenge, columns, metrics, details, where=beside))
             except InputFault as fault:
                 faults += fault.findings
-        faults += different_challenges(hashes, challenge)
+        others = {found: names for found, names in sorted(hashes.items()) if found != challenge.hash}
+        if others:
+            faults.append(SeveralHashes(others).at("results"))
         if faults:
             raise WrongUsage(*faults)
-        return scores, rejected, []
+        return scores, rejected
 
     def objects(self) -> dict[str, Path | None]:
         """The objects.csv beside the metrics.json of each team, None where there can be none."""
@@ -541,11 +536,3 @@ def rules_in(details: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     challenge = (details or {}).get("challenge")
     rules = challenge.get("rules") if isinstance(challenge, Mapping) else None
     return rules if isinstance(rules, Mapping) else None
-
-
-def different_challenges(hashes: dict[str, list[str]], challenge: Challenge) -> list[Finding]:
-    """The finding about results that were made with other rules or cases, which cannot be compared."""
-    if set(hashes) <= {challenge.hash}:
-        return []
-    others = {found: names for found, names in sorted(hashes.items()) if found != challenge.hash}
-    return [SeveralHashes(others).at("results")]

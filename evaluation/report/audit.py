@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from evaluation.leaderboard.document import interval, percent, shown
+from evaluation.leaderboard.document import interval, shown
 from evaluation.leaderboard.titles import short_titles
 from evaluation.report.documents import document_page
-from evaluation.report.listing import share_cell, show_rest, table_of
+from evaluation.report.listing import percent_cell, share_cell, show_rest, table_of
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles, Tone
 from evaluation.report.plots import place_discs, rank_lines
+from evaluation.report.result import Document
 from evaluation.report.team_labels import label_teams, write_name
 
 LINES_UP_TO = 20  # teams in a plot of lines
@@ -26,10 +26,9 @@ TONES: Mapping[str, Tone] = {
     "no": "bad",
 }
 APART = {"predictions": "none", "patients": "all"}  # what is no rule, and its published value
-Document = Mapping[str, Any]
 
 
-def audit_page(document: Document, *, title: str = "") -> Page:
+def audit_page(document: Document) -> Page:
     """The page of the content of an audit.json."""
     labels = labels_of(document, len(document["teams"]))
     sections = [
@@ -41,7 +40,7 @@ def audit_page(document: Document, *, title: str = "") -> Page:
     ]
     teams = [(team["name"], label) for team, label in zip(document["teams"], labels, strict=True)]
     subtitle = "What becomes of the ranking under other rules"
-    return document_page("audit", document, sections, subtitle=subtitle, title=title, teams=teams)
+    return document_page("audit", document, sections, subtitle=subtitle, teams=teams)
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
@@ -196,6 +195,7 @@ def effect_table(document: Document) -> Table:
 
     shown = sorted((effect for effect in document["effects"] if effect["comparisons"]), key=strength)
     without = [f"{one['tau_undefined']:,} of {one['dimension']}" for one in shown if one.get("tau_undefined")]
+    help_of_pairs = "mean share of the pairs of teams that stand otherwise"
     help_of_first = "comparisons in which another team, or another number of teams, is first"
     return table_of(
         "effects",
@@ -203,15 +203,10 @@ def effect_table(document: Document) -> Table:
         shown,
         Column("rule", of="dimension"),
         Column("first changes", 0, help_of_first, lambda of: share_cell(of["first_changes"], of["comparisons"])),
-        Column(
-            "pairs turned",
-            0,
-            "mean share of the pairs of teams that stand otherwise",
-            lambda of: Cell(of.get("pairs_changed"), percent(of.get("pairs_changed"))),
-        ),
+        Column("pairs turned", 0, help_of_pairs, lambda of: percent_cell(of.get("pairs_changed"))),
         Column("mean tau", 2, "Kendall’s tau-b between two variants; 1 is the same order", "kendall_tau.mean"),
         Column("lowest tau", 2, of="kendall_tau.low"),
-        Column("same order", 0, "share of all", lambda of: Cell(of["same_order"], percent(of["same_order"]))),
+        Column("same order", 0, "share of all", lambda of: percent_cell(of["same_order"])),
         Column("values", of=lambda effect: values[effect["dimension"]]),
         note=f"Tau leaves out comparisons in which all teams share a place: {', '.join(without)}." if without else "",
     )

@@ -117,8 +117,6 @@ def lost_px(nuclei: NucleusTable, state: Int64) -> Float64:
 
 def plain_values(values: Any) -> list[Any]:
     """An array as JSON has it: whole numbers without a point, NaN as null."""
-    if values.dtype == object:
-        return list(values.tolist())
-    if np.issubdtype(values.dtype, np.integer):
+    if not np.issubdtype(values.dtype, np.floating):
         return list(values.tolist())
     return [None if value != value else int(value) if value == int(value) else value for value in values.tolist()]

@@ -12,7 +12,6 @@ from evaluation.leaderboard.document import (
     NO_TEST,
     decimal,
     interval,
-    percent,
     probability,
     shown,
 )
@@ -23,9 +22,10 @@ from evaluation.report.audit import LINES_UP_TO, TEAMS_UP_TO, answer_text, label
 from evaluation.report.common_nuclei import common_section
 from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
 from evaluation.report.documents import document_page
-from evaluation.report.listing import show_rest, table_of, with_key
+from evaluation.report.listing import interval_cell, percent_cell, show_rest, table_of, with_key
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles
 from evaluation.report.plots import Axis, Dot, Series, heat_map, place_discs, plot, rank_lines, series_colour
+from evaluation.report.result import Document
 from evaluation.report.skills import team_table
 from evaluation.report.team_labels import label_teams, name_some
 from evaluation.report.versus import versus_section
@@ -33,8 +33,7 @@ from evaluation.report.versus import versus_section
 BOXED_VALUES = 6000  # in all box plots together; more are heat maps
 MAPPED_VALUES = 20_000  # in a heat map of units; of more the units are thinned
 TEAMS = "teams of leaderboard.json"
-
-Document = Mapping[str, Any]
+FIRST_IN_SAMPLES = "share of the samples in which it is first"
 
 
 def leaderboard_page(
@@ -95,7 +94,7 @@ def floor_table(document: Document) -> Table:
         columns.append(Column(metric_title(floor["path"]), 4, f"at least {floor['at_least']:g}", of=of))
     asked = " and ".join(f"{metric_title(floor['path'])} of at least {floor['at_least']:g}" for floor in floors)
     note = f"Teams without {asked} are ranked among themselves, behind the others."
-    return table_of("floors", "Below a floor", below, *columns, rest="teams of leaderboard.json", note=note)
+    return table_of("floors", "Below a floor", below, *columns, rest=TEAMS, note=note)
 
 
 def unit_of(document: Document) -> str:
@@ -177,13 +176,8 @@ def board_table(document: Document) -> Table:
     columns.append(Column(name, 3, lower, lambda team: Cell(team["combined"], shown(team["combined"]))))
     if document["stability"]["undefined"] is None:
         columns += [
-            Column("places", 1, "the middle 95 % of its places in samples", interval_cell),
-            Column(
-                "first",
-                2,
-                "share of the samples in which it is first",
-                lambda team: Cell(team["probability_of_first"], percent(team["probability_of_first"])),
-            ),
+            Column("places", 1, "the middle 95 % of its places in samples", place_interval),
+            Column("first", 2, FIRST_IN_SAMPLES, lambda team: percent_cell(team["probability_of_first"])),
         ]
     note = "Ranks stand in brackets." + " “=”: teams that share a place." * any(team["equal"] for team in teams)
     return table_of("board", "Teams, from the first place to the last", teams, *columns, rest=TEAMS, note=note)
@@ -193,7 +187,7 @@ def place_of(team: Document) -> str:
     return f"{'=' if team['equal'] else ''}{shown(team['position'])}\u2002{team['name']}"
 
 
-def interval_cell(team: Document) -> Cell:
+def place_interval(team: Document) -> Cell:
     among = team["rank_interval"]
     return Cell(among["low"], interval(among["low"], among["high"]))
 
@@ -208,7 +202,7 @@ def place_figure(document: Document) -> Figure:
         if among["low"] is not None:
             line += [Dot(label, shown(among["low"])), Dot(label, shown(among["high"])), Dot(label, None)]
     published = tuple(Dot(label, shown(team["position"])) for label, team in teams)
-    middle = "; ".join(f"{label} {interval_cell(team).text}" for label, team in teams[:3])
+    middle = "; ".join(f"{label} {place_interval(team).text}" for label, team in teams[:3])
     return place_discs(
         "sampled-places",
         "Places in the samples",
@@ -275,20 +269,15 @@ def pair_table(document: Document) -> Table | None:
     if not rows:
         return None
     kind = document["units"]["kind"]
-
-    def interval_of(row: tuple[str, float, Document]) -> Cell:
-        low, high = row[2]["low"], row[2]["high"]
-        return Cell(low, "too few" if low is None else f"{low:.4f} to {high:.4f}")
-
     return table_of(
         "pairs", "Differences of all pairs of teams", rows,
         Column("column", of=lambda row: row[0]),
         Column("team", of=lambda row: row[2]["first"]),
         Column("other", of=lambda row: row[2]["second"]),
         Column("difference", 4, f"mean over {kind}; above 0: the team is better", lambda row: row[2]["mean"]),
-        Column("interval", None, "of all pairs of a column together", interval_of),
+        Column("interval", None, "of all pairs of a column together", lambda row: interval_cell(row[2])),
         Column("effect", 2, "difference in standard deviations of the differences", lambda row: row[2]["effect"]),
-        Column("ahead", 0, f"share of the {kind}", lambda row: Cell(row[2]["ahead"], percent(row[2]["ahead"]))),
+        Column("ahead", 0, f"share of the {kind}", lambda row: percent_cell(row[2]["ahead"])),
         Column("verdict", of=lambda row: row[2]["verdict"]),
         rest="differences of leaderboard.json",
         note="Equivalent: the interval lies inside the margin, "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from evaluation.leaderboard.document import percent
 from evaluation.report.page import Cell, Column, Table, Value
 
 ROWS_UP_TO = 500  # of a table
@@ -42,6 +43,15 @@ def with_key(get: Callable[[Any, Any], Value], key: object) -> Callable[[Any], V
 def share_cell(number: int, total: int) -> Cell:
     """ "3 of 4", shaded by the share."""
     return Cell(number, f"{number:,} of {total:,}", shade=number / total)
+
+
+def percent_cell(share: float | None) -> Cell:
+    return Cell(share, percent(share))
+
+
+def interval_cell(of: Mapping[str, Any]) -> Cell:
+    """The ``low`` and the ``high`` end of an interval of a score."""
+    return Cell(of["low"], "too few" if of["low"] is None else f"{of['low']:.4f} to {of['high']:.4f}")
 
 
 def show_rest(number: int, limit: int, what: str, *, before: str = "") -> str:

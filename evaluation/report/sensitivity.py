@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from evaluation.analysis.advice import percent
 from evaluation.analysis.sensitivity_document import AT_HALF, MEASURES, ONE_PIXEL, PERTURBATIONS
@@ -12,8 +11,7 @@ from evaluation.report.documents import document_page
 from evaluation.report.listing import show_rest, table_of, with_key
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Text
 from evaluation.report.plots import Axis, Dot, Series, heat_map, plot, series_colour
-
-Document = Mapping[str, Any]
+from evaluation.report.result import Document
 
 CLASSES_UP_TO = 30  # in plots and tables; sensitivity.json has all
 ALL_NUCLEI = "all nuclei"

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from evaluation.leaderboard.document import shown
 from evaluation.report.documents import document_page
 from evaluation.report.listing import table_of
 from evaluation.report.page import Block, Cell, Column, Page, Section, Text, Tile, Tiles
+from evaluation.report.result import Document
 from evaluation.report.team_labels import name_some, write_name
 
-Document = Mapping[str, Any]
-REST = "plays of tricks.json"
 
-
-def tricks_page(document: Document, *, title: str = "") -> Page:
+def tricks_page(document: Document) -> Page:
     """The page of the content of a tricks.json."""
     sections = [paying_section(document), closing_section(document), entry_section(document), play_section(document)]
     subtitle = "Can a team climb by handing in something worse?"
-    return document_page("tricks", document, sections, subtitle=subtitle, title=title)
+    return document_page("tricks", document, sections, subtitle=subtitle)
 
 
 def paying_section(document: Document) -> Section:
@@ -86,8 +83,9 @@ WHO = {"participant": "anybody", "reference": "only with the reference", "calibr
 
 
 def climb_of(play: Document) -> Cell:
-    climb = play["before"] - play["after"]
-    return Cell(climb, f"{write_name(play['team'])}, {shown(play['before'])} to {shown(play['after'])}")
+    return Cell(
+        play["before"] - play["after"], f"{write_name(play['team'])}, {shown(play['before'])} to {shown(play['after'])}"
+    )
 
 
 def closing_section(document: Document) -> Section | None:
@@ -157,7 +155,7 @@ def play_section(document: Document) -> Section:
         Column("F1", 3, of="f1_change"),
         Column("class score", 3, of="class_score_change"),
         Column("pays", of=lambda play: "yes" if play["pays"] else ""),
-        rest=REST,
+        rest="plays of tricks.json",
     )
     left_out = tuple(f"{write_name(name)} is left out: {why}" for name, why in document["left_out"].items())
     sentences = (Text(left_out, "warning"),) if left_out else ()
