@@ -95,7 +95,7 @@ class Matching:
     """A matching rule that teams are ranked by.
 
     rule       the name that it is listed under in the challenge and in the audit
-    threshold  as told: ``AS_WRITTEN`` or another IoU threshold
+    threshold  as shown: ``AS_WRITTEN`` or another IoU threshold
     name       of the rule in the challenge of the runs
     """
 
@@ -309,7 +309,7 @@ def plan_methods(rules_of_audit: AuditRules, rules: RankingRules) -> tuple[Ranki
 
 
 def plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: list[str]) -> tuple[Run, ...]:
-    """The runs that need scores of their own; combinations that contradict themselves are left out and told."""
+    """The runs that need scores of their own; contradictory combinations are left out, with a note."""
     given = challenge.audit
     overlaps: Sequence[str | None] = own_first(challenge.reference.overlap, overlap_rules(challenge))
     policies: Sequence[str | None] = own_first(challenge.reference.ignore.policy, ignore_policies(challenge))
@@ -363,7 +363,7 @@ def ignore_policies(challenge: Challenge) -> Sequence[Any]:
 
 
 def perturbations(challenge: Challenge, notes: list[str]) -> tuple[Perturbation, ...]:
-    """What is done to the predictions; points have no border, and numbers no place."""
+    """What is done to the predictions; points have no border, and numbers no position."""
     if challenge.are_counts:
         return ("none",)
     can: Sequence[Perturbation] = ("none", "shifted") if challenge.submission.are_points else PERTURBATIONS

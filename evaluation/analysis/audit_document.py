@@ -142,14 +142,14 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Audit:
-    """What becomes of a ranking under other rules.
+    """A ranking under other rules.
 
     verdict, answer   can the first place be defended, as a code and in words; of the variants of the rules
-    robustness        what becomes of it if the predictions of all teams are changed by one pixel, and without a patient
+    robustness        the first place if the predictions of all teams are changed by one pixel, and without a patient
     by_rules          bool (V,), variants with predictions as they are and all patients. Trust, agreement, swaps and
                       the effects of rules are of these
-    settings          int64 (V, D), the place of each variant's value in each dimension
-    published         the place of the published variant, or None
+    settings          int64 (V, D), the index of each variant's value in each dimension
+    published         the index of the published variant, or None
     teams             (T,) that have a place in any variant
     position, combined  float64 (V, T); NaN where a team is not ranked
     order_of, orders  int64 (V,) which of the different orders, float64 (O, T), a variant has

@@ -86,7 +86,7 @@ def play(trick: Trick, field: Field, team: str, classes: int) -> Predictions:
 
 
 def score_paths(challenge: Challenge, results: Sequence[CaseResult], paths: Sequence[str], name: str) -> TeamScores:
-    """The numbers of metrics.json at some paths, with what each group brings into them."""
+    """The numbers of metrics.json at some paths, with what each group contributes to them."""
     columns = plan_columns(challenge, as_columns(paths))
     members, groups = members_of(results), groups_of(challenge)
     overall, by_unit = np.full(len(columns), np.nan), np.full((len(columns), len(groups)), np.nan)
@@ -110,7 +110,7 @@ def score_paths(challenge: Challenge, results: Sequence[CaseResult], paths: Sequ
 def values_of_groups(
     challenge: Challenge, column: PlannedColumn, of_groups: Float64, of_cases: Float64, results: Sequence[CaseResult]
 ) -> Float64:
-    """What each group, in ascending order, brings into a column, float64 (G,)."""
+    """What each group, in ascending order, contributes to a column, float64 (G,)."""
     names = list(dict.fromkeys(result.case.group for result in results))
     by_case = column.aggregation == "case_mean" or (
         column.aggregation in OF_STRATA and challenge.aggregation.unit == "case"
@@ -162,7 +162,7 @@ def positions(ranked: RankedBy, scores: Sequence[TeamScores]) -> dict[str, float
 class Played:
     """All tricks of all teams, counted once, and what every ranking and the judge say of each.
 
-    scores   by the place of the ranking, then the team and the trick (``ORIGINAL``: as it is)
+    scores   by the index of the ranking, then the team and the trick (``ORIGINAL``: as it is)
     judged   pooled F1 and pooled class score, float64 (2,), by team and trick
     """
 
@@ -219,7 +219,7 @@ def play_all(
     return Played(tuple(rankings), tuple(tricks), field.names, tuple(scores), judged)
 
 
-# --- what would close it ----------------------------------------------------------------------------------------------
+# --- other rankings ---------------------------------------------------------------------------------------------------
 
 COVERED_COLUMNS = (
     RankingColumn(path="detection.f1.group_mean", direction="descending"),
@@ -247,7 +247,7 @@ def with_families(challenge: Challenge, families: Sequence[str]) -> Challenge:
 
 
 def changes(challenge: Challenge, rules: RankingRules) -> list[RankedBy]:
-    """The ranking of a challenge, and rankings that might close what pays, the smallest change first."""
+    """The ranking of a challenge, and rankings under which tricks may not pay, the smallest change first."""
     aggregation = challenge.aggregation.model_copy(update={"undefined": "worst"})
     worst = challenge.model_copy(update={"aggregation": aggregation})
     floored = rules.model_copy(

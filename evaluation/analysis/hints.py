@@ -1,6 +1,6 @@
-"""What would match when nearly nothing does: the usual mistakes, each undone on some images to see whether it helps.
+"""Hints when nearly nothing matches: usual mistakes are undone on some images, to see whether more nuclei match.
 
-For people at a terminal. A hint tells of the reference, so that it must never reach the platform; it changes no score.
+For people at a terminal. Hints reveal the reference and must never reach the platform; they change no score.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def background_hint(seen: Sequence[Seen]) -> list[Finding]:
 
 
 def half_pixel(seen: Sequence[Seen]) -> list[Finding]:
-    """Whether outlines lie half a pixel aside, which another ``origin`` mends."""
+    """Whether outlines lie half a pixel aside, which another ``origin`` would correct."""
     if not all(isinstance(part, Outlines) for image in seen for part in image.parts):
         return []
     now = mean_iou(seen, [image.prediction() for image in seen])

@@ -1,7 +1,7 @@
-"""How much do the numbers of a challenge mind a pixel? Its reference against itself, drawn a little differently.
+"""How much scores change with a pixel: the reference is compared with itself, drawn slightly differently.
 
-Each nucleus is compared with what became of it, whatever lies around; matching rules see the changed reference as a
-submission, neighbours included, and have to find every nucleus again.
+Each nucleus is compared with its changed copy alone. Matching rules get the changed reference as a submission,
+neighbours included, and should match every nucleus with its copy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much a challenge minds a pixel, as files and as lines: medians, what matching rules lose, and advice."""
+"""A study of sensitivity as files: medians, what matching rules lose, and advice."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sensitivity:
-    """What becomes of the reference of a challenge when it is drawn a little differently.
+    """The reference of a challenge against itself, drawn slightly differently.
 
     empty_cases       cases without nuclei
     one_pixel_nuclei  nuclei that are one pixel

@@ -2,7 +2,7 @@
 
 A trick is a function of all cases of a submission. Those of the kind "reference" choose by the reference, which no
 participant has: they are the upper bound of what a very good guess would gain. Those of the kind "calibration" are
-honest: a cut of low confidence, or a pixel of growth, may improve a method, and is told apart.
+honest: a cut of low confidence, or a pixel of growth, may improve a method, and is reported apart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tricks pay under a ranking, in lines and as tricks.json."""
+"""Which tricks pay under a ranking, in lines and as tricks.json."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOSS_IN_WORDS = "its pooled F1 or class score falls by more than 0.005"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A ranking that might close what pays, and how many plays still pay under it.
+    """Another ranking, and how many plays still pay under it.
 
     places  how many teams stand elsewhere than under the challenge's own ranking, without any trick
     """
@@ -105,7 +105,7 @@ def tricks_document(found: TricksFound) -> dict[str, Any]:
 
 
 def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
-    """Whether the ranking can be played, what closes it, and whose presence decides the first place."""
+    """Whether tricks pay, under which ranking they do not, and which entries decide the first place."""
     against = against_tricks(document)
     if not against:
         return ["No trick was played."]
@@ -125,7 +125,7 @@ def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
 
 
 def tricks_lines(found: TricksFound) -> list[str]:
-    """What pays, who would climb, which change closes it, and what entries do, in sentences."""
+    """Which tricks pay, for whom, under which ranking they do not, and which entries decide, in sentences."""
     words = {trick.name: trick.words for trick in found.tricks}
     honest = [play for play in found.plays if play.kind != "calibration"]
     paying = found.paying
@@ -167,7 +167,7 @@ def change_lines(found: TricksFound, pays: int) -> list[str]:
 
 
 def entry_lines(found: TricksFound) -> list[str]:
-    """Whose presence decides the first place. No sum of ranks stops that: one ranked entry for each team."""
+    """Which entries decide the first place. No sum of ranks prevents that: rank one entry for each team."""
     lines = []
     for entry in found.entries:
         if entry.clone_of:

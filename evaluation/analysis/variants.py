@@ -1,4 +1,4 @@
-"""What becomes of a ranking under other rules: from the places of teams in many variants to an audit.
+"""The audit of a ranking under other rules, from the places of teams in many variants.
 
 Nothing is scored here. A variant has one value in each dimension (a rule that is varied); what a dimension does is read
 off from all pairs of variants that differ in it only.
@@ -55,7 +55,7 @@ def audit_scores(
 ) -> Audit:
     """The audit of scores that are known under several conditions, float64 (V, T); NaN: a team has none.
 
-    settings   for each variant the place of its value in each dimension, (V, D)
+    settings   for each variant the index of its value in each dimension, (V, D)
     published  the variant that was published; None: the first place is that of the team which is first most often
 
     >>> conditions = [Dimension("matching", ("strict", "loose"))]
@@ -161,7 +161,7 @@ def as_published(dimensions: Sequence[Dimension], settings: Int64, names: Iterab
 
 
 def inside_of(pairs: Sequence[Int64], kept: Bool) -> list[Int64]:
-    """Those pairs of variants of which both are kept, by their places among the kept ones."""
+    """Those pairs of variants of which both are kept, by their indices among the kept ones."""
     index = np.cumsum(kept) - 1
     return [index[of[kept[of].all(axis=1)]] for of in pairs]
 

@@ -1,7 +1,7 @@
-"""Two folders, files or archives to scores, without a challenge: ``evaluation compare``.
+"""``evaluation compare``: scores of folders, files or archives, without a challenge.
 
-What ``found`` sees becomes a challenge in a folder, by the rules of the preset ``recommended``, and its submissions;
-they are scored as any others are.
+``found`` detects formats, cases, sizes and classes. From them a challenge by the preset ``recommended`` and its
+submissions are written, and scored like any others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From any format to those that people open elsewhere: ``evaluation convert``.
+"""``evaluation convert``: from any format to formats that other programs open.
 
 Outlines stay outlines where both formats have them, so no vertex moves; else nuclei become pixels on the way.
 """
@@ -170,7 +170,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """The files of a case by what goes behind its name, and what became of its nuclei.
+    """The files of a case by what goes behind its name, and how many nuclei they hold.
 
     nuclei, left   how many were read, and how many of them are in the files
     """
@@ -543,7 +543,7 @@ def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
 
 
 def read_one_case(stream: BinaryIO, request: Request, case: Case, found: FoundImage) -> Annotations:
-    """What a file says of its only case."""
+    """The annotations of the only case of a file."""
     stream.seek(0)
     if not found.in_collection:
         return read_annotations(stream, request, case)

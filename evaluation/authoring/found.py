@@ -1,4 +1,4 @@
-"""What lies in a folder, a ZIP or a file, found by looking: its format, its cases, their groups, sizes and classes."""
+"""What a folder, a ZIP or a file holds, detected from its content: format, cases, groups, sizes and classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``init`` in a folder whose reference has another form than the preset: its rules are what is found there."""
+"""``init`` in a folder whose reference has another form than the preset: its rules follow from the files there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which case, group and class a file is of, by its place in a folder."""
+"""The case, group and class of a file, from its path."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def place_in_jobs(files: Sequence[FoundFile], images: Mapping[str, str]) -> list
 
 
 def place_files(files: Sequence[FoundFile], format: str) -> list[FoundFile]:
-    """The files with the case, group and class that their places tell; class maps go with their label images."""
+    """The files with the case, group and class in their paths; class maps go with their label images."""
     parts = {file.name: bare_parts(file.name) for file in files}
     maps: dict[str, Path] = {}
     if format == "label_image":

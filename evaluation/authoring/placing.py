@@ -1,4 +1,4 @@
-"""Files of a side to the places where the rules of a challenge expect them."""
+"""Copies or links the files of a side to the paths that the rules of a challenge expect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evaluation.findings.errors import WrongUsage
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where files are put, and whether they are copied or linked.
+    """A folder for the files of a challenge, and whether they are copied or linked.
 
     placed   files that were put before: a second link to one would look like a reference that was handed in
     """

@@ -519,7 +519,7 @@ def outline_runs(outlines: Outlines) -> tuple[Int64, Int64, Int64, Int64]:
     """Pixels inside the outlines by the even-odd rule: row, first column, column after the last, instance (R,) each.
 
     Exact, in integers. Pixels on an upper or left-hand edge are inside, those on a lower one are not; the engine's
-    rasterisation has rules of its own, this one owes nothing to it.
+    rasterisation has rules of its own, this one is independent of it.
 
     >>> square = outlines_from_rings([np.array([[1, 1], [4, 1], [4, 3], [1, 3]])], [1])
     >>> [column.tolist() for column in outline_runs(square)]

@@ -70,7 +70,7 @@ def cli() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code of a command: 0 done, 1 submission rejected, 2 wrong usage, 3 challenge broken, 70 our fault.
+    """The exit code of a command: 0 done, 1 submission rejected, 2 wrong usage, 3 challenge broken, 70 internal error.
 
     One that was stopped by a signal ends with 128 + its number.
     """

@@ -99,7 +99,7 @@ def open_output(path: Path | str) -> Output:
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
-    """Tell what cannot be written as a fault of the command line; a full disk and the platform's folder are not."""
+    """Raise WrongUsage for what cannot be written; ResultsNotWritten on a full disk or in the platform's folder."""
     try:
         yield
     except OSError as error:

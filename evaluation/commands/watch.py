@@ -1,4 +1,4 @@
-"""The program as a child of a small process, which says a last line where the program cannot: killed for its memory.
+"""Runs the program as a child of a small process, which prints the last line if the program is killed.
 
 Imports little, so that signals are handled from the first moment on, and the small process stays small.
 """
@@ -75,7 +75,7 @@ def stop(number: int, _: object) -> None:
 
 
 def end_early(stopped: Stopped) -> int:
-    """Say what is there, and there whole, in a last line. Returns the exit code."""
+    """Print a last line on which files are complete. Returns the exit code."""
     results, files = sum(name == "metrics.json" for name in written), len(written)
     kept = f"results that were complete before are kept: {results}" if results else ""
     kept = kept or (f"files that were complete before are kept: {files}" if files else "no results were written")

@@ -1,4 +1,4 @@
-"""Entries that are nearly the same: one entry under two names. From the stored tables of nuclei, so it is cheap.
+"""Entries that are nearly the same, such as one entry under two names, found from the stored tables of nuclei.
 
 Two teams agree in a reference nucleus if both matched it and their nuclei have nearly the same area: a nucleus that is
 moved keeps its area. Two teams are nearly the same if they agree in at least ``NEARLY_THE_SAME`` of the nuclei that

@@ -1,7 +1,7 @@
-"""The leaderboard: teams in their places, what is significant, and how far the places can be trusted.
+"""The leaderboard: places of teams, significant differences, and how stable the places are.
 
-It is made of a table of scores (``build_board``), whether that comes from a folder of submissions, from results or from
-a CSV file; and of the result of one submission beside earlier ones (``rank_result``).
+``build_board`` makes it from a table of scores: of submissions, of stored results, or of a CSV file. ``rank_result``
+ranks one submission among earlier results.
 """
 
 from __future__ import annotations
@@ -318,7 +318,7 @@ def build_board(
     """Rank the teams of a table, test their differences, and draw samples of their units.
 
     unranked  teams that have no scores
-    progress  is told how many columns are tested
+    progress  is called with the number of columns that are tested, and of all
 
     Teams without a place are neither tested nor in a sample. Raises WrongUsage ("missing-units") if the rules ask for
     values of units that are not known.

@@ -1,4 +1,4 @@
-"""The leaderboard as files: places, ranks and values, and how far the places can be trusted."""
+"""The leaderboard as files: places, ranks, values, tests, and how stable the places are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The design of a challenge as it was registered, and what a later board does otherwise.
+"""The registered design of a challenge, and what differs from it in a later leaderboard.
 
 ``registration.json`` lies in the folder of the challenge. It holds the resolved rules, the hashes and the day; that it
 was not changed since is shown by its SHA-256, which ``evaluation register`` prints to be published, and boards repeat.
@@ -43,7 +43,7 @@ def design(challenge: Challenge) -> dict[str, Any]:
 
 
 def with_registration(board: Board, challenge: Challenge, rules: RankingRules, folder: Path) -> Board:
-    """The board with what it does otherwise than was registered; unchanged if nothing was.
+    """The board with its differences from the registered design; unchanged without a registration.
 
     rules  the table [ranking] as it was applied
 

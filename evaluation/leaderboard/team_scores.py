@@ -125,7 +125,7 @@ def as_columns(paths: Iterable[str]) -> tuple[RankingColumn, ...]:
 
 
 def plan_columns(challenge: Challenge, columns: Sequence[RankingColumn]) -> list[PlannedColumn]:
-    """The columns of a ranking of results of a challenge, which must have them (``pipeline.check_columns``)."""
+    """The columns of a ranking of results of a challenge, which must have them (``check_columns``)."""
     rules = challenge.matching.passes
     known = {}
     for index, (rule, class_aware) in enumerate(rules):
@@ -185,7 +185,7 @@ def number_at(metrics: Mapping[str, Any], path: str) -> float:
 
 
 def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn) -> Float64:
-    """What each group brings into a column, float64 (G,); NaN for groups that are left out.
+    """What each group contributes to a column, float64 (G,); NaN for groups that are left out.
 
     It is what the column would be if the data set were that group alone, as it enters a mean: cases that were not
     submitted are penalised. For ``group_mean`` the mean of these values is the number in metrics.json;

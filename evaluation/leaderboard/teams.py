@@ -134,7 +134,7 @@ def find_teams(folder: Path | str, *, output: Path | None = None) -> FoundTeams:
 
 
 def entries_of(folder: Path | str, output: Path | None) -> list[tuple[str, Path | str, bool]]:
-    """The name, the place and the kind (whether it is a folder) of everything that may be a submission."""
+    """The name and the path of everything that may be a submission, and whether it is a folder."""
     found: list[tuple[str, Path | str, bool]]
     if is_address(folder):
         found = [(entry.name, entry.address, entry.is_folder) for entry in entries_at(str(folder))]
@@ -307,7 +307,7 @@ def score_team(
 
 
 def why_unranked(name: str, error: EvaluationError) -> Unranked:
-    """The line that the team would have read: nothing of the reference, no name that it must not know."""
+    """The line that the platform would show the team: nothing of the reference, no hidden name."""
     hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
     findings = redact_findings((f for f in error.findings if f.severity == "error"), hidden)
     first = min(findings, key=lambda finding: (finding.code, finding.expected))
@@ -358,7 +358,7 @@ def reference_names(challenge: Challenge, folder: Path) -> set[str]:
 
 
 def submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
-    """The key of the result of a submission; "" if its files cannot be read, which scoring it will tell."""
+    """The key of the result of a submission; "" if its files cannot be read, scoring it says why."""
     digest = hashlib.sha256()
     add_text(digest, of_challenge)
     with suppress(SubmissionRejected, WrongUsage, InputFault, OSError):
@@ -428,7 +428,7 @@ def holds_result(folder: Path, key: str) -> bool:
 
 
 def rejection_in(content: dict[str, Any], name: str) -> Unranked | None:
-    """The team without a result that a key file tells of."""
+    """The team that a key file records as rejected, or None."""
     code, reason = content.get("code"), content.get("reason")
     return Unranked(name, code, reason) if isinstance(code, str) and isinstance(reason, str) else None
 

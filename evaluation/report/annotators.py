@@ -1,4 +1,4 @@
-"""Teams beside human agreement, on the page of a leaderboard."""
+"""The section of a leaderboard page that compares teams with human agreement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of an audit, made of audit.json: can the first place be defended, and which rule moves it."""
+"""The page of an audit (audit.json): does the first place hold under other rules, and which rule changes it?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TONES: Mapping[str, Tone] = {
     "shared": "warning",
     "no": "bad",
 }
-APART = {"predictions": "none", "patients": "all"}  # what is no rule, and its published value
+APART = {"predictions": "none", "patients": "all"}  # dimensions that are no rules, and their published values
 
 
 def audit_page(document: Document) -> Page:
@@ -82,7 +82,7 @@ def labels_of(document: Document, limit: int) -> list[str]:
 
 
 def team_table(document: Document) -> Table:
-    """How far the place of each team can be trusted."""
+    """How stable the place of each team is."""
     variants = rule_variants(document)
 
     def places(team: Document) -> Cell:
@@ -106,7 +106,7 @@ def team_table(document: Document) -> Table:
 
 
 def is_by_rules(variant: Document) -> bool:
-    """Whether all patients are there, with the predictions as they are."""
+    """Whether a variant has all patients and unchanged predictions."""
     return all(of["value"] == APART.get(of["dimension"], of["value"]) for of in variant["settings"])
 
 
@@ -160,9 +160,9 @@ def published_variant(document: Document) -> Document | None:
 
 
 def choose_variants(document: Document) -> list[tuple[str, Document]]:
-    """Variants that stand side by side, with what is special about each: the challenge's own first.
+    """The variants that are shown side by side, each with a short name; at most VARIANTS_UP_TO.
 
-    Beside it those that differ from it in one rule only; all, if none is the challenge's own. At most VARIANTS_UP_TO.
+    The challenge's own comes first, then those that differ from it in one rule. Without an own one: all variants.
     """
 
     def values_of(variant: Document) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ def choose_variants(document: Document) -> list[tuple[str, Document]]:
 
 
 def effect_table(document: Document) -> Table:
-    """What each rule does alone, the strongest first."""
+    """What a change of one rule alone changes, the rule with the largest effect first."""
     values = {dimension["name"]: some_values(dimension) for dimension in document["dimensions"]}
 
     def strength(effect: Document) -> tuple[bool, float, float, str]:
@@ -216,7 +216,7 @@ def effect_table(document: Document) -> Table:
 
 
 def swap_section(document: Document) -> Section:
-    """Teams that stand in both orders."""
+    """Pairs of teams whose order differs between variants."""
     variants, swaps = rule_variants(document), document["swaps"]
     if not swaps:
         return Section("swaps", "Teams that swap", (Text(("No two teams stand in both orders.",), "good"),))

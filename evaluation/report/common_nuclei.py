@@ -69,7 +69,7 @@ def shares(pair: Document) -> Cell:
 
 
 def who_is_ahead(pair: Document, measure: int) -> Cell:
-    """Who is ahead, and by how much; or that more nuclei decide."""
+    """Which team is ahead and by how much, or that the number of matched nuclei decides."""
     found = pair["measures"][measure]
     ahead = "neither" if found["ahead"] is None else write_name(found["ahead"])
     if pair["by"] == "matched":

@@ -1,4 +1,4 @@
-"""The page of a leaderboard, made of leaderboard.json: who stands where, and how far that can be trusted."""
+"""The page of a leaderboard (leaderboard.json): places, differences between teams, and how stable the places are."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def leaderboard_page(
 ) -> Page:
     """The page of the content of a leaderboard.json.
 
-    audit    the content of an audit.json of the same challenge: what becomes of the places under other rules
+    audit    the content of an audit.json of the same challenge: the places under other rules
     results  the content of the metrics.json of teams, by name: all their scores side by side
     classes  in the order of the challenge; by name if that is not known
     """
@@ -259,7 +259,7 @@ def difference_section(document: Document) -> Section:
 
 
 def pair_table(document: Document) -> Table | None:
-    """By how much teams differ, pair by pair, and what may be said of it."""
+    """The difference between the teams of each pair, with its interval and verdict."""
     titles = column_titles(document)
     rows = [
         (title, column["margin"], pair)
@@ -392,7 +392,7 @@ def value_map(document: Document, index: int, title: str) -> Figure:
 
 
 def thin_units(document: Document, order: Sequence[int] | np.ndarray[Any, Any]) -> tuple[list[int], str]:
-    """Units evenly spread over an order, as many as a map of the teams can show, and a sentence if not all."""
+    """Units evenly spread over an order, as many as a heat map shows, and a sentence if some are left out."""
     limit = max(MAPPED_VALUES // min(len(document["teams"]), TEAMS_UP_TO), 1)
     if len(order) <= limit:
         return [int(unit) for unit in order], ""
@@ -481,7 +481,7 @@ def audit_sections(document: Document, audit: Document | None) -> list[Section]:
 
 
 def rules_section(document: Document) -> Section:
-    """The rules of the ranking as they were applied, and what else there is to know."""
+    """The rules of the ranking as they were applied, and findings."""
     ranking = document["ranking"]
     rules = [(key, value) for key, value in sorted(ranking.items()) if key != "in_words" and value is not None]
     columns = table_of(

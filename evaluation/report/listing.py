@@ -1,4 +1,4 @@
-"""Tables of a page made of lists of data: a column says what it holds of an item."""
+"""Tables of a page from lists of data: a column says how its value is taken from an item."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def table_of(
 
 
 def value_at(item: Any, of: Callable[[Any], Value] | str) -> Value:
-    """What a column holds of an item: by a function, or by a key, or keys joined by dots."""
+    """The value of a column for an item: that of a function, or the one at a key, or at keys joined by dots."""
     if callable(of):
         return of(item)
     for key in of.split("."):

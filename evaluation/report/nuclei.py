@@ -1,4 +1,4 @@
-"""The nuclei of objects.csv on a page: IoU by size, Hausdorff distance by IoU, F1 by the IoU that is asked for."""
+"""The nuclei of objects.csv on a page: IoU by size, Hausdorff distance by IoU, F1 by IoU threshold."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def size_bins(area: Float64) -> list[Int64]:
 
 
 def size_table(nuclei: NucleusTable) -> Table:
-    """What becomes of reference nuclei of each tenth by size: matched or missed, and the IoU of those matched."""
+    """Reference nuclei in tenths by size: the share that is matched, and the median IoU of these."""
     rows = np.flatnonzero((nuclei.outcome < 2) & np.isfinite(nuclei.reference_area))
     parts = [rows[members] for members in size_bins(nuclei.reference_area[rows])]
 
@@ -227,8 +227,8 @@ def sample_words(shown: int, known: int) -> str:
 
 
 def threshold_section(result: ResultDocuments, nuclei: NucleusTable | None) -> Section | None:
-    """F1 and threat score against the IoU that is asked for: those of the result, else those of its pairs."""
-    lead = "How much of what was matched would be left if a better outline were asked for?"
+    """F1 and threat score against the IoU threshold: as scored if metrics.json has them, else from matched pairs."""
+    lead = "How many matches would be left at a higher IoU threshold?"
     if curves := measured_at_thresholds(result):
         words = f"Nuclei are matched anew at each threshold; {result.main.replace('_', ' ')}."
     elif nuclei is None or len(pairs := nuclei.pairs_with("iou")) == 0:

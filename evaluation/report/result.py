@@ -1,4 +1,4 @@
-"""What pages ask of the documents of a result, metrics.json and details.json: scores, and why there are none."""
+"""Scores and intervals of metrics.json and details.json for pages, and why a score is undefined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command ``report`` was asked for: which documents lie in a folder of results, and the page of them."""
+"""The page of a folder of results, for the command ``report``."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def page_of_results(
     """The page of what lies in a folder: metrics.json, leaderboard.json, audit.json or sensitivity.json.
 
     sources  of pictures and costs of errors, for a metrics.json
-    public   only what metrics.json tells, and of that what may be published
+    public   only what metrics.json holds, and of that what may be published
     challenge  folder of its rules: what [publish] lets participants read, and the order of the classes; without it
              details.json beside a result tells the order
 
@@ -211,7 +211,7 @@ def classes_of_teams(folder: Path) -> tuple[str, ...]:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """What is wrong with a document is a fault of the command line; so is another form than it should have."""
+    """Raise WrongUsage for a document that is damaged, or not of the form that it should have."""
     try:
         yield
     except InputFault as fault:

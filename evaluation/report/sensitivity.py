@@ -40,7 +40,7 @@ def sensitivity_page(document: Document) -> Page:
     return document_page("sensitivity", document, sections, subtitle=subtitle)
 
 
-# --- what is asked of the document ------------------------------------------------------------------------------------
+# --- access to the document -------------------------------------------------------------------------------------------
 
 
 def of_all_sizes(document: Document) -> list[Document]:
@@ -233,7 +233,7 @@ def number_section(document: Document) -> Section:
 
 
 def definition_section(document: Document) -> Section:
-    """How it was computed, and what was there."""
+    """How it was computed, and of how many nuclei."""
     ignored = max(document["ignored"].values(), default=0)
     counted = (
         f"{document['nuclei']:,} nuclei in {document['cases']:,} cases, {document['empty_cases']:,} of them without "

@@ -1,4 +1,4 @@
-"""The page of tricks.json: what pays, who would climb, what closes it, and whose presence decides the first place."""
+"""The page of tricks.json: which tricks pay, for whom, under which rankings, and which entries decide who is first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tricks_page(document: Document) -> Page:
 
 
 def paying_section(document: Document) -> Section:
-    """What pays, trick by trick, and for whom."""
+    """Which tricks pay, and for whom."""
     tricks = {trick["name"]: trick for trick in document["tricks"]}
     honest, paying = tricks_played(document)
     of_trick = Counter(play["trick"] for play in paying)
@@ -89,7 +89,7 @@ def climb_of(play: Document) -> Cell:
 
 
 def closing_section(document: Document) -> Section | None:
-    """What still pays under other rankings."""
+    """Which tricks still pay under other rankings."""
     if not document["changes"] or not tricks_played(document)[1]:
         return None
     closing = next((of for of in document["changes"] if of["pays"] == 0), None)
@@ -107,7 +107,7 @@ def closing_section(document: Document) -> Section | None:
 
 
 def entry_section(document: Document) -> Section:
-    """Whose presence decides the first place, and which entries are nearly the same."""
+    """Which entries decide the first place, and which are nearly the same."""
     moving = [
         of
         for of in document["entries"]

@@ -1,4 +1,4 @@
-"""Overlays as GeoJSON: what became of each nucleus, for QuPath (drag the file onto the open image).
+"""Overlays as GeoJSON: the state of each nucleus, for QuPath (drag the file onto the open image).
 
 Nuclei are detections with a classification such as "Missed", or "Matched: reference" beside "Matched: prediction",
 which QuPath shows in their colour and lets people switch on and off; regions are annotations. Coordinates count from
@@ -36,7 +36,7 @@ IGNORE_REGION, CONTESTED = "Ignore region", "Contested"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What QuPath tells of a nucleus: numbers by their names, and texts."""
+    """What QuPath shows of a nucleus: numbers by their names, and texts."""
 
     measurements: Mapping[str, float]
     metadata: Mapping[str, str]
@@ -75,7 +75,7 @@ def nucleus_features(side: DrawnSide, class_names: Sequence[str], facts: Sequenc
 
 
 def geometries_of(side: DrawnSide) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Index and geometry of each nucleus that is anywhere."""
+    """Index and geometry of each nucleus that has pixels or a point."""
     if side.points_xy is not None:
         for index, point in enumerate(side.points_xy.tolist()):
             yield index, {"type": "Point", "coordinates": point}

@@ -1,6 +1,6 @@
 """What the browser of nuclei draws of a case: its tissue, and the outline of every nucleus as a short text.
 
-A small case is there as a whole. Of a large one there are windows around the nuclei that lost most.
+A small case is drawn as a whole, of a large one windows around the nuclei with the largest loss.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evaluation.report.pictures.drawing import Rgb
 from evaluation.report.pictures.judging import JudgedCase
 from evaluation.report.pictures.views import View
 
-WINDOW_PX = 112  # side of a window of a case that is too large to be there as a whole
+WINDOW_PX = 112  # side of a window of a case that is too large to be drawn as a whole
 QUALITY = 55  # of WebP
 LETTERS = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
 FARTHEST = 31  # px that a letter goes; ZERO stands for 0
