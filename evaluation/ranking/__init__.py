@@ -4,7 +4,7 @@ In: arrays of scores, a row for each team. Out: ranks, p-values, shares of sampl
 rankings import it.
 """
 
-from evaluation.ranking.kendall import kendall_tau, kendall_tau_matrix
+from evaluation.ranking.kendall import kendall_tau
 from evaluation.ranking.methods import Ranking, needs_units, positions_of, rank_teams, unit_values
 from evaluation.ranking.ranks import rank_values
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
@@ -19,7 +19,6 @@ __all__ = [
     "compare_teams",
     "ex_aequo_positions",
     "kendall_tau",
-    "kendall_tau_matrix",
     "needs_units",
     "positions_of",
     "rank_by_values",

@@ -1,4 +1,4 @@
-"""By how much teams differ: paired differences over units with intervals, and what may be said of them."""
+"""By how much teams differ: paired differences over units, with intervals and verdicts."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ ENTRIES_AT_ONCE = 2**13  # what is sorted at once stays in the cache of the proc
 class Comparison:
     """What a test says of T teams in one column.
 
-    test, level  as asked for
+    test, level  as given
     undefined    why nothing was tested, else None. Then the numbers are None or NaN, ``better`` is 0, ``cliques`` empty
     compared     bool (T,): teams with a value in any unit. The others are in no test: NaN and 0 in their rows
     units        how many units were used: those in which every compared team has a value
