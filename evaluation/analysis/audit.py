@@ -20,7 +20,7 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 import orjson
 
-from evaluation.analysis.audit_document import Audit, Difference, Dimension, audit_csv, audit_json, plural
+from evaluation.analysis.audit_document import Audit, Dimension, audit_csv, audit_json, plural
 from evaluation.analysis.reweighted import ALL, other_patients, other_weights, reweighted, without_unit
 from evaluation.analysis.variants import audit_positions, find_differences
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
@@ -601,7 +601,10 @@ class Variants:
         teams: Sequence[str],
     ) -> None:
         self.dimensions, self.rules, self.methods, self.teams = tuple(dimensions), rules, methods, tuple(teams)
-        self.tally = Tally(rules, teams)
+        shape = len(rules.columns), len(teams), len(teams)
+        self.tables: Int64 = np.zeros(shape[0], np.int64)  # as in ``find_differences``
+        self.wins: Int64 = np.zeros(shape, np.int64)
+        self.same: Int64 = np.zeros(shape, np.int64)
         self.known: dict[bytes, list[Comparison | None]] = {}
         self.settings: list[list[int]] = []
         self.places: list[tuple[Float64, Float64]] = []
@@ -623,7 +626,12 @@ class Variants:
         if key not in self.known:
             self.known[key] = compare_columns(table, rules) if self.teams else []
         tests = self.known[key]
-        self.tally.add(table, tests)
+        for index, test in enumerate(tests):
+            if test is not None and test.undefined is None:
+                score = table.overall[:, index] * (1 if table.higher_is_better[index] else -1)
+                self.tables[index] += 1
+                self.wins[index] += test.better == 1
+                self.same[index] += score[:, None] > score[None, :]
         for method in self.methods:
             self.add(table, rules.model_copy(update={"method": method}), tests, method=method, **values)
 
@@ -654,10 +662,10 @@ class Variants:
             combined[:, is_ranked],
             published=0,
             identity=identity,
-            differences=self.tally.differences(),
+            differences=find_differences(paths_of(self.rules), self.teams, self.tables, self.wins, self.same),
             unranked=sorted([*rows, *unranked], key=lambda row: row.name),
             notes=notes,
-            tested=bool(self.tally.tables.any()),
+            tested=bool(self.tables.any()),
         )
 
 
@@ -694,29 +702,6 @@ def rank_table(
         found = share_places(kept, rules, of_kept) if rules.ex_aequo else apply_method(kept, rules)
     position[is_ranked], combined[is_ranked] = found.position, found.combined
     return position, combined
-
-
-class Tally:
-    """In how many variants of the scores one team is better than another, column by column."""
-
-    def __init__(self, rules: RankingRules, teams: Sequence[str]) -> None:
-        shape = len(rules.columns), len(teams), len(teams)
-        self.columns, self.teams = paths_of(rules), teams
-        self.tables: Int64 = np.zeros(shape[0], np.int64)
-        self.wins: Int64 = np.zeros(shape, np.int64)
-        self.same: Int64 = np.zeros(shape, np.int64)
-
-    def add(self, table: ScoreTable, tests: Sequence[Comparison | None]) -> None:
-        for index, test in enumerate(tests):
-            if test is None or test.undefined is not None:
-                continue
-            values = table.overall[:, index] * (1 if table.higher_is_better[index] else -1)
-            self.tables[index] += 1
-            self.wins[index] += test.better == 1
-            self.same[index] += values[:, None] > values[None, :]
-
-    def differences(self) -> tuple[Difference, ...]:
-        return find_differences(self.columns, self.teams, self.tables, self.wins, self.same)
 
 
 def write_audit(folder: Path, audit: Audit) -> None:

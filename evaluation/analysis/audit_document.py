@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from evaluation.leaderboard.document import number
@@ -103,7 +103,7 @@ class Difference:
     tables        in how many variants of the scores (the method of the ranking has no part in it) it could be tested
     significant   in how many ``better`` is significantly better than ``worse``
     opposite      in how many it is significantly worse
-    same          in how many its value is the better one
+    same_direction  in how many its value is the better one
     """
 
     column: str
@@ -112,17 +112,17 @@ class Difference:
     tables: int
     significant: int
     opposite: int
-    same: int
+    same_direction: int
 
     @property
     def survives(self) -> bool:
         """Whether it is significant, and in the same direction, in all variants."""
-        return self.significant == self.same == self.tables
+        return self.significant == self.same_direction == self.tables
 
     @property
     def is_robust(self) -> bool:
         """Whether it has one direction in all variants and is significant in half of them ("lessons from MoNuSAC")."""
-        return self.same == self.tables and 2 * self.significant >= self.tables and self.opposite == 0
+        return self.same_direction == self.tables and 2 * self.significant >= self.tables and self.opposite == 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,18 +257,7 @@ def audit_document(audit: Audit) -> dict[str, Any]:
             for swap in audit.swaps
         ],
         "significant_differences": [
-            {
-                "column": found.column,
-                "better": found.better,
-                "worse": found.worse,
-                "tables": found.tables,
-                "significant": found.significant,
-                "opposite": found.opposite,
-                "same_direction": found.same,
-                "survives": found.survives,
-                "robust": found.is_robust,
-            }
-            for found in audit.differences
+            {**asdict(found), "survives": found.survives, "robust": found.is_robust} for found in audit.differences
         ],
         "orders": [
             [{"team": team, "position": number(index)} for team, index in zip(audit.teams, row, strict=True)]

@@ -37,7 +37,7 @@ from evaluation.challenge.matching_rules import MatchingRules, Sides
 from evaluation.execution.workers import Progress, plan_workers, run_tasks
 from evaluation.findings import Finding
 from evaluation.findings.challenge import NoOutlines
-from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
+from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.perturb import (
     dilate_instances,
@@ -83,10 +83,8 @@ def study_sensitivity(
     challenge = Challenge.load(folder)
     if challenge.reference.are_points or challenge.reference.are_counts:
         raise WrongUsage(NoOutlines(challenge.reference.format).at("challenge.toml: reference.format"))
-    try:
+    with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
-    except InputFault as fault:
-        raise ChallengeBroken(*fault.findings) from fault
     rules = rules_to_try(challenge)
     tasks = [
         (challenge, rules, folder, case, None if shared is None else shared.cases[case.name])

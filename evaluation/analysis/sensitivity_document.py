@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from evaluation.challenge.matching_rules import MatchingRule
@@ -172,9 +172,7 @@ def sensitivity_json(found: Sensitivity) -> str:
 def sensitivity_document(found: Sensitivity) -> dict[str, Any]:
     """The content of sensitivity.json. Names of classes are values, never keys; there are no names of cases."""
     return {
-        "advice": [
-            {"code": advice.code, "text": advice.text, "is_warning": advice.is_warning} for advice in found.advice
-        ],
+        "advice": [asdict(advice) for advice in found.advice],
         "challenge": dict(found.identity),
         "software": {"version": __version__},
         "cases": found.cases,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from evaluation.analysis.plays import Play
@@ -88,7 +88,7 @@ def tricks_document(found: TricksFound) -> dict[str, Any]:
             }
             for play in found.plays
         ],
-        "changes": [{"words": of.words, "pays": of.pays, "places": of.places} for of in found.changes],
+        "changes": [asdict(of) for of in found.changes],
         "entries": [
             {
                 "team": of.team,

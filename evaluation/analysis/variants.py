@@ -510,8 +510,8 @@ def find_differences(
                     tables=int(tables[index]),
                     significant=int(times[row, other]),
                     opposite=int(times[other, row]),
-                    same=int(direction[row, other]),
+                    same_direction=int(direction[row, other]),
                 )
             )
     order = {name: index for index, name in enumerate(columns)}
-    return tuple(sorted(found, key=lambda d: (order[d.column], -d.significant, -d.same, d.better, d.worse)))
+    return tuple(sorted(found, key=lambda d: (order[d.column], -d.significant, -d.same_direction, d.better, d.worse)))

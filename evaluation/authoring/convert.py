@@ -46,7 +46,7 @@ from evaluation.findings.command_line import (
     NoPixelSize,
     UnknownFormat,
 )
-from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
+from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage, faults_as
 from evaluation.findings.submission import EverythingOutsideImage, SomeWithoutClass
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.class_probabilities import COLUMN_PREFIX
@@ -310,10 +310,8 @@ def convert_challenge(
     faults: list[Finding] = []
     nuclei = left = 0
     held: dict[Path, bytes] = {}  # until a nucleus is left in some case: if there is none, nothing is written
-    try:
+    with faults_as(ConversionRefused):
         readers, findings = readers_of_cases(challenge, folder, source)
-    except InputFault as fault:
-        raise ConversionRefused(*fault.findings) from None
     for case, read in readers:
         try:
             said = read()
@@ -417,10 +415,8 @@ def convert_file(
     """
     if is_store(source):
         with tempfile.TemporaryDirectory(prefix="evaluation-convert-") as workspace:
-            try:
+            with faults_as(ConversionRefused):
                 packed = packed_copy(source, Path(workspace))
-            except InputFault as fault:
-                raise ConversionRefused(*fault.findings) from None
             return convert_file(
                 packed, output, target, format=format, options=options, class_names=class_names, size_yx=size_yx,
                 spacing_um=spacing_um, origin=origin, overlap=overlap, trust_pickle=trust_pickle,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from evaluation.findings.kind import Kind
+from evaluation.findings.kind import FoundNotAllowed, Kind
 from evaluation.findings.words import listed
 
 
@@ -111,14 +111,10 @@ class OtherValueOf(InvalidAnnotation):
     wanted: str
 
 
-class OtherObject(InvalidAnnotation):
+class OtherObject(FoundNotAllowed):
     """What is no value of its own."""
 
-    got = "{found}"
-    expected = "{wanted}"
-
-    found: str
-    wanted: str
+    code = InvalidAnnotation.code
 
 
 class TwoProbabilities(InvalidAnnotation):

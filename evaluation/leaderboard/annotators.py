@@ -23,7 +23,7 @@ from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.execution.storage import fetched
 from evaluation.findings import Finding, quote
 from evaluation.findings.challenge import FewAnnotators
-from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRejected
+from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRejected, faults_as
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import select_instances
 from evaluation.leaderboard.document import Board, number
@@ -105,10 +105,8 @@ def read_annotator(challenge: Challenge, folder: Path, name: str) -> dict[str, P
     own = reference_of(challenge, name)
     found: dict[str, PreparedReference] = {}
     faults: list[Finding] = []
-    try:
+    with faults_as(ChallengeBroken):
         shared = read_shared_reference(own, folder)
-    except InputFault as fault:
-        raise ChallengeBroken(*fault.findings) from fault
     for case in challenge.cases:
         if shared is None:
             try:

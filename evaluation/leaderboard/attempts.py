@@ -18,7 +18,7 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
 from evaluation.findings.challenge import Contradiction, OnlyOneOption
 from evaluation.findings.command_line import NoChallengeOfResults
-from evaluation.findings.errors import InputFault, WrongUsage
+from evaluation.findings.errors import WrongUsage, faults_as
 from evaluation.leaderboard.document import number
 from evaluation.leaderboard.team_scores import TeamScores, Unranked, groups_of, read_details
 from evaluation.model import Float64
@@ -138,10 +138,8 @@ def decided_by(attempts: Counting | None, before: Path | None, challenge_folder:
     if challenge_folder is None:
         raise WrongUsage(NoChallengeOfResults().at("--challenge"))
     challenge = Challenge.load(challenge_folder)
-    try:
+    with faults_as(WrongUsage):
         board = read_details(before / "leaderboard.json", where="'leaderboard.json'")
-    except InputFault as fault:
-        raise WrongUsage(*fault.findings) from None
     if not board.get("attempts"):
         found, allowed = "a board without attempts", "one that was made with --attempts"
     elif (board.get("challenge") or {}).get("hash") == challenge.hash or (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.findings.errors import InputFault, WrongUsage
+from evaluation.findings.errors import WrongUsage, faults_as
 from evaluation.leaderboard.document import Board, leaderboard_document, number
 from evaluation.leaderboard.registration import differences
 from evaluation.leaderboard.team_scores import read_details
@@ -35,12 +35,10 @@ def reference_in(folder: Path, teams: Sequence[str]) -> str | None:
 
 def read_before(folder: Path) -> Before:
     """What ``leaderboard`` wrote into a folder. Raises WrongUsage if there is no leaderboard.json."""
-    try:
+    with faults_as(WrongUsage):
         board = read_details(folder / "leaderboard.json", where="'leaderboard.json'")
         teams = [team["name"] for team in board["teams"]]
         return Before(board, details_of(folder, teams), reference_in(folder, teams))
-    except InputFault as fault:
-        raise WrongUsage(*fault.findings) from None
 
 
 def details_of(folder: Path, teams: Sequence[str]) -> dict[str, Mapping[str, Any]]:

@@ -21,7 +21,7 @@ from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, quote, with
 from evaluation.findings.annotations import TooManyScores
 from evaluation.findings.challenge import InvalidValue
 from evaluation.findings.csv_files import DuplicateScore
-from evaluation.findings.errors import InputFault, WrongUsage
+from evaluation.findings.errors import InputFault, WrongUsage, faults_as
 from evaluation.findings.rankings import (
     IncompleteScores,
     InvalidScore,
@@ -135,11 +135,9 @@ def table_of_rows(
 
 def metrics_in(path: Path) -> list[str]:
     """The metrics that a file of scores names, for messages. Raises WrongUsage."""
-    try:
+    with faults_as(WrongUsage):
         table = open_scores(path)
         return sorted(table.categories(table.need("metric"))[0])
-    except InputFault as fault:
-        raise WrongUsage(*fault.findings) from None
 
 
 def open_scores(path: Path) -> Table:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from evaluation.leaderboard.document import interval, shown
-from evaluation.leaderboard.titles import short_titles
+from evaluation.leaderboard.titles import titles_by_path
 from evaluation.report.documents import document_page
 from evaluation.report.listing import percent_cell, share_cell, show_rest, table_of
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles, Tone
@@ -242,8 +242,7 @@ def difference_section(document: Document) -> Section:
     if not found:
         none = "No difference between two teams is significant in any variant, or none could be tested."
         return Section("differences", "Significant differences", (Text((none,)),))
-    paths = list(dict.fromkeys(one["column"] for one in found))
-    titles = dict(zip(paths, short_titles(paths), strict=True))
+    titles = titles_by_path(list(dict.fromkeys(one["column"] for one in found)))
     table = table_of(
         "difference-table",
         "Differences that are significant in some variant",
