@@ -1,8 +1,8 @@
 """Made nuclei: the one seeded generator behind the demo, the tests and the benchmarks.
 
 Nuclei are closed outlines with whole-number vertices, as annotation tools write them: ellipses with a few harmonics, in
-crowds, some touching, some overlapping. ``perturb`` makes a team's prediction from them; ``draw_label_maps`` gives both
-as label maps.
+crowds, some touching, some overlapping. ``perturb`` makes a team's prediction from them, ``label_map`` the
+pixels.
 
 The same seed gives the same nuclei on any machine: only ``Generator.random`` is drawn from, cosines and logarithmic
 sizes are rounded far above their last bit, all else is elementwise arithmetic in a fixed order or in integers, and
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.model import Bool, Float64, Int16, Int32, Int64, LabelMaps, Outlines
+from evaluation.model import Bool, Float64, Int16, Int32, Int64, Outlines
 
 ANGLES = 1024  # directions in which an outline may have a vertex
 COSINE = np.round(np.cos(2 * np.pi * np.arange(ANGLES) / ANGLES) * 2**20) / 2**20
@@ -467,25 +467,6 @@ def convex_hull(points_xy: Float64) -> Float64:
 
 
 # --- label maps -----------------------------------------------------------------------------------------------------
-
-
-def draw_label_maps(
-    rng: np.random.Generator,
-    shape_yx: tuple[int, int],
-    count: int,
-    mistakes: Mistakes,
-    class_weights: Sequence[float] = MONUSAC_WEIGHTS,
-) -> LabelMaps:
-    """A reference of ``count`` nuclei and a prediction with mistakes, as label maps.
-
-    >>> maps = draw_label_maps(seeded(1), (120, 150), 12, Mistakes(missed=0.3))
-    >>> maps.reference.shape, int(maps.reference.max()), len(maps.reference_class)
-    ((120, 150), 12, 12)
-    """
-    outlines = draw_nuclei(rng, shape_yx, count, class_weights)
-    reference, reference_class = label_map(outlines, shape_yx)
-    prediction, prediction_class = label_map(perturb(rng, outlines, shape_yx, mistakes), shape_yx)
-    return LabelMaps(reference, prediction, reference_class, prediction_class)
 
 
 def label_map(outlines: Outlines, shape_yx: tuple[int, int]) -> tuple[Int32, Int16]:
