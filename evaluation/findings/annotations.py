@@ -411,7 +411,7 @@ class NoShare(InvalidCoordinate):
 
 
 class UnsupportedShape(Kind):
-    """An annotation has not the shape of a nucleus of this challenge.
+    """An annotation does not have the shape of a nucleus of this challenge.
 
     The vertices of an ellipse are the corners of its box, a spline is a curve through them, those of an arrow or a
     ruler enclose nothing: taken as outlines they would cover other pixels than their author meant. A point has no

@@ -71,7 +71,7 @@ class DuplicateKey(Kind):
 
 
 class InvalidAnnotation(Kind):
-    """An annotation in a JSON file is not built as its format says.
+    """An annotation in a JSON file does not have the form of its format.
 
     What it means is not known, and a nucleus would be lost if it were left out.
 
