@@ -397,7 +397,7 @@ def audit_challenge(
 
     workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
     progress  is called with the number of runs that are done, and of all
-    note      is called with the name of each team and what became of it
+    note      is called with the name of each team and the outcome
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """

@@ -134,7 +134,7 @@ def write_sensitivity(folder: Path, found: Sensitivity) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseStudy:
-    """What became of the N nuclei of a case, or of all cases.
+    """The N nuclei of a case, or of all cases, against their changed copies.
 
     neighbour_px  float64 (N,), from centroid to the nearest other one; NaN if there is none
     values        float64 (perturbations, measures, N), NaN: undefined
@@ -197,7 +197,7 @@ def study_reference(
 
 
 def changed_references(instances: Instances) -> Iterator[tuple[str, Instances, Instances]]:
-    """Name of each perturbation, the nuclei, and what becomes of them; ids are kept. In the order of PERTURBATIONS.
+    """Name of each perturbation, the nuclei, and their changed copies; ids are kept. In the order of PERTURBATIONS.
 
     Nuclei go on beyond the image border: who draws them a pixel tighter still draws them up to the border.
     """
@@ -216,7 +216,7 @@ def changed_references(instances: Instances) -> Iterator[tuple[str, Instances, I
 
 
 def compare_with_itself(before: Instances, after: Instances, border: BorderRule) -> Float64:
-    """The measures of each nucleus and what became of it, float64 (M, N), in the order of MEASURES.
+    """The measures of each nucleus and its changed copy, float64 (M, N), in the order of MEASURES.
 
     One that is gone shares nothing: IoU, Dice and surface Dice are 0, distances are undefined (NaN).
     """
@@ -308,7 +308,7 @@ def summarise_stratum(
     chosen: Int64,
     rules: Sequence[str],
 ) -> Stratum:
-    """What becomes of the chosen nuclei."""
+    """The effects of all changes on the chosen nuclei."""
     values = everything.values[:, :, chosen]
     spreads = quantiles(values)
     compared = ~np.isnan(values[:, 0])  # by IoU: what is not there at half the resolution has none

@@ -44,9 +44,9 @@ class Effect:
 
     compared  how many there are to compare: at half the resolution those that are still there
     vanished  how many of those have no pixel left
-    measures  by name, over the nuclei compared, each with what became of it
+    measures  by name, over the nuclei compared, each with its changed copy
     lost      by the name of a matching rule: share of the nuclei with pixels left that are not paired with those
-    taken     the part of it that is paired with what became of another nucleus; both empty at half the resolution, and
+    taken     the part of it that is paired with the copy of another nucleus; both empty at half the resolution, and
               where all nuclei vanished
     """
 

@@ -112,7 +112,7 @@ def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
     sentences = [f"Against tricks: {against}."]
     closing = next((of["words"] for of in document["changes"] if of["pays"] == 0), None)
     if not against.startswith("no trick"):
-        closes = f"{closing} closes all that pays." if closing else "no change that was tried closes all that pays."
+        closes = f"under {closing} no trick pays." if closing else "tricks pay under every change that was tried."
         sentences.append(f"{closes[0].upper()}{closes[1:]}")
     deciding = [
         of["team"]
@@ -162,8 +162,8 @@ def change_lines(found: TricksFound, pays: int) -> list[str]:
         lines.append(f"  With {change.words} {change.pays} pay; {moved}.")
     closing = next((of for of in found.changes if of.pays == 0), None)
     if closing:
-        return ["What closes it:", *lines, f"The smallest change that closes all of it: {closing.words}."]
-    return ["What would close it:", *lines]
+        return ["Under other rankings:", *lines, f"The smallest change under which no trick pays: {closing.words}."]
+    return ["Under other rankings:", *lines]
 
 
 def entry_lines(found: TricksFound) -> list[str]:

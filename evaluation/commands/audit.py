@@ -61,8 +61,8 @@ def audit(
     interrupted one goes on. With --scores only the rules of the ranking, weights and patients are varied.
 
     With --tricks nothing of this is done. Tricks that a participant could play (keep the easiest nuclei, empty hard
-    cases, copies, one class only, …) are played on every submission, all held in memory; it says which pay, who
-    would climb, which change of the ranking closes it, and whose presence decides the first place.
+    cases, copies, one class only, …) are played on every submission, all held in memory; it says which pay, which
+    teams would gain, under which other rankings none pays, and which entries decide the first place.
     """
     check_report(report)
     if scores is not None:

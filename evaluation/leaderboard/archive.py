@@ -45,7 +45,7 @@ Outcome = Literal["same to the byte", "same to the digit", "differs", "cannot be
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What became of one thing that was looked at, and why."""
+    """The outcome of one check, and why."""
 
     what: str
     outcome: Outcome

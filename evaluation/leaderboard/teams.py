@@ -88,7 +88,7 @@ class ScoredTeams:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What became of a team; ``stamp`` of its submission and ``entry`` for the index, if that does not have it."""
+    """The outcome of a team; ``stamp`` of its submission and ``entry`` for the index, if that does not have it."""
 
     found: TeamScores | Unranked
     outcome: Outcome

@@ -39,7 +39,7 @@ def audit_page(document: Document) -> Page:
         method_section(document),
     ]
     teams = [(team["name"], label) for team, label in zip(document["teams"], labels, strict=True)]
-    subtitle = "What becomes of the ranking under other rules"
+    subtitle = "The ranking under other rules"
     return document_page("audit", document, sections, subtitle=subtitle, teams=teams)
 
 

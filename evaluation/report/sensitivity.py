@@ -23,10 +23,10 @@ DEFINITIONS = (
     "more than half of it, or half of it with its upper left pixel. “Drawn at half the resolution” is this on the "
     "pixels of the image; “at half the resolution” compares on the blocks themselves: distances are in their pixels, "
     "and nuclei without a block are left out.",
-    "Each nucleus is compared with what became of it. One without a pixel left has IoU, Dice and surface Dice 0, and "
+    "Each nucleus is compared with its changed copy. One without a pixel left has IoU, Dice and surface Dice 0, and "
     "no distance. Given are the median, and in brackets the 10 % and the 90 % quantile.",
     "For matching rules the changed reference is a submission, neighbours and ignore regions included. A nucleus is "
-    "lost if it is not paired with what became of it; those without a pixel left are not counted.",
+    "lost if it is not paired with its changed copy; those without a pixel left are not counted.",
 )
 
 
@@ -36,7 +36,7 @@ def sensitivity_page(document: Document) -> Page:
     if document["nuclei"]:
         sections += [size_section(document), rule_section(document), number_section(document)]
     sections.append(definition_section(document))
-    subtitle = "What becomes of the reference when it is drawn a pixel differently"
+    subtitle = "The reference against itself, drawn a pixel differently"
     return document_page("sensitivity", document, sections, subtitle=subtitle)
 
 
@@ -177,14 +177,14 @@ def rule_section(document: Document) -> Section:
             [[effect_of(everything, name)[field].get(rule["name"]) for name in changes] for rule in rules],
         )
         for anchor, field, key, what in (
-            ("lost", "lost", "does not find again", "are not paired with what became of them"),
-            ("taken", "taken", "pairs wrongly", "are paired with what became of another nucleus"),
+            ("lost", "lost", "does not find again", "are not paired with their changed copy"),
+            ("taken", "taken", "pairs wrongly", "are paired with the changed copy of another nucleus"),
         )
     ]
     if classes:
         values = [[most_lost(of, rule["name"]) for of in classes] for rule in rules]
         caption = "The largest share of a class that a rule does not find again, for one or two pixels"
-        description = "Largest share of nuclei that are not paired with what became of them, by rule and class."
+        description = "Largest share of nuclei that are not paired with their changed copy, by rule and class."
         columns = [name_of(of) for of in classes]
         figures.append(lost_figure("lost-of-classes", caption, description, names, columns, values))
     lead = "The changed reference as a submission: every nucleus is there, and a rule should find each again."

@@ -16,7 +16,7 @@ from evaluation.report.team_labels import name_some, write_name
 def tricks_page(document: Document) -> Page:
     """The page of the content of a tricks.json."""
     sections = [paying_section(document), closing_section(document), entry_section(document), play_section(document)]
-    subtitle = "Can a team climb by handing in something worse?"
+    subtitle = "Can a team gain places by handing in something worse?"
     return document_page("tricks", document, sections, subtitle=subtitle)
 
 
@@ -30,10 +30,10 @@ def paying_section(document: Document) -> Section:
         (
             Tile("plays that pay", len(paying), f"of {len(honest):,}: a trick, played by a team"),
             Tile("of these open to all", open_to_all, "the others choose by the reference, which no participant has"),
-            Tile("teams that would climb", len({play["team"] for play in paying}), "by some trick"),
+            Tile("teams that would gain", len({play["team"] for play in paying}), "by some trick"),
         )
     )
-    verdict = Text(("No trick pays: nobody climbs by handing in something worse.",), "good")
+    verdict = Text(("No trick pays: no team gains places by handing in something worse.",), "good")
     if paying:
         (name, times) = of_trick.most_common(1)[0]
         teams = "1 team" if times == 1 else f"{times:,} teams"
@@ -69,7 +69,7 @@ def paying_section(document: Document) -> Section:
         "Tricks were played on the nuclei of every team, one team at a time, and all teams were ranked again. A trick "
         "pays if the team stands higher although its pooled F1 or its pooled class score fell by more than 0.005."
     )
-    return Section("pays", "What pays, and who would climb", tuple(blocks), lead)
+    return Section("pays", "Which tricks pay, and for whom", tuple(blocks), lead)
 
 
 def tricks_played(document: Document) -> tuple[list[Document], list[Document]]:
@@ -93,17 +93,21 @@ def closing_section(document: Document) -> Section | None:
     if not document["changes"] or not tricks_played(document)[1]:
         return None
     closing = next((of for of in document["changes"] if of["pays"] == 0), None)
-    words = f"The smallest change that closes all of it: {closing['words']}." if closing else "None of them closes it."
+    words = "Tricks pay under each of them."
+    if closing:
+        words = f"The smallest change under which no trick pays: {closing['words']}."
     table = table_of(
         "changes",
-        "Other rankings of the same submissions",
+        "Plays that pay under each ranking",
         document["changes"],
         Column("change of the ranking", of="words"),
         Column("plays that still pay", 0, of="pays"),
         Column("teams that stand elsewhere", 0, "without any trick", "places"),
         sortable=False,
     )
-    return Section("closes", "What closes it", (Text((words,), "good" if closing else "warning"), table))
+    return Section(
+        "closes", "Other rankings of the same submissions", (Text((words,), "good" if closing else "warning"), table)
+    )
 
 
 def entry_section(document: Document) -> Section:
@@ -114,7 +118,7 @@ def entry_section(document: Document) -> Section:
         if of["first_without_it"] or of["nearly_the_same_as"] or of["first_if_it_is_there_twice"]
     ]
     lead = "No sum of ranks stops a second entry from turning the order of others: rank one entry for each team."
-    title = "Whose presence decides the first place"
+    title = "Entries that decide the first place"
     if not moving:
         none = (
             "No team's absence, and no second entry of a team, gives the first place to another team; no two are alike."
