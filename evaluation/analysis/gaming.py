@@ -269,11 +269,6 @@ def columns_for(challenge: Challenge) -> tuple[RankingColumn, ...]:
     return tuple(column for column in kept if len(challenge.classes) > 1 or "class_recall" not in column.path)
 
 
-def tricks_for(challenge: Challenge) -> tuple[Trick, ...]:
-    """The tricks that can be played on the nuclei of a challenge."""
-    return tuple(trick for trick in TRICKS if trick.points or not are_points(challenge))
-
-
 def are_points(challenge: Challenge) -> bool:
     return challenge.reference.are_points or challenge.submission.are_points
 
@@ -324,7 +319,7 @@ def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None =
     field, left_out = read_field(folder, challenge, {team.name: Path(team.path) for team in teams})
     counted = with_families(challenge, ("detection", "covered"))
     rankings = changes(counted, rules)
-    tricks = tricks_for(challenge)
+    tricks = tuple(trick for trick in TRICKS if trick.points or not are_points(challenge))
     played = play_all(field, counted, judge_of(counted), rankings, tricks) if field.teams else None
     identified = identity(challenge)
     findings = tuple(render_findings(gameable_ranking(challenge)))

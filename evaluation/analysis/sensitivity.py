@@ -105,21 +105,17 @@ def rules_to_try(challenge: Challenge) -> tuple[AnyMatchingRule, ...]:
     def parameters(rule: AnyMatchingRule) -> dict[str, Any]:
         return rule.model_dump(exclude={"name", "class_aware", "ties"})
 
+    def free(name: str) -> str:
+        return free(f"{name}_") if name in names else name
+
     own = challenge.matching.rules
     known = [parameters(rule) for rule in own]
     names = {rule.name for rule in own}
     written = tuple(
-        {**keys, "name": other_name(keys["name"], names), "class_aware": False, "ties": "first_pixel"}
-        for keys in COMMON_RULES
+        {**keys, "name": free(keys["name"]), "class_aware": False, "ties": "first_pixel"} for keys in COMMON_RULES
     )
     common = MatchingRules.model_validate({"rules": written}).rules
     return *own, *(rule for rule in common if parameters(rule) not in known)
-
-
-def other_name(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def write_sensitivity(folder: Path, found: Sensitivity) -> None:

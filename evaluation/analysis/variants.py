@@ -277,7 +277,7 @@ def judge(
         known = f"Whether the first place of {names} can be defended is not known: nothing is varied."
         return "nothing-varied", [known]
     others = sorted((team for team in ranked if team.first and team not in champions), key=lambda t: (-t.first, t.name))
-    together = [f"{quote(t.name, 40)} is first in {tell_first(t)} of {variants:,}{tell_when(t)}." for t in others]
+    together = [also_first(team, variants) for team in others]
     if len(champions) > 1:
         each = [
             f"{quote(t.name, 40)} is first in {t.first:,} of {variants:,}, alone in {t.alone:,}." for t in champions
@@ -320,9 +320,10 @@ def judge(
     return "no", [words, *few(together), *last]
 
 
-def tell_first(team: TeamTrust) -> str:
-    shared = team.first - team.alone
-    return f"{team.first:,} (shared in {shared:,})" if shared else f"{team.first:,}"
+def also_first(team: TeamTrust, variants: int) -> str:
+    shared = f" (shared in {team.first - team.alone:,})" if team.first > team.alone else ""
+    when = f", {team.when}" if team.when else ""
+    return f"{quote(team.name, 40)} is first in {team.first:,}{shared} of {variants:,}{when}."
 
 
 def tell_robustness(
@@ -356,10 +357,6 @@ def tell_robustness(
 
 def first_names(teams: Sequence[str], first: Bool) -> str:
     return " and ".join(quote(name, 40) for name, is_in in zip(teams, first, strict=True) if is_in) or "nobody"
-
-
-def tell_when(team: TeamTrust) -> str:
-    return f", {team.when}" if team.when else ""
 
 
 def few(lines: list[str], limit: int = 3) -> list[str]:

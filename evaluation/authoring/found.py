@@ -132,7 +132,7 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
         with faults_as(WrongUsage):
             copy = packed_copy(path, workspace)
             return [(copy.name, copy)]
-    if path.is_file() and (suffix_of(path.name) == ".npz" or not is_zip(path) or holds_one_image(path)):
+    if path.is_file() and (suffix_of(path.name) == ".npz" or holds_one_image(path)):
         return [(path.name, path)]
     limits = LimitRules()
     try:
@@ -153,14 +153,12 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
     return found
 
 
-def is_zip(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(4) in (ZIP_MAGIC, EMPTY_ZIP_MAGIC)
-
-
 def holds_one_image(path: Path) -> bool:
-    """Whether a ZIP is the file of an image: ROIs of ImageJ, or a Zarr store, but not several of these."""
+    """Whether a file is no ZIP, or one of an image: ROIs of ImageJ, or a Zarr store, but not several of these."""
     with path.open("rb") as stream:
+        if stream.read(4) not in (ZIP_MAGIC, EMPTY_ZIP_MAGIC):
+            return True
+        stream.seek(0)
         if shape_in(stream) is not None:
             return True
         if not is_zarr(stream):

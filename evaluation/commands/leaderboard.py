@@ -14,6 +14,7 @@ from evaluation.commands.options import (
     FolderPath,
     PathOrAddress,
     PhaseBefore,
+    ReferenceFolder,
     Workers,
     challenge_folder,
     open_output,
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
-    "--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml, cases.csv, reference."
-)
+@ReferenceFolder
 @click.option(
     "--submissions", type=PathOrAddress, required=True, help="Folder with a folder, ZIP or CSV for each team."
 )

@@ -15,7 +15,6 @@ from evaluation.commands.options import (
     Workers,
     challenge_folder,
     existing,
-    has_earlier_results,
     local,
     open_output,
     writing_to,
@@ -75,7 +74,7 @@ def score(
         with writing_to(output):
             remove_results(output)  # an earlier submission's would be taken for this one's
         raise
-    if has_earlier_results(challenge):
+    if any((challenge / "leaderboard").glob("*.json")):  # results that it keeps, to rank among
         from evaluation.leaderboard.board import rank_result
 
         result = rank_result(challenge, result, team=team or "")

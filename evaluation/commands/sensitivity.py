@@ -6,14 +6,19 @@ from pathlib import Path
 
 import click
 
-from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, output_folder, writing_to
+from evaluation.commands.options import (
+    FolderPath,
+    ReferenceFolder,
+    Workers,
+    challenge_folder,
+    output_folder,
+    writing_to,
+)
 from evaluation.commands.screen import check_report, progress_bar, show_sections
 
 
 @click.command()
-@click.option(
-    "--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml, cases.csv, reference."
-)
+@ReferenceFolder
 @click.option("--output", type=FolderPath, help="Folder for sensitivity.json and sensitivity.csv.")
 @click.option("--report", is_flag=True, help="Write sensitivity.html as well, to be opened in a browser.")
 @Workers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from evaluation.leaderboard.document import shown
 from evaluation.report.documents import document_page
@@ -129,16 +128,12 @@ def entry_section(document: Document) -> Section:
         "Entries that matter to others",
         moving,
         Column("team", of=lambda of: write_name(of["team"])),
-        Column("first without it", of=lambda of: names_or_nothing(of["first_without_it"])),
-        Column("first if it is there twice", of=lambda of: names_or_nothing(of["first_if_it_is_there_twice"])),
+        Column("first without it", of=lambda of: name_some(of["first_without_it"])),
+        Column("first if it is there twice", of=lambda of: name_some(of["first_if_it_is_there_twice"])),
         Column("nearly the same as", of=lambda of: write_name(of["nearly_the_same_as"])),
         rest="entries of tricks.json",
     )
     return Section("entries", title, (table,), lead)
-
-
-def names_or_nothing(names: Sequence[str]) -> str:
-    return name_some(names) if names else ""
 
 
 def play_section(document: Document) -> Section:
