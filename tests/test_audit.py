@@ -641,7 +641,7 @@ def test_the_border_moves_the_order_of_table_1_more_than_the_matching_rule(table
     assert (border.same_order, matching.same_order) == (0, 0.5)
     # all pairs: rs-ds 1/3, rs-rc 2/3, rs-dc 1/3, ds-rc 2/3, ds-dc 1, rc-dc 2/3
     assert table_1.agreement.mean == pytest.approx((1 / 3 + 2 / 3 + 1 / 3 + 2 / 3 + 1 + 2 / 3) / 6)
-    swaps = {(swap.ahead, swap.behind): (swap.turned, swap.rule, dict(swap.shares)) for swap in table_1.swaps}
+    swaps = {(swap.ahead, swap.behind): (swap.turned, swap.rule, dict(swap.share_by_rule)) for swap in table_1.swaps}
     assert swaps == {
         ("Team 1", "Team 4"): (1, "border", {"border": 0.5, "matching": 0.5}),
         ("Team 2", "Team 4"): (2, "border", {"border": 1.0, "matching": 0.0}),
@@ -706,7 +706,7 @@ def test_swaps_are_those_of_a_plain_loop(seed: int) -> None:
     assert {frozenset((swap.ahead, swap.behind)) for swap in found.swaps} == set(expected)
     for swap in found.swaps:
         shares, turned = expected[frozenset((swap.ahead, swap.behind))]
-        assert [share for _, share in swap.shares] == shares
+        assert [share for _, share in swap.share_by_rule] == shares
         assert swap.turned in turned
         ahead, behind = (found.teams.index(name) for name in (swap.ahead, swap.behind))
         assert not p[4, ahead] > p[4, behind]  # as published

@@ -83,8 +83,8 @@ class Swap:
     turned, tied   in how many variants they stand the other way, and share a place
     rule           the dimension that turns them in the largest share of its comparisons; None if only changes of
                    several dimensions at once turn them
-    shares         of all dimensions that are varied
-    when           which variants those are in which they stand the other way, in words
+    share_by_rule  of all dimensions that are varied
+    turned_when    which variants those are in which they stand the other way, in words
     """
 
     ahead: str
@@ -92,8 +92,8 @@ class Swap:
     turned: int
     tied: int
     rule: str | None
-    shares: tuple[tuple[str, float], ...]
-    when: str
+    share_by_rule: tuple[tuple[str, float], ...]
+    turned_when: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,15 +245,8 @@ def audit_document(audit: Audit) -> dict[str, Any]:
             for team in audit.trust
         ],
         "swaps": [
-            {
-                "ahead": swap.ahead,
-                "behind": swap.behind,
-                "turned": swap.turned,
-                "tied": swap.tied,
-                "rule": swap.rule,
-                "share_by_rule": [{"dimension": name, "share": number(share)} for name, share in swap.shares],
-                "turned_when": swap.when,
-            }
+            asdict(swap)
+            | {"share_by_rule": [{"dimension": name, "share": number(of)} for name, of in swap.share_by_rule]}
             for swap in audit.swaps
         ],
         "significant_differences": [

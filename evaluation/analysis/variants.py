@@ -456,8 +456,8 @@ def find_swaps(
                 turned=int(turned[order_of].sum()),
                 tied=int(tied[order_of, number].sum()),
                 rule=rule if largest > 0 else None,
-                shares=by_rule,
-                when=tell_variants(dimensions, settings, turned[order_of]),
+                share_by_rule=by_rule,
+                turned_when=tell_variants(dimensions, settings, turned[order_of]),
             )
         )
     return tuple(sorted(found, key=lambda swap: (-swap.turned, swap.ahead, swap.behind)))

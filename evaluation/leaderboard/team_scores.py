@@ -84,7 +84,7 @@ def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequenc
     ordered, columns = sorted(teams, key=lambda team: team.name), rules.columns
     known = [team.by_unit for team in ordered if team.by_unit is not None]
     complete = len(known) == len(ordered) > 0
-    unknown = np.full(len(rules.require), np.nan)
+    floors = [team.floors if len(team.floors) else np.full(len(rules.require), np.nan) for team in ordered]
     return ScoreTable(
         teams=tuple(team.name for team in ordered),
         columns=tuple(column.path for column in columns),
@@ -95,9 +95,7 @@ def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequenc
         by_unit=np.stack(known) if complete else None,
         floors=tuple(floor.path for floor in rules.require),
         at_least=tuple(floor.at_least for floor in rules.require),
-        floor_values=np.stack([team.floors if len(team.floors) else unknown for team in ordered])
-        if rules.require and ordered
-        else None,
+        floor_values=np.stack(floors) if rules.require and ordered else None,
     )
 
 

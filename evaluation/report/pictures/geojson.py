@@ -22,15 +22,6 @@ from evaluation.model import Instances, Outlines, Region
 from evaluation.report.pictures.drawing import COLOURS, Drawing, DrawnSide, Side
 from evaluation.report.pictures.states import STATES, State
 
-NAMES: Mapping[tuple[State, Side], str] = {
-    ("matched", "reference"): "Matched: reference",
-    ("matched", "prediction"): "Matched: prediction",
-    ("missed", "reference"): "Missed",
-    ("spurious", "prediction"): "Spurious",
-    ("wrong_class", "reference"): "Wrong class: reference",
-    ("wrong_class", "prediction"): "Wrong class: prediction",
-    ("ignored", "prediction"): "Ignored",
-}
 IGNORE_REGION, CONTESTED = "Ignore region", "Contested"
 
 
@@ -63,7 +54,7 @@ def nucleus_features(side: DrawnSide, class_names: Sequence[str], facts: Sequenc
         state, class_id = int(side.state[index]), int(side.instances.class_id[index])
         properties: dict[str, Any] = {
             "objectType": "detection",
-            "classification": {"name": NAMES[STATES[state], side.side], "color": list(COLOURS[state])},
+            "classification": {"name": name_of(STATES[state], side.side), "color": list(COLOURS[state])},
         }
         if 0 < class_id <= len(class_names):
             properties["name"] = class_names[class_id - 1]
@@ -72,6 +63,16 @@ def nucleus_features(side: DrawnSide, class_names: Sequence[str], facts: Sequenc
         identity = f"{side.side} {side.instances.source_id[index]}"
         features.append({"type": "Feature", "id": identity, "geometry": geometry, "properties": properties})
     return features
+
+
+def name_of(state: State, side: Side) -> str:
+    """The classification of a nucleus in QuPath. Both nuclei of a pair have the same state.
+
+    >>> name_of("missed", "reference"), name_of("wrong_class", "prediction")
+    ('Missed', 'Wrong class: prediction')
+    """
+    name = state.replace("_", " ").capitalize()
+    return f"{name}: {side}" if state in ("matched", "wrong_class") else name
 
 
 def geometries_of(side: DrawnSide) -> Iterator[tuple[int, dict[str, Any]]]:
