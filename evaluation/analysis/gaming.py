@@ -145,9 +145,9 @@ class RankedBy:
 def scores_for(ranked: RankedBy, results: Sequence[CaseResult], name: str) -> TeamScores:
     """What a ranking reads of a counted submission."""
     found = score_paths(ranked.challenge, results, ranked.paths, name)
-    place = {path: index for index, path in enumerate(ranked.paths)}
-    columns = [place[column.path] for column in ranked.rules.columns]
-    floors = [place[floor.path] for floor in ranked.rules.require]
+    index_of = {path: index for index, path in enumerate(ranked.paths)}
+    columns = [index_of[column.path] for column in ranked.rules.columns]
+    floors = [index_of[floor.path] for floor in ranked.rules.require]
     assert found.by_unit is not None
     return TeamScores(name, found.overall[columns], found.by_unit[columns], floors=found.overall[floors])
 

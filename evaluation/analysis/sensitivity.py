@@ -351,10 +351,10 @@ def spread_of(values: Float64) -> Spread:
 def by_diameter(diameter_px: Float64, values: Float64) -> tuple[AtDiameter, ...]:
     """Median IoU under one pixel for each whole diameter that occurs."""
     whole = np.minimum(np.floor(diameter_px + 0.5), LARGEST_PX).astype(np.int64)
-    places = [list(PERTURBATIONS).index(name) for name in ONE_PIXEL]
+    indices = [list(PERTURBATIONS).index(name) for name in ONE_PIXEL]
     found = []
     for diameter in np.unique(whole).tolist():
         chosen = whole == diameter
-        medians = np.median(values[places, 0][:, chosen], axis=1).tolist()
+        medians = np.median(values[indices, 0][:, chosen], axis=1).tolist()
         found.append(AtDiameter(diameter, int(chosen.sum()), dict(zip(ONE_PIXEL, medians, strict=True))))
     return tuple(found)

@@ -156,8 +156,8 @@ def neighbours(settings: Int64, dimension: int) -> Int64:
 
 def as_published(dimensions: Sequence[Dimension], settings: Int64, names: Iterable[str], published: int | None) -> Bool:
     """The variants in which these dimensions have the published value (that of the first variant), bool (V,)."""
-    places = [index for index, dimension in enumerate(dimensions) if dimension.name in names]
-    return np.asarray((settings[:, places] == settings[published or 0, places]).all(axis=1))
+    varied = [index for index, dimension in enumerate(dimensions) if dimension.name in names]
+    return np.asarray((settings[:, varied] == settings[published or 0, varied]).all(axis=1))
 
 
 def inside_of(pairs: Sequence[Int64], kept: Bool) -> list[Int64]:

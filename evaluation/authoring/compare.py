@@ -108,8 +108,8 @@ def compare_paths(
         spacing_um = spacing_um or next(filter(None, (pixel_size_beside(side.path) for side in sides)), None)
         sides = [in_pixels(side, spacing_um) for side in sides]
         found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
-        place = folder or workspace / "challenge"
-        made = make_challenge(found, of_models, classes, place, keep=folder is not None, spacing_um=spacing_um)
+        target = folder or workspace / "challenge"
+        made = make_challenge(found, of_models, classes, target, keep=folder is not None, spacing_um=spacing_um)
         challenge = Challenge.load(made.folder)
         results = {}
         hints: list[Finding] = []
@@ -227,12 +227,12 @@ def make_challenge(
     findings += more
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference tells no classes.")
-    place = Placing(folder, copy=keep)
-    of_reference = stage(reference, plan, names, "reference", place)
+    placing = Placing(folder, copy=keep)
+    of_reference = stage(reference, plan, names, "reference", placing)
     documents = {}
     for model, side in models.items():
         chosen = {case: pairings[model].pairs[name] for case, name in names.items() if name in pairings[model].pairs}
-        documents[model] = stage(side, plan, chosen, f"submissions/{model}", place)
+        documents[model] = stage(side, plan, chosen, f"submissions/{model}", placing)
     rules = {model: document_of(reference, models, plan, of_reference, table) for model, table in documents.items()}
     groups = {
         case: safe_name(reference.cases[name].group) if reference.cases[name].group else case
@@ -313,8 +313,8 @@ def unpaired(pairing: Pairing, model: str) -> list[Finding]:
     where = f"prediction {quote(model)}"
     found = []
     if pairing.without_prediction:
-        places = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
-        found.append(NoPrediction(pairing.without_reference).at(*places))
+        where_to = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
+        found.append(NoPrediction(pairing.without_reference).at(*where_to))
     if pairing.without_reference:
         found.append(NoReferenceOfImage().at(*(f"{where}, {quote(name)}" for name in pairing.without_reference)))
     return found

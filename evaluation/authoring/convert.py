@@ -138,7 +138,7 @@ class Content:
     scored: int
 
     def named(self, class_id: Int16) -> Int16:
-        """Class ids as places in ``class_names``, from 1."""
+        """Class ids as indices in ``class_names``, from 1."""
         return np.where(class_id < 0, self.scored - class_id, class_id).astype(np.int16)
 
     def drawn(self) -> Outlines | None:

@@ -48,7 +48,7 @@ COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
 
 @dataclass(frozen=True, slots=True)
 class FoundCase:
-    """A case of the reference. ``size_yx`` is None if nothing tells it; ``index`` its place in arrays of all cases."""
+    """A case of the reference. ``size_yx`` is None if nothing tells it; ``index`` is that in arrays of all cases."""
 
     name: str
     group: str

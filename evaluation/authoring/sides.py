@@ -35,7 +35,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundCase:
-    """A case of a side. ``index`` is its place in an array of all cases."""
+    """A case of a side. ``index`` is that in an array of all cases."""
 
     files: tuple[FoundFile, ...]
     group: str = ""

@@ -198,13 +198,13 @@ def table_in_file(found: ScoresInFile, rules: RankingRules, challenge: Challenge
     for floor in rules.require:
         if floor.path not in columns:
             raise WrongUsage(FloorWithoutScores(floor.path).at("ranking.require"))
-    places = [columns.index(floor.path) for floor in rules.require]
+    indices = [columns.index(floor.path) for floor in rules.require]
     return replace(
         found.table,
         units=public_names(challenge, found.table.units, found.unit_name),
         floors=tuple(floor.path for floor in rules.require),
         at_least=tuple(floor.at_least for floor in rules.require),
-        floor_values=found.table.overall[:, places] if places else None,
+        floor_values=found.table.overall[:, indices] if indices else None,
     )
 
 

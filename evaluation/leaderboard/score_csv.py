@@ -54,7 +54,7 @@ class ScoresInFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreRows:
-    """The rows of a file: the place of each in lists of names, int64 (R,), and its value, NaN where it is empty."""
+    """The rows of a file: the index of each in lists of names, int64 (R,), and its value, NaN where it is empty."""
 
     table: Table
     teams: tuple[str, ...]
@@ -197,15 +197,15 @@ def find_rows(
 
     names, group_of_case = np.unique(np.array(of_case, object).astype(str), return_inverse=True)
     order = sorted(range(len(cases)), key=cases.__getitem__)
-    place_of_case = np.argsort(np.array(order))
-    place_of_team = np.argsort(np.array(sorted(range(len(teams)), key=teams.__getitem__)))
+    index_of_case = np.argsort(np.array(order))
+    index_of_team = np.argsort(np.array(sorted(range(len(teams)), key=teams.__getitem__)))
     rows = ScoreRows(
         table=table,
         teams=tuple(sorted(teams)),
         cases=tuple(sorted(cases)),
         groups=tuple(names.tolist()),
-        team=place_of_team[team_of_row],
-        case=place_of_case[case_of_row],
+        team=index_of_team[team_of_row],
+        case=index_of_case[case_of_row],
         column=column_of_row,
         group_of_case=group_of_case[order],
         value=value,
@@ -215,16 +215,16 @@ def find_rows(
 
 def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], where: str) -> Int64:
     """The column of each metric of a file, int64, -1 for none. Raises InputFault for columns without a metric."""
-    places: dict[str, int] = {}
+    index_of: dict[str, int] = {}
     for index, column in enumerate(columns):
         metric, _, ending = column.path.rpartition(".")
         if ending in ("pooled", *OF_STRATA, WORST_GROUP):
             expected = "a column that is a mean over cases or groups; nothing can be pooled from scores"
             raise InputFault(InvalidValue(quote(ending), expected).at(f"column {quote(column.path, 120)}"))
         if ending in MEANS:
-            places.setdefault(metric, index)
-        places[column.path] = index
-    found = np.array([places.get(metric, -1) for metric in metrics], np.int64)
+            index_of.setdefault(metric, index)
+        index_of[column.path] = index
+    found = np.array([index_of.get(metric, -1) for metric in metrics], np.int64)
     lacking = [
         MissingMetric(column.path, metrics).at(where)
         for index, column in enumerate(columns)

@@ -290,8 +290,8 @@ def why_invalid(error: ValidationError | RecursionError) -> str:
     if isinstance(error, RecursionError):
         return "tables nested too deeply"
     fault = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(part) for part in fault["loc"] if part != "function-after")
-    return f"{quote(place, 100)} is wrong: {fault['msg'][:100].lower()}" if place else "no object of scores"
+    path = ".".join(str(part) for part in fault["loc"] if part != "function-after")
+    return f"{quote(path, 100)} is wrong: {fault['msg'][:100].lower()}" if path else "no object of scores"
 
 
 def read_details(path: Path, *, where: str) -> dict[str, Any]:

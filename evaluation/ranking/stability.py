@@ -308,6 +308,7 @@ def sample_medians(by_unit: Float64, weights: Int64) -> Float64:
     ordered = np.sort(np.moveaxis(by_unit[:, :, drawn], 2, 0), axis=-1)  # NaN comes last
     number = np.count_nonzero(~np.isnan(ordered), axis=-1, keepdims=True)
     lower, upper = (
-        np.take_along_axis(ordered, np.maximum(place, 0), axis=-1)[..., 0] for place in ((number - 1) // 2, number // 2)
+        np.take_along_axis(ordered, np.maximum(middle, 0), axis=-1)[..., 0]
+        for middle in ((number - 1) // 2, number // 2)
     )
     return np.asarray((lower + upper) / 2)

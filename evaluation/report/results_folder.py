@@ -240,11 +240,11 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
     chosen = table.take(rule_of_row == (rules.index(result.rule) if result.rule in rules else -1))
     outcomes, outcome_of_row = chosen.categories(chosen.need("outcome"))
     cases, case = chosen.categories(chosen.need("case"))
-    place_of_class = {name: index for index, name in enumerate(result.classes)}
+    index_of_class = {name: index for index, name in enumerate(result.classes)}
 
     def classes(column: str) -> Int64:
         names, name_of_row = chosen.categories(chosen.need(column))
-        return np.array([place_of_class.get(name, -1) for name in names], np.int64)[name_of_row]
+        return np.array([index_of_class.get(name, -1) for name in names], np.int64)[name_of_row]
 
     def texts(column: str) -> list[str]:
         return [cell.decode() for cell in chosen.cells(chosen.need(column))]

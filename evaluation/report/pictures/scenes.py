@@ -170,8 +170,8 @@ def outline_texts(instances: Instances, chosen: Bool) -> list[str]:
     ['1 0 ihfhfe']
     """
     if instances.point_yx is not None:
-        places = (instances.point_yx[:, ::-1] + 0.5).tolist()
-        return [f"{x:g} {y:g}" if is_chosen else "" for (x, y), is_chosen in zip(places, chosen.tolist(), strict=True)]
+        points = (instances.point_yx[:, ::-1] + 0.5).tolist()
+        return [f"{x:g} {y:g}" if is_chosen else "" for (x, y), is_chosen in zip(points, chosen.tolist(), strict=True)]
     outlines = trace_outlines(select_instances(instances, chosen))
     texts: list[list[str]] = [[] for _ in range(int(chosen.sum()))]
     for instance, ring in zip(outlines.ring_instance.tolist(), ring_texts(outlines), strict=True):
