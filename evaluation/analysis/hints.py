@@ -248,7 +248,7 @@ def background_hint(seen: Sequence[Seen]) -> list[Finding]:
 
 
 def half_pixel(seen: Sequence[Seen]) -> list[Finding]:
-    """Whether outlines lie half a pixel aside, which another ``origin`` would correct."""
+    """Whether outlines are shifted by half a pixel, which another ``origin`` would correct."""
     if not all(isinstance(part, Outlines) for image in seen for part in image.parts):
         return []
     now = mean_iou(seen, [image.prediction() for image in seen])

@@ -1,7 +1,7 @@
 """Made teams: the reference with mistakes that are drawn from a seed, where a challenge has no submissions yet.
 
-They say what such mistakes do to the columns of a challenge, patient by patient; they are nobody's results. Each team
-misses, adds and confuses nuclei and draws outlines a pixel off, more often in some patients than in others.
+They show what such mistakes do to the columns of a challenge, patient by patient; they are no results of real teams.
+Each misses, adds and confuses nuclei and draws outlines a pixel off, more often in some patients than in others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Submissions that are nearly the same: one entry, handed in twice.
+"""Submissions that are nearly the same, such as one entry submitted twice.
 
 A nucleus has a *twin* if the nucleus of the other submission with the nearest centroid has the same shape: moved onto
 it by whole pixels, at most 3 px, their IoU is at least 0.97. Of points only the same place is a twin: good teams agree

@@ -178,7 +178,7 @@ def pixel_size_beside(path: Path) -> float | None:
 
 
 def in_pixels(side: FoundSide, spacing_um: float | None) -> FoundSide:
-    """A side whose extents count px. Raises WrongUsage if its coordinates are in um and nobody says what a pixel is."""
+    """A side whose extents count px. Raises WrongUsage for um without the size of a pixel."""
     if (units := side.keys.get("units", "px")) == "px":
         return side
     if spacing_um is None:

@@ -581,7 +581,7 @@ def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
 
 
 def usual_origin(format: str, keys: Mapping[str, Any]) -> OriginRule:
-    """Where a format counts from, if nobody says."""
+    """The usual origin of the coordinates of a format."""
     return "pixel_centre" if format in CENTRES or keys.get("tool") in CENTRES else "pixel_corner"
 
 

@@ -20,7 +20,7 @@ from evaluation.findings.errors import WrongUsage
 class Placing:
     """A folder for the files of a challenge, and whether they are copied or linked.
 
-    placed   files that were put before: a second link to one would look like a reference that was handed in
+    placed   files that were put before: a second link to one would look like a submitted reference
     """
 
     folder: Path

@@ -126,7 +126,7 @@ def no_process() -> str:
 def explain_failure(error: EvaluationError) -> None:
     """Each finding once: on a terminal a line each, elsewhere those that are not in the last line.
 
-    The last line is safe and useful to whoever handed in the submission.
+    The last line is for participants: it says what to do, and nothing of the reference.
     """
     lines = render_findings(error.findings)
     if isinstance(error, ChallengeBroken):

@@ -30,7 +30,7 @@ class Stopped(BaseException):
 def run_watched(program: Callable[[], int]) -> int:
     """The exit code of a program, in which signals raise ``Stopped``; 70 for one that was killed.
 
-    Elsewhere than on Linux, and where no second process is allowed, nobody watches the program.
+    Elsewhere than on Linux, and where no second process is allowed, the program runs alone.
     """
     signals = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]  # as nohup asks for
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)

@@ -37,7 +37,7 @@ NUCLEI_UP_TO = 20_000  # of the reference that are compared, those with the lowe
 def with_alike_teams(board: Board, challenge: Challenge, objects: Mapping[str, Path | None]) -> Board:
     """The board with the pairs of ranked teams that are nearly the same; attempts of one team may be.
 
-    objects  the objects.csv of each team; teams without it, or without areas, are compared with nobody
+    objects  the objects.csv of each team; teams without it, or without areas, are not compared
     """
     names = sorted(team.name for team in board.teams)
     if not challenge.matching.rules or len(names) > PAIRS_UP_TO:

@@ -282,8 +282,8 @@ def place_of(team: str, found: Agreement, index: int) -> str | None:
     The team is compared with every annotator, both scored against every other annotator, group by group
     (``paired_differences``). It is *above* human agreement if it is better in every one of these comparisons, *below*
     if it is worse in every one, else *within*. Each is tested at the level of the ranking: all of them have to agree
-    (intersection-union test; Berger, Technometrics 24, 1982), so their number needs no correction. Who hands in what
-    one annotator drew is within.
+    (intersection-union test; Berger, Technometrics 24, 1982), so their number needs no correction. A team that
+    submits what one annotator drew is within.
     """
     column = found.rules.columns[index]
     return place_beside(
@@ -333,7 +333,7 @@ def proposed_margin(found: Agreement, index: int) -> float | None:
 
     Over everybody who was scored (annotators and teams) and all pairs of annotators, of the mean over the groups in
     which both are defined. Differences between teams that are smaller might be others with another annotator
-    (Maier-Hein et al., Nature Communications 9, 2018: rankings depend on who annotated). None if nobody was scored
+    (Maier-Hein et al., Nature Communications 9, 2018: rankings depend on who annotated). None if none was scored
     against two annotators: two annotators without a team.
     """
     scores = {**found.pairs, **found.teams}

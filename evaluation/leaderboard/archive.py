@@ -123,7 +123,7 @@ def made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
 
 
 def datacite(challenge: Challenge, date: str, creators: Sequence[str]) -> dict[str, Any]:
-    """Metadata of DataCite 4; the DOI is given by whoever publishes."""
+    """Metadata of DataCite 4; the DOI is given at publication."""
     return {
         "schemaVersion": "http://datacite.org/schema/kernel-4",
         "types": {"resourceTypeGeneral": "Dataset", "resourceType": "Challenge results"},
