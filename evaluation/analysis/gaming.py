@@ -34,7 +34,7 @@ from evaluation.leaderboard.team_scores import (
     score_table,
 )
 from evaluation.leaderboard.teams import find_teams
-from evaluation.model import OF_STRATA, Case, CaseResult, Float64, Instances
+from evaluation.model import Case, CaseResult, Float64, Instances
 from evaluation.results.metrics_json import identity, rounded
 from evaluation.scoring.from_files import read_submission
 from evaluation.scoring.match import match_case
@@ -112,10 +112,7 @@ def values_of_groups(
 ) -> Float64:
     """What each group, in ascending order, contributes to a column, float64 (G,)."""
     names = list(dict.fromkeys(result.case.group for result in results))
-    by_case = column.aggregation == "case_mean" or (
-        column.aggregation in OF_STRATA and challenge.aggregation.unit == "case"
-    )
-    if not by_case:
+    if not column.is_by_case(challenge):
         return of_groups[np.argsort(names)]
     group = np.array([names.index(result.case.group) for result in results])
     parts = [of_cases[(group == number) & ~np.isnan(of_cases)] for number in np.argsort(names)]

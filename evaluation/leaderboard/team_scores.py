@@ -116,6 +116,11 @@ class PlannedColumn:
     rule: str
     aggregation: str
 
+    def is_by_case(self, challenge: Challenge) -> bool:
+        """Whether it is a mean over cases, not over groups."""
+        of_cases = self.aggregation in OF_STRATA and challenge.aggregation.unit == "case"
+        return of_cases or self.aggregation == "case_mean"
+
 
 def as_columns(paths: Iterable[str]) -> tuple[RankingColumn, ...]:
     return tuple(RankingColumn(path=path, direction="descending") for path in paths)
@@ -188,9 +193,9 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
     submitted are penalised. For ``group_mean`` the mean of these values is the number in metrics.json;
     for ``case_mean`` the value of a group is the mean over its cases.
     """
-    metric, aggregation = column.metric, column.aggregation
+    metric = column.metric
     groups = groups_of(challenge)
-    by_case = aggregation == "case_mean" or (aggregation in OF_STRATA and challenge.aggregation.unit == "case")
+    by_case = column.is_by_case(challenge)
     kind = "cases" if by_case else "groups"
     names = [case.name for case in challenge.cases] if by_case else groups
     entries = [details[kind][name]["rules"][column.rule] for name in names]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,19 +51,12 @@ class NucleusTable:
     def of_case(self, name: str) -> NucleusTable:
         """The rows of one case."""
         rows = np.flatnonzero(self.case == (self.cases.index(name) if name in self.cases else -1))
-        return NucleusTable(
-            outcome=self.outcome[rows],
-            classes=self.classes,
-            reference_class=self.reference_class[rows],
-            reference_area=self.reference_area[rows],
-            measures={key: values[rows] for key, values in self.measures.items()},
-            cases=(name,),
-            case=np.zeros(len(rows), np.int64),
-            prediction_class=self.prediction_class[rows],
-            prediction_area=self.prediction_area[rows],
-            reference_id=[self.reference_id[row] for row in rows.tolist()],
-            prediction_id=[self.prediction_id[row] for row in rows.tolist()],
-        )
+        arrays = ("outcome", "reference_class", "reference_area", "prediction_class", "prediction_area")
+        ids = ("reference_id", "prediction_id")
+        of_rows = {key: getattr(self, key)[rows] for key in arrays}
+        of_rows |= {key: [getattr(self, key)[row] for row in rows.tolist()] for key in ids}
+        measures = {key: values[rows] for key, values in self.measures.items()}
+        return replace(self, cases=(name,), case=np.zeros(len(rows), np.int64), measures=measures, **of_rows)
 
     def count(self, outcome: str) -> int:
         return int(np.count_nonzero(self.outcome == OUTCOMES.index(outcome)))
