@@ -24,8 +24,9 @@ import numpy as np
 import numpy.typing as npt
 import tifffile
 
+from benchmarks.label_maps import draw_label_maps
 from benchmarks.sets import MISTAKES
-from evaluation.authoring.synthesis import MONUSAC_WEIGHTS, draw_label_maps, seeded
+from evaluation.authoring.synthesis import MONUSAC_WEIGHTS, seeded
 from evaluation.model import LabelMaps
 
 SEED = 909

@@ -34,7 +34,7 @@ from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import leaderboard_json
 from evaluation.model import Float64, ScoreTable
-from evaluation.ranking.kendall import kendall_tau_matrix
+from evaluation.ranking.kendall import kendall_tau
 from evaluation.ranking.methods import Aggregate, needs_units, positions_of, rank_teams, unit_values
 from evaluation.ranking.significance import Int8, Test, compare_teams, ex_aequo_positions
 from evaluation.ranking.stability import RankSamples, bootstrap_ranks, rank_by_values
@@ -149,7 +149,8 @@ def measure(board: Board) -> dict[str, float]:
 
     def correlate() -> None:
         noise = np.random.default_rng(1).normal(0, 0.1 * board.teams, (RANKINGS, board.teams))
-        kendall_tau_matrix(np.round(position + noise))
+        rankings = np.round(position + noise)
+        np.stack([kendall_tau(row, rankings) for row in rankings])
 
     seconds = {work.__name__: timed(work) for work in (rank, compare, draw)}
     return {**seconds, "peak": peak_bytes(), "correlate": timed(correlate)}

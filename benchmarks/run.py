@@ -164,7 +164,8 @@ PREPARATIONS: dict[str, Callable[[Sequence[LabelMaps]], Any]] = {"bootstrap": sc
 def measure(contender: str, set_name: str, seconds: float) -> dict[str, Any]:
     """Load a set, do job and yardstick in turn for about ``seconds`` (at least once), and tell times and memory."""
     from benchmarks import sets
-    from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
+    from benchmarks.label_maps import draw_label_maps
+    from evaluation.authoring.synthesis import Mistakes, seeded
 
     job, prepare = JOBS[contender](), PREPARATIONS.get(contender, list)
     for warm_up in range(3):  # compiles what is compiled at first use

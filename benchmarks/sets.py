@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.authoring.synthesis import MONUSAC_WEIGHTS, Mistakes, draw_label_maps, seeded
+from benchmarks.label_maps import draw_label_maps
+from evaluation.authoring.synthesis import MONUSAC_WEIGHTS, Mistakes, seeded
 from evaluation.model import LabelMaps
 
 FORMAT = 1  # to be raised when the sets change, so that no old file is taken for a new one

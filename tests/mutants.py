@@ -330,9 +330,9 @@ MUTANTS: Sequence[Mutant] = [
     ),
     *of("stability", "stability",
         ("OUTSIDE, OF = 25, 1000", "OUTSIDE, OF = 50, 1000"),
-        ("for place in ((number - 1) // 2, number // 2)", "for place in (number // 2, number // 2)")),
+        ("for middle in ((number - 1) // 2, number // 2)", "for middle in (number // 2, number // 2)")),
     *of("team_scores", "leaderboard",
-        ('(aggregation in OF_STRATA and challenge.aggregation.unit == "case")', "False"),
+        ('self.aggregation in OF_STRATA and challenge.aggregation.unit == "case"', "False"),
         ("math.fsum(values.tolist()) / len(values)", "max(values.tolist())")),
     # --- submission ---------------------------------------------------------------------------------------------------
     *of(

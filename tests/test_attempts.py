@@ -13,8 +13,7 @@ import pytest
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.commands.main import run
 from evaluation.leaderboard.attempts import choose_attempts, inflation_of, is_clear_step
-from evaluation.leaderboard.team_scores import TeamScores
-from evaluation.leaderboard.teams import Unranked
+from evaluation.leaderboard.team_scores import TeamScores, Unranked
 
 KEPT = Path(__file__).parent / "golden" / "kept_0.1"
 GOLDEN_REFERENCE = Path(__file__).parent / "golden" / "frozen" / "challenge" / "reference"

@@ -39,7 +39,7 @@ from evaluation.leaderboard import index
 from evaluation.leaderboard.board import build_board, load_ranked, score_and_rank
 from evaluation.leaderboard.teams import Team, challenge_key
 from evaluation.model import Instances
-from evaluation.ranking.stability import bootstrap_ranks
+from evaluation.ranking.stability import undrawn
 from evaluation.report.audit import audit_page
 from evaluation.report.terminal import page_renderables
 from evaluation.scoring.from_files import score_then
@@ -244,7 +244,7 @@ def test_the_published_variant_is_the_leaderboard(demo: tuple[Path, list[Any], A
 
 
 def no_samples(plain: Any) -> Any:
-    return bootstrap_ranks(leaderboard.rank_nothing, plain.position, units=0, samples=100, seed=1)
+    return undrawn(plain.position, 0)
 
 
 @pytest.mark.parametrize("ex_aequo", [False, True])
@@ -278,7 +278,7 @@ def test_differences_are_counted_over_all_tables(demo: tuple[Path, list[Any], An
         for board in boards:
             test = board.columns[k].test
             assert test is not None
-            i, j = test.names.index(difference.better), test.names.index(difference.worse)
+            i, j = board.compared.index(difference.better), board.compared.index(difference.worse)
             times += int(test.better[i, j] == 1)
         assert (difference.significant, difference.tables) == (times, len(boards))
     assert any(difference.survives for difference in found.differences)
@@ -641,7 +641,7 @@ def test_the_border_moves_the_order_of_table_1_more_than_the_matching_rule(table
     assert (border.same_order, matching.same_order) == (0, 0.5)
     # all pairs: rs-ds 1/3, rs-rc 2/3, rs-dc 1/3, ds-rc 2/3, ds-dc 1, rc-dc 2/3
     assert table_1.agreement.mean == pytest.approx((1 / 3 + 2 / 3 + 1 / 3 + 2 / 3 + 1 + 2 / 3) / 6)
-    swaps = {(swap.ahead, swap.behind): (swap.turned, swap.rule, dict(swap.shares)) for swap in table_1.swaps}
+    swaps = {(swap.ahead, swap.behind): (swap.turned, swap.rule, dict(swap.share_by_rule)) for swap in table_1.swaps}
     assert swaps == {
         ("Team 1", "Team 4"): (1, "border", {"border": 0.5, "matching": 0.5}),
         ("Team 2", "Team 4"): (2, "border", {"border": 1.0, "matching": 0.0}),
@@ -706,7 +706,7 @@ def test_swaps_are_those_of_a_plain_loop(seed: int) -> None:
     assert {frozenset((swap.ahead, swap.behind)) for swap in found.swaps} == set(expected)
     for swap in found.swaps:
         shares, turned = expected[frozenset((swap.ahead, swap.behind))]
-        assert [share for _, share in swap.shares] == shares
+        assert [share for _, share in swap.share_by_rule] == shares
         assert swap.turned in turned
         ahead, behind = (found.teams.index(name) for name in (swap.ahead, swap.behind))
         assert not p[4, ahead] > p[4, behind]  # as published

@@ -13,7 +13,7 @@ import pytest
 from evaluation.analysis.audit_document import Audit, Difference, Dimension, audit_json
 from evaluation.analysis.variants import audit_positions, audit_scores
 from evaluation.commands import main as cli
-from evaluation.leaderboard.document import UnrankedRow
+from evaluation.leaderboard.team_scores import Unranked
 from evaluation.report.audit import audit_page
 from evaluation.report.documents import EMBEDDED_UP_TO
 from evaluation.report.html import page_html
@@ -66,7 +66,7 @@ def texts(page: Page) -> list[str]:
 
 
 def a_is_better_than(name: str) -> Difference:
-    return Difference("a.pq.pooled", "A", name, tables=4, significant=3, opposite=0, same=4)
+    return Difference("a.pq.pooled", "A", name, tables=4, significant=3, opposite=0, same_direction=4)
 
 
 def test_the_answer_stands_first_and_looks_like_what_it_is() -> None:
@@ -179,7 +179,7 @@ def test_what_is_done_to_predictions_is_no_rule() -> None:
 def test_nothing_is_green_without_a_test() -> None:
     position = np.array([[1, 2], [1, 2.0]])
     rules = (Dimension("matching", ("strict", "loose"), "strict"),)
-    against = Difference("a.pq.pooled", "B", "A", tables=4, significant=3, opposite=0, same=4)
+    against = Difference("a.pq.pooled", "B", "A", tables=4, significant=3, opposite=0, same_direction=4)
     found = [
         document_of(
             audit_positions(("A", "B"), rules, [[0], [1]], position, position, published=0, tested=tested,
@@ -197,7 +197,7 @@ def test_nothing_is_green_without_a_test() -> None:
 
 def test_teams_that_swap_and_differences_are_those_of_the_document() -> None:
     """A and B swap in two of four variants, A and C in one."""
-    difference = Difference("a.pq.pooled", "A", "B", tables=4, significant=3, opposite=0, same=4)
+    difference = Difference("a.pq.pooled", "A", "B", tables=4, significant=3, opposite=0, same_direction=4)
     document = made(differences=[difference])
     rows = {tuple(row[:2]): values_of(row[2:4]) for row in part(audit_page(document), "swap-table").rows}
     assert rows == {(s["ahead"], s["behind"]): [s["turned"], s["tied"]] for s in document["swaps"]}
@@ -209,7 +209,7 @@ def test_teams_that_swap_and_differences_are_those_of_the_document() -> None:
 def test_one_team_and_no_team_have_a_page() -> None:
     one = made([[1]] * 4, ["A"])
     assert len(part(audit_page(one), "audit-lines").traces) == 1
-    nobody = made(np.empty((4, 0)), [], unranked=[UnrankedRow("A", "no-value", "no place in any variant")])
+    nobody = made(np.empty((4, 0)), [], unranked=[Unranked("A", "no-value", "no place in any variant")])
     page = audit_page(nobody)
     assert [row[0] for row in part(page, "unranked").rows] == ["A"]
     assert not page.figures()
@@ -257,7 +257,7 @@ def test_an_audit_stands_on_the_page_of_its_leaderboard() -> None:
 def test_the_page_is_accessible_and_fits(browser, tmp_path: Path, width, scheme) -> None:
     names = ["<img src=x onerror=alert(1)>", "<b>B</b>", "'C' & \u202eco", "D" * 120]
     path = tmp_path / "audit.html"
-    difference = Difference("a.pq.pooled", names[0], names[3], tables=4, significant=3, opposite=0, same=4)
+    difference = Difference("a.pq.pooled", names[0], names[3], tables=4, significant=3, opposite=0, same_direction=4)
     path.write_text(page_html(audit_page(made(names=names, differences=[difference]))), encoding="utf-8")
     with browser.open(path, width=width, scheme=scheme) as opened:
         opened.check()

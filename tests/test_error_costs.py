@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from made_counts import counts_of
 
+from benchmarks.label_maps import draw_label_maps
 from evaluation import Challenge, ChallengeBroken, Instances, Result, instances_from_labels, score_instances
 from evaluation.analysis.error_costs import (
     HEADLINES,
@@ -26,7 +27,7 @@ from evaluation.analysis.error_costs import (
     fill_in_outlines,
     sort_case,
 )
-from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
+from evaluation.authoring.synthesis import Mistakes, seeded
 from evaluation.challenge import MATCHING_RULES
 from evaluation.findings import Finding
 from evaluation.instances.prepare import PreparedReference

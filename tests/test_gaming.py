@@ -280,7 +280,7 @@ def test_the_page_of_tricks_says_what_pays_who_climbs_and_what_closes_it(bench: 
     assert tables["entry-table"].rows == (("b", "c", "", ""),)
     assert len(tables["plays"].rows) == 4
     said = said_on(page)
-    assert "The smallest change that closes all of it: other columns." in said
+    assert "The smallest change under which no trick pays: other columns." in said
     assert "&lt;d&gt; is left out: rejected" in page_html(page)
     for entry in document["plays"]:
         entry["pays"] = entry["trick"] == "cut"

@@ -21,7 +21,8 @@ from pycocotools.cocoeval import COCOeval
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 
-from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
+from benchmarks.label_maps import draw_label_maps
+from evaluation.authoring.synthesis import Mistakes, seeded
 from evaluation.challenge import MATCHING_RULES, Challenge
 from evaluation.challenge.matching_rules import Sides
 from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs

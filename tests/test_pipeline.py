@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images
 
+from benchmarks.label_maps import draw_label_maps
 from evaluation import (
     Case,
     Challenge,
@@ -22,7 +23,7 @@ from evaluation import (
     score_instances,
     score_submission,
 )
-from evaluation.authoring.synthesis import Mistakes, draw_label_maps
+from evaluation.authoring.synthesis import Mistakes
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference, prepare_reference

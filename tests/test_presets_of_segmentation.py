@@ -26,8 +26,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.metrics import r2_score
 
+from benchmarks.label_maps import draw_label_maps
 from evaluation import Challenge, instances_from_labels, score_instances, score_submission
-from evaluation.authoring.synthesis import Mistakes, draw_label_maps, seeded
+from evaluation.authoring.synthesis import Mistakes, seeded
 
 SIZE = (150, 170)
 ROUNDED = 5.1e-7  # metrics.json has six decimals

@@ -26,7 +26,12 @@ def features_of(path: Path) -> list[dict]:
 
 
 def test_the_sample_is_small_and_has_its_source_and_licence_beside_it():
-    assert sorted(path.name for path in SAMPLE.iterdir()) == ["SOURCE.md", "nucls_tile.geojson"]
+    assert sorted(path.name for path in SAMPLE.iterdir()) == [
+        "SOURCE.md",
+        "cases.csv",
+        "challenge.toml",
+        "nucls_tile.geojson",
+    ]
     assert sum(path.stat().st_size for path in SAMPLE.iterdir()) < 20_000
     text = (SAMPLE / "SOURCE.md").read_text()
     for words in ("NuCLS", "GigaScience", "CC0 1.0", "creativecommons.org/publicdomain/zero/1.0", "perturbed copies"):

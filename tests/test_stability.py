@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 from evaluation.aggregation.resampling import resample
 from evaluation.ranking import stability
-from evaluation.ranking.kendall import SMALL, count_pairs, kendall_tau, kendall_tau_matrix
+from evaluation.ranking.kendall import SMALL, count_pairs, kendall_tau
 from evaluation.ranking.methods import positions_of
 from evaluation.ranking.stability import (
     bootstrap_ranks,
@@ -106,10 +106,9 @@ def test_tau_of_all_pairs_of_rankings_is_that_of_each_pair():
     random = np.random.default_rng(7)
     rankings = random.integers(1, 8, (6, 9)).astype(float)
     rankings[2, 3] = rankings[4, :8] = NAN
-    found = kendall_tau_matrix(rankings)
+    found = np.stack([kendall_tau(row, rankings) for row in rankings])
     for a, b in itertools.product(range(6), repeat=2):
         assert found[a, b] == pytest.approx(literal_tau(rankings[a], rankings[b]), abs=1e-12, nan_ok=True)
-    assert kendall_tau_matrix(np.empty((0, 5))).shape == (0, 0)
 
 
 @given(arrays(np.float64, (2, 7), elements=st.sampled_from([1.0, 2.0, 3.0, 4.0])))
@@ -187,7 +186,6 @@ def test_leaving_out_each_unit_is_ranking_the_others():
         ranking = literal_ranks([literal_mean(np.delete(row, unit)) for row in by_unit])
         positions = [NAN if rank is None else rank for rank in ranking]
         np.testing.assert_array_equal(found.positions[unit], positions)
-        assert found.tau[unit] == pytest.approx(literal_tau(full, positions))
         last = [99 if rank is None else rank for rank in ranking]
         assert found.changed_pairs[unit] == sum(
             np.sign(full[i] - full[j]) != np.sign(last[i] - last[j]) for i, j in itertools.combinations(range(6), 2)

@@ -190,14 +190,14 @@ def played(*pays: bool, closed: bool = False, deciding: bool = False) -> dict[st
             played(True, False, closed=True),
             [
                 "Against tricks: 1 of 2 tricks that were played pay, most often: keep few.",
-                "A floor closes all that pays.",
+                "Under a floor no trick pays.",
             ],
         ),
         (
             played(True, True, False, deciding=True),
             [
                 "Against tricks: 2 of 3 tricks that were played pay, most often: keep few.",
-                "No change that was tried closes all that pays.",
+                "Tricks pay under every change that was tried.",
                 "Without T2, or with a second entry of it, another team would be first.",
             ],
         ),

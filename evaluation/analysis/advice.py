@@ -1,4 +1,4 @@
-"""What an organiser should do about a pixel. docs/sensitivity.md gives the reasons for the thresholds."""
+"""Advice to organisers from a study of sensitivity. docs/sensitivity.md gives the reasons for the thresholds."""
 
 from __future__ import annotations
 

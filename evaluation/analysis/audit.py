@@ -20,11 +20,11 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 import orjson
 
-from evaluation.analysis.audit_document import Audit, Difference, Dimension, audit_csv, audit_json, plural
+from evaluation.analysis.audit_document import Audit, Dimension, audit_csv, audit_json, plural
 from evaluation.analysis.reweighted import ALL, other_patients, other_weights, reweighted, without_unit
 from evaluation.analysis.variants import audit_positions, find_differences
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
-from evaluation.challenge.rules import AuditRules, RankingColumn, RankingRules
+from evaluation.challenge.rules import AuditRules, RankingRules
 from evaluation.execution.storage import fetched
 from evaluation.execution.stored_output import LocalOutput, StoredOutput, output_at
 from evaluation.execution.worker_pools import work_through
@@ -33,14 +33,20 @@ from evaluation.findings import Finding
 from evaluation.findings.challenge import Contradiction
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WorkersLost
 from evaluation.leaderboard.board import apply_method, compare_columns, load_ranked, share_places
-from evaluation.leaderboard.document import UnrankedRow
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.index import Index, digest_of, listing, scores_entry, scores_of, stamp_of
-from evaluation.leaderboard.team_scores import TeamScores, groups_of, plan_columns, score_table, team_of_documents
+from evaluation.leaderboard.team_scores import (
+    TeamScores,
+    Unranked,
+    as_columns,
+    groups_of,
+    plan_columns,
+    score_table,
+    team_of_documents,
+)
 from evaluation.leaderboard.teams import (
     Note,
     Team,
-    Unranked,
     add_text,
     challenge_key,
     find_teams,
@@ -89,7 +95,7 @@ class Matching:
     """A matching rule that teams are ranked by.
 
     rule       the name that it is listed under in the challenge and in the audit
-    threshold  as told: ``AS_WRITTEN`` or another IoU threshold
+    threshold  as shown: ``AS_WRITTEN`` or another IoU threshold
     name       of the rule in the challenge of the runs
     """
 
@@ -303,7 +309,7 @@ def plan_methods(rules_of_audit: AuditRules, rules: RankingRules) -> tuple[Ranki
 
 
 def plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: list[str]) -> tuple[Run, ...]:
-    """The runs that need scores of their own; combinations that contradict themselves are left out and reported."""
+    """The runs that need scores of their own; contradictory combinations are left out, with a note."""
     given = challenge.audit
     overlaps: Sequence[str | None] = own_first(challenge.reference.overlap, overlap_rules(challenge))
     policies: Sequence[str | None] = own_first(challenge.reference.ignore.policy, ignore_policies(challenge))
@@ -357,7 +363,7 @@ def ignore_policies(challenge: Challenge) -> Sequence[Any]:
 
 
 def perturbations(challenge: Challenge, notes: list[str]) -> tuple[Perturbation, ...]:
-    """What is done to the predictions; points have no border, and numbers no place."""
+    """What is done to the predictions; points have no border, and numbers no position."""
     if challenge.are_counts:
         return ("none",)
     can: Sequence[Perturbation] = ("none", "shifted") if challenge.submission.are_points else PERTURBATIONS
@@ -391,7 +397,7 @@ def audit_challenge(
 
     workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
     progress  is called with the number of runs that are done, and of all
-    note      is called with the name of each team and what became of it
+    note      is called with the name of each team and the outcome
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
@@ -505,10 +511,6 @@ def scores_in(result: Result, *, name: str, paths: Sequence[str]) -> TeamScores:
     return team_of_documents(name, result.challenge, columns, result.metrics, result.details)
 
 
-def as_columns(paths: Sequence[str]) -> list[RankingColumn]:
-    return [RankingColumn(path=path, direction="descending") for path in paths]
-
-
 def run_key(files: str, run: Run, paths: Sequence[str]) -> str:
     """The hash of all that the scores of a run depend on; "" if the files of the submission cannot be read.
 
@@ -579,9 +581,8 @@ def audit_runs(plan: Plan, teams: Sequence[TeamRuns], unranked: Sequence[Unranke
         ranked.add_patients(own, plan.patients)
     note = f"{plural(len(ranked.settings), 'variant')} out of {plural(len(plan.runs), 'run')} of each team."
     return ranked.audit(
-        title=f"{plan.challenge.name}: audit",
         identity=identity(plan.challenge),
-        unranked=[UnrankedRow(team.name, team.code, team.reason) for team in unranked],
+        unranked=unranked,
         notes=[note, *plan.notes, *notes],
     )
 
@@ -600,7 +601,10 @@ class Variants:
         teams: Sequence[str],
     ) -> None:
         self.dimensions, self.rules, self.methods, self.teams = tuple(dimensions), rules, methods, tuple(teams)
-        self.tally = Tally(rules, teams)
+        shape = len(rules.columns), len(teams), len(teams)
+        self.tables: Int64 = np.zeros(shape[0], np.int64)  # as in ``find_differences``
+        self.wins: Int64 = np.zeros(shape, np.int64)
+        self.same: Int64 = np.zeros(shape, np.int64)
         self.known: dict[bytes, list[Comparison | None]] = {}
         self.settings: list[list[int]] = []
         self.places: list[tuple[Float64, Float64]] = []
@@ -622,7 +626,12 @@ class Variants:
         if key not in self.known:
             self.known[key] = compare_columns(table, rules) if self.teams else []
         tests = self.known[key]
-        self.tally.add(table, tests)
+        for index, test in enumerate(tests):
+            if test is not None and test.undefined is None:
+                score = table.overall[:, index] * (1 if table.higher_is_better[index] else -1)
+                self.tables[index] += 1
+                self.wins[index] += test.better == 1
+                self.same[index] += score[:, None] > score[None, :]
         for method in self.methods:
             self.add(table, rules.model_copy(update={"method": method}), tests, method=method, **values)
 
@@ -637,16 +646,14 @@ class Variants:
         for unit, name in enumerate(patients if table.by_unit is not None else ()):
             self.add(without_unit(table, unit), self.rules, None, patients=name)
 
-    def audit(
-        self, *, title: str, identity: dict[str, Any], unranked: Sequence[UnrankedRow], notes: Sequence[str]
-    ) -> Audit:
+    def audit(self, *, identity: dict[str, Any], unranked: Sequence[Unranked], notes: Sequence[str]) -> Audit:
         """The audit of these variants; teams without a place in any of them are not ranked."""
         position, combined = (
             np.array(of).reshape(len(self.settings), len(self.teams)) for of in zip(*self.places, strict=True)
         )
         is_ranked = np.asarray((~np.isnan(position)).any(axis=0))
         named = list(zip(self.teams, is_ranked, strict=True))
-        rows = [UnrankedRow(name, "no-value", "no place in any variant") for name, ranked in named if not ranked]
+        rows = [Unranked(name, "no-value", "no place in any variant") for name, ranked in named if not ranked]
         return audit_positions(
             tuple(name for name, ranked in named if ranked),
             self.dimensions,
@@ -654,12 +661,11 @@ class Variants:
             position[:, is_ranked],
             combined[:, is_ranked],
             published=0,
-            title=title,
             identity=identity,
-            differences=self.tally.differences(),
+            differences=find_differences(paths_of(self.rules), self.teams, self.tables, self.wins, self.same),
             unranked=sorted([*rows, *unranked], key=lambda row: row.name),
             notes=notes,
-            tested=bool(self.tally.tables.any()),
+            tested=bool(self.tables.any()),
         )
 
 
@@ -696,29 +702,6 @@ def rank_table(
         found = share_places(kept, rules, of_kept) if rules.ex_aequo else apply_method(kept, rules)
     position[is_ranked], combined[is_ranked] = found.position, found.combined
     return position, combined
-
-
-class Tally:
-    """In how many variants of the scores one team is better than another, column by column."""
-
-    def __init__(self, rules: RankingRules, teams: Sequence[str]) -> None:
-        shape = len(rules.columns), len(teams), len(teams)
-        self.columns, self.teams = paths_of(rules), teams
-        self.tables: Int64 = np.zeros(shape[0], np.int64)
-        self.wins: Int64 = np.zeros(shape, np.int64)
-        self.same: Int64 = np.zeros(shape, np.int64)
-
-    def add(self, table: ScoreTable, tests: Sequence[Comparison | None]) -> None:
-        for index, test in enumerate(tests):
-            if test is None or test.undefined is not None:
-                continue
-            values = table.overall[:, index] * (1 if table.higher_is_better[index] else -1)
-            self.tables[index] += 1
-            self.wins[index] += test.better == 1
-            self.same[index] += values[:, None] > values[None, :]
-
-    def differences(self) -> tuple[Difference, ...]:
-        return find_differences(self.columns, self.teams, self.tables, self.wins, self.same)
 
 
 def write_audit(folder: Path, audit: Audit) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from evaluation.leaderboard.document import UnrankedRow, number
+from evaluation.leaderboard.document import number
+from evaluation.leaderboard.team_scores import Unranked
 from evaluation.model import Bool, Float64, Int64
 from evaluation.results.csv_cells import csv_table
 from evaluation.results.metrics_json import as_json
+from evaluation.results.version import __version__
 
 ORDERS_UP_TO = 100  # of which Kendall's tau between all is written
 
@@ -81,8 +83,8 @@ class Swap:
     turned, tied   in how many variants they stand the other way, and share a place
     rule           the dimension that turns them in the largest share of its comparisons; None if only changes of
                    several dimensions at once turn them
-    shares         of all dimensions that are varied
-    when           which variants those are in which they stand the other way, in words
+    share_by_rule  of all dimensions that are varied
+    turned_when    which variants those are in which they stand the other way, in words
     """
 
     ahead: str
@@ -90,8 +92,8 @@ class Swap:
     turned: int
     tied: int
     rule: str | None
-    shares: tuple[tuple[str, float], ...]
-    when: str
+    share_by_rule: tuple[tuple[str, float], ...]
+    turned_when: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class Difference:
     tables        in how many variants of the scores (the method of the ranking has no part in it) it could be tested
     significant   in how many ``better`` is significantly better than ``worse``
     opposite      in how many it is significantly worse
-    same          in how many its value is the better one
+    same_direction  in how many its value is the better one
     """
 
     column: str
@@ -110,17 +112,17 @@ class Difference:
     tables: int
     significant: int
     opposite: int
-    same: int
+    same_direction: int
 
     @property
     def survives(self) -> bool:
         """Whether it is significant, and in the same direction, in all variants."""
-        return self.significant == self.same == self.tables
+        return self.significant == self.same_direction == self.tables
 
     @property
     def is_robust(self) -> bool:
         """Whether it has one direction in all variants and is significant in half of them ("lessons from MoNuSAC")."""
-        return self.same == self.tables and 2 * self.significant >= self.tables and self.opposite == 0
+        return self.same_direction == self.tables and 2 * self.significant >= self.tables and self.opposite == 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,14 +142,14 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Audit:
-    """What becomes of a ranking under other rules.
+    """A ranking under other rules.
 
     verdict, answer   can the first place be defended, as a code and in words; of the variants of the rules
-    robustness        what becomes of it if the predictions of all teams are changed by one pixel, and without a patient
+    robustness        the first place if the predictions of all teams are changed by one pixel, and without a patient
     by_rules          bool (V,), variants with predictions as they are and all patients. Trust, agreement, swaps and
                       the effects of rules are of these
-    settings          int64 (V, D), the place of each variant's value in each dimension
-    published         the place of the published variant, or None
+    settings          int64 (V, D), the index of each variant's value in each dimension
+    published         the index of the published variant, or None
     teams             (T,) that have a place in any variant
     position, combined  float64 (V, T); NaN where a team is not ranked
     order_of, orders  int64 (V,) which of the different orders, float64 (O, T), a variant has
@@ -155,9 +157,7 @@ class Audit:
     notes             what is left out, and why
     """
 
-    title: str
     identity: Mapping[str, str]
-    software_version: str
     verdict: Verdict
     answer: tuple[str, ...]
     robustness: tuple[str, ...]
@@ -176,7 +176,7 @@ class Audit:
     trust: tuple[TeamTrust, ...]
     swaps: tuple[Swap, ...]
     differences: tuple[Difference, ...]
-    unranked: tuple[UnrankedRow, ...] = ()
+    unranked: tuple[Unranked, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -208,7 +208,7 @@ def audit_document(audit: Audit) -> dict[str, Any]:
             "variants": int(audit.by_rules.sum()),
         },
         "challenge": dict(audit.identity) or None,
-        "software": {"version": audit.software_version},
+        "software": {"version": __version__},
         "dimensions": [
             {"name": dimension.name, "values": list(dimension.values), "published": dimension.published}
             for dimension in audit.dimensions
@@ -245,30 +245,12 @@ def audit_document(audit: Audit) -> dict[str, Any]:
             for team in audit.trust
         ],
         "swaps": [
-            {
-                "ahead": swap.ahead,
-                "behind": swap.behind,
-                "turned": swap.turned,
-                "tied": swap.tied,
-                "rule": swap.rule,
-                "share_by_rule": [{"dimension": name, "share": number(share)} for name, share in swap.shares],
-                "turned_when": swap.when,
-            }
+            asdict(swap)
+            | {"share_by_rule": [{"dimension": name, "share": number(of)} for name, of in swap.share_by_rule]}
             for swap in audit.swaps
         ],
         "significant_differences": [
-            {
-                "column": found.column,
-                "better": found.better,
-                "worse": found.worse,
-                "tables": found.tables,
-                "significant": found.significant,
-                "opposite": found.opposite,
-                "same_direction": found.same,
-                "survives": found.survives,
-                "robust": found.is_robust,
-            }
-            for found in audit.differences
+            {**asdict(found), "survives": found.survives, "robust": found.is_robust} for found in audit.differences
         ],
         "orders": [
             [{"team": team, "position": number(index)} for team, index in zip(audit.teams, row, strict=True)]

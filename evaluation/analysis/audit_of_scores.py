@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import get_args
 
-from evaluation.analysis.audit import AS_WRITTEN, Variants, plan_methods
+from evaluation.analysis.audit import AS_WRITTEN, Variants, own_first, plan_methods
 from evaluation.analysis.audit_document import Audit, Dimension, plural
 from evaluation.analysis.reweighted import ALL, other_patients, other_weights
 from evaluation.challenge.rules import AuditRules, RankingRules
@@ -38,8 +38,10 @@ def audit_scores_in_file(
     table = table_in_file(own, rules, challenge)
     notes = [NO_NUCLEI]
     means = other_means(rows, rules, unit, notes)
-    missing = other_missing(rules.missing, is_lacking=any(of.code == "incomplete-scores" for of in own.findings))
-    if len(missing) == 1:
+    missing: tuple[MissingValues, ...] = (rules.missing,)
+    if any(of.code == "incomplete-scores" for of in own.findings):
+        missing = own_first(rules.missing, get_args(MissingValues))
+    else:
         notes.append("The rule for missing values is not varied: no team lacks a value that another one has.")
     methods = plan_methods(of_audit, rules)
     weights = other_weights(rules, of_audit.weights)
@@ -61,7 +63,6 @@ def audit_scores_in_file(
     ranked.add_patients(table, patients)
     note = f"{plural(len(ranked.settings), 'variant')} of one table of scores."
     return ranked.audit(
-        title=f"{challenge.name}: audit" if challenge else "Audit",
         identity=identity_of(challenge, rules),
         unranked=[],
         notes=[note, *notes, *render_findings([*findings, *own.findings])],
@@ -76,8 +77,3 @@ def other_means(rows: ScoreRows, rules: RankingRules, unit: Unit, notes: list[st
         notes.append("What means are taken over is not varied: groups and cases give the same.")
         return {own: None}
     return {own: None} | {name: name for name in get_args(Unit) if name != own}
-
-
-def other_missing(own: MissingValues, *, is_lacking: bool) -> tuple[MissingValues, ...]:
-    """The rules for missing values, that of the ranking first; no others if no value is missing."""
-    return tuple(dict.fromkeys((own, *get_args(MissingValues)))) if is_lacking else (own,)

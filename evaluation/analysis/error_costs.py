@@ -1,4 +1,4 @@
-"""What PQ hides: how much each kind of error costs each score.
+"""How much each kind of error costs each score.
 
 In the workers, every case is sorted and corrected (``sort_case``, ``correct_case``); then the scores are computed
 from the corrected counts by the same formulas and in the same way as those of metrics.json.
@@ -132,7 +132,7 @@ def error_costs(challenge: Challenge, cases: Iterable[CorrectedCase]) -> tuple[E
 
 
 def unit_of_each(cases: Sequence[Case], kind: AggregationUnit) -> Int64:
-    """The place of the unit that each case is in, int64."""
+    """The index of the unit that each case is in, int64."""
     names = {"pooled": [""] * len(cases), "group": [c.group for c in cases], "case": [c.name for c in cases]}
     return np.unique(names[kind], return_inverse=True)[1]
 
@@ -147,8 +147,8 @@ def headline_scores(
 ) -> dict[str, float | None]:
     """The headline scores by their paths in metrics.json, as ``summarise`` computes them.
 
-    A score of names, or of outlines, is that of the pairs that are known if correcting finds nuclei of which no name,
-    or no outline, is known (``FAMILIES_THAT_CHANGE``).
+    Correcting some kinds of errors finds nuclei without a known class or outline. Classification or segmentation then
+    stays that of the known pairs (``FAMILIES_THAT_CHANGE``).
 
     counts  with errors of the kind corrected; ``known``: as they are
     unit    that each case is in
@@ -175,9 +175,9 @@ def headline_scores(
 
 
 def fill_in_outlines(counts: Sequence[MatchCounts], known: Sequence[MatchCounts], unit: Int64) -> Sequence[MatchCounts]:
-    """Counts with the outlines that nobody knows, NaN, as those of an average nucleus.
+    """Counts in which measures that are not known, NaN, are those of an average nucleus.
 
-    It is the mean of the pairs of the class, named right, in the unit; if there are none, in all units; if there are
+    It is the mean of the pairs of this class on both sides, in the unit; if there are none, in all units; if there are
     none, of all pairs; and 1 if there are none at all.
 
     known   the counts as they are, of the same cases

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +25,16 @@ from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.prepare import PreparedReference
 from evaluation.leaderboard.board import apply_method, load_ranked
 from evaluation.leaderboard.gameable import gameable_ranking
-from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, groups_of, plan_columns, score_table
+from evaluation.leaderboard.team_scores import (
+    PlannedColumn,
+    TeamScores,
+    as_columns,
+    groups_of,
+    plan_columns,
+    score_table,
+)
 from evaluation.leaderboard.teams import find_teams
-from evaluation.model import OF_STRATA, Case, CaseResult, Float64, Instances, UndefinedRule
+from evaluation.model import Case, CaseResult, Float64, Instances
 from evaluation.results.metrics_json import identity, rounded
 from evaluation.scoring.from_files import read_submission
 from evaluation.scoring.match import match_case
@@ -77,18 +85,9 @@ def play(trick: Trick, field: Field, team: str, classes: int) -> Predictions:
 # --- scores -----------------------------------------------------------------------------------------------------------
 
 
-def needed_families(paths: Sequence[str]) -> set[str]:
-    parts = [path.split(".") for path in paths]
-    return {keys[2] if keys[0] == "alternatives" else keys[0] for keys in parts}
-
-
-def planned(challenge: Challenge, paths: Sequence[str]) -> list[PlannedColumn]:
-    return plan_columns(challenge, [RankingColumn(path=path, direction="descending") for path in paths])
-
-
 def score_paths(challenge: Challenge, results: Sequence[CaseResult], paths: Sequence[str], name: str) -> TeamScores:
-    """The numbers of metrics.json at some paths, with what each group brings into them."""
-    columns = planned(challenge, paths)
+    """The numbers of metrics.json at some paths, with what each group contributes to them."""
+    columns = plan_columns(challenge, as_columns(paths))
     members, groups = members_of(results), groups_of(challenge)
     overall, by_unit = np.full(len(columns), np.nan), np.full((len(columns), len(groups)), np.nan)
     for index, (rule, _) in enumerate(challenge.matching.passes):
@@ -111,12 +110,9 @@ def score_paths(challenge: Challenge, results: Sequence[CaseResult], paths: Sequ
 def values_of_groups(
     challenge: Challenge, column: PlannedColumn, of_groups: Float64, of_cases: Float64, results: Sequence[CaseResult]
 ) -> Float64:
-    """What each group, in ascending order, brings into a column, float64 (G,)."""
+    """What each group, in ascending order, contributes to a column, float64 (G,)."""
     names = list(dict.fromkeys(result.case.group for result in results))
-    by_case = column.aggregation == "case_mean" or (
-        column.aggregation in OF_STRATA and challenge.aggregation.unit == "case"
-    )
-    if not by_case:
+    if not column.is_by_case(challenge):
         return of_groups[np.argsort(names)]
     group = np.array([names.index(result.case.group) for result in results])
     parts = [of_cases[(group == number) & ~np.isnan(of_cases)] for number in np.argsort(names)]
@@ -146,9 +142,9 @@ class RankedBy:
 def scores_for(ranked: RankedBy, results: Sequence[CaseResult], name: str) -> TeamScores:
     """What a ranking reads of a counted submission."""
     found = score_paths(ranked.challenge, results, ranked.paths, name)
-    place = {path: index for index, path in enumerate(ranked.paths)}
-    columns = [place[column.path] for column in ranked.rules.columns]
-    floors = [place[floor.path] for floor in ranked.rules.require]
+    index_of = {path: index for index, path in enumerate(ranked.paths)}
+    columns = [index_of[column.path] for column in ranked.rules.columns]
+    floors = [index_of[floor.path] for floor in ranked.rules.require]
     assert found.by_unit is not None
     return TeamScores(name, found.overall[columns], found.by_unit[columns], floors=found.overall[floors])
 
@@ -163,7 +159,7 @@ def positions(ranked: RankedBy, scores: Sequence[TeamScores]) -> dict[str, float
 class Played:
     """All tricks of all teams, counted once, and what every ranking and the judge say of each.
 
-    scores   by the place of the ranking, then the team and the trick (``ORIGINAL``: as it is)
+    scores   by the index of the ranking, then the team and the trick (``ORIGINAL``: as it is)
     judged   pooled F1 and pooled class score, float64 (2,), by team and trick
     """
 
@@ -220,7 +216,7 @@ def play_all(
     return Played(tuple(rankings), tuple(tricks), field.names, tuple(scores), judged)
 
 
-# --- what would close it ----------------------------------------------------------------------------------------------
+# --- other rankings ---------------------------------------------------------------------------------------------------
 
 COVERED_COLUMNS = (
     RankingColumn(path="detection.f1.group_mean", direction="descending"),
@@ -234,24 +230,23 @@ FLOOR = Floor(path="detection.f1.group_mean", at_least=0.5)
 def with_families(challenge: Challenge, families: Sequence[str]) -> Challenge:
     """The challenge with more families, and the coverage and the cap that they ask for; ranks nothing by itself."""
     metrics = challenge.metrics
-    wanted: list[str] = list(dict.fromkeys([*metrics.families, *families]))
-    added = {
-        "families": tuple(wanted),
-        "measures": tuple(dict.fromkeys([*metrics.measures, "iou", "hausdorff_px"])),
+    added: dict[str, Any] = {
+        "families": tuple(dict.fromkeys([*metrics.families, *families])),
         "coverage": metrics.coverage or 0.5,
-        "distance_cap_px": metrics.distance_cap_px or 10.0,
-        "distance_cap_um": metrics.distance_cap_um or 2.5,
     }
+    if not are_points(challenge):
+        added |= {
+            "measures": tuple(dict.fromkeys([*metrics.measures, "iou", "hausdorff_px"])),
+            "distance_cap_px": metrics.distance_cap_px or 10.0,
+            "distance_cap_um": metrics.distance_cap_um or 2.5,
+        }
     return challenge.model_copy(update={"metrics": metrics.model_copy(update=added)})
 
 
-def with_undefined(challenge: Challenge, rule: UndefinedRule) -> Challenge:
-    return challenge.model_copy(update={"aggregation": challenge.aggregation.model_copy(update={"undefined": rule})})
-
-
 def changes(challenge: Challenge, rules: RankingRules) -> list[RankedBy]:
-    """The ranking of a challenge, and rankings that might close what pays, the smallest change first."""
-    worst = with_undefined(challenge, "worst")
+    """The ranking of a challenge, and rankings under which tricks may not pay, the smallest change first."""
+    aggregation = challenge.aggregation.model_copy(update={"undefined": "worst"})
+    worst = challenge.model_copy(update={"aggregation": aggregation})
     floored = rules.model_copy(
         update={"require": tuple({floor.path: floor for floor in (*rules.require, FLOOR)}.values())}
     )
@@ -267,20 +262,17 @@ def changes(challenge: Challenge, rules: RankingRules) -> list[RankedBy]:
 
 def columns_for(challenge: Challenge) -> tuple[RankingColumn, ...]:
     """The columns of the preset ``recommended`` that a challenge can have: of points and of one class, fewer."""
-    points = challenge.reference.are_points or challenge.submission.are_points
-    kept = [column for column in COVERED_COLUMNS if not (points and "class_mean" in column.path)]
+    kept = [column for column in COVERED_COLUMNS if not (are_points(challenge) and "class_mean" in column.path)]
     return tuple(column for column in kept if len(challenge.classes) > 1 or "class_recall" not in column.path)
 
 
-def tricks_for(challenge: Challenge) -> tuple[Trick, ...]:
-    """The tricks that can be played on the nuclei of a challenge."""
-    points = challenge.reference.are_points or challenge.submission.are_points
-    return tuple(trick for trick in TRICKS if trick.points or not points)
+def are_points(challenge: Challenge) -> bool:
+    return challenge.reference.are_points or challenge.submission.are_points
 
 
 def judge_of(challenge: Challenge) -> RankedBy:
     """The pooled F1 and class score under the first matching rule."""
-    columns = tuple(RankingColumn(path=path, direction="descending") for path in (F1, CLASS_SCORE))
+    columns = as_columns((F1, CLASS_SCORE))
     rules = RankingRules(method="sum_of_ranks", ties="min", significance_level=0.05, columns=columns)
     return RankedBy(challenge, rules)
 
@@ -322,24 +314,16 @@ def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None =
         raise ChallengeBroken(NoNucleiForTricks().at("challenge.toml: reference.format"))
     teams = find_teams(submissions, output=output).teams
     field, left_out = read_field(folder, challenge, {team.name: Path(team.path) for team in teams})
-    points = challenge.reference.are_points or challenge.submission.are_points
-    counted = challenge if points else with_families(challenge, ("detection", "covered"))
-    if points:
-        metrics = challenge.metrics.model_copy(
-            update={"families": (*challenge.metrics.families, "detection", "covered"), "coverage": 0.5}
-        )
-        counted = challenge.model_copy(update={"metrics": metrics})
+    counted = with_families(challenge, ("detection", "covered"))
     rankings = changes(counted, rules)
-    tricks = tricks_for(challenge)
+    tricks = tuple(trick for trick in TRICKS if trick.points or not are_points(challenge))
     played = play_all(field, counted, judge_of(counted), rankings, tricks) if field.teams else None
-    title = f"{challenge.name}: tricks"
     identified = identity(challenge)
     findings = tuple(render_findings(gameable_ranking(challenge)))
     if played is None:
-        return TricksFound(title, identified, tricks, (), (), left_out=left_out, findings=findings)
+        return TricksFound(identified, tricks, (), (), left_out=left_out, findings=findings)
     own = played.positions(0)
     return TricksFound(
-        title,
         identified,
         tricks,
         tuple(played.plays(0)),

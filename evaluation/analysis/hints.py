@@ -1,6 +1,6 @@
-"""What would match when nearly nothing does: the usual mistakes, each undone on some images to see whether it helps.
+"""Hints when nearly nothing matches: usual mistakes are undone on some images, to see whether more nuclei match.
 
-For people at a terminal. A hint tells of the reference, so that it must never reach the platform; it changes no score.
+For people at a terminal. Hints reveal the reference and must never reach the platform; they change no score.
 """
 
 from __future__ import annotations
@@ -206,8 +206,9 @@ def attempts(seen: Sequence[Seen]) -> Iterable[tuple[str, str, list[Instances]]]
         question = "was the image cropped, or do coordinates count from another corner?"
         change = Change(words, question, shift_xy=shift)
         yield words, question, [change.applied(image) for image in seen]
-    for words, question, relabel in RELABELLED:
-        yield words, question, [instances_from_labels(relabel(painted(i.prediction())), class_id=1) for i in seen]
+    question = "were ids stored in 8 bits, which end at 255, or is it a mask of one value? Save 16 or 32 bits."
+    numbered = [instances_from_labels(regions(painted(image.prediction())), class_id=1) for image in seen]
+    yield "with a number for each region", question, numbered
     if len(seen) > 1 and len({image.shape_yx for image in seen}) == 1:
         predictions = [image.prediction() for image in seen]
         shares = np.array([[share([image], [made]) for made in predictions] for image in seen])
@@ -247,7 +248,7 @@ def background_hint(seen: Sequence[Seen]) -> list[Finding]:
 
 
 def half_pixel(seen: Sequence[Seen]) -> list[Finding]:
-    """Whether outlines lie half a pixel aside, which another ``origin`` mends."""
+    """Whether outlines are shifted by half a pixel, which another ``origin`` would correct."""
     if not all(isinstance(part, Outlines) for image in seen for part in image.parts):
         return []
     now = mean_iou(seen, [image.prediction() for image in seen])
@@ -305,15 +306,6 @@ def regions(labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
             numbered[box] = np.where(parts, parts + last, numbered[box])
             last += count
     return numbered
-
-
-RELABELLED = (
-    (
-        "with a number for each region",
-        "were ids stored in 8 bits, which end at 255, or is it a mask of one value? Save 16 or 32 bits.",
-        regions,
-    ),
-)
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------

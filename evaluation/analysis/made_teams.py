@@ -1,7 +1,7 @@
 """Made teams: the reference with mistakes that are drawn from a seed, where a challenge has no submissions yet.
 
-They say what such mistakes do to the columns of a challenge, patient by patient; they are nobody's results. Each team
-misses, adds and confuses nuclei and draws outlines a pixel off, more often in some patients than in others.
+They show what such mistakes do to the columns of a challenge, patient by patient; they are no results of real teams.
+Each misses, adds and confuses nuclei and draws outlines a pixel off, more often in some patients than in others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from evaluation.analysis.gaming import Field, RankedBy, count_predictions, score
 from evaluation.analysis.tricks import moved, renamed, together
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
-from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.findings.errors import ChallengeBroken, faults_as
 from evaluation.instances.perturb import dilate_instances, erode_instances
 from evaluation.instances.runs import select_instances
 from evaluation.leaderboard.team_scores import TeamScores, groups_of
@@ -51,14 +51,12 @@ ONE_PIXEL: Mapping[str, Callable[[Instances], Instances]] = {
 
 def reference_field(challenge: Challenge, folder: Path) -> Field:
     """The reference of all cases, without teams. Raises ChallengeBroken."""
-    try:
+    with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
         references = tuple(
             read_reference(challenge, folder, case, None if shared is None else shared.cases[case.name])
             for case in challenge.cases
         )
-    except InputFault as fault:
-        raise ChallengeBroken(*fault.findings) from fault
     return Field(challenge.cases, references, {})
 
 

@@ -1,4 +1,4 @@
-"""Submissions that are nearly the same: one entry, handed in twice.
+"""Submissions that are nearly the same, such as one entry submitted twice.
 
 A nucleus has a *twin* if the nucleus of the other submission with the nearest centroid has the same shape: moved onto
 it by whole pixels, at most 3 px, their IoU is at least 0.97. Of points only the same place is a twin: good teams agree
@@ -74,8 +74,8 @@ def runs_apart(nuclei: Instances, index: Int64, moved_yx: Int64) -> tuple[Int64,
     number = np.bincount(nuclei.run_instance, minlength=len(nuclei))
     last = np.cumsum(number)
     run = np.argsort(nuclei.run_instance, kind="stable")[expand((last - number)[index], last[index])]
-    place = np.repeat(np.arange(len(index)), number[index])
+    stretch = np.repeat(np.arange(len(index)), number[index])
     y, x = np.divmod(nuclei.run_start[run], nuclei.shape_yx[1])
-    y, x = np.stack([y, x]) + moved_yx[place].T + SHIFT_PX
-    start = place * stretch_px(nuclei) + y * (nuclei.shape_yx[1] + 2 * SHIFT_PX) + x
+    y, x = np.stack([y, x]) + moved_yx[stretch].T + SHIFT_PX
+    start = stretch * stretch_px(nuclei) + y * (nuclei.shape_yx[1] + 2 * SHIFT_PX) + x
     return start, start + nuclei.run_stop[run] - nuclei.run_start[run]

@@ -42,8 +42,7 @@ from evaluation.leaderboard.team_scores import plan_columns
 from evaluation.leaderboard.teams import ResultFolder
 from evaluation.model import Float64
 from evaluation.ranking.differences import FEWEST_UNITS, POWER, half_width
-from evaluation.results.metrics_json import as_json, identity, software
-from evaluation.results.version import __version__
+from evaluation.results.metrics_json import identity, software
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.rasterise import with_sizes
 
@@ -131,7 +130,7 @@ def plan_challenge(
     noisy = [simulated and (of.needed is None or of.needed > groups) for of in columns]
     proposal.take_columns(rules, margins, noisy)
     return {
-        "software": software(__version__),
+        "software": software(),
         "challenge": identity(challenge),
         "pilot": "made teams" if results is None else "submissions",
         "teams": teams,
@@ -161,7 +160,7 @@ def plan_challenge(
 
 def results_of_pilot(challenge: Challenge, rules: RankingRules, results: Path) -> list[Float64]:
     """The values of pilot teams by column and group. Raises WrongUsage for too few."""
-    scores, _, _ = ResultFolder(results).read(challenge, plan_columns(challenge, rules.columns))
+    scores, _ = ResultFolder(results).read(challenge, plan_columns(challenge, rules.columns))
     known = [of.by_unit for of in scores if of.by_unit is not None]
     if len(known) < 2:
         raise WrongUsage(
@@ -335,11 +334,11 @@ def noise_words(document: Mapping[str, Any]) -> str:
     """Which columns the groups cannot decide, and what is proposed; "" for none."""
     noisy = [of for of in document["columns"] if of["noisy"]]
     left, kept = ([of["path"] for of in noisy if of["proposed"] is proposed] for proposed in (False, True))
-    noise = (
-        [f"Too noisy for {document['groups']} groups and left out of the proposed ranking: {', '.join(left)}."]
-        if left
-        else []
-    )
+    noise = []
+    if left:
+        noise.append(
+            f"Too noisy for {document['groups']} groups and left out of the proposed ranking: {', '.join(left)}."
+        )
     if kept:
         why = "without them missed nuclei cost nothing, or no column is left"
         noise.append(f"Too noisy for {document['groups']} groups and kept, since {why}: {', '.join(kept)}.")
@@ -354,7 +353,3 @@ def heading(document: Mapping[str, Any]) -> list[str]:
         *document["fit"],
         *([noise] if noise else []),
     ]
-
-
-def plan_json(document: Mapping[str, Any]) -> str:
-    return as_json(document)

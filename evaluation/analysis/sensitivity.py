@@ -1,7 +1,7 @@
-"""How much do the numbers of a challenge mind a pixel? Its reference against itself, drawn a little differently.
+"""How much scores change with a pixel: the reference is compared with itself, drawn slightly differently.
 
-Each nucleus is compared with what became of it, whatever lies around; matching rules see the changed reference as a
-submission, neighbours included, and have to find every nucleus again.
+Each nucleus is compared with its changed copy alone. Matching rules get the changed reference as a submission,
+neighbours included, and should match every nucleus with its copy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from evaluation.challenge.matching_rules import MatchingRules, Sides
 from evaluation.execution.workers import Progress, plan_workers, run_tasks
 from evaluation.findings import Finding
 from evaluation.findings.challenge import NoOutlines
-from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
+from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.perturb import (
     dilate_instances,
@@ -53,7 +53,6 @@ from evaluation.metrics.measure import overlap_measures
 from evaluation.model import Annotations, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import identity
-from evaluation.results.version import __version__
 from evaluation.scoring.measure import measure_outlines, outlined_image
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import read_reference, read_shared_reference
@@ -84,10 +83,8 @@ def study_sensitivity(
     challenge = Challenge.load(folder)
     if challenge.reference.are_points or challenge.reference.are_counts:
         raise WrongUsage(NoOutlines(challenge.reference.format).at("challenge.toml: reference.format"))
-    try:
+    with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
-    except InputFault as fault:
-        raise ChallengeBroken(*fault.findings) from fault
     rules = rules_to_try(challenge)
     tasks = [
         (challenge, rules, folder, case, None if shared is None else shared.cases[case.name])
@@ -108,21 +105,17 @@ def rules_to_try(challenge: Challenge) -> tuple[AnyMatchingRule, ...]:
     def parameters(rule: AnyMatchingRule) -> dict[str, Any]:
         return rule.model_dump(exclude={"name", "class_aware", "ties"})
 
+    def free(name: str) -> str:
+        return free(f"{name}_") if name in names else name
+
     own = challenge.matching.rules
     known = [parameters(rule) for rule in own]
     names = {rule.name for rule in own}
     written = tuple(
-        {**keys, "name": other_name(keys["name"], names), "class_aware": False, "ties": "first_pixel"}
-        for keys in COMMON_RULES
+        {**keys, "name": free(keys["name"]), "class_aware": False, "ties": "first_pixel"} for keys in COMMON_RULES
     )
     common = MatchingRules.model_validate({"rules": written}).rules
     return *own, *(rule for rule in common if parameters(rule) not in known)
-
-
-def other_name(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def write_sensitivity(folder: Path, found: Sensitivity) -> None:
@@ -137,7 +130,7 @@ def write_sensitivity(folder: Path, found: Sensitivity) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseStudy:
-    """What became of the N nuclei of a case, or of all cases.
+    """The N nuclei of a case, or of all cases, against their changed copies.
 
     neighbour_px  float64 (N,), from centroid to the nearest other one; NaN if there is none
     values        float64 (perturbations, measures, N), NaN: undefined
@@ -200,7 +193,7 @@ def study_reference(
 
 
 def changed_references(instances: Instances) -> Iterator[tuple[str, Instances, Instances]]:
-    """Name of each perturbation, the nuclei, and what becomes of them; ids are kept. In the order of PERTURBATIONS.
+    """Name of each perturbation, the nuclei, and their changed copies; ids are kept. In the order of PERTURBATIONS.
 
     Nuclei go on beyond the image border: who draws them a pixel tighter still draws them up to the border.
     """
@@ -219,7 +212,7 @@ def changed_references(instances: Instances) -> Iterator[tuple[str, Instances, I
 
 
 def compare_with_itself(before: Instances, after: Instances, border: BorderRule) -> Float64:
-    """The measures of each nucleus and what became of it, float64 (M, N), in the order of MEASURES.
+    """The measures of each nucleus and its changed copy, float64 (M, N), in the order of MEASURES.
 
     One that is gone shares nothing: IoU, Dice and surface Dice are 0, distances are undefined (NaN).
     """
@@ -273,7 +266,6 @@ def summarise_studies(
             strata.append(summarise_stratum(class_name, size_px, everything, chosen, names))
     found = Sensitivity(
         identity=identity(challenge),
-        software_version=__version__,
         cases=len(studies),
         empty_cases=sum(len(study.class_id) == 0 for study in studies),
         one_pixel_nuclei=int((everything.area_px == 1).sum()),
@@ -312,7 +304,7 @@ def summarise_stratum(
     chosen: Int64,
     rules: Sequence[str],
 ) -> Stratum:
-    """What becomes of the chosen nuclei."""
+    """The effects of all changes on the chosen nuclei."""
     values = everything.values[:, :, chosen]
     spreads = quantiles(values)
     compared = ~np.isnan(values[:, 0])  # by IoU: what is not there at half the resolution has none
@@ -359,10 +351,10 @@ def spread_of(values: Float64) -> Spread:
 def by_diameter(diameter_px: Float64, values: Float64) -> tuple[AtDiameter, ...]:
     """Median IoU under one pixel for each whole diameter that occurs."""
     whole = np.minimum(np.floor(diameter_px + 0.5), LARGEST_PX).astype(np.int64)
-    places = [list(PERTURBATIONS).index(name) for name in ONE_PIXEL]
+    indices = [list(PERTURBATIONS).index(name) for name in ONE_PIXEL]
     found = []
     for diameter in np.unique(whole).tolist():
         chosen = whole == diameter
-        medians = np.median(values[places, 0][:, chosen], axis=1).tolist()
+        medians = np.median(values[indices, 0][:, chosen], axis=1).tolist()
         found.append(AtDiameter(diameter, int(chosen.sum()), dict(zip(ONE_PIXEL, medians, strict=True))))
     return tuple(found)

@@ -1,14 +1,15 @@
-"""How much a challenge minds a pixel, as files and as lines: medians, what matching rules lose, and advice."""
+"""A study of sensitivity as files: medians, what matching rules lose, and advice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from evaluation.challenge.matching_rules import MatchingRule
 from evaluation.results.csv_cells import csv_table
 from evaluation.results.metrics_json import as_json, rounded
+from evaluation.results.version import __version__
 
 PERTURBATIONS: Mapping[str, str] = {  # in words that follow "nuclei"; the last ones are compared on the coarser pixels
     "eroded_1": "eroded by 1 px",
@@ -43,9 +44,9 @@ class Effect:
 
     compared  how many there are to compare: at half the resolution those that are still there
     vanished  how many of those have no pixel left
-    measures  by name, over the nuclei compared, each with what became of it
+    measures  by name, over the nuclei compared, each with its changed copy
     lost      by the name of a matching rule: share of the nuclei with pixels left that are not paired with those
-    taken     the part of it that is paired with what became of another nucleus; both empty at half the resolution, and
+    taken     the part of it that is paired with the copy of another nucleus; both empty at half the resolution, and
               where all nuclei vanished
     """
 
@@ -131,7 +132,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sensitivity:
-    """What becomes of the reference of a challenge when it is drawn a little differently.
+    """The reference of a challenge against itself, drawn slightly differently.
 
     empty_cases       cases without nuclei
     one_pixel_nuclei  nuclei that are one pixel
@@ -141,7 +142,6 @@ class Sensitivity:
     """
 
     identity: Mapping[str, str]
-    software_version: str
     cases: int
     empty_cases: int
     one_pixel_nuclei: int
@@ -172,11 +172,9 @@ def sensitivity_json(found: Sensitivity) -> str:
 def sensitivity_document(found: Sensitivity) -> dict[str, Any]:
     """The content of sensitivity.json. Names of classes are values, never keys; there are no names of cases."""
     return {
-        "advice": [
-            {"code": advice.code, "text": advice.text, "is_warning": advice.is_warning} for advice in found.advice
-        ],
+        "advice": [asdict(advice) for advice in found.advice],
         "challenge": dict(found.identity),
-        "software": {"version": found.software_version},
+        "software": {"version": __version__},
         "cases": found.cases,
         "empty_cases": found.empty_cases,
         "nuclei": found.everything.nuclei,

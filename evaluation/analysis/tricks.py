@@ -2,7 +2,7 @@
 
 A trick is a function of all cases of a submission. Those of the kind "reference" choose by the reference, which no
 participant has: they are the upper bound of what a very good guess would gain. Those of the kind "calibration" are
-honest: a cut of low confidence, or a pixel of growth, may improve a method, and is told apart.
+honest: a cut of low confidence, or a pixel of growth, may improve a method, and is reported apart.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -82,7 +81,6 @@ def among_highest(value: Float64, number: int) -> Bool:
 
 
 def area(nuclei: Instances, case: TrickCase) -> Float64:
-    del case
     return nuclei.areas_px().astype(np.float64)
 
 
@@ -100,8 +98,7 @@ def best_iou(nuclei: Instances, case: TrickCase) -> Float64:
 
 
 def partner_class(nuclei: Instances, case: TrickCase) -> Int64:
-    """Class of the reference nucleus that each prediction overlaps by an IoU above 1/2, int64 (N,); 0 if there is "
-    "none."""
+    """Class of the reference nucleus that each prediction overlaps by an IoU above 1/2, int64 (N,); 0 for none."""
     found = np.zeros(len(nuclei), np.int64)
     table = overlap_table(case.reference, nuclei)
     above = 2 * table.intersection_px > table.union_px()
@@ -111,7 +108,6 @@ def partner_class(nuclei: Instances, case: TrickCase) -> Int64:
 
 def loneliness(nuclei: Instances, case: TrickCase) -> Float64:
     """Distance of the centroid of each nucleus to the nearest other one, px, float64 (N,)."""
-    del case
     return np.zeros(len(nuclei)) if len(nuclei) < 2 else nearest(nuclei)[0]
 
 
@@ -125,7 +121,6 @@ def nearest(nuclei: Instances) -> tuple[Float64, Int64]:
 
 def pseudo_random(nuclei: Instances, case: TrickCase) -> Float64:
     """A number for each nucleus that has nothing to do with how good it is, the same in every run."""
-    del case
     return (nuclei.first_pixels() * 7919 % 1009).astype(np.float64)
 
 
@@ -162,7 +157,6 @@ def few_predicted(case: TrickCase) -> float:
 
 
 def is_confident(nuclei: Instances, case: TrickCase) -> Bool:
-    del case
     known = nuclei.probability
     return np.ones(len(nuclei), np.bool_) if known is None else np.asarray(known >= 0.5)
 
@@ -190,19 +184,9 @@ def of_data_set(change: Callable[[Instances, TrickCase, int, int], Instances]) -
         seen = np.flatnonzero(often)
         common = int(often.argmax()) if len(seen) else 1
         rare = int(seen[often[seen].argmin()]) if len(seen) else 1
-        return each(partial(change_classes, change=change, common=common, rare=rare))(cases)
+        return each(lambda nuclei, case: change(nuclei, case, common, rare))(cases)
 
     return apply
-
-
-def change_classes(
-    nuclei: Instances,
-    case: TrickCase,
-    change: Callable[[Instances, TrickCase, int, int], Instances],
-    common: int,
-    rare: int,
-) -> Instances:
-    return change(nuclei, case, common, rare)
 
 
 def renamed(nuclei: Instances, class_id: Int64) -> Instances:
@@ -231,7 +215,6 @@ def moved(nuclei: Instances, dy: int, dx: int) -> Instances:
 
 def sizes(nuclei: Instances, case: TrickCase) -> Instances:
     """Every nucleus in three sizes."""
-    del case
     return together(nuclei, erode_instances(nuclei), dilate_instances(nuclei))
 
 
@@ -246,7 +229,6 @@ def every_class(nuclei: Instances, case: TrickCase) -> Instances:
 
 def rare_as_well(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
     """Every nucleus that was not named as the rare class once more, as that."""
-    del case, common
     others = select_instances(nuclei, nuclei.class_id != rare)
     return together(nuclei, renamed(others, np.full(len(others), rare)))
 
@@ -268,7 +250,6 @@ def made(starts: Int64, stops: Int64, instance: Int64, like: Instances, class_id
 
 def whole_image(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
     """One nucleus as large as the image."""
-    del case, rare
     height, width = nuclei.shape_yx
     rows = np.arange(height, dtype=np.int64) * width
     return made(rows, rows + width, np.zeros(height, np.int64), nuclei, common)
@@ -327,7 +308,6 @@ def split_largest(share: float) -> Apply:
 
 def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
     """Make one nucleus of every two that are nearest to each other."""
-    del case
     if len(nuclei) < 2:
         return nuclei
     other, owner = nearest(nuclei)[1], np.arange(len(nuclei))
@@ -344,7 +324,6 @@ def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
 
 def inside(nuclei: Instances, case: TrickCase) -> Instances:
     """Only nuclei that do not touch the border of the image."""
-    del case
     height, width = nuclei.shape_yx
     row, column = np.divmod(nuclei.run_start, width)
     last = column + nuclei.run_stop - nuclei.run_start
@@ -355,14 +334,12 @@ def inside(nuclei: Instances, case: TrickCase) -> Instances:
 
 
 def only_specks(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    del case, rare
     none = np.zeros(1, np.int64)
     return made(none, none + 1, none, nuclei, common)
 
 
 def sure(nuclei: Instances, case: TrickCase) -> Instances:
     """Every confidence 1."""
-    del case
     return replace(nuclei, probability=None if nuclei.probability is None else np.ones(len(nuclei), np.float32))
 
 
@@ -386,22 +363,18 @@ FIRST = 1e-9  # a share that is rounded up to one nucleus
 
 
 def is_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    del case, rare
     return select_instances(nuclei, nuclei.class_id == common)
 
 
 def all_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    del case, rare
     return renamed(nuclei, np.full(len(nuclei), common))
 
 
 def not_rare(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    del case, common
     return select_instances(nuclei, nuclei.class_id != rare)
 
 
 def rare_is_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    del case
     return renamed(nuclei, np.where(nuclei.class_id == rare, common, nuclei.class_id))
 
 

@@ -1,9 +1,9 @@
-"""What tricks pay under a ranking, in lines and as tricks.json."""
+"""Which tricks pay under a ranking, in lines and as tricks.json."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from evaluation.analysis.plays import Play
@@ -20,7 +20,7 @@ LOSS_IN_WORDS = "its pooled F1 or class score falls by more than 0.005"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A ranking that might close what pays, and how many plays still pay under it.
+    """Another ranking, and how many plays still pay under it.
 
     places  how many teams stand elsewhere than under the challenge's own ranking, without any trick
     """
@@ -49,7 +49,6 @@ class Entry:
 class TricksFound:
     """All that was played on the submissions of a challenge."""
 
-    title: str
     identity: Mapping[str, str]
     tricks: tuple[Trick, ...]
     plays: tuple[Play, ...]
@@ -89,7 +88,7 @@ def tricks_document(found: TricksFound) -> dict[str, Any]:
             }
             for play in found.plays
         ],
-        "changes": [{"words": of.words, "pays": of.pays, "places": of.places} for of in found.changes],
+        "changes": [asdict(of) for of in found.changes],
         "entries": [
             {
                 "team": of.team,
@@ -106,14 +105,14 @@ def tricks_document(found: TricksFound) -> dict[str, Any]:
 
 
 def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
-    """Whether the ranking can be played, what closes it, and whose presence decides the first place."""
+    """Whether tricks pay, under which ranking they do not, and which entries decide the first place."""
     against = against_tricks(document)
     if not against:
         return ["No trick was played."]
     sentences = [f"Against tricks: {against}."]
     closing = next((of["words"] for of in document["changes"] if of["pays"] == 0), None)
     if not against.startswith("no trick"):
-        closes = f"{closing} closes all that pays." if closing else "no change that was tried closes all that pays."
+        closes = f"under {closing} no trick pays." if closing else "tricks pay under every change that was tried."
         sentences.append(f"{closes[0].upper()}{closes[1:]}")
     deciding = [
         of["team"]
@@ -126,7 +125,7 @@ def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
 
 
 def tricks_lines(found: TricksFound) -> list[str]:
-    """What pays, who would climb, which change closes it, and what entries do, in sentences."""
+    """Which tricks pay, for whom, under which ranking they do not, and which entries decide, in sentences."""
     words = {trick.name: trick.words for trick in found.tricks}
     honest = [play for play in found.plays if play.kind != "calibration"]
     paying = found.paying
@@ -163,12 +162,12 @@ def change_lines(found: TricksFound, pays: int) -> list[str]:
         lines.append(f"  With {change.words} {change.pays} pay; {moved}.")
     closing = next((of for of in found.changes if of.pays == 0), None)
     if closing:
-        return ["What closes it:", *lines, f"The smallest change that closes all of it: {closing.words}."]
-    return ["What would close it:", *lines]
+        return ["Under other rankings:", *lines, f"The smallest change under which no trick pays: {closing.words}."]
+    return ["Under other rankings:", *lines]
 
 
 def entry_lines(found: TricksFound) -> list[str]:
-    """Whose presence decides the first place. No sum of ranks stops that: one ranked entry for each team."""
+    """Which entries decide the first place. No sum of ranks prevents that: rank one entry for each team."""
     lines = []
     for entry in found.entries:
         if entry.clone_of:

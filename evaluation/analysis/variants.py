@@ -1,4 +1,4 @@
-"""What becomes of a ranking under other rules: from the places of teams in many variants to an audit.
+"""The audit of a ranking under other rules, from the places of teams in many variants.
 
 Nothing is scored here. A variant has one value in each dimension (a rule that is varied); what a dimension does is read
 off from all pairs of variants that differ in it only.
@@ -28,11 +28,10 @@ from evaluation.analysis.audit_document import (
     plural,
 )
 from evaluation.findings import quote
-from evaluation.leaderboard.document import UnrankedRow
+from evaluation.leaderboard.team_scores import Unranked
 from evaluation.model import Bool, Float64, Int64, Ties
 from evaluation.ranking.kendall import count_pairs, kendall_tau
 from evaluation.ranking.ranks import ROUNDING, rank_values
-from evaluation.results.version import __version__
 
 APART = {  # dimensions that are no rules, and what they do
     "predictions": "With the predictions of all teams changed by one pixel",
@@ -53,11 +52,10 @@ def audit_scores(
     higher_is_better: bool = True,
     ties: Ties = "min",
     published: int | None = None,
-    title: str = "Audit",
 ) -> Audit:
     """The audit of scores that are known under several conditions, float64 (V, T); NaN: a team has none.
 
-    settings   for each variant the place of its value in each dimension, (V, D)
+    settings   for each variant the index of its value in each dimension, (V, D)
     published  the variant that was published; None: the first place is that of the team which is first most often
 
     >>> conditions = [Dimension("matching", ("strict", "loose"))]
@@ -65,7 +63,7 @@ def audit_scores(
     'no'
     """
     position = rank_values(scores, higher_is_better=higher_is_better, ties=ties, tolerance=ROUNDING)
-    return audit_positions(teams, dimensions, settings, position, position, published=published, title=title)
+    return audit_positions(teams, dimensions, settings, position, position, published=published)
 
 
 def audit_positions(
@@ -76,10 +74,9 @@ def audit_positions(
     combined: Float64,
     *,
     published: int | None = None,
-    title: str = "Audit",
     identity: Mapping[str, str] | None = None,
     differences: Sequence[Difference] = (),
-    unranked: Sequence[UnrankedRow] = (),
+    unranked: Sequence[Unranked] = (),
     notes: Sequence[str] = (),
     tested: bool = False,
 ) -> Audit:
@@ -112,9 +109,7 @@ def audit_positions(
     better = {(of.better, of.worse) for of in differences if of.significant > of.opposite} if tested else None
     verdict, answer = judge(trust, first[by_rules], own, better)
     return Audit(
-        title=title,
         identity=dict(identity or {}),
-        software_version=__version__,
         verdict=verdict,
         answer=tuple(answer),
         robustness=tuple(tell_robustness(teams, dimensions, chosen, first, published or 0)),
@@ -161,12 +156,12 @@ def neighbours(settings: Int64, dimension: int) -> Int64:
 
 def as_published(dimensions: Sequence[Dimension], settings: Int64, names: Iterable[str], published: int | None) -> Bool:
     """The variants in which these dimensions have the published value (that of the first variant), bool (V,)."""
-    places = [index for index, dimension in enumerate(dimensions) if dimension.name in names]
-    return np.asarray((settings[:, places] == settings[published or 0, places]).all(axis=1))
+    varied = [index for index, dimension in enumerate(dimensions) if dimension.name in names]
+    return np.asarray((settings[:, varied] == settings[published or 0, varied]).all(axis=1))
 
 
 def inside_of(pairs: Sequence[Int64], kept: Bool) -> list[Int64]:
-    """Those pairs of variants of which both are kept, by their places among the kept ones."""
+    """Those pairs of variants of which both are kept, by their indices among the kept ones."""
     index = np.cumsum(kept) - 1
     return [index[of[kept[of].all(axis=1)]] for of in pairs]
 
@@ -282,7 +277,7 @@ def judge(
         known = f"Whether the first place of {names} can be defended is not known: nothing is varied."
         return "nothing-varied", [known]
     others = sorted((team for team in ranked if team.first and team not in champions), key=lambda t: (-t.first, t.name))
-    together = [f"{quote(t.name, 40)} is first in {tell_first(t)} of {variants:,}{tell_when(t)}." for t in others]
+    together = [also_first(team, variants) for team in others]
     if len(champions) > 1:
         each = [
             f"{quote(t.name, 40)} is first in {t.first:,} of {variants:,}, alone in {t.alone:,}." for t in champions
@@ -325,9 +320,10 @@ def judge(
     return "no", [words, *few(together), *last]
 
 
-def tell_first(team: TeamTrust) -> str:
-    shared = team.first - team.alone
-    return f"{team.first:,} (shared in {shared:,})" if shared else f"{team.first:,}"
+def also_first(team: TeamTrust, variants: int) -> str:
+    shared = f" (shared in {team.first - team.alone:,})" if team.first > team.alone else ""
+    when = f", {team.when}" if team.when else ""
+    return f"{quote(team.name, 40)} is first in {team.first:,}{shared} of {variants:,}{when}."
 
 
 def tell_robustness(
@@ -361,10 +357,6 @@ def tell_robustness(
 
 def first_names(teams: Sequence[str], first: Bool) -> str:
     return " and ".join(quote(name, 40) for name, is_in in zip(teams, first, strict=True) if is_in) or "nobody"
-
-
-def tell_when(team: TeamTrust) -> str:
-    return f", {team.when}" if team.when else ""
 
 
 def few(lines: list[str], limit: int = 3) -> list[str]:
@@ -464,8 +456,8 @@ def find_swaps(
                 turned=int(turned[order_of].sum()),
                 tied=int(tied[order_of, number].sum()),
                 rule=rule if largest > 0 else None,
-                shares=by_rule,
-                when=tell_variants(dimensions, settings, turned[order_of]),
+                share_by_rule=by_rule,
+                turned_when=tell_variants(dimensions, settings, turned[order_of]),
             )
         )
     return tuple(sorted(found, key=lambda swap: (-swap.turned, swap.ahead, swap.behind)))
@@ -515,8 +507,8 @@ def find_differences(
                     tables=int(tables[index]),
                     significant=int(times[row, other]),
                     opposite=int(times[other, row]),
-                    same=int(direction[row, other]),
+                    same_direction=int(direction[row, other]),
                 )
             )
     order = {name: index for index, name in enumerate(columns)}
-    return tuple(sorted(found, key=lambda d: (order[d.column], -d.significant, -d.same, d.better, d.worse)))
+    return tuple(sorted(found, key=lambda d: (order[d.column], -d.significant, -d.same_direction, d.better, d.worse)))

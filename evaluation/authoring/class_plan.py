@@ -1,4 +1,4 @@
-"""Which classes are scored, if the classes of the files say it alone."""
+"""Which classes are scored, decided from the classes in the files."""
 
 from __future__ import annotations
 

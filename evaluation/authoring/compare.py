@@ -1,7 +1,7 @@
-"""Two folders, files or archives to scores, without a challenge: ``evaluation compare``.
+"""``evaluation compare``: scores of folders, files or archives, without a challenge.
 
-What ``found`` sees becomes a challenge in a folder, by the rules of the preset ``recommended``, and its submissions;
-they are scored as any others are.
+``found`` detects formats, cases, sizes and classes. From them a challenge by the preset ``recommended`` and its
+submissions are written, and scored like any others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evaluation.authoring.pairing import Pairing, pair_names
 from evaluation.authoring.placing import Placing, stage
 from evaluation.authoring.sides import FoundSide
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
-from evaluation.challenge.documents import RECOMMENDED
+from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS
 from evaluation.challenge.formats.rules import PointRules
 from evaluation.execution.workers import Progress
@@ -103,15 +103,13 @@ def compare_paths(
         workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-compare-")))
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise WrongUsage(FolderNotEmpty().at(quote(folder, 120)))
-        sides = [
-            look_at(path, new_folder(workspace / "unpacked", n))
-            for n, path in enumerate([reference, *predictions.values()])
-        ]
+        paths = [reference, *predictions.values()]
+        sides = [look_at(path, Path(tempfile.mkdtemp(dir=workspace))) for path in paths]
         spacing_um = spacing_um or next(filter(None, (pixel_size_beside(side.path) for side in sides)), None)
         sides = [in_pixels(side, spacing_um) for side in sides]
         found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
-        place = folder or workspace / "challenge"
-        made = make_challenge(found, of_models, classes, place, keep=folder is not None, spacing_um=spacing_um)
+        target = folder or workspace / "challenge"
+        made = make_challenge(found, of_models, classes, target, keep=folder is not None, spacing_um=spacing_um)
         challenge = Challenge.load(made.folder)
         results = {}
         hints: list[Finding] = []
@@ -124,12 +122,6 @@ def compare_paths(
             hints += [replace(hint, where=f"prediction {quote(model)}") for hint in found_hints]
             results[model] = replace(result, challenge=challenge)
         return comparison_of(results, made.notes, (*made.findings, *hints))
-
-
-def new_folder(parent: Path, number: int) -> Path:
-    folder = parent / str(number)
-    folder.mkdir(parents=True)
-    return folder
 
 
 def model_names(paths: Sequence[Path]) -> dict[str, Path]:
@@ -186,7 +178,7 @@ def pixel_size_beside(path: Path) -> float | None:
 
 
 def in_pixels(side: FoundSide, spacing_um: float | None) -> FoundSide:
-    """A side whose extents count px. Raises WrongUsage if its coordinates are in um and nobody says what a pixel is."""
+    """A side whose extents count px. Raises WrongUsage for um without the size of a pixel."""
     if (units := side.keys.get("units", "px")) == "px":
         return side
     if spacing_um is None:
@@ -224,7 +216,7 @@ def make_challenge(
         pairings[model] = pairing = pair_names(reference.cases, side.cases)
         if not pairing.pairs:
             raise WrongUsage(NothingPaired(list(reference.cases), list(side.cases)).at(f"prediction {quote(model)}"))
-        notes += [f"Prediction {side.words()}", *pairing_words(pairing, reference)]
+        notes += [f"Prediction {side.words()}", *pairing_words(pairing)]
         findings += unpaired(pairing, model)
     names: dict[str, str] = {}
     for name in reference.cases:
@@ -235,12 +227,12 @@ def make_challenge(
     findings += more
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference tells no classes.")
-    place = Placing(folder, copy=keep)
-    of_reference = stage(reference, plan, names, "reference", place)
+    placing = Placing(folder, copy=keep)
+    of_reference = stage(reference, plan, names, "reference", placing)
     documents = {}
     for model, side in models.items():
         chosen = {case: pairings[model].pairs[name] for case, name in names.items() if name in pairings[model].pairs}
-        documents[model] = stage(side, plan, chosen, f"submissions/{model}", place)
+        documents[model] = stage(side, plan, chosen, f"submissions/{model}", placing)
     rules = {model: document_of(reference, models, plan, of_reference, table) for model, table in documents.items()}
     groups = {
         case: safe_name(reference.cases[name].group) if reference.cases[name].group else case
@@ -263,15 +255,9 @@ def make_challenge(
     write_atomically(folder / CHALLENGE_FILE, challenge_text(heading, rules[first]))
     write_atomically(folder / CASES_FILE, table_text(rows))
     patients = len(set(groups.values()))
-    notes.append(rules_in_a_sentence(plan, reference, models, patients if patients < len(groups) else 0))
-    resolved = {model: resolved_rules(document) for model, document in rules.items()}
+    notes.append(rules_in_a_sentence(reference, models, patients if patients < len(groups) else 0))
+    resolved = {model: resolve_preset(dict(document)) for model, document in rules.items()}
     return MadeChallenge(folder, resolved, tuple(notes), tuple(findings))
-
-
-def resolved_rules(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    from evaluation.challenge.documents import resolve_preset
-
-    return resolve_preset(dict(document))
 
 
 def document_of(
@@ -299,7 +285,7 @@ def are_points(side: FoundSide) -> bool:
     return side.keys.get("shape") == "point" or issubclass(FORMATS[side.format], PointRules)
 
 
-def rules_in_a_sentence(plan: Plan, reference: FoundSide, models: Mapping[str, FoundSide], patients: int) -> str:
+def rules_in_a_sentence(reference: FoundSide, models: Mapping[str, FoundSide], patients: int) -> str:
     if any(are_points(side) for side in (reference, *models.values())):
         matched = f"points within {RADIUS_PX:g} px match, the closest first"
     else:
@@ -311,7 +297,7 @@ def rules_in_a_sentence(plan: Plan, reference: FoundSide, models: Mapping[str, F
 # --- names, sizes -----------------------------------------------------------------------------------------------------
 
 
-def pairing_words(pairing: Pairing, reference: FoundSide) -> list[str]:
+def pairing_words(pairing: Pairing) -> list[str]:
     """How names that differ were paired, with an example of each way."""
     ways: dict[str, list[str]] = {}
     for name, rule in pairing.rules.items():
@@ -327,8 +313,8 @@ def unpaired(pairing: Pairing, model: str) -> list[Finding]:
     where = f"prediction {quote(model)}"
     found = []
     if pairing.without_prediction:
-        places = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
-        found.append(NoPrediction(pairing.without_reference).at(*places))
+        where_to = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
+        found.append(NoPrediction(pairing.without_reference).at(*where_to))
     if pairing.without_reference:
         found.append(NoReferenceOfImage().at(*(f"{where}, {quote(name)}" for name in pairing.without_reference)))
     return found

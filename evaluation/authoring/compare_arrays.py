@@ -13,12 +13,7 @@ import numpy as np
 
 from evaluation.analysis.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
 from evaluation.authoring.class_plan import Plan, named_class, parsed_classes
-from evaluation.authoring.compare import (
-    CONFIDENCE,
-    ONE_CLASS,
-    compare_paths,
-    model_names,
-)
+from evaluation.authoring.compare import CONFIDENCE, ONE_CLASS, compare_paths, model_names
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.sides import NAMELESS
 from evaluation.challenge import Challenge
@@ -26,7 +21,7 @@ from evaluation.challenge.documents import RECOMMENDED
 from evaluation.decoding.label_array import find_binary_mask
 from evaluation.findings import Finding, quote
 from evaluation.findings.comparison import ClassesDiffer, NoPrediction
-from evaluation.instances.labels import instances_from_labels, whole_labels
+from evaluation.instances.labels import instances_from_labels, instances_from_runs, majority_classes, whole_labels
 from evaluation.model import Instances
 from evaluation.model.label_runs import runs_of
 from evaluation.scoring.from_arrays import score_instances
@@ -237,8 +232,6 @@ def instances_of(image: Any, ids: Mapping[str, int], where: str) -> Instances:
 
 def majority(labels: Any, class_map: Any, ids: Mapping[str, int]) -> list[int]:
     """The class of most pixels of each label that have one, as files with a class map are read."""
-    from evaluation.instances.labels import instances_from_runs, majority_classes
-
     values, index = np.unique(class_map, return_inverse=True)
     table = np.array([0 if value in (0, "") else ids[key_of(value)] for value in values.tolist()], np.int16)
     classes = majority_classes(instances_from_runs(runs_of(labels), 0), runs_of(table[index.reshape(labels.shape)]))

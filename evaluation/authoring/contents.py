@@ -53,9 +53,8 @@ def look_into(
         with file.path.open("rb") as stream:
             request = request_for(file.case + file.suffix, file.name, format, {**keys, "class_values": {"a": 0}}, ["a"])
             keys["class_values"] = channels_of(CaseArray(stream, request).shape[-1], classes, numbers)
-    request = request_for(
-        file.case + file.suffix, file.name, format, keys, [] if format != "pannuke_masks" else classes
-    )
+    named = classes if format == "pannuke_masks" else []
+    request = request_for(file.case + file.suffix, file.name, format, keys, named)
     with file.path.open("rb") as stream:
         is_image = file.suffix in IMAGE_SUFFIXES
         found = None if is_image else find_image(Path(file.case + file.suffix), stream, request, file.case)

@@ -1,4 +1,4 @@
-"""From any format to those that people open elsewhere: ``evaluation convert``.
+"""``evaluation convert``: from any format to formats that other programs open.
 
 Outlines stay outlines where both formats have them, so no vertex moves; else nuclei become pixels on the way.
 """
@@ -46,7 +46,7 @@ from evaluation.findings.command_line import (
     NoPixelSize,
     UnknownFormat,
 )
-from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
+from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage, faults_as
 from evaluation.findings.submission import EverythingOutsideImage, SomeWithoutClass
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.class_probabilities import COLUMN_PREFIX
@@ -138,7 +138,7 @@ class Content:
     scored: int
 
     def named(self, class_id: Int16) -> Int16:
-        """Class ids as places in ``class_names``, from 1."""
+        """Class ids as indices in ``class_names``, from 1."""
         return np.where(class_id < 0, self.scored - class_id, class_id).astype(np.int16)
 
     def drawn(self) -> Outlines | None:
@@ -170,7 +170,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """The files of a case by what goes behind its name, and what became of its nuclei.
+    """The files of a case by what goes behind its name, and how many nuclei they hold.
 
     nuclei, left   how many were read, and how many of them are in the files
     """
@@ -310,10 +310,8 @@ def convert_challenge(
     faults: list[Finding] = []
     nuclei = left = 0
     held: dict[Path, bytes] = {}  # until a nucleus is left in some case: if there is none, nothing is written
-    try:
+    with faults_as(ConversionRefused):
         readers, findings = readers_of_cases(challenge, folder, source)
-    except InputFault as fault:
-        raise ConversionRefused(*fault.findings) from None
     for case, read in readers:
         try:
             said = read()
@@ -417,10 +415,8 @@ def convert_file(
     """
     if is_store(source):
         with tempfile.TemporaryDirectory(prefix="evaluation-convert-") as workspace:
-            try:
+            with faults_as(ConversionRefused):
                 packed = packed_copy(source, Path(workspace))
-            except InputFault as fault:
-                raise ConversionRefused(*fault.findings) from None
             return convert_file(
                 packed, output, target, format=format, options=options, class_names=class_names, size_yx=size_yx,
                 spacing_um=spacing_um, origin=origin, overlap=overlap, trust_pickle=trust_pickle,
@@ -543,7 +539,7 @@ def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
 
 
 def read_one_case(stream: BinaryIO, request: Request, case: Case, found: FoundImage) -> Annotations:
-    """What a file says of its only case."""
+    """The annotations of the only case of a file."""
     stream.seek(0)
     if not found.in_collection:
         return read_annotations(stream, request, case)
@@ -585,7 +581,7 @@ def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
 
 
 def usual_origin(format: str, keys: Mapping[str, Any]) -> OriginRule:
-    """Where a format counts from, if nobody says."""
+    """The usual origin of the coordinates of a format."""
     return "pixel_centre" if format in CENTRES or keys.get("tool") in CENTRES else "pixel_corner"
 
 

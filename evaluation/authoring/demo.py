@@ -1,7 +1,7 @@
-"""The made challenge: files of a small challenge like MoNuSAC 2020 and of three teams that differ in one thing each.
+"""The demo: a made challenge like MoNuSAC 2020, and three made teams, each of which is good at one skill.
 
-The teams are made so that panoptic quality can hardly tell them apart, although none of them would be mistaken for
-another under the microscope. ``write_demo`` only writes files; they are scored like any others.
+Their panoptic quality is nearly the same, although their mistakes are clearly different. ``write_demo`` only writes
+files; they are scored like any others.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ def confused(right: float) -> list[list[float]]:
 
 
 TEAMS = {
-    # draws beautiful outlines, around little more than half of the nuclei
+    # segmentation: good outlines, around little more than half of the nuclei
     "outliner": Mistakes(missed=0.36, spurious=0.02, confusion=confused(0.95), grow_spread_px=0.3, roughen_px=0.4),
-    # finds nearly every nucleus, but often takes it for one of another class
+    # detection: finds nearly every nucleus, but often with the wrong class
     "finder": Mistakes(missed=0.03, spurious=0.03, confusion=confused(0.84), grow_px=1.1, grow_spread_px=0.6),
-    # knows the classes, but outlines lie two pixels too far inside
+    # classification: nearly always the right class, but outlines lie two pixels too far inside
     "namer": Mistakes(
         missed=0.09, spurious=0.08, confusion=confused(0.99), grow_px=-1.8, grow_spread_px=0.4, shift_px=1
     ),

@@ -1,4 +1,4 @@
-"""What lies in a folder, a ZIP or a file, found by looking: its format, its cases, their groups, sizes and classes."""
+"""What a folder, a ZIP or a file holds, detected from its content: format, cases, groups, sizes and classes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from evaluation.decoding.tiff_header import TiffFile
 from evaluation.decoding.zarr import is_zarr
 from evaluation.findings import Finding, quote
 from evaluation.findings.comparison import NothingToCompare, NotRead
-from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
+from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, faults_as
 from evaluation.formats.detect import Detected, detect_format
 from evaluation.formats.imagej_roi import shape_in
 from evaluation.formats.label_image import suffix_of
@@ -73,10 +73,8 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
     Raises WrongUsage with what is wrong if there is nothing in it that can be read.
     """
     named = list_files(path, workspace)
-    try:
+    with faults_as(WrongUsage):
         images = images_of_jobs(dict(named))
-    except InputFault as fault:
-        raise WrongUsage(*fault.findings) from None
     if images:
         named = [(name, file) for name, file in named if PurePosixPath(name).name not in PLATFORM_LISTS]
     kinds: dict[tuple[str, str, str], list[tuple[str, Path, Detected]]] = {}
@@ -121,10 +119,8 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
     if format == "yolo_txt":
         chosen = [*chosen, *blank]
     files = [FoundFile(file, name, suffix) for name, file, _ in chosen]
-    try:
+    with faults_as(WrongUsage):
         return understand(path, format, suffix, dict(detected.keys), files, tuple(findings), images)
-    except InputFault as fault:
-        raise WrongUsage(*fault.findings) from None
 
 
 def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
@@ -133,12 +129,10 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
     Zarr stores that are folders are packed into the workspace.
     """
     if is_store(path):
-        try:
+        with faults_as(WrongUsage):
             copy = packed_copy(path, workspace)
             return [(copy.name, copy)]
-        except InputFault as fault:
-            raise WrongUsage(*fault.findings) from None
-    if path.is_file() and (suffix_of(path.name) == ".npz" or not is_zip(path) or holds_one_image(path)):
+    if path.is_file() and (suffix_of(path.name) == ".npz" or holds_one_image(path)):
         return [(path.name, path)]
     limits = LimitRules()
     try:
@@ -147,7 +141,7 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
         raise WrongUsage(*(replace(one, where=quote(str(path), 200)) for one in error.findings)) from None
     names = [name for name in files.names if not any(part.startswith(".") for part in name.split("/"))]
     found = []
-    try:
+    with faults_as(WrongUsage):
         for name in names:
             if path.is_dir() and (path / name).is_file():
                 found.append((name, path.resolve() / name))
@@ -156,19 +150,15 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
             with files.open(name) as packed, (workspace / name).open("wb") as target:
                 shutil.copyfileobj(packed, target)
             found.append((name, workspace / name))
-    except InputFault as fault:
-        raise WrongUsage(*fault.findings) from None
     return found
 
 
-def is_zip(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(4) in (ZIP_MAGIC, EMPTY_ZIP_MAGIC)
-
-
 def holds_one_image(path: Path) -> bool:
-    """Whether a ZIP is the file of an image: ROIs of ImageJ, or a Zarr store, but not several of these."""
+    """Whether a file is no ZIP, or one of an image: ROIs of ImageJ, or a Zarr store, but not several of these."""
     with path.open("rb") as stream:
+        if stream.read(4) not in (ZIP_MAGIC, EMPTY_ZIP_MAGIC):
+            return True
+        stream.seek(0)
         if shape_in(stream) is not None:
             return True
         if not is_zarr(stream):
@@ -251,12 +241,7 @@ def understand(
 
 def usual_keys(format: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a format that have to be said, with the values that ``convert`` takes."""
-    usual = {
-        **DEFAULTS,
-        **KAGGLE,
-        "other_shapes": "skip",
-        "origin": usual_origin(format, keys),
-    }
+    usual = {**DEFAULTS, **KAGGLE, "other_shapes": "skip", "origin": usual_origin(format, keys)}
     if keys.get("shape") == "point":
         usual = {key: value for key, value in usual.items() if key not in ("vertices", "vanished")}
     fields = FORMATS[format].model_fields

@@ -16,7 +16,7 @@ from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.findings import Finding, quote, render_findings
 from evaluation.findings.challenge import InvalidCases
 from evaluation.findings.command_line import FileExists
-from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
+from evaluation.findings.errors import ChallengeBroken, WrongUsage, faults_as
 from evaluation.formats import Request
 from evaluation.formats.images import find_image, list_images
 from evaluation.leaderboard.gameable import gameable_ranking
@@ -48,7 +48,7 @@ COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
 
 @dataclass(frozen=True, slots=True)
 class FoundCase:
-    """A case of the reference. ``size_yx`` is None if nothing tells it; ``index`` its place in arrays of all cases."""
+    """A case of the reference. ``size_yx`` is None if nothing tells it; ``index`` is that in arrays of all cases."""
 
     name: str
     group: str
@@ -214,10 +214,8 @@ def needed_columns(challenge: Challenge, cases: Iterable[FoundCase]) -> tuple[st
 def find_cases(challenge: Challenge, folder: Path) -> tuple[FoundCase, ...]:
     """The cases of the reference in a folder, sorted by group and name. Raises ChallengeBroken."""
     find = shared_cases if challenge.reference.is_shared else own_cases
-    try:
+    with faults_as(ChallengeBroken):
         return tuple(sorted(find(challenge, folder), key=lambda case: (case.group, case.name)))
-    except InputFault as fault:
-        raise ChallengeBroken(*fault.findings) from fault
 
 
 def request_of(challenge: Challenge, path: Path) -> Request:

@@ -1,4 +1,4 @@
-"""``init`` in a folder whose reference has another form than the preset: its rules are what is found there."""
+"""``init`` in a folder whose reference has another form than the preset: its rules follow from the files there."""
 
 from __future__ import annotations
 
@@ -54,11 +54,9 @@ def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None, *
             ignore = {key: value for key, value in tables["reference"].items() if key == "ignore"}
             tables |= {"reference": ignore, "submission": {}}
         document = tables_above(preset, name) | {key: value for key, value in tables.items() if value}
-    notes = [f"Reference {reference.words()}"]
+    notes, sizes = [f"Reference {reference.words()}"], dict[str, tuple[int, int]]()
     if found is not None:
         notes.append(f"Submission {found.words()}")
-    sizes: dict[str, tuple[int, int]] = {}
-    if found is not None:
         pairs = pair_names(reference.cases, found.cases).pairs
         sizes = {name: size for name, other in pairs.items() if (size := found.cases[other].size_yx) is not None}
     return Looked(challenge_text(heading_of(preset), document), tuple(notes), (*reference.findings, *findings), sizes)
@@ -117,7 +115,7 @@ def pattern_of(side: FoundSide, before: str) -> str:
     files = [file for case in side.cases.values() for file in case.files]
     if side.is_shared:
         return before + files[0].name
-    has_groups = any(file.group and file.group != "" and f"{file.group}/" in file.name for file in files)
+    has_groups = any(file.group and f"{file.group}/" in file.name for file in files)
     patterns = {pattern_of_file(file, has_groups) for file in files}
     if len(patterns) > 1:
         got = f"files in places that no one pattern describes, such as {' and '.join(map(quote, sorted(patterns)[:2]))}"

@@ -1,4 +1,4 @@
-"""Which case, group and class a file is of, by its place in a folder."""
+"""The case, group and class of a file, from its path."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def place_in_jobs(files: Sequence[FoundFile], images: Mapping[str, str]) -> list
 
 
 def place_files(files: Sequence[FoundFile], format: str) -> list[FoundFile]:
-    """The files with the case, group and class that their places tell; class maps go with their label images."""
+    """The files with the case, group and class in their paths; class maps go with their label images."""
     parts = {file.name: bare_parts(file.name) for file in files}
     maps: dict[str, Path] = {}
     if format == "label_image":
@@ -87,15 +87,10 @@ def place_files(files: Sequence[FoundFile], format: str) -> list[FoundFile]:
     for file in files:
         of_file = parts[file.name]
         if has_class_folders:
-            placed.append(
-                replace(file, case=of_file[-3], of_class=of_file[-2], group=of_file[-4] if len(of_file) > 3 else "")
-            )
-        elif stems_alone:
-            placed.append(replace(file, case=of_file[-1], group=of_file[-2] if len(of_file) > 1 else ""))
-        elif folders_alone:
-            placed.append(replace(file, case=of_file[-2], group=of_file[-3] if len(of_file) > 2 else ""))
-        else:
-            placed.append(replace(file, case="_".join(of_file), group=of_file[-2] if len(of_file) > 1 else ""))
+            file = replace(file, of_class=of_file[-2])
+        last = 3 if has_class_folders else 1 + (folders_alone and not stems_alone)  # part of the case, from the end
+        case = of_file[-last] if has_class_folders or stems_alone or folders_alone else "_".join(of_file)
+        placed.append(replace(file, case=case, group=of_file[-last - 1] if len(of_file) > last else ""))
     return with_groups(placed)
 
 
@@ -125,12 +120,8 @@ def classes_in_names(parts: Iterable[tuple[str, ...]]) -> set[str]:
     """
     found = [(*of_file[:-1], *class_of_stem(of_file[-1])) for of_file in parts]
     cases, classes = {of_file[:-1] for of_file in found}, {of_file[-1] for of_file in found}
-    if (
-        "" in classes
-        or len(classes) < 2
-        or len(set(found)) < len(found)
-        or any(ENDING.search(f"_{c}") for c in classes)
-    ):
+    is_odd = "" in classes or any(ENDING.search(f"_{name}") for name in classes)
+    if is_odd or len(classes) < 2 or len(set(found)) < len(found):
         return set()
     come_back = len(cases) > 1 and len(found) > max(len(cases), len(classes))
     return classes if come_back or (len(cases) == 1 and all(map(OF_NUCLEI.search, classes))) else set()

@@ -1,4 +1,4 @@
-"""Files of a side to the places where the rules of a challenge expect them."""
+"""Copies or links the files of a side to the paths that the rules of a challenge expect."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from evaluation.findings.errors import WrongUsage
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where files are put, and whether they are copied or linked.
+    """A folder for the files of a challenge, and whether they are copied or linked.
 
-    placed   files that were put before: a second link to one would look like a reference that was handed in
+    placed   files that were put before: a second link to one would look like a submitted reference
     """
 
     folder: Path
@@ -40,7 +40,7 @@ class Placing:
         shutil.copyfile(source, target)
 
 
-def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, place: Placing) -> dict[str, Any]:
+def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, placing: Placing) -> dict[str, Any]:
     """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
 
     cases  the name of each case on this side, by its name in the challenge
@@ -50,18 +50,16 @@ def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, pla
     if side.is_shared:
         keys["files"] = f"{prefix}all{side.suffix}"
         file = next(iter(side.cases.values())).files[0]
-        place.put(file.path, f"{below}/all{side.suffix}")
+        placing.put(file.path, f"{below}/all{side.suffix}")
     elif side.has_class_files:
         if len(plan) == 1:
             got = "a file for each class, but the classes are not on both sides"
             raise WrongUsage(NothingToCompare(got).at(quote(str(side.path), 200)))
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
-    else:
-        keys["files"] = f"{prefix}{{case}}{side.suffix}"
     for case, name in cases.items():
         if not side.is_shared:
             for file in side.cases[name].files:
-                put_file(file, case, plan, below, place)
+                put_file(file, case, plan, below, placing)
     if len(plan) > 1 and side.has_class_maps:
         keys["class_map"] = f"{prefix}{{case}}_class{side.suffix}"
     needs_numbers = side.format in ("conic_array", "pannuke_masks")
@@ -70,14 +68,14 @@ def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, pla
     return keys
 
 
-def put_file(file: FoundFile, case: str, plan: Plan, below: str, place: Placing) -> None:
+def put_file(file: FoundFile, case: str, plan: Plan, below: str, placing: Placing) -> None:
     if file.of_class:
         own = file.of_class.casefold()
         name = next(
             (n for n, aliases in plan if own in {n.casefold(), *(a.casefold() for a in aliases)}), file.of_class
         )
-        place.put(file.path, f"{below}/{case}/{name}{file.suffix}")
+        placing.put(file.path, f"{below}/{case}/{name}{file.suffix}")
         return
-    place.put(file.path, f"{below}/{case}{file.suffix}")
+    placing.put(file.path, f"{below}/{case}{file.suffix}")
     if file.class_map is not None and len(plan) > 1:
-        place.put(file.class_map, f"{below}/{case}_class{file.suffix}")
+        placing.put(file.class_map, f"{below}/{case}_class{file.suffix}")

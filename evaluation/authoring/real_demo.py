@@ -1,7 +1,8 @@
 """The demo on real annotations: a sample of the NuCLS data set, and predictions that are perturbed copies of it.
 
-The reference lies in ``sample/``, with its source and licence. Each prediction is the reference with mistakes of one
-kind, drawn with a fixed seed; no model made it. ``write_real_demo`` only writes files; they are scored like any others.
+The challenge and its reference lie in ``sample/``, with their source and licence. Each prediction is the reference with
+mistakes of one kind, drawn with a fixed seed; no model made it. ``write_real_demo`` only writes files; they are scored
+like any others.
 """
 
 from __future__ import annotations
@@ -22,70 +23,8 @@ SEED = 11  # one at which the three come out within 0.02 in PQ
 CASE = "nucls_tile"
 SHAPE_YX = (256, 256)
 CLASSES = ("Non-Tumor", "Tumor")
-FILES = ("SOURCE.md", f"{CASE}.geojson")
+FILES = {"challenge.toml": "", "cases.csv": "", "SOURCE.md": "reference", f"{CASE}.geojson": "reference"}
 TITLE = "Three perturbed copies of 20 real annotations (one tile of NuCLS)"
-CASES_CSV = f"case,group,height,width\n{CASE},{CASE},{SHAPE_YX[0]},{SHAPE_YX[1]}\n"
-CHALLENGE_TOML = """\
-# Made by `evaluation demo --real`: real annotations of the NuCLS data set (CC0, see reference/SOURCE.md); the
-# predictions beside it are perturbed copies of them.
-format_version = 1
-name = "Demo: one tile of NuCLS"
-
-[[classes]]
-name = "Non-Tumor"
-
-[[classes]]
-name = "Tumor"
-
-[reference]
-format = "geojson"
-files = "reference/{case}.geojson"
-shape = "outline"
-vertices = "exact"
-vanished = "drop"
-origin = "pixel_corner"
-overlap = "keep"
-overlap_scope = "image"
-
-[submission]
-format = "geojson"
-files = "{case}.geojson"
-shape = "outline"
-vertices = "exact"
-vanished = "drop"
-origin = "pixel_corner"
-missing_case = "worst"
-missing_class_file = "empty"
-
-[[matching.rules]]
-name = "iou_above"
-rule = "iou_above"
-threshold = 0.5
-class_aware = false
-ties = "first_pixel"
-
-[metrics]
-families = ["detection", "classification", "segmentation", "panoptic", "covered", "overall"]
-boundary = "open"
-coverage = 0.5
-distance_cap_px = 10.0
-
-[aggregation]
-unit = "group"
-undefined = "worst"
-
-[ranking]
-method = "sum_of_ranks"
-ties = "min"
-significance_level = 0.05
-require = [{ path = "detection.f1.group_mean", at_least = 0.5 }]
-columns = [
-  { path = "detection.f1.group_mean", direction = "descending" },
-  { path = "covered.class_recall.pooled", direction = "descending" },
-  { path = "covered.iou_class_mean.pooled", direction = "descending" },
-  { path = "covered.hausdorff_px_class_mean.pooled", direction = "ascending" },
-]
-"""
 COPIES = {
     # three nuclei in ten are missing; the others are nearly as they were
     "missing_nuclei": Mistakes(missed=0.3, roughen_px=0.4),
@@ -106,10 +45,8 @@ def write_real_demo(folder: Path, seed: int = SEED) -> DemoPaths:
     """
     challenge = folder / "challenge"
     submissions = {copy: folder / "submissions" / copy for copy in COPIES}
-    write_bytes(challenge / "challenge.toml", CHALLENGE_TOML.encode())
-    write_bytes(challenge / "cases.csv", CASES_CSV.encode())
-    for name in FILES:
-        write_bytes(challenge / "reference" / name, files("evaluation.authoring").joinpath("sample", name).read_bytes())
+    for name, below in FILES.items():
+        write_bytes(challenge / below / name, files("evaluation.authoring").joinpath("sample", name).read_bytes())
     reference = sample_outlines()
     for index, (copy, mistakes) in enumerate(COPIES.items()):
         prediction = perturb(seeded(seed, index), reference, SHAPE_YX, mistakes)

@@ -61,21 +61,18 @@ def register_challenge(folder: Path, *, date: str, late: str = "") -> Registered
     if (folder / REGISTRATION_FILE).exists():
         raise WrongUsage(FileExists().at(repr(REGISTRATION_FILE)))
     known = known_answers(challenge, late)
-    lines = [f"# {challenge.name}: design, registered on {date}", "", identity_lines(challenge), ""]
+    identity = (
+        f"Version {challenge.version}. Rules and cases: `{challenge.hash}`. Ranking and audit: "
+        f"`{challenge.ranking_hash}`. nuclei-evaluation {__version__}."
+    )
+    lines = [f"# {challenge.name}: design, registered on {date}", "", identity, ""]
     for part, headings in HEADINGS.items():
         lines += [f"## {part}", ""]
         for heading in headings:
             lines += [f"### {heading}", "", known.get(heading) or OPEN, ""]
-    document = as_json(registration_document(challenge, date, __version__))
+    document = as_json(registration_document(challenge, date))
     write_together(folder, {DOCUMENT_FILE: "\n".join(lines), REGISTRATION_FILE: document})
     return Registered(folder / DOCUMENT_FILE, file_hash(folder / REGISTRATION_FILE), lines.count(OPEN))
-
-
-def identity_lines(challenge: Challenge) -> str:
-    return (
-        f"Version {challenge.version}. Rules and cases: `{challenge.hash}`. Ranking and audit: "
-        f"`{challenge.ranking_hash}`. nuclei-evaluation {__version__}."
-    )
 
 
 def known_answers(challenge: Challenge, late: str) -> dict[str, str]:

@@ -18,8 +18,8 @@ class FoundFile:
 
     name       below the folder, for messages
     suffix     that its content has
-    case       the name that its place gives to its case
-    group      of the case, "" if the place tells none
+    case       the name of its case, from its path
+    group      of the case, "" if the path has none
     of_class   the class whose nuclei it has, "" for all
     class_map  a second image that has the class of every pixel
     """
@@ -35,7 +35,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundCase:
-    """A case of a side. ``index`` is its place in an array of all cases."""
+    """A case of a side. ``index`` is that in an array of all cases."""
 
     files: tuple[FoundFile, ...]
     group: str = ""

@@ -1,8 +1,8 @@
 """Made nuclei: the one seeded generator behind the demo, the tests and the benchmarks.
 
 Nuclei are closed outlines with whole-number vertices, as annotation tools write them: ellipses with a few harmonics, in
-crowds, some touching, some overlapping. ``perturb`` makes a team's prediction from them; ``draw_label_maps`` gives both
-as label maps.
+crowds, some touching, some overlapping. ``perturb`` makes a team's prediction from them, ``label_map`` the
+pixels.
 
 The same seed gives the same nuclei on any machine: only ``Generator.random`` is drawn from, cosines and logarithmic
 sizes are rounded far above their last bit, all else is elementwise arithmetic in a fixed order or in integers, and
@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.model import Bool, Float64, Int16, Int32, Int64, LabelMaps, Outlines
+from evaluation.model import Bool, Float64, Int16, Int32, Int64, Outlines
 
 ANGLES = 1024  # directions in which an outline may have a vertex
 COSINE = np.round(np.cos(2 * np.pi * np.arange(ANGLES) / ANGLES) * 2**20) / 2**20
 HARMONICS = (2, 3, 5)
 SMALLEST_AREA_PX = 40
+OVERLAP = 0.06  # how far neighbours in a crowd reach into each other, as a fraction of their radii
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +98,11 @@ def draw_nuclei(
     *,
     kinds: Sequence[NucleusKind] = MONUSAC_KINDS,
     vertex_step_px: float = 2.5,
-    overlap: float = 0.06,
 ) -> Outlines:
     """``count`` nuclei in an image of ``shape_yx`` px, in crowds that leave other places empty, class by class.
 
     class_weights   how often each class occurs, in the order of ``kinds``; need not add up to 1
     vertex_step_px  distance between vertices along the outline
-    overlap         how far neighbours in a crowd may reach into each other, as a fraction of their radii
 
     Class ids are 1…C; vertices are whole numbers inside the image. Time grows with ``count``: about 20 us a nucleus.
 
@@ -113,7 +112,7 @@ def draw_nuclei(
     """
     class_id = draw_classes(rng, count, class_weights)
     area = draw_areas(rng, class_id, kinds)
-    centre_yx = place_centres(rng, shape_yx, np.sqrt(area / math.pi), overlap)
+    centre_yx = place_centres(rng, shape_yx, np.sqrt(area / math.pi))
     order = np.argsort(class_id, kind="stable")
     return draw_outlines(rng, shape_yx, centre_yx[order], class_id[order], area[order], kinds, vertex_step_px)
 
@@ -136,7 +135,7 @@ def draw_areas(rng: np.random.Generator, class_id: Int16, kinds: Sequence[Nucleu
     return np.maximum(area, SMALLEST_AREA_PX)
 
 
-def place_centres(rng: np.random.Generator, shape_yx: tuple[int, int], radius_px: Float64, overlap: float) -> Float64:
+def place_centres(rng: np.random.Generator, shape_yx: tuple[int, int], radius_px: Float64) -> Float64:
     """Centres (N, 2) for nuclei of the given radii: crowds on a jittered grid, then pushed apart.
 
     The grid has about one cell for a nucleus of mean size. A smooth random field says where crowds are.
@@ -155,7 +154,7 @@ def place_centres(rng: np.random.Generator, shape_yx: tuple[int, int], radius_px
     y = (np.arange(rows)[:, None] + 0.5 + 0.5 * (rng.random((rows, columns)) - 0.5)) * (height / rows)
     x = (np.arange(columns)[None] + 0.5 + 0.5 * (rng.random((rows, columns)) - 0.5)) * (width / columns)
     for _ in range(16):
-        push_apart(y, x, radius, 1 - overlap)
+        push_apart(y, x, radius, 1 - OVERLAP)
         np.clip(y, 0.4 * radius, height - 1 - 0.4 * radius, out=y)
         np.clip(x, 0.4 * radius, width - 1 - 0.4 * radius, out=x)
     return np.stack([y.ravel()[cell], x.ravel()[cell]], axis=1)
@@ -470,25 +469,6 @@ def convex_hull(points_xy: Float64) -> Float64:
 # --- label maps -----------------------------------------------------------------------------------------------------
 
 
-def draw_label_maps(
-    rng: np.random.Generator,
-    shape_yx: tuple[int, int],
-    count: int,
-    mistakes: Mistakes,
-    class_weights: Sequence[float] = MONUSAC_WEIGHTS,
-) -> LabelMaps:
-    """A reference of ``count`` nuclei and a prediction with mistakes, as label maps.
-
-    >>> maps = draw_label_maps(seeded(1), (120, 150), 12, Mistakes(missed=0.3))
-    >>> maps.reference.shape, int(maps.reference.max()), len(maps.reference_class)
-    ((120, 150), 12, 12)
-    """
-    outlines = draw_nuclei(rng, shape_yx, count, class_weights)
-    reference, reference_class = label_map(outlines, shape_yx)
-    prediction, prediction_class = label_map(perturb(rng, outlines, shape_yx, mistakes), shape_yx)
-    return LabelMaps(reference, prediction, reference_class, prediction_class)
-
-
 def label_map(outlines: Outlines, shape_yx: tuple[int, int]) -> tuple[Int32, Int16]:
     """Dense labels 1…N, int32 (H, W), and the class of each, int16 (N,).
 
@@ -520,7 +500,7 @@ def outline_runs(outlines: Outlines) -> tuple[Int64, Int64, Int64, Int64]:
     """Pixels inside the outlines by the even-odd rule: row, first column, column after the last, instance (R,) each.
 
     Exact, in integers. Pixels on an upper or left-hand edge are inside, those on a lower one are not; the engine's
-    rasterisation has rules of its own, this one owes nothing to it.
+    rasterisation has rules of its own, this one is independent of it.
 
     >>> square = outlines_from_rings([np.array([[1, 1], [4, 1], [4, 3], [1, 3]])], [1])
     >>> [column.tolist() for column in outline_runs(square)]

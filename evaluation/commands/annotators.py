@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from evaluation.commands.options import FolderPath, challenge_folder, writing_to
+from evaluation.commands.screen import show_lines
 
 
 @click.command()
@@ -26,8 +27,7 @@ def annotators(challenge: Path, submissions: Path | None, output: Path | None) -
 
     teams = find_teams(submissions, output=output).teams if submissions else []
     document = annotators_document(challenge_folder(challenge), {team.name: team.path for team in teams})
-    for line in annotator_lines(document):
-        click.echo(line)
+    show_lines(annotator_lines(document))
     if output is not None:
         with writing_to(output):
             output.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from evaluation.commands.options import (
     writing_to,
 )
 from evaluation.commands.progress import Log, submissions_progress
-from evaluation.commands.screen import check_report, show_sections
+from evaluation.commands.screen import check_report, show_lines, show_sections
 from evaluation.findings.challenge import OnlyOneOption
 from evaluation.findings.command_line import NoResultsOrScores, NotGivenBeside
 from evaluation.findings.errors import WrongUsage
@@ -61,11 +61,10 @@ def audit(
     interrupted one goes on. With --scores only the rules of the ranking, weights and patients are varied.
 
     With --tricks nothing of this is done. Tricks that a participant could play (keep the easiest nuclei, empty hard
-    cases, copies, one class only, …) are played on every submission, all held in memory; it says which pay, who
-    would climb, which change of the ranking closes it, and whose presence decides the first place.
+    cases, copies, one class only, …) are played on every submission, all held in memory; it says which pay, which
+    teams would gain, under which other rankings none pays, and which entries decide the first place.
     """
-    if report:
-        check_report()
+    check_report(report)
     if scores is not None:
         if submissions is not None or tricks:
             other = "--tricks" if tricks else "--submissions"
@@ -141,6 +140,5 @@ def play_tricks(challenge: Path, submissions: Path | str, opened: Output, *, rep
             from evaluation.report.tricks import tricks_page
 
             write_page(tricks_page(tricks_document(found)), output / "tricks.html")
-    for line in tricks_lines(found):
-        click.echo(line)
+    show_lines(tricks_lines(found))
     click.echo(f"Written to {opened.shown}: tricks.json{', tricks.html' if report else ''}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from evaluation.commands.options import FolderPath, Workers, existing, output_folder, writing_to
-from evaluation.commands.screen import check_report, progress_bar, show, show_findings, show_sections
+from evaluation.commands.screen import check_report, progress_bar, show, show_findings, show_lines, show_sections
 
 
 @click.command()
@@ -40,8 +40,7 @@ def compare(
         existing(path, option)
     if output is not None:
         output_folder(output)
-    if report:
-        check_report()
+    check_report(report)
     with progress_bar("Comparing") as progress, writing_to(save_challenge or Path()):
         found = compare_paths(
             reference,
@@ -54,8 +53,7 @@ def compare(
         )
     from evaluation.report.terminal import skill_grid
 
-    for line in found.notes:
-        click.echo(line)
+    show_lines(found.notes)
     show(skill_grid(found.documents))
     if found.board is not None:
         show_sections(found.page(), "places", "common")

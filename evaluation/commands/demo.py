@@ -7,9 +7,7 @@ from pathlib import Path
 import click
 
 from evaluation.commands.options import FolderPath, Workers, output_folder, writing_to
-from evaluation.commands.screen import check_report, progress_bar, show, show_sections
-from evaluation.findings.command_line import NoFolderForPages
-from evaluation.findings.errors import WrongUsage
+from evaluation.commands.screen import check_report, progress_bar, show, show_lines, show_sections
 
 
 @click.command()
@@ -22,10 +20,7 @@ def demo(output: Path | None, report: bool, real: bool, workers: int | None) -> 
     from evaluation.authoring.demo import run_demo
     from evaluation.authoring.real_demo import run_real_demo
 
-    if report:
-        if output is None:
-            raise WrongUsage(NoFolderForPages().at("--output"))
-        check_report()
+    check_report(report, output)
     with progress_bar("Scoring three teams") as progress:
         make = run_real_demo if real else run_demo
         outcome = make(output_folder(output) if output else None, workers=workers, progress=progress)
@@ -36,12 +31,10 @@ def demo(output: Path | None, report: bool, real: bool, workers: int | None) -> 
 
     columns = {team: (ResultDocuments(metrics), "group_mean") for team, metrics in outcome.results.items()}
     show(skill_grid(columns, outcome.title))
-    for line in outcome.lines():
-        click.echo(line)
+    show_lines(outcome.lines())
     click.echo()
     show_sections(leaderboard_page(leaderboard_document(outcome.board)), "places")
-    for line in outcome.closing_lines():
-        click.echo(line)
+    show_lines(outcome.closing_lines())
     if report and outcome.folder is not None:
         from evaluation.report.folder import report_board
 

@@ -8,6 +8,7 @@ import click
 
 from evaluation.challenge.documents import RECOMMENDED
 from evaluation.commands.options import FolderPath, challenge_folder, existing, output_folder, writing_to
+from evaluation.commands.screen import show_lines
 
 
 @click.command()
@@ -36,5 +37,4 @@ def init(preset: str, name: str | None, submission: Path | None, refresh: bool, 
             lines = refresh_cases(challenge_folder(folder))
         else:
             lines = initialise_challenge(output_folder(folder), preset=preset, name=name, sample=submission).lines()
-    for line in lines:
-        click.echo(line)
+    show_lines(lines)

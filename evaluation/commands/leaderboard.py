@@ -14,6 +14,7 @@ from evaluation.commands.options import (
     FolderPath,
     PathOrAddress,
     PhaseBefore,
+    ReferenceFolder,
     Workers,
     challenge_folder,
     open_output,
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
-    "--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml, cases.csv, reference."
-)
+@ReferenceFolder
 @click.option(
     "--submissions", type=PathOrAddress, required=True, help="Folder with a folder, ZIP or CSV for each team."
 )
@@ -73,8 +72,7 @@ def leaderboard(
     decided = decided_by(attempts, phase_before, challenge_folder(challenge) if phase_before else None)
     opened = open_output(output)
     folder = opened.folder
-    if report:
-        check_report()
+    check_report(report)
     with (
         submissions_progress("Scoring", log) as progress,
         connect(cluster, progress.say) as executor,

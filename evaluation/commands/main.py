@@ -70,7 +70,7 @@ def cli() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code of a command: 0 done, 1 submission rejected, 2 wrong usage, 3 challenge broken, 70 our fault.
+    """The exit code of a command: 0 done, 1 submission rejected, 2 wrong usage, 3 challenge broken, 70 internal error.
 
     One that was stopped by a signal ends with 128 + its number.
     """
@@ -126,7 +126,7 @@ def no_process() -> str:
 def explain_failure(error: EvaluationError) -> None:
     """Each finding once: on a terminal a line each, elsewhere those that are not in the last line.
 
-    The last line is safe and useful to whoever handed in the submission.
+    The last line is for participants: it says what to do, and nothing of the reference.
     """
     lines = render_findings(error.findings)
     if isinstance(error, ChallengeBroken):

@@ -40,6 +40,8 @@ class LocalType(click.Path):
 
 
 PathOrAddress = AddressType()
+ReferenceFolder = click.option("--challenge", type=PathOrAddress, required=True,
+                               help="Folder with challenge.toml, cases.csv, reference.")  # fmt: skip
 BoardReport = click.option("--report", is_flag=True, help="Write leaderboard.html as well, to be opened in a browser.")
 Attempts = click.option("--attempts", type=click.Choice(["last", "best", "chosen", "ladder"]),
                         help="Entries called TEAM@NAME are attempts of a team; which one counts.")  # fmt: skip
@@ -63,11 +65,6 @@ def ScoreColumns(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def has_earlier_results(challenge: Path) -> bool:
-    """Whether the challenge keeps results that a submission is ranked among."""
-    return any((challenge / "leaderboard").glob("*.json"))
 
 
 def output_folder(path: Path) -> Path:
@@ -99,7 +96,7 @@ def open_output(path: Path | str) -> Output:
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
-    """Tell what cannot be written as a fault of the command line; a full disk and the platform's folder are not."""
+    """Raise WrongUsage for what cannot be written; ResultsNotWritten on a full disk or in the platform's folder."""
     try:
         yield
     except OSError as error:

@@ -7,9 +7,7 @@ from pathlib import Path
 import click
 
 from evaluation.commands.options import FolderPath, Workers, challenge_folder, existing, writing_to
-from evaluation.commands.screen import check_report
-from evaluation.findings.command_line import NoFolderForPages
-from evaluation.findings.errors import WrongUsage
+from evaluation.commands.screen import check_report, show_lines
 
 
 @click.command()
@@ -36,28 +34,25 @@ def plan(
     By simulation, from pilot submissions or, without any, from teams that are made of the reference. The proposed
     challenge.toml has the matching rule, tolerance, cap, floor and margins that fit.
     """
-    from evaluation.analysis.plan import heading, plan_challenge, plan_json, plan_lines
+    from evaluation.analysis.plan import heading, plan_challenge, plan_lines
     from evaluation.authoring.challenge_text import challenge_text
     from evaluation.report.plan import plan_page
     from evaluation.report.results_folder import write_page
     from evaluation.results.files import write_atomically
+    from evaluation.results.metrics_json import as_json
 
-    if report and output is None:
-        raise WrongUsage(NoFolderForPages().at("--output"))
-    if report:
-        check_report()
+    check_report(report, output)
     folder = challenge_folder(challenge)
     pilot = existing(results, "--results") if results else None
     document = plan_challenge(folder, pilot, margin=margin, teams=teams, workers=workers)
     text = challenge_text(heading(document), document["proposed"])
-    for line in plan_lines(document):
-        click.echo(line)
+    show_lines(plan_lines(document))
     if output is None:
         click.echo(f"Proposed challenge.toml:\n{text}", nl=False)
         return
     with writing_to(output):
         output.mkdir(parents=True, exist_ok=True)
-        write_atomically(output / "plan.json", plan_json(document))
+        write_atomically(output / "plan.json", as_json(document))
         write_atomically(output / "challenge.toml", text)
         if report:
             write_page(plan_page(document, text), output / "plan.html")

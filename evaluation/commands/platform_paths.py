@@ -23,7 +23,7 @@ def is_platform() -> bool:
 def ground_truth() -> Path:
     """The uploaded ground truth if there are files in it, else the image's own.
 
-    On the platform the folder always exists; where it does not, the image is only tried out, and its demo will do.
+    On the platform the folder always exists; elsewhere the image is only being tried, and its demo is used.
     Raises ChallengeBroken if the folder is empty and the image holds only the demo's ground truth.
     """
     if is_platform() and any(path.is_file() for path in GROUND_TRUTH.rglob("*")):

@@ -21,7 +21,7 @@ Log = click.option("--log", type=click.Path(path_type=Path), metavar="FILE",
 
 
 class SubmissionsProgress:
-    """Counts what is done, and tells it.
+    """Counts what is done, and reports it.
 
     bar   is called with what is done, of how many, and the words about it; None where there is no terminal
     log   gets a JSON line for each submission
@@ -93,7 +93,7 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def submissions_progress(label: str, log: Path | None) -> Iterator[SubmissionsProgress]:
-    """Tell how far the submissions are; in the end a line about all."""
+    """Report how many submissions are done; at the end a line about all."""
     with ExitStack() as stack:
         stream = None
         if log is not None:

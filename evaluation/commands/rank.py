@@ -52,8 +52,7 @@ def rank(
     from evaluation.leaderboard.teams import ResultFolder
 
     opened = open_output(output)
-    if report:
-        check_report()
+    check_report(report)
     folder = challenge_folder(challenge) if challenge else None
     found = local(results) if results else None
     with progress_bar("Testing columns") as progress:

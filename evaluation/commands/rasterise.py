@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, output_folder, writing_to
+from evaluation.commands.options import (
+    FolderPath,
+    ReferenceFolder,
+    Workers,
+    challenge_folder,
+    output_folder,
+    writing_to,
+)
 from evaluation.commands.screen import progress_bar, show, show_findings
 
 if TYPE_CHECKING:
@@ -16,9 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
-    "--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml, cases.csv, reference."
-)
+@ReferenceFolder
 @click.option("--output", type=FolderPath, required=True, help="Folder for label maps and the report.")
 @Workers
 def rasterise(challenge: Path | str, output: Path, workers: int | None) -> None:

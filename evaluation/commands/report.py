@@ -56,8 +56,7 @@ def report(
     sources = None
     if rules is not None and submission is not None:
         sources = Sources(rules, local(submission, challenge=rules), images, overlays)
-    if output is not None:
-        check_report()
+    check_report(output is not None)
     with progress_bar("Drawing") as progress, writing_to(overlays or results):
         page = page_of_results(
             results, sources=sources, public=public, challenge=rules, workers=workers, progress=progress

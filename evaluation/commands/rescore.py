@@ -8,7 +8,7 @@ import click
 
 from evaluation.commands.options import FolderPath, Workers, challenge_folder, output_folder, writing_to
 from evaluation.commands.progress import submissions_progress
-from evaluation.commands.screen import check_report, show_sections
+from evaluation.commands.screen import check_report, show_lines, show_sections
 
 
 @click.command()
@@ -23,15 +23,14 @@ def rescore(challenge: Path, submissions: Path, before: Path, output: Path, repo
     from evaluation.leaderboard.alike import alike_lines
     from evaluation.leaderboard.attempts import decided_in
     from evaluation.leaderboard.board import score_and_rank, write_board
-    from evaluation.leaderboard.rescore import RESCORE_FILE, read_before, rescore_document, rescore_json
+    from evaluation.leaderboard.rescore import RESCORE_FILE, read_before, rescore_document
     from evaluation.report.rescore import rescore_page
     from evaluation.report.results_folder import write_page
     from evaluation.results.files import write_atomically
-    from evaluation.results.version import __version__
+    from evaluation.results.metrics_json import as_json
 
     output_folder(output)
-    if report:
-        check_report()
+    check_report(report)
     published = read_before(before)
     folder = challenge_folder(challenge)
     with submissions_progress("Scoring", None) as progress, writing_to(output):
@@ -45,14 +44,13 @@ def rescore(challenge: Path, submissions: Path, before: Path, output: Path, repo
             attempts=decided_in(published.board),
         )
         write_board(output, board)
-        document = rescore_document(published, board, output, __version__)
-        write_atomically(output / RESCORE_FILE, rescore_json(document))
+        document = rescore_document(published, board, output)
+        write_atomically(output / RESCORE_FILE, as_json(document))
         page = rescore_page(document)
         if report:
             write_page(page, output / "rescore.html")
     show_sections(page, *(section.anchor for section in page.sections))
-    for line in alike_lines(board):
-        click.echo(line)
+    show_lines(alike_lines(board))
     click.echo(
         f"Written to {output}: leaderboard.json, leaderboard.csv, {RESCORE_FILE}{', rescore.html' if report else ''}"
     )

@@ -15,7 +15,6 @@ from evaluation.commands.options import (
     Workers,
     challenge_folder,
     existing,
-    has_earlier_results,
     local,
     open_output,
     writing_to,
@@ -55,8 +54,7 @@ def score(
 
     if images is not None and not report:
         raise WrongUsage(NotGivenBeside("--report", "--images", "both").at("--report"))
-    if report:
-        check_report()
+    check_report(report)
     is_public = challenge is None and platform_paths.is_platform()
     is_read = challenge is not None and sys.stdout.isatty()
     challenge = challenge_folder(challenge) if challenge else platform_paths.ground_truth()
@@ -76,7 +74,7 @@ def score(
         with writing_to(output):
             remove_results(output)  # an earlier submission's would be taken for this one's
         raise
-    if has_earlier_results(challenge):
+    if any((challenge / "leaderboard").glob("*.json")):  # results that it keeps, to rank among
         from evaluation.leaderboard.board import rank_result
 
         result = rank_result(challenge, result, team=team or "")
@@ -87,10 +85,12 @@ def score(
     with writing_to(output):
         result.write(output, public=is_public)
     if report:
-        from evaluation.report.results_folder import Sources, report_result
+        from evaluation.report.results_folder import Sources, page_of_results, write_page
 
         with progress_bar("Drawing") as progress, writing_to(output):
-            report_result(output, Sources(challenge, submission, images), workers=workers, progress=progress)
+            sources = Sources(challenge, submission, images)
+            page = page_of_results(output, sources=sources, workers=workers, progress=progress)
+            write_page(page, output / "report.html")
     if is_read:
         from evaluation.analysis.hints import hints_about_files
         from evaluation.report.result import AGGREGATIONS, ResultDocuments

@@ -11,6 +11,8 @@ import click
 
 from evaluation.commands.options import Output, writing_to
 from evaluation.findings import Finding, render_findings
+from evaluation.findings.command_line import NoFolderForPages
+from evaluation.findings.errors import WrongUsage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,11 +61,19 @@ def show(part: RenderableType) -> None:
     Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(part)
 
 
-def check_report() -> None:
-    """Tell before anything is scored that no report can be written."""
-    from evaluation.report.html import require_extra
+def check_report(wanted: bool, *output: Path | None) -> None:
+    """Before anything is scored: raise WrongUsage if a page is wanted and cannot be written, or has no folder."""
+    if wanted:
+        from evaluation.report.html import require_extra
 
-    require_extra()
+        if None in output:
+            raise WrongUsage(NoFolderForPages().at("--output"))
+        require_extra()
+
+
+def show_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)
 
 
 def show_board(
@@ -98,8 +108,7 @@ def show_board(
     if results:
         show(team_grid(document, results))
     show_sections(page, "common", "annotators")
-    for line in [board.words, *board.findings, *alike_lines(board)]:
-        click.echo(line)
+    show_lines([board.words, *board.findings, *alike_lines(board)])
     click.echo(f"Written to {opened.shown}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
 
 
@@ -113,8 +122,7 @@ def show_sections(page: Page, *anchors: str) -> None:
 
 
 def show_findings(findings: Iterable[Finding]) -> None:
-    for line in render_findings(findings):
-        click.echo(line)
+    show_lines(render_findings(findings))
 
 
 def finding_document(finding: Finding) -> dict[str, object]:

@@ -6,16 +6,19 @@ from pathlib import Path
 
 import click
 
-from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, output_folder, writing_to
+from evaluation.commands.options import (
+    FolderPath,
+    ReferenceFolder,
+    Workers,
+    challenge_folder,
+    output_folder,
+    writing_to,
+)
 from evaluation.commands.screen import check_report, progress_bar, show_sections
-from evaluation.findings.command_line import NoFolderForPages
-from evaluation.findings.errors import WrongUsage
 
 
 @click.command()
-@click.option(
-    "--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml, cases.csv, reference."
-)
+@ReferenceFolder
 @click.option("--output", type=FolderPath, help="Folder for sensitivity.json and sensitivity.csv.")
 @click.option("--report", is_flag=True, help="Write sensitivity.html as well, to be opened in a browser.")
 @Workers
@@ -30,12 +33,9 @@ def sensitivity(challenge: Path | str, output: Path | None, workers: int | None,
     from evaluation.report.results_folder import write_page
     from evaluation.report.sensitivity import sensitivity_page
 
-    if report and output is None:
-        raise WrongUsage(NoFolderForPages().at("--output"))
+    check_report(report, output)
     if output:
         output_folder(output)
-    if report:
-        check_report()
     with progress_bar("Comparing") as progress:
         found = study_sensitivity(challenge_folder(challenge), workers=workers, progress=progress)
     page = sensitivity_page(sensitivity_document(found))

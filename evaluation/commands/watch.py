@@ -1,4 +1,4 @@
-"""The program as a child of a small process, which says a last line where the program cannot: killed for its memory.
+"""Runs the program as a child of a small process, which prints the last line if the program is killed.
 
 Imports little, so that signals are handled from the first moment on, and the small process stays small.
 """
@@ -30,7 +30,7 @@ class Stopped(BaseException):
 def run_watched(program: Callable[[], int]) -> int:
     """The exit code of a program, in which signals raise ``Stopped``; 70 for one that was killed.
 
-    Elsewhere than on Linux, and where no second process is allowed, nobody watches the program.
+    Elsewhere than on Linux, and where no second process is allowed, the program runs alone.
     """
     signals = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]  # as nohup asks for
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -75,7 +75,7 @@ def stop(number: int, _: object) -> None:
 
 
 def end_early(stopped: Stopped) -> int:
-    """Say what is there, and there whole, in a last line. Returns the exit code."""
+    """Print a last line on which files are complete. Returns the exit code."""
     results, files = sum(name == "metrics.json" for name in written), len(written)
     kept = f"results that were complete before are kept: {results}" if results else ""
     kept = kept or (f"files that were complete before are kept: {files}" if files else "no results were written")

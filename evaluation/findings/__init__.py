@@ -14,7 +14,7 @@ from evaluation.findings.finding import (
     render_summary,
     with_rest,
 )
-from evaluation.findings.words import did_you_mean, join_places, listed, quote
+from evaluation.findings.words import did_you_mean, listed, quote
 
 __all__ = [
     "EXAMPLES_SHOWN",
@@ -22,7 +22,6 @@ __all__ = [
     "Finding",
     "did_you_mean",
     "for_each",
-    "join_places",
     "listed",
     "quote",
     "render_findings",

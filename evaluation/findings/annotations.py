@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from evaluation.findings.kind import Kind, NotAmong
+from evaluation.findings.kind import FoundNotAllowed, Kind, NotAmong
 
 
 class NotXml(Kind):
@@ -162,13 +162,9 @@ class TooMany(TooLarge):
     key: str
 
 
-class LargerThanAllowed(TooLarge):
-    got = "{found}"
-    expected = "{allowed}"
+class LargerThanAllowed(FoundNotAllowed):
+    code = TooLarge.code
     fix = "Make the file smaller; organisers can raise limits.bytes_per_file in challenge.toml."
-
-    found: str
-    allowed: str
 
 
 class TooManyRows(TooLarge):
@@ -415,7 +411,7 @@ class NoShare(InvalidCoordinate):
 
 
 class UnsupportedShape(Kind):
-    """An annotation has not the shape of a nucleus of this challenge.
+    """An annotation does not have the shape of a nucleus of this challenge.
 
     The vertices of an ellipse are the corners of its box, a spline is a curve through them, those of an arrow or a
     ruler enclose nothing: taken as outlines they would cover other pixels than their author meant. A point has no

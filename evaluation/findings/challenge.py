@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from evaluation.findings.annotations import TooLarge
-from evaluation.findings.kind import Kind, NotAmong
+from evaluation.findings.kind import FoundNotAllowed, Kind, NotAmong
 
 
 class MissingFile(Kind):
@@ -169,16 +169,10 @@ class InvalidRule(Kind):
     code = "invalid-rule"
 
 
-class InvalidValue(InvalidRule):
+class InvalidValue(FoundNotAllowed):
     """What a rule may be stands beside the check of it."""
 
-    got = "{found}"
-    expected = "{allowed}"
-    fix = "{advice}"
-
-    found: str
-    allowed: str
-    advice: str = ""
+    code = InvalidRule.code
 
 
 class UnknownTable(NotAmong):
@@ -254,16 +248,10 @@ class NoNucleiForTricks(ContradictoryRules):
     expected = "nuclei that tricks can be played on"
 
 
-class Contradiction(ContradictoryRules):
+class Contradiction(FoundNotAllowed):
     """What a rule may be beside the others stands beside the check of them."""
 
-    got = "{found}"
-    expected = "{allowed}"
-    fix = "{advice}"
-
-    found: str
-    allowed: str
-    advice: str = ""
+    code = ContradictoryRules.code
 
 
 class OnlyOwnKeys(ContradictoryRules):
@@ -328,7 +316,7 @@ class CannotReadText(Kind):
     why: object
 
 
-class InvalidCases(Kind):
+class InvalidCases(FoundNotAllowed):
     """cases.csv cannot be used.
 
     cases.csv is the list of what is scored: every row needs a name and a size, every name only once.
@@ -339,13 +327,6 @@ class InvalidCases(Kind):
     """
 
     code = "invalid-cases"
-    got = "{found}"
-    expected = "{allowed}"
-    fix = "{advice}"
-
-    found: str
-    allowed: str
-    advice: str = ""
 
 
 class NoOutlines(Kind):

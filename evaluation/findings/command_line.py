@@ -84,7 +84,7 @@ class AddressOfOutput(CannotWrite):
 
 
 class MissingOption(Kind):
-    """Something is not given and cannot be known without.
+    """An option that is needed is missing.
 
     Without arguments 'score' uses the folders of the platform, which other machines do not have; 'convert' needs the
     size of the image where the file does not tell it.
@@ -173,8 +173,7 @@ class NoPixelSize(MissingOption):
 class MissingExtra(Kind):
     """A part of the program is not installed.
 
-    What pages, clusters and addresses of storage need is installed only where it is wanted; scoring needs none of it,
-    and the image has none.
+    Pages, clusters and addresses of storage need further packages. Scoring needs none of them, and the image has none.
 
     Install the extra that the line names; './evaluate.sh' has that of reports.
 

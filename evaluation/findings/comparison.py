@@ -187,7 +187,7 @@ class ClassesLeftOut(Kind):
 
 
 class NearlyNothingMatches(Kind):
-    """Nearly nothing matches, but something would if the prediction were read differently.
+    """Nearly nothing matches, but much would if the prediction were changed in a simple way.
 
     Scores near 0 are seldom the method's: rows and columns are swapped, outlines lie half a pixel aside, ids were
     stored in 8 bits. Such changes are tried on some images, and the one that would match is named. No score is changed.

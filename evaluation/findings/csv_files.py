@@ -9,7 +9,7 @@ from evaluation.findings.words import did_you_mean, listed
 
 
 class InvalidCsv(Kind):
-    """A file is not CSV as it is read here.
+    """A file is not CSV in the form that is read.
 
     Rows that are torn apart, or cells that move to another column, would give other nuclei. CSV is text in UTF-8, with
     commas, as many cells in every row as in the header, and quotation marks only around whole cells.

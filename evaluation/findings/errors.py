@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Self
 
 from evaluation.findings import Finding
@@ -83,6 +84,15 @@ class WorkerDied(EvaluationError):
 
 class WorkersLost(EvaluationError):
     """An executor or a cluster cannot go on. Results that are complete are kept."""
+
+
+@contextmanager
+def faults_as(kind: type[EvaluationError]) -> Iterator[None]:
+    """Raise the findings of an InputFault as an error of another kind, such as WrongUsage for files of an option."""
+    try:
+        yield
+    except InputFault as fault:
+        raise kind(*fault.findings) from None
 
 
 class TooManyPairs(ValueError):

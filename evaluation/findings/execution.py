@@ -40,8 +40,8 @@ class OutOfMemory(OnlyWorkerDied):
 class NoCluster(Kind):
     """A cluster or an executor does not work.
 
-    Nobody answers at the address, its workers have another version of the program, which may come to other numbers, or
-    it stopped before the work was done.
+    No scheduler answers at the address, its workers have another version of the program, which may give other numbers,
+    or it stopped before the work was done.
 
     Start the scheduler and its workers with the same version, or the same image, on every machine; docs/cluster.md
     shows how. What was complete is kept: the same command goes on.
@@ -112,7 +112,7 @@ class ExecutorStopped(NoCluster):
 
 
 class NotFetched(Kind):
-    """What lies at an address of storage cannot be fetched.
+    """Files at an address of storage cannot be fetched.
 
     There is nothing at the address, it may not be read with these credentials, or the connection failed.
 

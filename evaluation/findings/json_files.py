@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from evaluation.findings.kind import Kind
+from evaluation.findings.kind import FoundNotAllowed, Kind
 from evaluation.findings.words import listed
 
 
@@ -71,7 +71,7 @@ class DuplicateKey(Kind):
 
 
 class InvalidAnnotation(Kind):
-    """An annotation in a JSON file is not built as its format says.
+    """An annotation in a JSON file does not have the form of its format.
 
     What it means is not known, and a nucleus would be lost if it were left out.
 
@@ -111,14 +111,10 @@ class OtherValueOf(InvalidAnnotation):
     wanted: str
 
 
-class OtherObject(InvalidAnnotation):
+class OtherObject(FoundNotAllowed):
     """What is no value of its own."""
 
-    got = "{found}"
-    expected = "{wanted}"
-
-    found: str
-    wanted: str
+    code = InvalidAnnotation.code
 
 
 class TwoProbabilities(InvalidAnnotation):

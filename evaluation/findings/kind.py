@@ -94,6 +94,18 @@ class Kind:
         return Page(title.removesuffix("."), why, fix, example, cls.severity)
 
 
+class FoundNotAllowed(Kind):
+    """What was found, and what is allowed, in words that the caller gives."""
+
+    got = "{found}"
+    expected = "{allowed}"
+    fix = "{advice}"
+
+    found: str
+    allowed: str
+    advice: str = ""
+
+
 class NotAmong(Kind):
     """A name that is not among those that are known, of which the closest is suggested."""
 

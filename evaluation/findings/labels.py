@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import ClassVar
 
-from evaluation.findings.kind import Kind
+from evaluation.findings.kind import FoundNotAllowed, Kind
 from evaluation.findings.words import listed, quote
 
 MATLAB = "a MATLAB file of version 4, 6 or 7"
@@ -159,13 +159,9 @@ class UnsupportedPng(UnsupportedFormat):
     advice: str
 
 
-class UnsupportedEncoding(UnsupportedFormat):
-    got = "{found}"
-    expected = "{allowed}"
+class UnsupportedEncoding(FoundNotAllowed):
+    code = UnsupportedFormat.code
     fix = "Write the file with SimpleITK."
-
-    found: str
-    allowed: str
 
 
 class Pickle(Kind):
@@ -328,17 +324,10 @@ class WrongShape(Kind):
     channels: str = ""
 
 
-class WrongArray(Kind):
+class WrongArray(FoundNotAllowed):
     """An array of all cases."""
 
     code = WrongShape.code
-    got = "{found}"
-    expected = "{wanted}"
-    fix = "{advice}"
-
-    found: str
-    wanted: str
-    advice: str
 
 
 class TooFewImages(Kind):

@@ -59,7 +59,7 @@ class NoColumnOfNumbers(WrongLength):
 class UnnamedChannel(Kind):
     """A channel without a class holds nuclei.
 
-    The challenge gives each class its channel. Nuclei in another channel would be lost without a word; most often the
+    The challenge gives each class its channel. Nuclei in another channel would be lost silently; most often the
     channels are in another order. The last channel may hold the background and is left out.
 
     Write each class into the channel that the challenge gives it.

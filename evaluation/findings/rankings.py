@@ -11,8 +11,7 @@ from evaluation.findings.words import listed
 class NoRanking(Kind):
     """challenge.toml does not say how teams are ranked.
 
-    By which numbers, in which direction and how they are combined is for the organisers to decide; no order of teams is
-    natural.
+    The organisers decide which numbers rank, in which direction, and how they are combined; there is no default.
 
     Add the table [ranking] with a column at least. It changes no score.
 
@@ -110,7 +109,7 @@ class DuplicateTeam(Kind):
 
 
 class NotMetrics(Kind):
-    """A file is not the result that its name promises.
+    """A file is not the result that its name says.
 
     Ranks are computed from metrics.json and, for each patient, from details.json. Another JSON file, or one that was
     edited, has other numbers at the same places, or none.

@@ -210,7 +210,7 @@ class TooLongListOfMembers(TooManyFiles):
 
 
 class TooCompressed(Kind):
-    """A file in the ZIP unpacks to far more bytes than it has there.
+    """A file in the ZIP unpacks to far more bytes than it is packed in.
 
     Deflate cannot make more than about 1,030 bytes from one; larger claims are false, and organisers may allow less. A
     small ZIP file that unpacks without end would take all memory.

@@ -8,7 +8,7 @@ from evaluation.findings.kind import Kind
 class OverlapInLabelMap(Kind):
     """Nuclei that overlap cannot be written as a label image.
 
-    A label image has one number for each pixel: one of the nuclei would lose its pixels without a word.
+    A label image has one number for each pixel: one of the nuclei would lose its pixels silently.
 
     Write a format in which nuclei may overlap, such as GeoJSON, or decide who keeps the pixels: convert with --overlap
     and one of the rules for reference.overlap.

@@ -1,4 +1,4 @@
-"""Entries that are nearly the same: one entry under two names. From the stored tables of nuclei, so it is cheap.
+"""Entries that are nearly the same, such as one entry under two names, found from the stored tables of nuclei.
 
 Two teams agree in a reference nucleus if both matched it and their nuclei have nearly the same area: a nucleus that is
 moved keeps its area. Two teams are nearly the same if they agree in at least ``NEARLY_THE_SAME`` of the nuclei that
@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from evaluation.challenge import Challenge
-from evaluation.decoding.csv import numbers_of, read_table
+from evaluation.decoding.csv import numbers_of
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault
 from evaluation.leaderboard.attempts import team_of
-from evaluation.leaderboard.common_nuclei import OBJECTS_BYTES, OBJECTS_ROWS, rows_with
+from evaluation.leaderboard.common_nuclei import matched_rows
 from evaluation.leaderboard.document import PAIRS_UP_TO, AlikeTeams, Board, percent
 from evaluation.model import Float64
 
@@ -37,7 +37,7 @@ NUCLEI_UP_TO = 20_000  # of the reference that are compared, those with the lowe
 def with_alike_teams(board: Board, challenge: Challenge, objects: Mapping[str, Path | None]) -> Board:
     """The board with the pairs of ranked teams that are nearly the same; attempts of one team may be.
 
-    objects  the objects.csv of each team; teams without it, or without areas, are compared with nobody
+    objects  the objects.csv of each team; teams without it, or without areas, are not compared
     """
     names = sorted(team.name for team in board.teams)
     if not challenge.matching.rules or len(names) > PAIRS_UP_TO:
@@ -61,15 +61,11 @@ def areas_of(path: Path, rule: str) -> dict[int, float]:
     Empty for a table that cannot be read, and of points.
     """
     try:
-        with path.open("rb") as stream:
-            table = read_table(stream, where="'objects.csv'", bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
-        chosen = table.take(np.flatnonzero(rows_with(table, "rule", rule) & rows_with(table, "outcome", "matched")))
-        names = ("case", "reference_class", "reference_id", "reference_area_px")
-        keys = map(b"\0".join, zip(*(chosen.cells(chosen.need(name)) for name in names), strict=True))
+        chosen, nuclei = matched_rows(path, rule)
         areas = numbers_of(chosen.cells(chosen.need("prediction_area_px")))
     except InputFault:
         return {}
-    found = zip(map(zlib.crc32, keys), areas.tolist(), strict=True)
+    found = zip(map(zlib.crc32, map(b"\0".join, nuclei)), areas.tolist(), strict=True)
     return {nucleus: area for nucleus, area in found if area > 0}
 
 

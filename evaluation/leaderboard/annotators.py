@@ -23,7 +23,7 @@ from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.execution.storage import fetched
 from evaluation.findings import Finding, quote
 from evaluation.findings.challenge import FewAnnotators
-from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRejected
+from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRejected, faults_as
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import select_instances
 from evaluation.leaderboard.document import Board, number
@@ -39,7 +39,6 @@ from evaluation.leaderboard.team_scores import (
 from evaluation.model import BorderRule, Case, Float64, Instances, Int64, Matches
 from evaluation.ranking.differences import BETTER, WORSE, half_width, paired_differences
 from evaluation.results.metrics_json import identity, software
-from evaluation.results.version import __version__
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.from_files import read_submission
 from evaluation.scoring.match import match_case
@@ -106,10 +105,8 @@ def read_annotator(challenge: Challenge, folder: Path, name: str) -> dict[str, P
     own = reference_of(challenge, name)
     found: dict[str, PreparedReference] = {}
     faults: list[Finding] = []
-    try:
+    with faults_as(ChallengeBroken):
         shared = read_shared_reference(own, folder)
-    except InputFault as fault:
-        raise ChallengeBroken(*fault.findings) from fault
     for case in challenge.cases:
         if shared is None:
             try:
@@ -285,8 +282,8 @@ def place_of(team: str, found: Agreement, index: int) -> str | None:
     The team is compared with every annotator, both scored against every other annotator, group by group
     (``paired_differences``). It is *above* human agreement if it is better in every one of these comparisons, *below*
     if it is worse in every one, else *within*. Each is tested at the level of the ranking: all of them have to agree
-    (intersection-union test; Berger, Technometrics 24, 1982), so their number needs no correction. Who hands in what
-    one annotator drew is within.
+    (intersection-union test; Berger, Technometrics 24, 1982), so their number needs no correction. A team that
+    submits what one annotator drew is within.
     """
     column = found.rules.columns[index]
     return place_beside(
@@ -336,7 +333,7 @@ def proposed_margin(found: Agreement, index: int) -> float | None:
 
     Over everybody who was scored (annotators and teams) and all pairs of annotators, of the mean over the groups in
     which both are defined. Differences between teams that are smaller might be others with another annotator
-    (Maier-Hein et al., Nature Communications 9, 2018: rankings depend on who annotated). None if nobody was scored
+    (Maier-Hein et al., Nature Communications 9, 2018: rankings depend on who annotated). None if none was scored
     against two annotators: two annotators without a team.
     """
     scores = {**found.pairs, **found.teams}
@@ -413,7 +410,7 @@ def annotators_document(folder: Path, teams: Mapping[str, Path | str]) -> dict[s
     if not marked:
         raise ChallengeBroken(FewAnnotators(0, MOST).at(quote(f"{FOLDER}/")))
     found = compare_annotators(challenge, ranking_of(challenge), marked, predictions_of(teams, challenge, folder))
-    head = {"challenge": identity(challenge), "software": software(__version__)}
+    head = {"challenge": identity(challenge), "software": software()}
     return {**head, **annotator_entry(found, marked, with_units=True)}
 
 

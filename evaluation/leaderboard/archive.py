@@ -45,7 +45,7 @@ Outcome = Literal["same to the byte", "same to the digit", "differs", "cannot be
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What became of one thing that was looked at, and why."""
+    """The outcome of one check, and why."""
 
     what: str
     outcome: Outcome
@@ -123,7 +123,7 @@ def made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
 
 
 def datacite(challenge: Challenge, date: str, creators: Sequence[str]) -> dict[str, Any]:
-    """Metadata of DataCite 4; the DOI is given by whoever publishes."""
+    """Metadata of DataCite 4; the DOI is given at publication."""
     return {
         "schemaVersion": "http://datacite.org/schema/kernel-4",
         "types": {"resourceTypeGeneral": "Dataset", "resourceType": "Challenge results"},

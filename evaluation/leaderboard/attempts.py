@@ -1,7 +1,7 @@
-"""Several attempts of a team: which one counts, how many there were, and how much choosing among them inflates.
+"""Several attempts of a team: which one counts, how many there were, and how much choosing among them inflates scores.
 
-The name of an attempt is that of its team, ``@``, and what tells attempts apart; its ascending order is that in time:
- ``alpha@2026-11-02``, ``alpha@2026-11-09``. One attempt of each team is ranked, under its whole name. In a last phase
+An attempt is named by its team, ``@`` and a text of its own; in ascending order the later attempt comes later:
+``alpha@2026-11-02``, ``alpha@2026-11-09``. One attempt of each team is ranked, under its whole name. In a last phase
 on other cases it is the one that counted on the board of the phase before.
 """
 
@@ -18,10 +18,9 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
 from evaluation.findings.challenge import Contradiction, OnlyOneOption
 from evaluation.findings.command_line import NoChallengeOfResults
-from evaluation.findings.errors import WrongUsage
+from evaluation.findings.errors import WrongUsage, faults_as
 from evaluation.leaderboard.document import number
-from evaluation.leaderboard.team_scores import TeamScores, groups_of, read_board
-from evaluation.leaderboard.teams import Unranked
+from evaluation.leaderboard.team_scores import TeamScores, Unranked, groups_of, read_board
 from evaluation.model import Float64
 
 Counting = Literal["last", "best", "chosen", "ladder"]
@@ -59,7 +58,7 @@ def choose_attempts(
     """One attempt of each team.
 
     counting  a table: the attempts that it names count, and as many were made as it says
-    unranked  attempts that were rejected: they count as made, and are named for a team without any that counts
+    unranked  attempts that were rejected: they count as made, and are listed for a team without an attempt that counts
     rank      the places of all attempts together, by their names, NaN for none
     """
     teams: dict[str, list[TeamScores]] = {}
@@ -91,7 +90,7 @@ def choose_as_before(
     rules: RankingRules,
     before: Mapping[str, Any],
 ) -> Attempts:
-    """Of each team the attempt that counted in the table ``before``; teams without it, and new ones, are reported."""
+    """Of each team the attempt that counted in the table ``before``; teams without it are listed as not ranked."""
     counted = {of["team"]: of for of in before["teams"]}
     kept, without, entries = [], [], []
     for name in sorted(counted.keys() | teams.keys() | rejected.keys()):
@@ -139,7 +138,8 @@ def decided_by(attempts: Counting | None, before: Path | None, challenge_folder:
     if challenge_folder is None:
         raise WrongUsage(NoChallengeOfResults().at("--challenge"))
     challenge = Challenge.load(challenge_folder)
-    board = read_board(before)
+    with faults_as(WrongUsage):
+        board = read_board(before)
     if not board.get("attempts"):
         found, allowed = "a board without attempts", "one that was made with --attempts"
     elif (board.get("challenge") or {}).get("hash") == challenge.hash or (

@@ -1,7 +1,7 @@
-"""The leaderboard: teams in their places, what is significant, and how far the places can be trusted.
+"""The leaderboard: places of teams, significant differences, and how stable the places are.
 
-It is made of a table of scores (``build_board``), whether that comes from a folder of submissions, from results or from
-a CSV file; and of the result of one submission beside earlier ones (``rank_result``).
+``build_board`` makes it from a table of scores: of submissions, of stored results, or of a CSV file. ``rank_result``
+ranks one submission among earlier results.
 """
 
 from __future__ import annotations
@@ -43,11 +43,7 @@ from evaluation.leaderboard.document import (
     VALUES_UP_TO,
     Board,
     BoardColumn,
-    BoardStability,
-    ColumnTest,
-    MethodPlaces,
     TeamRow,
-    UnrankedRow,
     leaderboard_csv,
     leaderboard_json,
     number,
@@ -58,6 +54,7 @@ from evaluation.leaderboard.registration import with_registration
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import (
     TeamScores,
+    Unranked,
     floor_values,
     groups_of,
     number_at,
@@ -66,7 +63,7 @@ from evaluation.leaderboard.team_scores import (
     read_metrics,
     score_table,
 )
-from evaluation.leaderboard.teams import RESULTS, Note, ResultFolder, Unranked, find_teams, score_teams
+from evaluation.leaderboard.teams import RESULTS, Note, ResultFolder, find_teams, score_teams
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from evaluation.ranking.differences import (
     BETTER,
@@ -90,10 +87,9 @@ from evaluation.ranking.methods import (
 from evaluation.ranking.missing import keep_complete_units
 from evaluation.ranking.sampled_tests import wins_in_samples
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
-from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values
+from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values, undrawn
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import identity, put
-from evaluation.results.version import __version__
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.score import Result
 
@@ -166,8 +162,8 @@ def rank_folder(
     """Rank the results of a folder; ``attempts`` as in ``score_and_rank``. Raises WrongUsage, ChallengeBroken."""
     challenge, rules = load_ranked(challenge_folder)
     rules = changed_rules(rules, settings)
-    scores, unranked, findings = results.read(challenge, plan_columns(challenge, rules.columns))
-    board = board_of_attempts(challenge, rules, scores, unranked, findings, attempts, progress)
+    scores, unranked = results.read(challenge, plan_columns(challenge, rules.columns))
+    board = board_of_attempts(challenge, rules, scores, unranked, (), attempts, progress)
     board = with_registration(board, challenge, rules, challenge_folder)
     objects = results.objects()
     return with_common_nuclei(with_alike_teams(board, challenge, objects), challenge, rules, objects)
@@ -189,7 +185,6 @@ def rank_scores(
     return build_board(
         table_in_file(found, rules, challenge),
         rules,
-        title=f"{challenge.name}: leaderboard" if challenge else "Leaderboard",
         identity=identity_of(challenge, rules),
         unit_name=found.unit_name,
         findings=found.findings,
@@ -203,13 +198,13 @@ def table_in_file(found: ScoresInFile, rules: RankingRules, challenge: Challenge
     for floor in rules.require:
         if floor.path not in columns:
             raise WrongUsage(FloorWithoutScores(floor.path).at("ranking.require"))
-    places = [columns.index(floor.path) for floor in rules.require]
+    indices = [columns.index(floor.path) for floor in rules.require]
     return replace(
         found.table,
         units=public_names(challenge, found.table.units, found.unit_name),
         floors=tuple(floor.path for floor in rules.require),
         at_least=tuple(floor.at_least for floor in rules.require),
-        floor_values=found.table.overall[:, places] if places else None,
+        floor_values=found.table.overall[:, indices] if indices else None,
     )
 
 
@@ -222,10 +217,10 @@ def changed_rules(rules: RankingRules, settings: Mapping[str, Any]) -> RankingRu
             {**{key: getattr(rules, key) for key in type(rules).model_fields}, **settings}
         )
     except ValueError as error:
-        raise WrongUsage(*setting_faults(error, settings)) from None
+        raise WrongUsage(*setting_faults(error)) from None
 
 
-def setting_faults(error: ValueError, settings: Mapping[str, Any]) -> list[Finding]:
+def setting_faults(error: ValueError) -> list[Finding]:
     """What is wrong with values that were given for keys of [ranking]."""
     faults = []
     for fault in error.errors() if hasattr(error, "errors") else []:
@@ -288,7 +283,6 @@ def board_of_challenge(
     return build_board(
         score_table(scores, rules, public_names(challenge, groups_of(challenge), unit_name)),
         rules,
-        title=f"{challenge.name}: leaderboard",
         identity=identity_of(challenge, rules),
         versions=versions,
         unranked=unranked,
@@ -314,7 +308,6 @@ def build_board(
     table: ScoreTable,
     rules: RankingRules,
     *,
-    title: str = "Leaderboard",
     identity: Mapping[str, str] | None = None,
     versions: Sequence[str] = (),
     unranked: Sequence[Unranked] = (),
@@ -325,13 +318,14 @@ def build_board(
     """Rank the teams of a table, test their differences, and draw samples of their units.
 
     unranked  teams that have no scores
-    progress  is told how many columns are tested
+    progress  is called with the number of columns that are tested, and of all
 
     Teams without a place are neither tested nor in a sample. Raises WrongUsage ("missing-units") if the rules ask for
     values of units that are not known.
     """
     if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
-        raise WrongUsage(missing_units(rules))
+        rule = f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
+        raise WrongUsage(MissingUnits(rule).at("ranking"))
     if rules.missing == "complete_cases":
         table = keep_complete_units(table)
     tests = compare_columns(table, rules, progress) if rules.method == "test_then_rank" else None
@@ -342,24 +336,22 @@ def build_board(
         tests = compare_columns(kept, rules, progress)
     across = across_columns(tests)
     rows: tuple[TeamRow, ...] = ()
-    methods: tuple[MethodPlaces, ...] = ()
-    stability = BoardStability(0, rules.seed, "no-teams")
+    methods: tuple[dict[str, Any], ...] = ()
+    stability = not_drawn(rules, "no-teams")
     if full and kept.teams:
         plain = full if kept is table else apply_method(kept, rules, tests)
         drawn = draw_samples(kept, rules, plain)
         rows = team_rows(kept, rules, share_places(kept, rules, tests) if rules.ex_aequo else plain, drawn)
-        stability = stability_of(drawn, rules, table.units)
+        stability = stability_entry(drawn, rules, table.units)
         methods = places_by_methods(kept, rules, tests, [row.name for row in rows])
     without = [
-        UnrankedRow(name, "no-value", full.why[name], optional(values))
+        Unranked(name, "no-value", full.why[name], optional(values))
         for name, values, ranked in zip(table.teams, table.overall, is_ranked, strict=True)
         if full and not ranked
     ]
     return Board(
-        title=title,
         identity=dict(identity or {}),
         versions=tuple(versions),
-        software_version=__version__,
         rules=rules.model_dump(mode="json", exclude={"columns"}),
         words=method_in_words(rules, len(table.units), unit_name),
         columns=tuple(
@@ -367,20 +359,16 @@ def build_board(
                 column.path,
                 column.direction,
                 column.weight,
-                column_test(kept.teams, test),
+                test,
                 margin := rules.margin_of(column),
                 differences_of(kept, index, rules.significance_level, margin),
                 across[index],
             )
             for index, (column, test) in enumerate(zip(rules.columns, tests, strict=True))
         ),
+        compared=kept.teams,
         teams=rows,
-        unranked=tuple(
-            sorted(
-                [*without, *(UnrankedRow(team.name, team.code, team.reason) for team in unranked)],
-                key=lambda row: row.name,
-            )
-        ),
+        unranked=tuple(sorted([*without, *unranked], key=lambda row: row.name)),
         units=len(table.units),
         unit_name=unit_name,
         stability=stability,
@@ -388,11 +376,6 @@ def build_board(
         unit_names=table.units if rows and rows[0].by_unit else (),
         methods=methods,
     )
-
-
-def missing_units(rules: RankingRules) -> Finding:
-    rule = f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
-    return MissingUnits(rule).at("ranking")
 
 
 def apply_method(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None] | None = None) -> Ranking:
@@ -484,8 +467,9 @@ def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Compari
 
 def places_by_methods(
     table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None], order: Sequence[str]
-) -> tuple[MethodPlaces, ...]:
-    """The places of the teams, in this order, under every method that their values allow; none for many teams.
+) -> tuple[dict[str, Any], ...]:
+    """The table ``methods`` of leaderboard.json: the places of the teams, in this order, under every method that their
+    values allow, with Kendall's tau-b to the places under each of these methods; none for many teams.
 
     All other rules stay as they are. "absolute" is for one column only.
     """
@@ -499,7 +483,10 @@ def places_by_methods(
             ranking = share_places(table, changed, tests) if rules.ex_aequo else apply_method(table, changed, tests)
             found[method] = ranking.position[at]
     places = np.stack(list(found.values()))
-    return tuple(MethodPlaces(method, optional(of), optional(kendall_tau(of, places))) for method, of in found.items())
+    return tuple(
+        {"method": method, "places": list(map(number, of)), "kendall_tau": list(map(number, kendall_tau(of, places)))}
+        for method, of in found.items()
+    )
 
 
 def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
@@ -509,17 +496,23 @@ def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
     """
     assert table.by_unit is not None
 
-    def places(values: Float64) -> Float64:
-        return positions_of(
-            values,
-            higher_is_better=table.higher_is_better,
-            weights=table.weights,
-            method="mean_of_ranks" if rules.method == "better_teams" else rules.method,
-            ties=rules.ties,
-            missing=rules.missing_rank,
-        )
+    method = "mean_of_ranks" if rules.method == "better_teams" else rules.method
+    rank = position_ranker(table, rules, table.higher_is_better, method)
+    return positions_behind(np.moveaxis(table.by_unit, -1, 0), rank, table.below_floor()).T
 
-    return positions_behind(np.moveaxis(table.by_unit, -1, 0), places, table.below_floor()).T
+
+def position_ranker(
+    table: ScoreTable, rules: RankingRules, higher_is_better: Bool, method: RankingMethod
+) -> Callable[[Float64], Float64]:
+    """``positions_of`` by the weights of a table and the rules."""
+    return partial(
+        positions_of,
+        higher_is_better=higher_is_better,
+        weights=table.weights,
+        method=method,
+        ties=rules.ties,
+        missing=rules.missing_rank,
+    )
 
 
 def positions_behind(values: Float64, rank: Callable[[Float64], Float64], below: Bool) -> Float64:
@@ -535,15 +528,10 @@ def positions_behind(values: Float64, rank: Callable[[Float64], Float64], below:
 
 def draw_samples(table: ScoreTable, rules: RankingRules, plain: Ranking) -> Stability:
     """The bootstrap over the units of a table, of the ranking before places are shared."""
-    rank: RankSamples = rank_nothing
-    if table.by_unit is not None:
-        rank = sample_ranker(table, rules)
-    units = len(table.units) if table.by_unit is not None else 0
-    return bootstrap_ranks(rank, plain.position, units=units, samples=rules.samples, seed=rules.seed)
-
-
-def rank_nothing(weights: np.ndarray[Any, Any]) -> Float64:
-    raise AssertionError("nothing is drawn without units")
+    if table.by_unit is None:
+        return undrawn(plain.position, 0)
+    rank = sample_ranker(table, rules)
+    return bootstrap_ranks(rank, plain.position, units=len(table.units), samples=rules.samples, seed=rules.seed)
 
 
 def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
@@ -564,16 +552,7 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
             by_unit[part] = of_part.by_unit
         found = replace(found, by_unit=by_unit)
 
-    def rank(values: Float64) -> Float64:
-        return positions_of(
-            values,
-            higher_is_better=found.higher_is_better,
-            weights=table.weights,
-            method=rules.method,
-            ties=rules.ties,
-            missing=rules.missing_rank,
-        )
-
+    rank = position_ranker(table, rules, found.higher_is_better, rules.method)
     return rank_by_values(
         found.by_unit,
         lambda values: positions_behind(values, rank, below),
@@ -607,15 +586,7 @@ def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> RankSamp
         if (of_part := select_teams(table, part)).by_unit is not None
     ]
 
-    def rank(values: Float64) -> Float64:
-        return positions_of(
-            values,
-            higher_is_better=np.full(len(table.columns), by_tests),
-            weights=table.weights,
-            method=rules.method,
-            ties=rules.ties,
-            missing=rules.missing_rank,
-        )
+    rank = position_ranker(table, rules, np.full(len(table.columns), by_tests), rules.method)
 
     def rank_samples(weights: Int64) -> Float64:
         won = np.empty((len(weights), *table.overall.shape))
@@ -672,43 +643,28 @@ def optional(values: Float64) -> tuple[float | None, ...]:
     return tuple(None if np.isnan(value) else float(value) for value in values)
 
 
-def column_test(teams: Sequence[str], test: Comparison | None) -> ColumnTest | None:
-    if test is None:
-        return None
-    return ColumnTest(
-        test=test.test,
-        reason=test.undefined,
-        units=test.units,
-        left_out=test.left_out,
-        statistic=test.statistic,
-        p_value=test.p_value,
-        distribution=test.distribution,
-        pair_distribution=test.pair_distribution,
-        critical_difference=test.critical_difference,
-        names=tuple(teams),
-        mean_ranks=test.mean_ranks,
-        better=test.better,
-        p_values=test.p_values,
-        cliques=tuple(tuple(teams[index] for index in clique) for clique in test.cliques),
-    )
+def stability_entry(drawn: Stability, rules: RankingRules, units: Sequence[str]) -> dict[str, Any]:
+    """The table ``stability`` of leaderboard.json: what the bootstrap says of the ranking as a whole.
 
-
-def stability_of(drawn: Stability, rules: RankingRules, units: Sequence[str]) -> BoardStability:
+    ``most_changes_without`` is the unit without which most pairs of teams stand otherwise.
+    """
     if drawn.reason is not None:
-        return BoardStability(0, rules.seed, drawn.reason)
-    left_out = drawn.left_out
-    return BoardStability(
-        samples=drawn.samples,
-        seed=rules.seed,
-        reason=None,
-        approximate=drawn.approximate,
-        tau_mean=drawn.tau.mean,
-        tau_median=drawn.tau.median,
-        tau_low=drawn.tau.low,
-        same_order=drawn.tau.same_order,
-        first_changes_without=tuple(units[unit] for unit in np.flatnonzero(left_out.changes_first).tolist()),
-        most=None if left_out.most is None else units[left_out.most],
-    )
+        return not_drawn(rules, drawn.reason)
+    left_out, tau = drawn.left_out, drawn.tau
+    return {
+        "samples": drawn.samples,
+        "seed": rules.seed,
+        "undefined": None,
+        "approximate": drawn.approximate,
+        "kendall_tau": {"mean": number(tau.mean), "median": number(tau.median), "low": number(tau.low)},
+        "same_order": number(tau.same_order),
+        "first_changes_without": [units[unit] for unit in np.flatnonzero(left_out.changes_first).tolist()],
+        "most_changes_without": None if left_out.most is None else units[left_out.most],
+    }
+
+
+def not_drawn(rules: RankingRules, reason: str) -> dict[str, Any]:
+    return {"samples": 0, "seed": rules.seed, "undefined": reason}
 
 
 def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,16 +91,25 @@ def read_matched(path: Path | None, rule: str, measures: Sequence[str]) -> dict[
 
     Of nuclei with the same case, class, id and area one counts.
     """
-    where = "'objects.csv'"
     if path is None or not path.is_file():
-        raise InputFault(NotMetrics("not there").at(where))
-    with path.open("rb") as stream:
-        table = read_table(stream, where=where, bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
-    chosen = table.take(np.flatnonzero(rows_with(table, "rule", rule) & rows_with(table, "outcome", "matched")))
-    names = ("case", "reference_class", "reference_id", "reference_area_px")
-    keys = zip(*(chosen.cells(chosen.need(name)) for name in names), strict=True)
+        raise InputFault(NotMetrics("not there").at("'objects.csv'"))
+    chosen, keys = matched_rows(path, rule)
     values = zip(*(numbers_of(chosen.cells(chosen.need(name))).tolist() for name in measures), strict=True)
     return dict(zip(keys, values, strict=True))
+
+
+def matched_rows(path: Path, rule: str) -> tuple[Table, Iterable[Nucleus]]:
+    """The rows of the matched pairs under a rule, with the reference nucleus of each. Raises InputFault, OSError."""
+    table = read_objects(path)
+    chosen = table.take(np.flatnonzero(rows_with(table, "rule", rule) & rows_with(table, "outcome", "matched")))
+    names = ("case", "reference_class", "reference_id", "reference_area_px")
+    return chosen, zip(*(chosen.cells(chosen.need(name)) for name in names), strict=True)
+
+
+def read_objects(path: Path) -> Table:
+    """The table of an objects.csv. Raises InputFault, OSError."""
+    with path.open("rb") as stream:
+        return read_table(stream, where="'objects.csv'", bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
 
 
 def rows_with(table: Table, column: str, text: str) -> Bool:
@@ -113,10 +122,10 @@ def as_arrays(
     nuclei: Sequence[Nucleus], teams: Sequence[Mapping[Nucleus, tuple[float, ...]]], measures: int
 ) -> tuple[Bool, Float64]:
     """Which team matched which nucleus, bool (T, N), and what was measured there, float64 (K, T, N)."""
-    place = {nucleus: index for index, nucleus in enumerate(nuclei)}
+    index_of = {nucleus: index for index, nucleus in enumerate(nuclei)}
     matched, values = np.zeros((len(teams), len(nuclei)), np.bool_), np.zeros((measures, len(teams), len(nuclei)))
     for team, found in enumerate(teams):
-        at = np.array([place[nucleus] for nucleus in found], np.int64)
+        at = np.array([index_of[nucleus] for nucleus in found], np.int64)
         matched[team, at] = True
         values[:, team, at] = np.array(list(found.values())).reshape(len(found), measures).T
     return matched, values
@@ -130,14 +139,14 @@ def common_entry(common: CommonNuclei, order: Sequence[str]) -> dict[str, Any]:
 
     Neighbours come first, then pairs two places apart, and so on; in each pair the team that stands higher comes first.
     """
-    pairs, place = common.pairs, {name: index for index, name in enumerate(order)}
+    pairs, rank = common.pairs, {name: index for index, name in enumerate(order)}
     known = [(common.teams[one], common.teams[two]) for one, two in zip(pairs.first, pairs.second, strict=True)]
     entries = [
-        pair_entry(common, pair, is_turned=place[one] > place[two])
+        pair_entry(common, pair, is_turned=rank[one] > rank[two])
         for pair, (one, two) in enumerate(known)
-        if one in place and two in place
+        if one in rank and two in rank
     ]
-    entries.sort(key=lambda entry: (place[entry["second"]] - place[entry["first"]], place[entry["first"]]))
+    entries.sort(key=lambda entry: (rank[entry["second"]] - rank[entry["first"]], rank[entry["first"]]))
     ahead = Counter((index, of["ahead"]) for entry in entries for index, of in enumerate(entry["measures"]))
     matched = dict(zip(common.teams, pairs.matched.tolist(), strict=True))
     return {
@@ -150,7 +159,7 @@ def common_entry(common: CommonNuclei, order: Sequence[str]) -> dict[str, Any]:
             for name in order
             if name in matched
         ],
-        "without": [{"name": name, "reason": reason} for name, reason in common.without.items() if name in place],
+        "without": [{"name": name, "reason": reason} for name, reason in common.without.items() if name in rank],
         "pairs": entries,
     }
 

@@ -1,4 +1,4 @@
-"""The leaderboard as files: places, ranks and values, and how far the places can be trusted."""
+"""The leaderboard as files: places, ranks, values, tests, and how stable the places are."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluation.findings.finding import SUMMARY_LIMIT
-from evaluation.leaderboard.verdict import NO_SAMPLES as NO_SAMPLES
+from evaluation.leaderboard.team_scores import Unranked
 from evaluation.leaderboard.verdict import verdict_sentences
-from evaluation.model import Float64
 from evaluation.ranking.differences import VERDICTS, Differences
-from evaluation.ranking.permutation import Distribution
+from evaluation.ranking.significance import Comparison
 from evaluation.results.csv_cells import csv_table
 from evaluation.results.metrics_json import as_json, rounded, software
 
@@ -58,68 +56,18 @@ class TeamRow:
 
 
 @dataclass(frozen=True, slots=True)
-class MethodPlaces:
-    """The places of all teams, in the order of the board, under a method that the challenge might have chosen.
-
-    tau  Kendall's tau-b to the places under each of the methods; None: undefined
-    """
-
-    method: str
-    places: tuple[float | None, ...]
-    tau: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class UnrankedRow:
-    """A team without a place, and why: a code with its reason. ``values`` if the team was scored."""
-
-    name: str
-    code: str
-    reason: str
-    values: tuple[float | None, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnTest:
-    """What a test says of the differences between teams in a column.
-
-    reason   why nothing was tested, else None; then the other fields say nothing
-    units    that every team has a value in, and ``left_out`` those that were not used
-    names    of the teams, in the order of the matrix, (T,)
-    better   int8 (T, T), 1 where the team of the row is significantly better
-    p_values float64 (T, T)
-    distribution, pair_distribution  of the p-value of Friedman and of those of the pairs, as in ``Comparison``
-    cliques  teams that cannot be told apart, by the names
-    """
-
-    test: str
-    reason: str | None
-    units: int
-    left_out: int
-    statistic: float | None
-    p_value: float | None
-    critical_difference: float | None
-    names: tuple[str, ...]
-    mean_ranks: Float64
-    better: npt.NDArray[np.int8]
-    p_values: Float64
-    distribution: Distribution | None
-    pair_distribution: Distribution | None
-    cliques: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class BoardColumn:
     """A column of the leaderboard; ``test`` and ``differences`` None: the values of units are not known.
 
-    differences         of all pairs of the teams of ``test``, with the margin of equivalence
+    test                of the teams ``Board.compared``
+    differences         of all pairs of them, with the margin of equivalence
     significant_across  pairs of teams that differ significantly when all columns are corrected for together
     """
 
     path: str
     direction: str
     weight: float
-    test: ColumnTest | None
+    test: Comparison | None
     margin: float = 0.0
     differences: Differences | None = None
     significant_across: int = 0
@@ -134,30 +82,6 @@ class AlikeTeams:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class BoardStability:
-    """What the bootstrap says of the ranking as a whole; numbers are None where nothing was drawn.
-
-    reason       why nothing was drawn, or None
-    approximate  the samples are of a ranking that differs a little from the published one
-    tau_mean, tau_median, tau_low   of Kendall's tau-b to the published ranking
-    same_order   share of samples with the published order
-    first_changes_without   units without any one of which another team is first
-    most         the unit without which most pairs of teams stand otherwise
-    """
-
-    samples: int
-    seed: int
-    reason: str | None
-    approximate: bool = False
-    tau_mean: float | None = None
-    tau_median: float | None = None
-    tau_low: float | None = None
-    same_order: float | None = None
-    first_changes_without: tuple[str, ...] = ()
-    most: str | None = None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Board:
     """A leaderboard.
@@ -166,33 +90,31 @@ class Board:
     versions    of the program that scored the teams
     rules       the table [ranking] as it was applied
     words       the method in words
-    teams       from the first place to the last, equal places by name
+    compared    the teams with a place, in the order of the tests
+    teams       the same from the first place to the last, equal places by name
     units       what was drawn and compared: how many, and what they are called
     unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
-    methods     the places under all methods that the values allow; empty for many teams
-    common_nuclei  the table of that name of leaderboard.json (``common_entry``); None: nuclei are not known
+    methods, stability, common_nuclei, annotators  the tables of these names of leaderboard.json; None: not known
     tricks         what those do that were played on these teams, in words (``stored_tricks``); "" if it is not known
     attempts       which attempt of each team counts, and how many it made; None: each entry is a team
-    annotators     the table of that name of leaderboard.json (``annotator_entry``); None: there are none
     registration   when the design was registered, and what differs from it; None: it was not
     alike          pairs of teams that are nearly the same: for organisers, never in leaderboard.json
     """
 
-    title: str
     identity: Mapping[str, str]
     versions: tuple[str, ...]
-    software_version: str
     rules: Mapping[str, Any]
     words: str
     columns: tuple[BoardColumn, ...]
+    compared: tuple[str, ...]
     teams: tuple[TeamRow, ...]
-    unranked: tuple[UnrankedRow, ...]
+    unranked: tuple[Unranked, ...]
     units: int
     unit_name: str
-    stability: BoardStability
+    stability: Mapping[str, Any]
     findings: tuple[str, ...] = field(default=())
     unit_names: tuple[str, ...] = ()
-    methods: tuple[MethodPlaces, ...] = ()
+    methods: tuple[Mapping[str, Any], ...] = ()
     common_nuclei: Mapping[str, Any] | None = None
     registration: Mapping[str, Any] | None = None
     attempts: Mapping[str, Any] | None = None
@@ -215,24 +137,21 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
     few = len(board.teams) + len(board.unranked) <= PAIRS_UP_TO
     document: dict[str, Any] = {
         "challenge": dict(board.identity) or None,
-        "software": {**software(board.software_version), "scored_with": list(board.versions)},
+        "software": {**software(), "scored_with": list(board.versions)},
         "ranking": {**board.rules, "in_words": board.words},
         "units": {"number": board.units, "kind": board.unit_name},
         "unit_names": list(board.unit_names),
-        "columns": [column_entry(column, few=few) for column in board.columns],
+        "columns": [column_entry(column, board.compared, few=few) for column in board.columns],
         "teams": [team_entry(row, paths, few=few) for row in board.teams],
         "not_ranked": [
             {"name": row.name, "code": row.code, "reason": row.reason, "columns": cells(paths, row.values, ())}
             for row in board.unranked
         ],
-        "methods": [
-            {"method": of.method, "places": [number(n) for n in of.places], "kendall_tau": [number(n) for n in of.tau]}
-            for of in board.methods
-        ],
+        "methods": list(board.methods),
         "common_nuclei": board.common_nuclei,
         "attempts": board.attempts,
         "registration": board.registration,
-        "stability": stability_entry(board.stability),
+        "stability": board.stability,
         "findings": list(board.findings),
     }
     if board.annotators is not None:
@@ -274,23 +193,13 @@ def team_entry(row: TeamRow, paths: Sequence[str], *, few: bool) -> dict[str, An
     return entry
 
 
-def column_entry(column: BoardColumn, *, few: bool) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "path": column.path,
-        "direction": column.direction,
-        "weight": number(column.weight),
-        "significance": None,
-    }
+def column_entry(column: BoardColumn, names: Sequence[str], *, few: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {"path": column.path, "direction": column.direction, "weight": number(column.weight)}
     test = column.test
     if test is None:
-        return entry
-    tested: dict[str, Any] = {
-        "test": test.test,
-        "units": test.units,
-        "left_out": test.left_out,
-        "undefined": test.reason,
-    }
-    if test.reason is None:
+        return entry | {"significance": None}
+    tested: dict[str, Any] = {key: getattr(test, key) for key in ("test", "units", "left_out", "undefined")}
+    if test.undefined is None:
         tested["friedman"] = {
             "statistic": number(test.statistic),
             "p_value": significant(test.p_value),
@@ -298,14 +207,14 @@ def column_entry(column: BoardColumn, *, few: bool) -> dict[str, Any]:
         }
         tested["pair_distribution"] = test.pair_distribution
         tested["critical_difference"] = number(test.critical_difference)
-        tested["teams"] = [team_test(test, index, few=few) for index in range(len(test.names))]
+        tested["teams"] = [team_test(test, names, index, few=few) for index in range(len(names))]
         if few:
-            tested["cliques"] = [list(names) for names in test.cliques]
+            tested["cliques"] = [[names[index] for index in clique] for clique in test.cliques]
     entry["significance"] = tested
     tested["pairs_across_columns"] = column.significant_across
-    if column.differences is not None and len(test.names) <= DIFFERENCES_UP_TO:
+    if column.differences is not None:
         entry["margin"] = number(column.margin)
-        entry["differences"] = difference_entries(test.names, column.differences)
+        entry["differences"] = difference_entries(names, column.differences)
     return entry
 
 
@@ -332,33 +241,16 @@ def finite(value: float) -> float | int | None:
     return number(float(value)) if math.isfinite(value) else None
 
 
-def team_test(test: ColumnTest, place: int, *, few: bool) -> dict[str, Any]:
+def team_test(test: Comparison, names: Sequence[str], index: int, *, few: bool) -> dict[str, Any]:
     """The row of a team in the matrix of a column: which teams it is better and worse than, and the p-values."""
-    row = test.better[place]
-    entry: dict[str, Any] = {"name": test.names[place], "mean_rank": number(test.mean_ranks[place])}
+    row = test.better[index]
+    entry: dict[str, Any] = {"name": names[index], "mean_rank": number(test.mean_ranks[index])}
     if few:
-        entry["better_than"] = [test.names[other] for other in np.flatnonzero(row > 0)]
-        entry["worse_than"] = [test.names[other] for other in np.flatnonzero(row < 0)]
-        entry["p_values"] = [significant(value) for value in test.p_values[place].tolist()]
+        entry["better_than"] = [names[other] for other in np.flatnonzero(row > 0).tolist()]
+        entry["worse_than"] = [names[other] for other in np.flatnonzero(row < 0).tolist()]
+        entry["p_values"] = [significant(value) for value in test.p_values[index].tolist()]
     else:
         entry |= {"better_than": int((row > 0).sum()), "worse_than": int((row < 0).sum())}
-    return entry
-
-
-def stability_entry(stability: BoardStability) -> dict[str, Any]:
-    entry: dict[str, Any] = {"samples": stability.samples, "seed": stability.seed, "undefined": stability.reason}
-    if stability.reason is None:
-        entry |= {
-            "approximate": stability.approximate,
-            "kendall_tau": {
-                "mean": number(stability.tau_mean),
-                "median": number(stability.tau_median),
-                "low": number(stability.tau_low),
-            },
-            "same_order": number(stability.same_order),
-            "first_changes_without": list(stability.first_changes_without),
-            "most_changes_without": stability.most,
-        }
     return entry
 
 

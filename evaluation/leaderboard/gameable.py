@@ -15,7 +15,7 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn
 from evaluation.findings import Finding
 from evaluation.findings.rankings import CopiesPay, FloorForCopies, GameableRanking
-from evaluation.leaderboard.team_scores import plan_columns
+from evaluation.leaderboard.team_scores import as_columns, plan_columns
 from evaluation.leaderboard.verdict import against_tricks
 from evaluation.metrics import Metric
 
@@ -27,9 +27,8 @@ def gameable_ranking(challenge: Challenge) -> list[Finding]:
     rules = challenge.ranking
     if rules is None or not rules.columns:
         return []
-    floors = [RankingColumn(path=floor.path, direction="descending") for floor in rules.require]
     ranked = metrics_of_paths(challenge, rules.columns)
-    required = metrics_of_paths(challenge, floors)
+    required = metrics_of_paths(challenge, as_columns(floor.path for floor in rules.require))
     blind = [path for path, metric in ranked.items() if metric.missed == "none"]
     is_safe = any(metric.spurious == "worse" and metric.missed == "worse" for metric in required.values())
     copied = [path for path, metric in ranked.items() if metric.missed != "none" and metric.spurious == "none"]

@@ -1,7 +1,7 @@
-"""An index of stored results: what is ranked, so that an unchanged submission and its result need not be read again.
+"""An index of stored results, so that an unchanged submission and its result need not be read again.
 
-A line of ``.index.jsonl`` is what one submission came to, for a challenge and columns, with a stamp of its files and
-those of its result: on this machine their names, sizes, inodes and times, at an address what the storage tells. Lines
+A line of ``.index.jsonl`` has the outcome of one submission for a challenge and columns, with a stamp of its files and
+those of its result: on this machine their names, sizes, inodes and times, at an address what the storage says. Lines
 are only ever added, under a lock, so two calls at once do no harm; the last one of a team counts. Without the index, or
 with other stamps, the files are read.
 """
@@ -61,7 +61,7 @@ class Index:
         return entry
 
     def add(self, team: str, stamp: str, content: dict[str, Any]) -> None:
-        """Keep what a team came to; nothing if it cannot be told whether anything changes."""
+        """Keep the outcome of a team; nothing if its files have no stamp."""
         stamp = self.with_result(team, stamp)
         if not stamp:
             return
@@ -70,7 +70,7 @@ class Index:
             stream.write(line)
 
     def with_result(self, team: str, stamp: str) -> str:
-        """Changes with the stamp of a submission and every file of its result; "" if one of them cannot be told."""
+        """Changes with the stamp of a submission and every file of its result; "" if one of them has none."""
         of_result = self.output.state(f"{self.below}/{team}")
         return digest_of([stamp, of_result]) if stamp and of_result else ""
 
@@ -93,7 +93,7 @@ def listing(values: Float64) -> list[Any]:
 
 
 def stamp_of(submission: Path | str, limits: LimitRules) -> str:
-    """Changes with every file of a submission; "" if that cannot be told without reading them."""
+    """Changes with every file of a submission; "" if that is not known without reading them."""
     if is_address(submission):
         with suppress(EvaluationError), told_faults(str(submission)):  # fetching tells what is wrong
             return look(str(submission), limits).key or ""

@@ -1,4 +1,4 @@
-"""What the command ``rank`` was asked for: where the scores come from, and by which rules they are ranked."""
+"""The command ``rank``: where the scores come from, and the rules that they are ranked by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The design of a challenge as it was registered, and what a later board does otherwise.
+"""The registered design of a challenge, and what differs from it in a later leaderboard.
 
 ``registration.json`` lies in the folder of the challenge. It holds the resolved rules, the hashes and the day; that it
 was not changed since is shown by its SHA-256, which ``evaluation register`` prints to be published, and boards repeat.
@@ -27,10 +27,10 @@ DIFFERENCES_SHOWN = 10
 NO_DESIGN = {"limits", "publish", "name", "version", "cases"}
 
 
-def registration_document(challenge: Challenge, date: str, program: str) -> dict[str, Any]:
+def registration_document(challenge: Challenge, date: str) -> dict[str, Any]:
     return {
         "date": date,
-        "software": software(program),
+        "software": software(),
         "challenge": {**identity(challenge), "rules": design(challenge)},
         "cases": len(challenge.cases),
     }
@@ -43,7 +43,7 @@ def design(challenge: Challenge) -> dict[str, Any]:
 
 
 def with_registration(board: Board, challenge: Challenge, rules: RankingRules, folder: Path) -> Board:
-    """The board with what it does otherwise than was registered; unchanged if nothing was.
+    """The board with its differences from the registered design; unchanged without a registration.
 
     rules  the table [ranking] as it was applied
 

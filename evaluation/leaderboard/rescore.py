@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.findings.errors import InputFault, WrongUsage
+from evaluation.findings.errors import WrongUsage, faults_as
 from evaluation.leaderboard.document import Board, leaderboard_document, number
 from evaluation.leaderboard.registration import differences
 from evaluation.leaderboard.team_scores import read_board, read_details
 from evaluation.leaderboard.teams import read_key
-from evaluation.results.metrics_json import as_json, software
+from evaluation.results.metrics_json import software
 
 RESCORE_FILE = "rescore.json"
 UNITS_SHOWN = 3
@@ -35,12 +35,10 @@ def reference_in(folder: Path, teams: Sequence[str]) -> str | None:
 
 def read_before(folder: Path) -> Before:
     """What ``leaderboard`` wrote into a folder. Raises WrongUsage if there is no leaderboard.json."""
-    board = read_board(folder)
-    try:
+    with faults_as(WrongUsage):
+        board = read_board(folder)
         teams = [team["name"] for team in board["teams"]]
         return Before(board, details_of(folder, teams), reference_in(folder, teams))
-    except InputFault as fault:
-        raise WrongUsage(*fault.findings) from None
 
 
 def details_of(folder: Path, teams: Sequence[str]) -> dict[str, Mapping[str, Any]]:
@@ -48,7 +46,7 @@ def details_of(folder: Path, teams: Sequence[str]) -> dict[str, Mapping[str, Any
     return {name: read_details(path, where=repr(name)) for name, path in paths.items() if path.is_file()}
 
 
-def rescore_document(before: Before, board: Board, output: Path, program: str) -> dict[str, Any]:
+def rescore_document(before: Before, board: Board, output: Path) -> dict[str, Any]:
     """The content of rescore.json.
 
     ``changed`` says what differs: rules by their keys, cases of which a result differs, programs. ``reference`` is its
@@ -61,7 +59,7 @@ def rescore_document(before: Before, board: Board, output: Path, program: str) -
     old, new = ({team["name"]: team for team in each["teams"]} for each in (before.board, after))
     names = [*new, *(name for name in old if name not in new)]
     return {
-        "software": software(program),
+        "software": software(),
         "challenge": after["challenge"],
         "before": before.board["challenge"],
         "registration": after["registration"],
@@ -132,7 +130,3 @@ def largest_changes(
     ]
     largest = sorted(changes, key=lambda each: (-each[0], each[1]))[:UNITS_SHOWN]
     return [{"name": unit, "change": number(change)} for _, unit, change in largest]
-
-
-def rescore_json(document: Mapping[str, Any]) -> str:
-    return as_json(document)

@@ -21,7 +21,7 @@ from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, quote, with
 from evaluation.findings.annotations import TooManyScores
 from evaluation.findings.challenge import InvalidValue
 from evaluation.findings.csv_files import DuplicateScore
-from evaluation.findings.errors import InputFault, WrongUsage
+from evaluation.findings.errors import InputFault, WrongUsage, faults_as
 from evaluation.findings.rankings import (
     IncompleteScores,
     InvalidScore,
@@ -54,7 +54,7 @@ class ScoresInFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreRows:
-    """The rows of a file: the place of each in lists of names, int64 (R,), and its value, NaN where it is empty."""
+    """The rows of a file: the index of each in lists of names, int64 (R,), and its value, NaN where it is empty."""
 
     table: Table
     teams: tuple[str, ...]
@@ -92,15 +92,10 @@ def read_rows(
     Raises WrongUsage with all that is wrong: no-submission, no-teams, invalid-csv, missing-column, too-large,
     invalid-team, unknown-case, wrong-group, invalid-score, duplicate-row, missing-metric.
     """
-    where = quote(path.name, 120)
     try:
-        with path.open("rb") as stream:
-            table = read_table(stream, where=where, bytes_limit=BYTES_LIMIT, rows_limit=ROWS_LIMIT)
-        return find_rows(table, columns, challenge)
-    except OSError as error:
-        raise WrongUsage(not_opened(path, error)) from None
+        return find_rows(open_scores(path), columns, challenge)
     except InputFault as fault:
-        raise WrongUsage(*(without_limits_hint(finding) for finding in fault.findings)) from None
+        raise WrongUsage(*map(without_limits_hint, fault.findings)) from None
 
 
 def table_of_rows(
@@ -140,20 +135,20 @@ def table_of_rows(
 
 def metrics_in(path: Path) -> list[str]:
     """The metrics that a file of scores names, for messages. Raises WrongUsage."""
-    where = quote(path.name, 120)
+    with faults_as(WrongUsage):
+        table = open_scores(path)
+        return sorted(table.categories(table.need("metric"))[0])
+
+
+def open_scores(path: Path) -> Table:
+    """The table of a CSV file. Raises WrongUsage if it cannot be opened, InputFault for what is wrong in it."""
     try:
         with path.open("rb") as stream:
-            table = read_table(stream, where=where, bytes_limit=BYTES_LIMIT, rows_limit=ROWS_LIMIT)
-        return sorted(table.categories(table.need("metric"))[0])
+            where = quote(path.name, 120)
+            return read_table(stream, where=where, bytes_limit=BYTES_LIMIT, rows_limit=ROWS_LIMIT)
     except OSError as error:
-        raise WrongUsage(not_opened(path, error)) from None
-    except InputFault as fault:
-        raise WrongUsage(*fault.findings) from None
-
-
-def not_opened(path: Path, error: OSError) -> Finding:
-    why = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "not readable").lower()
-    return NoScores(why).at(quote(path, 200))
+        why = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "not readable").lower()
+        raise WrongUsage(NoScores(why).at(quote(path, 200))) from None
 
 
 def without_limits_hint(finding: Finding) -> Finding:
@@ -202,15 +197,15 @@ def find_rows(
 
     names, group_of_case = np.unique(np.array(of_case, object).astype(str), return_inverse=True)
     order = sorted(range(len(cases)), key=cases.__getitem__)
-    place_of_case = np.argsort(np.array(order))
-    place_of_team = np.argsort(np.array(sorted(range(len(teams)), key=teams.__getitem__)))
+    index_of_case = np.argsort(np.array(order))
+    index_of_team = np.argsort(np.array(sorted(range(len(teams)), key=teams.__getitem__)))
     rows = ScoreRows(
         table=table,
         teams=tuple(sorted(teams)),
         cases=tuple(sorted(cases)),
         groups=tuple(names.tolist()),
-        team=place_of_team[team_of_row],
-        case=place_of_case[case_of_row],
+        team=index_of_team[team_of_row],
+        case=index_of_case[case_of_row],
         column=column_of_row,
         group_of_case=group_of_case[order],
         value=value,
@@ -220,16 +215,16 @@ def find_rows(
 
 def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], where: str) -> Int64:
     """The column of each metric of a file, int64, -1 for none. Raises InputFault for columns without a metric."""
-    places: dict[str, int] = {}
+    index_of: dict[str, int] = {}
     for index, column in enumerate(columns):
         metric, _, ending = column.path.rpartition(".")
         if ending in ("pooled", *OF_STRATA, WORST_GROUP):
             expected = "a column that is a mean over cases or groups; nothing can be pooled from scores"
             raise InputFault(InvalidValue(quote(ending), expected).at(f"column {quote(column.path, 120)}"))
         if ending in MEANS:
-            places.setdefault(metric, index)
-        places[column.path] = index
-    found = np.array([places.get(metric, -1) for metric in metrics], np.int64)
+            index_of.setdefault(metric, index)
+        index_of[column.path] = index
+    found = np.array([index_of.get(metric, -1) for metric in metrics], np.int64)
     lacking = [
         MissingMetric(column.path, metrics).at(where)
         for index, column in enumerate(columns)

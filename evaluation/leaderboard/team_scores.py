@@ -7,7 +7,7 @@ with everything that is known: scores of its cases and groups, and which cases w
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,7 +21,7 @@ from evaluation.challenge import Challenge, LimitRules
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
 from evaluation.findings import quote
-from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
+from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.findings.rankings import NoRanking, NoRankingColumns, NotBoard, NotItsDetails, NotMetrics
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import (
@@ -58,6 +58,19 @@ class TeamScores:
     floors: Float64 = field(default_factory=lambda: np.empty(0))
 
 
+@dataclass(frozen=True, slots=True)
+class Unranked:
+    """A team without a place: the code of the first thing that is wrong, and all of it in one line.
+
+    values  in the columns of the ranking, if the team was scored; None: undefined
+    """
+
+    name: str
+    code: str
+    reason: str
+    values: tuple[float | None, ...] = ()
+
+
 def ranking_of(challenge: Challenge) -> RankingRules:
     """The table [ranking] with a column at least. Raises ChallengeBroken ("no-ranking") if there is none."""
     if challenge.ranking is not None and challenge.ranking.columns:
@@ -71,6 +84,7 @@ def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequenc
     ordered, columns = sorted(teams, key=lambda team: team.name), rules.columns
     known = [team.by_unit for team in ordered if team.by_unit is not None]
     complete = len(known) == len(ordered) > 0
+    floors = [team.floors if len(team.floors) else np.full(len(rules.require), np.nan) for team in ordered]
     return ScoreTable(
         teams=tuple(team.name for team in ordered),
         columns=tuple(column.path for column in columns),
@@ -81,12 +95,8 @@ def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequenc
         by_unit=np.stack(known) if complete else None,
         floors=tuple(floor.path for floor in rules.require),
         at_least=tuple(floor.at_least for floor in rules.require),
-        floor_values=np.stack([known_floors(team, rules) for team in ordered]) if rules.require and ordered else None,
+        floor_values=np.stack(floors) if rules.require and ordered else None,
     )
-
-
-def known_floors(team: TeamScores, rules: RankingRules) -> Float64:
-    return team.floors if len(team.floors) else np.full(len(rules.require), np.nan)
 
 
 def groups_of(challenge: Challenge) -> tuple[str, ...]:
@@ -106,9 +116,18 @@ class PlannedColumn:
     rule: str
     aggregation: str
 
+    def is_by_case(self, challenge: Challenge) -> bool:
+        """Whether it is a mean over cases, not over groups."""
+        of_cases = self.aggregation in OF_STRATA and challenge.aggregation.unit == "case"
+        return of_cases or self.aggregation == "case_mean"
+
+
+def as_columns(paths: Iterable[str]) -> tuple[RankingColumn, ...]:
+    return tuple(RankingColumn(path=path, direction="descending") for path in paths)
+
 
 def plan_columns(challenge: Challenge, columns: Sequence[RankingColumn]) -> list[PlannedColumn]:
-    """The columns of a ranking of results of a challenge, which must have them (``pipeline.check_columns``)."""
+    """The columns of a ranking of results of a challenge, which must have them (``check_columns``)."""
     rules = challenge.matching.passes
     known = {}
     for index, (rule, class_aware) in enumerate(rules):
@@ -163,22 +182,20 @@ def floor_values(metrics: Mapping[str, Any], require: Sequence[Floor]) -> Float6
 
 def number_at(metrics: Mapping[str, Any], path: str) -> float:
     """The number at a path of metrics.json; NaN if it is null or not there."""
-    node: Any = metrics
-    for key in path.split("."):
-        node = node.get(key) if isinstance(node, Mapping) else None
+    node = value_at(metrics, path.split("."))
     return math.nan if node is None or isinstance(node, Mapping) else float(node)
 
 
 def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn) -> Float64:
-    """What each group brings into a column, float64 (G,); NaN for groups that are left out.
+    """What each group contributes to a column, float64 (G,); NaN for groups that are left out.
 
     It is what the column would be if the data set were that group alone, as it enters a mean: cases that were not
     submitted are penalised. For ``group_mean`` the mean of these values is the number in metrics.json;
     for ``case_mean`` the value of a group is the mean over its cases.
     """
-    metric, aggregation = column.metric, column.aggregation
+    metric = column.metric
     groups = groups_of(challenge)
-    by_case = aggregation == "case_mean" or (aggregation in OF_STRATA and challenge.aggregation.unit == "case")
+    by_case = column.is_by_case(challenge)
     kind = "cases" if by_case else "groups"
     names = [case.name for case in challenge.cases] if by_case else groups
     entries = [details[kind][name]["rules"][column.rule] for name in names]
@@ -278,8 +295,8 @@ def why_invalid(error: ValidationError | RecursionError) -> str:
     if isinstance(error, RecursionError):
         return "tables nested too deeply"
     fault = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(part) for part in fault["loc"] if part != "function-after")
-    return f"{quote(place, 100)} is wrong: {fault['msg'][:100].lower()}" if place else "no object of scores"
+    path = ".".join(str(part) for part in fault["loc"] if part != "function-after")
+    return f"{quote(path, 100)} is wrong: {fault['msg'][:100].lower()}" if path else "no object of scores"
 
 
 def read_details(path: Path, *, where: str) -> dict[str, Any]:
@@ -293,15 +310,13 @@ def read_details(path: Path, *, where: str) -> dict[str, Any]:
 
 
 def read_board(folder: Path) -> dict[str, Any]:
-    """The leaderboard.json of a folder. Raises WrongUsage: not-metrics, too-large, too-deep."""
+    """The leaderboard.json of a folder. Raises InputFault: not-metrics, too-large, too-deep."""
     where = "'leaderboard.json'"
+    board = read_details(folder / "leaderboard.json", where=where)
     try:
-        board = read_details(folder / "leaderboard.json", where=where)
         LeaderboardFile.model_validate(board)
-    except InputFault as fault:
-        raise WrongUsage(*fault.findings) from None
     except (ValidationError, RecursionError) as error:
-        raise WrongUsage(NotBoard(why_invalid(error)).at(where)) from None
+        raise InputFault(NotBoard(why_invalid(error)).at(where)) from None
     return board
 
 

@@ -36,7 +36,14 @@ from evaluation.findings.errors import (
 from evaluation.findings.rankings import DuplicateTeam, InvalidTeam, NoTeams, NoTeamsInResults, SeveralHashes
 from evaluation.findings.submission import NoFolderOfTeams, NoResults, NotASubmission
 from evaluation.leaderboard.index import Index, digest_of, scores_entry, scores_of, stamp_of
-from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, read_details, read_metrics, team_of_documents
+from evaluation.leaderboard.team_scores import (
+    PlannedColumn,
+    TeamScores,
+    Unranked,
+    read_details,
+    read_metrics,
+    team_of_documents,
+)
 from evaluation.results.files import write_atomically, write_together
 from evaluation.results.metrics_json import as_json
 from evaluation.results.version import __version__
@@ -51,14 +58,9 @@ from evaluation.submission.redact import redact_findings
 
 KEY_FILE, RESULTS = "key.json", "results"
 RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
-OTHER_FILES = (
-    "details.json",
-    "leaderboard.json",
-    "rasterisation.json",
-    "tricks.json",
-    "rescore.json",
-    "registration.json",
-)  # that commands write beside results
+OTHER_FILES = {
+    f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "tricks", "rescore", "registration")
+}
 SUFFIXES = (".zip", ".csv")
 HASH_BYTES = 1 << 20
 KEY_FILE_BYTES = 1 << 20
@@ -75,15 +77,6 @@ class Team:
     path: Path | str
 
 
-@dataclass(frozen=True, slots=True)
-class Unranked:
-    """A team without a place, the code of the first thing that is wrong, and all of it in one line."""
-
-    name: str
-    code: str
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredTeams:
     """All teams of a folder: those with scores, and those without, with findings about the folder."""
@@ -95,7 +88,7 @@ class ScoredTeams:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What became of a team; ``stamp`` of its submission and ``entry`` for the index, if that does not have it."""
+    """The outcome of a team; ``stamp`` of its submission and ``entry`` for the index, if that does not have it."""
 
     found: TeamScores | Unranked
     outcome: Outcome
@@ -141,7 +134,7 @@ def find_teams(folder: Path | str, *, output: Path | None = None) -> FoundTeams:
 
 
 def entries_of(folder: Path | str, output: Path | None) -> list[tuple[str, Path | str, bool]]:
-    """The name, the place and the kind (whether it is a folder) of everything that may be a submission."""
+    """The name and the path of everything that may be a submission, and whether it is a folder."""
     found: list[tuple[str, Path | str, bool]]
     if is_address(folder):
         found = [(entry.name, entry.address, entry.is_folder) for entry in entries_at(str(folder))]
@@ -314,7 +307,7 @@ def score_team(
 
 
 def why_unranked(name: str, error: EvaluationError) -> Unranked:
-    """The line that the team would have read: nothing of the reference, no name that it must not know."""
+    """The line that the platform would show the team: nothing of the reference, no hidden name."""
     hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
     findings = redact_findings((f for f in error.findings if f.severity == "error"), hidden)
     first = min(findings, key=lambda finding: (finding.code, finding.expected))
@@ -365,7 +358,7 @@ def reference_names(challenge: Challenge, folder: Path) -> set[str]:
 
 
 def submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
-    """The key of the result of a submission; "" if its files cannot be read, which scoring it will tell."""
+    """The key of the result of a submission; "" if its files cannot be read, scoring it says why."""
     digest = hashlib.sha256()
     add_text(digest, of_challenge)
     with suppress(SubmissionRejected, WrongUsage, InputFault, OSError):
@@ -435,7 +428,7 @@ def holds_result(folder: Path, key: str) -> bool:
 
 
 def rejection_in(content: dict[str, Any], name: str) -> Unranked | None:
-    """The team without a result that a key file tells of."""
+    """The team that a key file records as rejected, or None."""
     code, reason = content.get("code"), content.get("reason")
     return Unranked(name, code, reason) if isinstance(code, str) and isinstance(reason, str) else None
 
@@ -472,9 +465,7 @@ class ResultFolder:
 
     path: Path
 
-    def read(
-        self, challenge: Challenge, columns: list[PlannedColumn]
-    ) -> tuple[list[TeamScores], list[Unranked], list[Finding]]:
+    def read(self, challenge: Challenge, columns: list[PlannedColumn]) -> tuple[list[TeamScores], list[Unranked]]:
         """The scores of all teams, and teams that are known to have none.
 
         Raises WrongUsage with all that is wrong: no-submission, no-teams, invalid-team, duplicate-team, not-metrics,
@@ -496,10 +487,12 @@ class ResultFolder:
                     scores.append(team_of_documents(file.name, challenge, columns, metrics, details, where=beside))
             except InputFault as fault:
                 faults += fault.findings
-        faults += different_challenges(hashes, challenge)
+        others = {found: names for found, names in sorted(hashes.items()) if found != challenge.hash}
+        if others:
+            faults.append(SeveralHashes(others).at("results"))
         if faults:
             raise WrongUsage(*faults)
-        return scores, rejected, []
+        return scores, rejected
 
     def objects(self) -> dict[str, Path | None]:
         """The objects.csv beside the metrics.json of each team, None where there can be none."""
@@ -543,11 +536,3 @@ def rules_in(details: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     challenge = (details or {}).get("challenge")
     rules = challenge.get("rules") if isinstance(challenge, Mapping) else None
     return rules if isinstance(rules, Mapping) else None
-
-
-def different_challenges(hashes: dict[str, list[str]], challenge: Challenge) -> list[Finding]:
-    """The finding about results that were made with other rules or cases, which cannot be compared."""
-    if set(hashes) <= {challenge.hash}:
-        return []
-    others = {found: names for found, names in sorted(hashes.items()) if found != challenge.hash}
-    return [SeveralHashes(others).at("results")]

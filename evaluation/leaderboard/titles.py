@@ -77,3 +77,7 @@ def short_titles(paths: Sequence[str]) -> list[str]:
     if len(set(titles)) == len(titles):
         return titles
     return [path.replace(".", " ").replace("_", " ") for path in paths]
+
+
+def titles_by_path(paths: Sequence[str]) -> dict[str, str]:
+    return dict(zip(paths, short_titles(paths), strict=True))

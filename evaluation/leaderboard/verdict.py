@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaluation.findings import quote
-from evaluation.leaderboard.titles import short_titles
+from evaluation.leaderboard.titles import titles_by_path
 
 Document = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ def verdict_sentences(document: Document, tricks: str = "") -> list[str]:
         sentences += [
             *about_patients(document, first),
             *about_differences(document, first, others),
-            *with_tricks(about_methods(document, set(first)), tricks),
+            *about_methods(document, set(first), tricks),
             *about_units(document),
         ]
     return sentences[:5]
@@ -90,13 +90,7 @@ def about_differences(document: Document, first: list[str], others: list[str]) -
     columns = [column for column in document["columns"] if column.get("differences")]
     if all(not column["significance"] or column["significance"]["undefined"] for column in document["columns"]):
         return ["No difference between teams can be tested, so none is claimed."]
-    titles = dict(
-        zip(
-            [of["path"] for of in document["columns"]],
-            short_titles([of["path"] for of in document["columns"]]),
-            strict=True,
-        )
-    )
+    titles = titles_by_path([of["path"] for of in document["columns"]])
     better: dict[str, set[str]] = {}
     equivalent: set[str] = set()
     worse: dict[str, str] = {}
@@ -152,11 +146,11 @@ def tested_worse(document: Document, leader: str, titles: Mapping[str, str], nam
     return {title: names for title, names in found.items() if names}
 
 
-def about_methods(document: Document, first: set[str]) -> list[str]:
-    """Whether other methods of ranking put the same teams first."""
+def about_methods(document: Document, first: set[str], tricks: str) -> list[str]:
+    """Whether other methods of ranking put the same teams first, and what tricks do, in one sentence."""
     methods = document.get("methods") or ()
     if len(methods) < 2:
-        return []
+        return [f"{tricks[0].upper()}{tricks[1:]}."] if tricks else []
     names = [team["name"] for team in document["teams"]]
     changed = []
     for of in methods:
@@ -164,18 +158,11 @@ def about_methods(document: Document, first: set[str]) -> list[str]:
         best = min(places.values(), default=None)
         if {name for name, place in places.items() if place == best} != first:
             changed.append(of["method"].replace("_", " "))
+    end = f"; {tricks}." if tricks else "."
     if not changed:
-        return [f"All {len(methods)} methods of ranking agree on the first place."]
-    return [
-        f"Other teams would be first, or share it, under {len(changed)} of {len(methods)} methods: {names_of(changed)}."
-    ]
-
-
-def with_tricks(sentences: list[str], tricks: str) -> list[str]:
-    """The sentence about methods, and what tricks do, in one sentence."""
-    if not tricks:
-        return sentences
-    return [f"{sentences[0][:-1]}; {tricks}."] if sentences else [f"{tricks[0].upper()}{tricks[1:]}."]
+        return [f"All {len(methods)} methods of ranking agree on the first place{end}"]
+    under = f"{len(changed)} of {len(methods)} methods: {names_of(changed)}"
+    return [f"Other teams would be first, or share it, under {under}{end}"]
 
 
 def against_tricks(document: Document) -> str:

@@ -1,4 +1,4 @@
-"""By how much teams differ: paired differences over units with intervals, and what may be said of them."""
+"""By how much teams differ: paired differences over units, with intervals and verdicts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Differences:
     ahead    share of the units in which the row is ahead, equal values half
     needed   in how many units the pair would be decided with probability 0.8, if mean and spread stay; infinite if the
              mean is 0
-    verdict  int8, the place in ``VERDICTS``
+    verdict  int8, the index in ``VERDICTS``
     """
 
     units: Int64

@@ -1,4 +1,4 @@
-"""How alike two rankings are: the pairs of teams that stand the same way in both, and Kendall's tau-b."""
+"""How alike two rankings are: pairs of teams in the same order in both, and Kendall's tau-b."""
 
 from __future__ import annotations
 
@@ -57,18 +57,6 @@ def kendall_tau(first: npt.ArrayLike, second: npt.ArrayLike) -> Float64:
     [0.333333, 0.816497]
     """
     return count_pairs(np.asarray(first, np.float64), np.asarray(second, np.float64)).tau()
-
-
-def kendall_tau_matrix(rankings: Float64) -> Float64:
-    """Kendall's tau-b between all pairs of R rankings (R, T), float64 (R, R). Memory is a few times R x T.
-
-    >>> kendall_tau_matrix(np.array([[1.0, 2.0], [2.0, 1.0]])).tolist()
-    [[1.0, -1.0], [-1.0, 1.0]]
-    """
-    found = np.empty((len(rankings), len(rankings)))
-    for row in range(len(rankings)):
-        found[row, row:] = found[row:, row] = kendall_tau(rankings[row], rankings[row:])
-    return found
 
 
 def count_pairs(first: Float64, second: Float64) -> PairCounts:

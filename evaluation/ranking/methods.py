@@ -23,7 +23,7 @@ BY_UNITS = (*BY_RANKS_IN_UNITS, *BY_MATRIX, "aggregate_then_rank")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """Teams in their places, and how they came there.
+    """The positions of teams, and the values and ranks that they follow from.
 
     teams, columns  of the table, (T,) and (K,)
     values          float64 (T, K), what each column was ranked by: the number of the data set, the aggregate over

@@ -1,4 +1,4 @@
-"""What becomes of teams that lack values in units in which others have them: one rule for all methods of ranking."""
+"""Teams without a value in units in which others have one: the rules, the same for all methods of ranking."""
 
 from __future__ import annotations
 

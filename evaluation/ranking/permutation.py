@@ -1,4 +1,4 @@
-"""What sums of ranks are by chance: exact or drawn, where there are too few units for the approximations.
+"""The distribution of sums of ranks by chance, exact or drawn, where units are too few for the approximations.
 
 If all teams are equally good, every order of the ranks in a unit is as probable as every other, whatever is tied.
 """

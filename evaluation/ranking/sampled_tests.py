@@ -131,9 +131,9 @@ class WilcoxonWins:
         turned[difference > 0] += 0.5
         return turned, constant, csr_array((difference == 0).astype(np.int64))
 
-    def by_linear_part(self, place: int, drawn: Any) -> tuple[Float64, Float64]:
+    def by_linear_part(self, index: int, drawn: Any) -> tuple[Float64, Float64]:
         """Sum of the ranks won and how many units differ, (S, P) each; whole numbers and quarters, so exact."""
-        turned, constant, equal = self.kept[place] if self.kept else self.linear(self.blocks[place])
+        turned, constant, equal = self.kept[index] if self.kept else self.linear(self.blocks[index])
         number = drawn.sum(axis=1)[:, None] - (equal @ drawn.T).T
         changed = csr_array(drawn - 1)
         if changed.nnz < drawn.size // 16:  # without single units

@@ -37,7 +37,7 @@ ENTRIES_AT_ONCE = 2**13  # what is sorted at once stays in the cache of the proc
 class Comparison:
     """What a test says of T teams in one column.
 
-    test, level  as asked for
+    test, level  as given
     undefined    why nothing was tested, else None. Then the numbers are None or NaN, ``better`` is 0, ``cliques`` empty
     compared     bool (T,): teams with a value in any unit. The others are in no test: NaN and 0 in their rows
     units        how many units were used: those in which every compared team has a value
@@ -51,7 +51,7 @@ class Comparison:
     p_values     float64 (T, T), of each pair, corrected for their number; symmetric, with 1 in the diagonal.
                  Under ``wilcoxon_one_sided`` that of "the row is better than the column", not corrected
     better       int8 (T, T): 1 if the row is significantly better than the column, -1 if worse, 0 if neither
-    cliques      stretches of teams in the order of their mean ranks, as places in the table: two or more teams of which
+    cliques      stretches of teams in the order of their mean ranks, by index: two or more teams of which
                  no two differ significantly, and no stretch inside another. From the best mean rank to the worst
     """
 

@@ -1,4 +1,4 @@
-"""How far a ranking can be trusted: what it would be with other patients of the same kind, and without each of them.
+"""How stable a ranking is: what it would be with other patients of the same kind, and without each of them.
 
 The bootstrap draws as many units (patients) as there are, with replacement, and ranks the teams in each sample by the
 method of the challenge. It knows no method: a function ranks S samples at once, each given by how often it has every
@@ -47,13 +47,11 @@ class LeftOut:
     """The ranking without each unit in turn, beside the ranking by all units.
 
     positions      float64 (G, T), NaN where a team is not ranked
-    tau            Kendall's tau-b to the ranking by all units, float64 (G,); NaN if undefined
     changed_pairs  int64 (G,): pairs of teams that stand otherwise than by all units. Unranked teams stand behind all
     changes_first  bool (G,): not the same teams are first
     """
 
     positions: Float64
-    tau: Float64
     changed_pairs: Int64
     changes_first: Bool
 
@@ -158,7 +156,7 @@ def bootstrap_ranks(rank: RankSamples, position: Float64, *, units: int, samples
 
 
 def undrawn(position: Float64, units: int) -> Stability:
-    """What is said where nothing can be drawn: of fewer than two units."""
+    """The result where nothing can be drawn: for fewer than two units."""
     nothing = np.full(len(position), np.nan)
     return Stability(
         samples=0,
@@ -172,7 +170,7 @@ def undrawn(position: Float64, units: int) -> Stability:
         tau=TauDistribution(math.nan, math.nan, math.nan, math.nan, math.nan),
         of_units=position,
         approximate=False,
-        left_out=LeftOut(np.empty((0, len(position))), np.empty(0), np.empty(0, np.int64), np.empty(0, np.bool_)),
+        left_out=LeftOut(np.empty((0, len(position))), np.empty(0, np.int64), np.empty(0, np.bool_)),
     )
 
 
@@ -198,14 +196,13 @@ def leave_one_out(rank: RankSamples, of_units: Float64, units: int) -> LeftOut:
     """The ranking without each unit, beside that by all units, float64 (T,)."""
     size = at_once(max(len(of_units), units))
     positions = np.empty((units, len(of_units)))
-    tau, changed = np.empty(units), np.empty(units, np.int64)
+    changed = np.empty(units, np.int64)
     for begin in range(0, units, size):
         part = slice(begin, min(begin + size, units))
         positions[part] = rank((np.arange(units) != np.arange(units)[part, None]).astype(np.int64))
-        tau[part] = count_pairs(of_units, positions[part]).tau()
         changed[part] = unranked_last(of_units, positions[part]).changed()
     changes_first = (find_first(positions) != find_first(of_units[None])).any(axis=1)
-    return LeftOut(positions, tau, changed, changes_first)
+    return LeftOut(positions, changed, changes_first)
 
 
 def find_first(positions: Float64) -> Bool:
@@ -311,6 +308,7 @@ def sample_medians(by_unit: Float64, weights: Int64) -> Float64:
     ordered = np.sort(np.moveaxis(by_unit[:, :, drawn], 2, 0), axis=-1)  # NaN comes last
     number = np.count_nonzero(~np.isnan(ordered), axis=-1, keepdims=True)
     lower, upper = (
-        np.take_along_axis(ordered, np.maximum(place, 0), axis=-1)[..., 0] for place in ((number - 1) // 2, number // 2)
+        np.take_along_axis(ordered, np.maximum(middle, 0), axis=-1)[..., 0]
+        for middle in ((number - 1) // 2, number // 2)
     )
     return np.asarray((lower + upper) / 2)

@@ -1,4 +1,4 @@
-"""Pages and pictures for people: what stands on a page (page.py), and who draws it (html.py, terminal.py).
+"""Pages and pictures for people: page.py holds the parts of a page as data, html.py and terminal.py draw them.
 
 In: documents of results. Out: HTML, lines of a terminal, pictures on the tissue. ``commands`` and ``authoring``
 import this room.

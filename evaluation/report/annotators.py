@@ -1,15 +1,13 @@
-"""Teams beside human agreement, on the page of a leaderboard."""
+"""The section of a leaderboard page that compares teams with human agreement."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from evaluation.report.listing import table_of, with_key
-from evaluation.report.page import Cell, Column, Section
+from evaluation.report.listing import interval_cell, table_of, with_key
+from evaluation.report.page import Column, Section
+from evaluation.report.result import Document
 from evaluation.report.team_labels import write_name
-
-Document = Mapping[str, Any]
 
 
 def annotator_section(document: Document, titles: Sequence[str]) -> list[Section]:
@@ -27,7 +25,7 @@ def annotator_section(document: Document, titles: Sequence[str]) -> list[Section
         columns,
         Column("column", of=lambda row: row[0]),
         Column("agreement", 4, "mean over groups and pairs of annotators", lambda row: row[1]["agreement"]["mean"]),
-        Column("interval", of=lambda row: interval_of(row[1]["agreement"])),
+        Column("interval", of=lambda row: interval_cell(row[1]["agreement"])),
         Column("margin", 4, "how much a score changes with the annotator", lambda row: row[1]["proposed_margin"]),
         rest="columns of leaderboard.json",
     )
@@ -41,7 +39,7 @@ def annotator_section(document: Document, titles: Sequence[str]) -> list[Section
         *(Column(f"against {name}", 4, of=with_key(lambda row, index: row[2]["against"][index]["value"], index))
           for index, name in enumerate(found["names"])),
         Column("against all", 4, "mean over groups and annotators", lambda row: row[2]["all"]["mean"]),
-        Column("interval", of=lambda row: interval_of(row[2]["all"])),
+        Column("interval", of=lambda row: interval_cell(row[2]["all"])),
         Column("human agreement", of=lambda row: row[2]["place"] or "too few groups"),
         rest="teams of leaderboard.json",
         note="Above (below): better (worse) than every annotator, both compared with every other annotator, by paired "
@@ -52,7 +50,3 @@ def annotator_section(document: Document, titles: Sequence[str]) -> list[Section
         "reference of the challenge alone."
     )
     return [Section("annotators", "Beside human agreement", (agreement, teams), lead)]
-
-
-def interval_of(of: Document) -> Cell:
-    return Cell(of["low"], "too few" if of["low"] is None else f"{of['low']:.4f} to {of['high']:.4f}")

@@ -1,17 +1,17 @@
-"""The page of an audit, made of audit.json: can the first place be defended, and which rule moves it."""
+"""The page of an audit (audit.json): does the first place hold under other rules, and which rule changes it?"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from evaluation.leaderboard.document import interval, percent, shown
-from evaluation.leaderboard.titles import short_titles
+from evaluation.leaderboard.document import interval, shown
+from evaluation.leaderboard.titles import titles_by_path
 from evaluation.report.documents import document_page
-from evaluation.report.listing import share_cell, show_rest, table_of
+from evaluation.report.listing import percent_cell, share_cell, show_rest, table_of
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles, Tone
 from evaluation.report.plots import place_discs, rank_lines
+from evaluation.report.result import Document
 from evaluation.report.team_labels import label_teams, write_name
 
 LINES_UP_TO = 20  # teams in a plot of lines
@@ -25,11 +25,10 @@ TONES: Mapping[str, Tone] = {
     "shared": "warning",
     "no": "bad",
 }
-APART = {"predictions": "none", "patients": "all"}  # what is no rule, and its published value
-Document = Mapping[str, Any]
+APART = {"predictions": "none", "patients": "all"}  # dimensions that are no rules, and their published values
 
 
-def audit_page(document: Document, *, title: str = "") -> Page:
+def audit_page(document: Document) -> Page:
     """The page of the content of an audit.json."""
     labels = labels_of(document, len(document["teams"]))
     sections = [
@@ -40,8 +39,8 @@ def audit_page(document: Document, *, title: str = "") -> Page:
         method_section(document),
     ]
     teams = [(team["name"], label) for team, label in zip(document["teams"], labels, strict=True)]
-    subtitle = "What becomes of the ranking under other rules"
-    return document_page("audit", document, sections, subtitle=subtitle, title=title, teams=teams)
+    subtitle = "The ranking under other rules"
+    return document_page("audit", document, sections, subtitle=subtitle, teams=teams)
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
@@ -83,7 +82,7 @@ def labels_of(document: Document, limit: int) -> list[str]:
 
 
 def team_table(document: Document) -> Table:
-    """How far the place of each team can be trusted."""
+    """How stable the place of each team is."""
     variants = rule_variants(document)
 
     def places(team: Document) -> Cell:
@@ -107,7 +106,7 @@ def team_table(document: Document) -> Table:
 
 
 def is_by_rules(variant: Document) -> bool:
-    """Whether all patients are there, with the predictions as they are."""
+    """Whether a variant has all patients and unchanged predictions."""
     return all(of["value"] == APART.get(of["dimension"], of["value"]) for of in variant["settings"])
 
 
@@ -161,9 +160,9 @@ def published_variant(document: Document) -> Document | None:
 
 
 def choose_variants(document: Document) -> list[tuple[str, Document]]:
-    """Variants that stand side by side, with what is special about each: the challenge's own first.
+    """The variants that are shown side by side, each with a short name; at most VARIANTS_UP_TO.
 
-    Beside it those that differ from it in one rule only; all, if none is the challenge's own. At most VARIANTS_UP_TO.
+    The challenge's own comes first, then those that differ from it in one rule. Without an own one: all variants.
     """
 
     def values_of(variant: Document) -> tuple[str, ...]:
@@ -186,7 +185,7 @@ def choose_variants(document: Document) -> list[tuple[str, Document]]:
 
 
 def effect_table(document: Document) -> Table:
-    """What each rule does alone, the strongest first."""
+    """What a change of one rule alone changes, the rule with the largest effect first."""
     values = {dimension["name"]: some_values(dimension) for dimension in document["dimensions"]}
 
     def strength(effect: Document) -> tuple[bool, float, float, str]:
@@ -196,6 +195,7 @@ def effect_table(document: Document) -> Table:
 
     shown = sorted((effect for effect in document["effects"] if effect["comparisons"]), key=strength)
     without = [f"{one['tau_undefined']:,} of {one['dimension']}" for one in shown if one.get("tau_undefined")]
+    help_of_pairs = "mean share of the pairs of teams that stand otherwise"
     help_of_first = "comparisons in which another team, or another number of teams, is first"
     return table_of(
         "effects",
@@ -203,15 +203,10 @@ def effect_table(document: Document) -> Table:
         shown,
         Column("rule", of="dimension"),
         Column("first changes", 0, help_of_first, lambda of: share_cell(of["first_changes"], of["comparisons"])),
-        Column(
-            "pairs turned",
-            0,
-            "mean share of the pairs of teams that stand otherwise",
-            lambda of: Cell(of.get("pairs_changed"), percent(of.get("pairs_changed"))),
-        ),
+        Column("pairs turned", 0, help_of_pairs, lambda of: percent_cell(of.get("pairs_changed"))),
         Column("mean tau", 2, "Kendall’s tau-b between two variants; 1 is the same order", "kendall_tau.mean"),
         Column("lowest tau", 2, of="kendall_tau.low"),
-        Column("same order", 0, "share of all", lambda of: Cell(of["same_order"], percent(of["same_order"]))),
+        Column("same order", 0, "share of all", lambda of: percent_cell(of["same_order"])),
         Column("values", of=lambda effect: values[effect["dimension"]]),
         note=f"Tau leaves out comparisons in which all teams share a place: {', '.join(without)}." if without else "",
     )
@@ -221,7 +216,7 @@ def effect_table(document: Document) -> Table:
 
 
 def swap_section(document: Document) -> Section:
-    """Teams that stand in both orders."""
+    """Pairs of teams whose order differs between variants."""
     variants, swaps = rule_variants(document), document["swaps"]
     if not swaps:
         return Section("swaps", "Teams that swap", (Text(("No two teams stand in both orders.",), "good"),))
@@ -247,8 +242,7 @@ def difference_section(document: Document) -> Section:
     if not found:
         none = "No difference between two teams is significant in any variant, or none could be tested."
         return Section("differences", "Significant differences", (Text((none,)),))
-    paths = list(dict.fromkeys(one["column"] for one in found))
-    titles = dict(zip(paths, short_titles(paths), strict=True))
+    titles = titles_by_path(list(dict.fromkeys(one["column"] for one in found)))
     table = table_of(
         "difference-table",
         "Differences that are significant in some variant",

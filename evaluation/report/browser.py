@@ -1,4 +1,4 @@
-"""The browser of nuclei on a page: every row of objects.csv as data, and what ``scenes`` drew of it if anything."""
+"""The browser of nuclei on a page: every row of objects.csv as data, with its outlines if the case has a scene."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from evaluation.report.pictures.scenes import Scene
 
 STATES = ("matched", "wrong_class", "missed", "spurious")
 MATCHED, WRONG_CLASS, MISSED, SPURIOUS = range(len(STATES))
-ROWS_UP_TO = 20_000  # of nuclei on a page; more are those that lost most
+ROWS_UP_TO = 20_000  # of nuclei on a page; of more, those with the largest loss are kept
 TITLE = "Cases and nuclei"
 LEAD = (
-    "Every nucleus of objects.csv, what lost most first. One that is missed, spurious or of the wrong class loses all "
-    "its pixels and those of its partner; a matched one those that are on one side only."
+    "Every nucleus of objects.csv, the largest loss first. Lost pixels are all of a missed or spurious nucleus, "
+    "all of a pair with different classes, and those on one side only of a pair with the same class."
 )
 
 
@@ -65,7 +65,7 @@ def browser_of(seen: Sequence[Seen]) -> Widget:
 
 
 def case_entry(name: str, scenes: Sequence[Scene]) -> dict[str, Any]:
-    """A case with its windows, each once; those of several submissions may be different ones."""
+    """A case with its windows, each once; submissions may have different windows."""
     windows = dict.fromkeys(window for scene in scenes for window in scene.windows)
     return {
         "name": name,
@@ -117,8 +117,6 @@ def lost_px(nuclei: NucleusTable, state: Int64) -> Float64:
 
 def plain_values(values: Any) -> list[Any]:
     """An array as JSON has it: whole numbers without a point, NaN as null."""
-    if values.dtype == object:
-        return list(values.tolist())
-    if np.issubdtype(values.dtype, np.integer):
+    if not np.issubdtype(values.dtype, np.floating):
         return list(values.tolist())
     return [None if value != value else int(value) if value == int(value) else value for value in values.tolist()]

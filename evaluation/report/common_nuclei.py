@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from evaluation.leaderboard.document import percent
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.listing import table_of, with_key
 from evaluation.report.page import Cell, Column, Section, Text
+from evaluation.report.result import Document
 from evaluation.report.team_labels import name_some, write_name
-
-Document = Mapping[str, Any]
 
 
 def common_section(document: Document) -> list[Section]:
@@ -71,7 +69,7 @@ def shares(pair: Document) -> Cell:
 
 
 def who_is_ahead(pair: Document, measure: int) -> Cell:
-    """Who is ahead, and by how much; or that more nuclei decide."""
+    """Which team is ahead and by how much, or that the number of matched nuclei decides."""
     found = pair["measures"][measure]
     ahead = "neither" if found["ahead"] is None else write_name(found["ahead"])
     if pair["by"] == "matched":

@@ -1,4 +1,4 @@
-"""What pages take from whole documents: their identity, and the document itself, as long as it is not too large."""
+"""The facts of a page about its document, and the document itself, embedded as JSON unless it is too large."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def document_page(
     title: str = "",
     teams: Sequence[tuple[str, str]] = (),
 ) -> Page:
-    """The page of a document, which is in it if it is not too large. Without ``title``: challenge and ``name``."""
+    """The page of a document, which is embedded if it is not too large. Without ``title``: challenge and ``name``."""
     identity, (data, too_large) = document["challenge"] or {}, embed_document(name, document)
     return Page(
         title=title or (f"{identity['name']}: {name}" if identity else name.capitalize()),

@@ -1,4 +1,4 @@
-"""A page as one HTML file that opens from a disk: no request leaves it, every text of a stranger's is shown as text.
+"""A page as one HTML file that opens from disk. It makes no request, and text from files is shown as plain text.
 
 jinja2 and plotly are the extra ``report``; they are imported when a page is drawn.
 """
@@ -62,13 +62,13 @@ def script(name: str) -> str:
 
 
 def require_extra() -> None:
-    """``WrongUsage`` if no page could be drawn: to be asked before long work."""
+    """``WrongUsage`` if no page can be drawn. Call it before long work."""
     load_environment()
     plotly_source()
 
 
 def load_environment() -> Environment:
-    """Templates that escape every value and know every name that they use."""
+    """Templates that escape every value; a name that is not defined is an error."""
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ImportError:
@@ -110,7 +110,7 @@ def missing(package: str) -> WrongUsage:
     return WrongUsage(MissingExtra(package, "report").at("HTML report"))
 
 
-# --- what must not do harm --------------------------------------------------------------------------------------------
+# --- safety -----------------------------------------------------------------------------------------------------------
 
 
 def security_policy(scripts: Iterable[str]) -> str:
@@ -153,7 +153,7 @@ def embedded_json(value: Any) -> str:
 
 
 def collect_anchors(page: Page) -> frozenset[str]:
-    """Everything on the page that can be led to."""
+    """The anchors of the page."""
     anchors = [section.anchor for section in page.sections]
     for block in (block for section in page.sections for block in section.blocks):
         if isinstance(block, Table | Figure):

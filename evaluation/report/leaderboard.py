@@ -1,4 +1,4 @@
-"""The page of a leaderboard, made of leaderboard.json: who stands where, and how far that can be trusted."""
+"""The page of a leaderboard (leaderboard.json): places, differences between teams, and how stable the places are."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ import numpy as np
 
 from evaluation.leaderboard.document import (
     COMBINED,
-    NO_SAMPLES,
     NO_TEST,
     decimal,
     interval,
-    percent,
     probability,
     shown,
 )
 from evaluation.leaderboard.titles import metric_title, short_titles
-from evaluation.leaderboard.verdict import verdict_sentences
+from evaluation.leaderboard.verdict import NO_SAMPLES, verdict_sentences
 from evaluation.report.annotators import annotator_section
 from evaluation.report.audit import LINES_UP_TO, TEAMS_UP_TO, answer_text, labels_of, rule_sections, unranked_table
 from evaluation.report.common_nuclei import common_section
 from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
 from evaluation.report.documents import document_page
-from evaluation.report.listing import show_rest, table_of, with_key
+from evaluation.report.listing import interval_cell, percent_cell, show_rest, table_of, with_key
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles
 from evaluation.report.plots import Axis, Dot, Series, heat_map, place_discs, plot, rank_lines, series_colour
+from evaluation.report.result import Document
 from evaluation.report.skills import team_table
 from evaluation.report.team_labels import label_teams, name_some
 from evaluation.report.versus import versus_section
@@ -34,8 +33,7 @@ from evaluation.report.versus import versus_section
 BOXED_VALUES = 6000  # in all box plots together; more are heat maps
 MAPPED_VALUES = 20_000  # in a heat map of units; of more the units are thinned
 TEAMS = "teams of leaderboard.json"
-
-Document = Mapping[str, Any]
+FIRST_IN_SAMPLES = "share of the samples in which it is first"
 
 
 def leaderboard_page(
@@ -48,7 +46,7 @@ def leaderboard_page(
 ) -> Page:
     """The page of the content of a leaderboard.json.
 
-    audit    the content of an audit.json of the same challenge: what becomes of the places under other rules
+    audit    the content of an audit.json of the same challenge: the places under other rules
     results  the content of the metrics.json of teams, by name: all their scores side by side
     classes  in the order of the challenge; by name if that is not known
     """
@@ -96,7 +94,7 @@ def floor_table(document: Document) -> Table:
         columns.append(Column(metric_title(floor["path"]), 4, f"at least {floor['at_least']:g}", of=of))
     asked = " and ".join(f"{metric_title(floor['path'])} of at least {floor['at_least']:g}" for floor in floors)
     note = f"Teams without {asked} are ranked among themselves, behind the others."
-    return table_of("floors", "Below a floor", below, *columns, rest="teams of leaderboard.json", note=note)
+    return table_of("floors", "Below a floor", below, *columns, rest=TEAMS, note=note)
 
 
 def unit_of(document: Document) -> str:
@@ -178,13 +176,8 @@ def board_table(document: Document) -> Table:
     columns.append(Column(name, 3, lower, lambda team: Cell(team["combined"], shown(team["combined"]))))
     if document["stability"]["undefined"] is None:
         columns += [
-            Column("places", 1, "the middle 95 % of its places in samples", interval_cell),
-            Column(
-                "first",
-                2,
-                "share of the samples in which it is first",
-                lambda team: Cell(team["probability_of_first"], percent(team["probability_of_first"])),
-            ),
+            Column("places", 1, "the middle 95 % of its places in samples", place_interval),
+            Column("first", 2, FIRST_IN_SAMPLES, lambda team: percent_cell(team["probability_of_first"])),
         ]
     note = "Ranks stand in brackets." + " “=”: teams that share a place." * any(team["equal"] for team in teams)
     return table_of("board", "Teams, from the first place to the last", teams, *columns, rest=TEAMS, note=note)
@@ -194,7 +187,7 @@ def place_of(team: Document) -> str:
     return f"{'=' if team['equal'] else ''}{shown(team['position'])}\u2002{team['name']}"
 
 
-def interval_cell(team: Document) -> Cell:
+def place_interval(team: Document) -> Cell:
     among = team["rank_interval"]
     return Cell(among["low"], interval(among["low"], among["high"]))
 
@@ -209,7 +202,7 @@ def place_figure(document: Document) -> Figure:
         if among["low"] is not None:
             line += [Dot(label, shown(among["low"])), Dot(label, shown(among["high"])), Dot(label, None)]
     published = tuple(Dot(label, shown(team["position"])) for label, team in teams)
-    middle = "; ".join(f"{label} {interval_cell(team).text}" for label, team in teams[:3])
+    middle = "; ".join(f"{label} {place_interval(team).text}" for label, team in teams[:3])
     return place_discs(
         "sampled-places",
         "Places in the samples",
@@ -266,7 +259,7 @@ def difference_section(document: Document) -> Section:
 
 
 def pair_table(document: Document) -> Table | None:
-    """By how much teams differ, pair by pair, and what may be said of it."""
+    """The difference between the teams of each pair, with its interval and verdict."""
     titles = column_titles(document)
     rows = [
         (title, column["margin"], pair)
@@ -276,20 +269,15 @@ def pair_table(document: Document) -> Table | None:
     if not rows:
         return None
     kind = document["units"]["kind"]
-
-    def interval_of(row: tuple[str, float, Document]) -> Cell:
-        low, high = row[2]["low"], row[2]["high"]
-        return Cell(low, "too few" if low is None else f"{low:.4f} to {high:.4f}")
-
     return table_of(
         "pairs", "Differences of all pairs of teams", rows,
         Column("column", of=lambda row: row[0]),
         Column("team", of=lambda row: row[2]["first"]),
         Column("other", of=lambda row: row[2]["second"]),
         Column("difference", 4, f"mean over {kind}; above 0: the team is better", lambda row: row[2]["mean"]),
-        Column("interval", None, "of all pairs of a column together", interval_of),
+        Column("interval", None, "of all pairs of a column together", lambda row: interval_cell(row[2])),
         Column("effect", 2, "difference in standard deviations of the differences", lambda row: row[2]["effect"]),
-        Column("ahead", 0, f"share of the {kind}", lambda row: Cell(row[2]["ahead"], percent(row[2]["ahead"]))),
+        Column("ahead", 0, f"share of the {kind}", lambda row: percent_cell(row[2]["ahead"])),
         Column("verdict", of=lambda row: row[2]["verdict"]),
         rest="differences of leaderboard.json",
         note="Equivalent: the interval lies inside the margin, "
@@ -404,7 +392,7 @@ def value_map(document: Document, index: int, title: str) -> Figure:
 
 
 def thin_units(document: Document, order: Sequence[int] | np.ndarray[Any, Any]) -> tuple[list[int], str]:
-    """Units evenly spread over an order, as many as a map of the teams can show, and a sentence if not all."""
+    """Units evenly spread over an order, as many as a heat map shows, and a sentence if some are left out."""
     limit = max(MAPPED_VALUES // min(len(document["teams"]), TEAMS_UP_TO), 1)
     if len(order) <= limit:
         return [int(unit) for unit in order], ""
@@ -493,7 +481,7 @@ def audit_sections(document: Document, audit: Document | None) -> list[Section]:
 
 
 def rules_section(document: Document) -> Section:
-    """The rules of the ranking as they were applied, and what else there is to know."""
+    """The rules of the ranking as they were applied, and findings."""
     ranking = document["ranking"]
     rules = [(key, value) for key, value in sorted(ranking.items()) if key != "in_words" and value is not None]
     columns = table_of(

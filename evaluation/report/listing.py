@@ -1,10 +1,11 @@
-"""Tables of a page made of lists of data: a column says what it holds of an item."""
+"""Tables of a page from lists of data: a column says how its value is taken from an item."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from evaluation.leaderboard.document import percent
 from evaluation.report.page import Cell, Column, Table, Value
 
 ROWS_UP_TO = 500  # of a table
@@ -26,7 +27,7 @@ def table_of(
 
 
 def value_at(item: Any, of: Callable[[Any], Value] | str) -> Value:
-    """What a column holds of an item: by a function, or by a key, or keys joined by dots."""
+    """The value of a column for an item: that of a function, or the one at a key, or at keys joined by dots."""
     if callable(of):
         return of(item)
     for key in of.split("."):
@@ -42,6 +43,15 @@ def with_key(get: Callable[[Any, Any], Value], key: object) -> Callable[[Any], V
 def share_cell(number: int, total: int) -> Cell:
     """ "3 of 4", shaded by the share."""
     return Cell(number, f"{number:,} of {total:,}", shade=number / total)
+
+
+def percent_cell(share: float | None) -> Cell:
+    return Cell(share, percent(share))
+
+
+def interval_cell(of: Mapping[str, Any]) -> Cell:
+    """The ``low`` and the ``high`` end of an interval of a score."""
+    return Cell(of["low"], "too few" if of["low"] is None else f"{of['low']:.4f} to {of['high']:.4f}")
 
 
 def show_rest(number: int, limit: int, what: str, *, before: str = "") -> str:

@@ -1,11 +1,11 @@
-"""The nuclei of objects.csv on a page: IoU by size, Hausdorff distance by IoU, F1 by the IoU that is asked for."""
+"""The nuclei of objects.csv on a page: IoU by size, Hausdorff distance by IoU, F1 by IoU threshold."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,19 +51,12 @@ class NucleusTable:
     def of_case(self, name: str) -> NucleusTable:
         """The rows of one case."""
         rows = np.flatnonzero(self.case == (self.cases.index(name) if name in self.cases else -1))
-        return NucleusTable(
-            outcome=self.outcome[rows],
-            classes=self.classes,
-            reference_class=self.reference_class[rows],
-            reference_area=self.reference_area[rows],
-            measures={key: values[rows] for key, values in self.measures.items()},
-            cases=(name,),
-            case=np.zeros(len(rows), np.int64),
-            prediction_class=self.prediction_class[rows],
-            prediction_area=self.prediction_area[rows],
-            reference_id=[self.reference_id[row] for row in rows.tolist()],
-            prediction_id=[self.prediction_id[row] for row in rows.tolist()],
-        )
+        arrays = ("outcome", "reference_class", "reference_area", "prediction_class", "prediction_area")
+        ids = ("reference_id", "prediction_id")
+        of_rows = {key: getattr(self, key)[rows] for key in arrays}
+        of_rows |= {key: [getattr(self, key)[row] for row in rows.tolist()] for key in ids}
+        measures = {key: values[rows] for key, values in self.measures.items()}
+        return replace(self, cases=(name,), case=np.zeros(len(rows), np.int64), measures=measures, **of_rows)
 
     def count(self, outcome: str) -> int:
         return int(np.count_nonzero(self.outcome == OUTCOMES.index(outcome)))
@@ -194,7 +187,7 @@ def size_bins(area: Float64) -> list[Int64]:
 
 
 def size_table(nuclei: NucleusTable) -> Table:
-    """What becomes of reference nuclei of each tenth by size: matched or missed, and the IoU of those matched."""
+    """Reference nuclei in tenths by size: the share that is matched, and the median IoU of these."""
     rows = np.flatnonzero((nuclei.outcome < 2) & np.isfinite(nuclei.reference_area))
     parts = [rows[members] for members in size_bins(nuclei.reference_area[rows])]
 
@@ -227,8 +220,8 @@ def sample_words(shown: int, known: int) -> str:
 
 
 def threshold_section(result: ResultDocuments, nuclei: NucleusTable | None) -> Section | None:
-    """F1 and threat score against the IoU that is asked for: those of the result, else those of its pairs."""
-    lead = "How much of what was matched would be left if a better outline were asked for?"
+    """F1 and threat score against the IoU threshold: as scored if metrics.json has them, else from matched pairs."""
+    lead = "How many matches would be left at a higher IoU threshold?"
     if curves := measured_at_thresholds(result):
         words = f"Nuclei are matched anew at each threshold; {result.main.replace('_', ' ')}."
     elif nuclei is None or len(pairs := nuclei.pairs_with("iou")) == 0:

@@ -1,8 +1,8 @@
-"""A report before it is drawn: what stands on a page, as data. HTML and the terminal show the same page.
+"""A page as data, before it is drawn. HTML and the terminal show the same page.
 
-Builders (of a submission, a leaderboard, an audit, a sensitivity study) make a ``Page`` of documents such as
-metrics.json, what was found first and the method last; ``html.py`` and ``terminal.py`` draw it. Texts are plain:
-whoever draws them escapes them.
+Builders (of a submission, a leaderboard, an audit, a sensitivity study) make a ``Page`` from documents such as
+metrics.json, with the findings first and the method last; ``html.py`` and ``terminal.py`` draw it. Texts are plain and
+are escaped where they are drawn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A number that is seen first, such as F1 of detection with its interval.
+    """A headline number, such as detection F1 with its interval.
 
     value   as it stands in the JSON; None: undefined, and ``detail`` says why
     path    of the value in metrics.json, if it stands there
@@ -49,13 +49,13 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell that is more than a value.
+    """A cell with more than a value.
 
     text    what is shown instead of the value; it is sorted by the value
-    anchor  of a section, table or figure of the page that it leads to
+    anchor  of the section, table or figure of the page that it links to
     shade   0…1, how strongly its background is coloured; None: not at all
-    name    the anchor of its row, for others to lead to
-    page    a file that it leads to instead, relative to this one, as a URL
+    name    the anchor of its row
+    page    a file that it links to instead, as a relative URL
     """
 
     value: float | int | str | None
@@ -102,7 +102,7 @@ class Table:
 class Figure:
     """A plot, as traces and layout of plotly (https://plotly.com/javascript/reference/), plain JSON.
 
-    description  what the plot shows, in a sentence or two, with its main numbers: for those who do not see it
+    description  what the plot shows, in a sentence or two, with its main numbers: for people who cannot see it
     traces       colours are names of ``Colour`` with an @ before them ("@missed"), or "@1" … "@8" for classes and
                  teams; "@low", "@middle", "@high" and "@negative" for scales; "@ink", "@surface" and "@line" for lines
                  and words; "@1/0.3" has an opacity. The page puts in what fits light and dark, here and in the layout.
@@ -122,10 +122,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Widget:
-    """A part of the page that answers: ``templates/<kind>.html.j2`` and ``.js`` draw it of its data.
+    """An interactive part of the page; ``templates/<kind>.html.j2`` and ``.js`` draw it from its data.
 
     kind   "browser": nuclei to look through (browser.py); "versus": two teams side by side (versus.py)
-    words  what stands for it on a terminal
+    words  what a terminal shows instead
     note   what is left out
     """
 

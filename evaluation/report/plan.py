@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaluation.analysis.plan import MADE, NUMBERS, noise_words
-from evaluation.leaderboard.titles import short_titles
+from evaluation.leaderboard.titles import titles_by_path
 from evaluation.ranking.differences import FEWEST_UNITS, POWER
 from evaluation.report.documents import document_page
 from evaluation.report.listing import table_of
@@ -23,7 +23,7 @@ def plan_page(document: Mapping[str, Any], proposed: str) -> Page:
 
 def power_section(document: Mapping[str, Any]) -> Section:
     columns = document["columns"]
-    names = dict(zip([of["path"] for of in columns], short_titles([of["path"] for of in columns]), strict=True))
+    names = titles_by_path([of["path"] for of in columns])
     noise = noise_words(document)
     simulated = document["groups"] >= FEWEST_UNITS
     texts = [Text((noise or "No column is too noisy.",), "warning" if noise else "good")] if simulated else []

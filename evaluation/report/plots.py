@@ -273,8 +273,6 @@ def heat_map(
     *,
     shown: Sequence[Sequence[str]] = (),
     hover: Sequence[Sequence[str]] = (),
-    x_title: str = "",
-    y_title: str = "",
     ends: tuple[float, float] | None = None,
     is_diverging: bool = False,
     **trace: Any,
@@ -306,8 +304,8 @@ def heat_map(
     if ends:
         settings |= {"zmin": ends[0], "zmax": ends[1]}
     layout = {
-        "xaxis": {**category_axis(columns), "title": {"text": x_title}, "showgrid": False},
-        "yaxis": {**category_axis(rows, downwards=True), "title": {"text": y_title}, "showgrid": False},
+        "xaxis": {**category_axis(columns), "title": {"text": ""}, "showgrid": False},
+        "yaxis": {**category_axis(rows, downwards=True), "title": {"text": ""}, "showgrid": False},
     }
     height = min(max(150 + (32 if len(rows) <= 20 else 18) * len(rows), 260), 2400)
     return Figure(anchor, caption, description, ({**settings, **trace},), layout, height)

@@ -1,4 +1,4 @@
-"""What pages ask of the documents of a result, metrics.json and details.json: scores, and why there are none."""
+"""Scores and intervals of metrics.json and details.json for pages, and why a score is undefined."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from evaluation.challenge import COUNTED
+from evaluation.leaderboard.team_scores import value_at
 from evaluation.metrics import FAMILIES
 
 Document = Mapping[str, Any]
@@ -170,10 +171,7 @@ class ResultDocuments:
 
 
 def node_at(tree: Document, path: str) -> Any:
-    node: Any = tree
-    for key in path.split("."):
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return node
+    return value_at(tree, path.split("."))
 
 
 def number_at(tree: Document, path: str) -> float | None:

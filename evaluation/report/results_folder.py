@@ -1,4 +1,4 @@
-"""What the command ``report`` was asked for: which documents lie in a folder of results, and the page of them."""
+"""The page of a folder of results, for the command ``report``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from evaluation.analysis.error_costs import AS_IS, costs_document, error_costs
 from evaluation.challenge import Challenge
-from evaluation.decoding.csv import numbers_of, read_table
+from evaluation.decoding.csv import numbers_of
 from evaluation.execution.workers import Progress
 from evaluation.findings import listed, quote
 from evaluation.findings.challenge import Contradiction, NoImages, OnlyOneOption
@@ -25,6 +25,7 @@ from evaluation.findings.rankings import (
     NotMetrics,
     NotOurForm,
 )
+from evaluation.leaderboard.common_nuclei import read_objects
 from evaluation.leaderboard.team_scores import all_metrics, read_details, read_metrics
 from evaluation.model import Int64, MatchCounts
 from evaluation.report.audit import audit_page
@@ -44,8 +45,6 @@ from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import published_metrics
 from evaluation.results.older import details_of_today
 
-OBJECTS_BYTES = 500_000_000
-OBJECTS_ROWS = 5_000_000
 LAST_COLUMN = "prediction_area_px"  # before those of the measures
 OTHER_DOCUMENTS: Mapping[str, Callable[[Mapping[str, Any]], Page]] = {
     "leaderboard.json": leaderboard_page,
@@ -75,17 +74,15 @@ def page_of_results(
     sources: Sources | None = None,
     public: bool = False,
     challenge: Path | None = None,
-    title: str = "",
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Page:
     """The page of what lies in a folder: metrics.json, leaderboard.json, audit.json or sensitivity.json.
 
     sources  of pictures and costs of errors, for a metrics.json
-    public   only what metrics.json tells, and of that what may be published
+    public   only what metrics.json holds, and of that what may be published
     challenge  folder of its rules: what [publish] lets participants read, and the order of the classes; without it
              details.json beside a result tells the order
-    title    of the page of a submission
 
     Raises WrongUsage for files that are not what they should be, and what ``illustrate_cases`` raises.
     """
@@ -100,8 +97,8 @@ def page_of_results(
             if rules is not None and rules.published_paths is not None:
                 metrics = published_metrics(metrics, rules.published_paths)
             classes = rules.class_names if rules else read_result(folder).classes  # details.json has their order
-            return submission_page(without_counts(metrics), title=title, classes=classes)
-    return page_of_result(read_again(folder, sources, workers=workers, progress=progress), title=title)
+            return submission_page(without_counts(metrics), classes=classes)
+    return page_of_result(read_again(folder, sources, workers=workers, progress=progress))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +168,6 @@ def without_counts(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, **{key: value for key, value in given.items() if key in metrics}, "undefined": {}}
 
 
-def report_result(
-    folder: Path, sources: Sources, *, title: str = "", workers: int | None = None, progress: Progress | None = None
-) -> None:
-    """Write report.html beside the metrics.json of a folder."""
-    page = page_of_results(folder, sources=sources, title=title, workers=workers, progress=progress)
-    write_page(page, folder / "report.html")
-
-
 def write_page(page: Page, path: Path) -> None:
     """Write the page as one HTML file, whole or not at all. Raises WrongUsage if the extra ``report`` is not there."""
     write_atomically(path, page_html(page))
@@ -222,7 +211,7 @@ def classes_of_teams(folder: Path) -> tuple[str, ...]:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """What is wrong with a document is a fault of the command line; so is another form than it should have."""
+    """Raise WrongUsage for a document that is damaged, or not of the form that it should have."""
     try:
         yield
     except InputFault as fault:
@@ -246,17 +235,16 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
     """The nuclei of objects.csv under the first matching rule; None if there is no such file, or nothing to match."""
     if not path.is_file() or result.details is None or not result.rules["matching"]["rules"]:
         return None
-    with path.open("rb") as stream:
-        table = read_table(stream, where="'objects.csv'", bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
+    table = read_objects(path)
     rules, rule_of_row = table.categories(table.need("rule"))
     chosen = table.take(rule_of_row == (rules.index(result.rule) if result.rule in rules else -1))
     outcomes, outcome_of_row = chosen.categories(chosen.need("outcome"))
     cases, case = chosen.categories(chosen.need("case"))
-    place_of_class = {name: index for index, name in enumerate(result.classes)}
+    index_of_class = {name: index for index, name in enumerate(result.classes)}
 
     def classes(column: str) -> Int64:
         names, name_of_row = chosen.categories(chosen.need(column))
-        return np.array([place_of_class.get(name, -1) for name in names], np.int64)[name_of_row]
+        return np.array([index_of_class.get(name, -1) for name in names], np.int64)[name_of_row]
 
     def texts(column: str) -> list[str]:
         return [cell.decode() for cell in chosen.cells(chosen.need(column))]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from evaluation.analysis.advice import percent
 from evaluation.analysis.sensitivity_document import AT_HALF, MEASURES, ONE_PIXEL, PERTURBATIONS
@@ -12,8 +11,7 @@ from evaluation.report.documents import document_page
 from evaluation.report.listing import show_rest, table_of, with_key
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Text
 from evaluation.report.plots import Axis, Dot, Series, heat_map, plot, series_colour
-
-Document = Mapping[str, Any]
+from evaluation.report.result import Document
 
 CLASSES_UP_TO = 30  # in plots and tables; sensitivity.json has all
 ALL_NUCLEI = "all nuclei"
@@ -25,10 +23,10 @@ DEFINITIONS = (
     "more than half of it, or half of it with its upper left pixel. “Drawn at half the resolution” is this on the "
     "pixels of the image; “at half the resolution” compares on the blocks themselves: distances are in their pixels, "
     "and nuclei without a block are left out.",
-    "Each nucleus is compared with what became of it. One without a pixel left has IoU, Dice and surface Dice 0, and "
+    "Each nucleus is compared with its changed copy. One without a pixel left has IoU, Dice and surface Dice 0, and "
     "no distance. Given are the median, and in brackets the 10 % and the 90 % quantile.",
     "For matching rules the changed reference is a submission, neighbours and ignore regions included. A nucleus is "
-    "lost if it is not paired with what became of it; those without a pixel left are not counted.",
+    "lost if it is not paired with its changed copy; those without a pixel left are not counted.",
 )
 
 
@@ -38,11 +36,11 @@ def sensitivity_page(document: Document) -> Page:
     if document["nuclei"]:
         sections += [size_section(document), rule_section(document), number_section(document)]
     sections.append(definition_section(document))
-    subtitle = "What becomes of the reference when it is drawn a pixel differently"
+    subtitle = "The reference against itself, drawn a pixel differently"
     return document_page("sensitivity", document, sections, subtitle=subtitle)
 
 
-# --- what is asked of the document ------------------------------------------------------------------------------------
+# --- access to the document -------------------------------------------------------------------------------------------
 
 
 def of_all_sizes(document: Document) -> list[Document]:
@@ -179,14 +177,14 @@ def rule_section(document: Document) -> Section:
             [[effect_of(everything, name)[field].get(rule["name"]) for name in changes] for rule in rules],
         )
         for anchor, field, key, what in (
-            ("lost", "lost", "does not find again", "are not paired with what became of them"),
-            ("taken", "taken", "pairs wrongly", "are paired with what became of another nucleus"),
+            ("lost", "lost", "does not find again", "are not paired with their changed copy"),
+            ("taken", "taken", "pairs wrongly", "are paired with the changed copy of another nucleus"),
         )
     ]
     if classes:
         values = [[most_lost(of, rule["name"]) for of in classes] for rule in rules]
         caption = "The largest share of a class that a rule does not find again, for one or two pixels"
-        description = "Largest share of nuclei that are not paired with what became of them, by rule and class."
+        description = "Largest share of nuclei that are not paired with their changed copy, by rule and class."
         columns = [name_of(of) for of in classes]
         figures.append(lost_figure("lost-of-classes", caption, description, names, columns, values))
     lead = "The changed reference as a submission: every nucleus is there, and a rule should find each again."
@@ -235,7 +233,7 @@ def number_section(document: Document) -> Section:
 
 
 def definition_section(document: Document) -> Section:
-    """How it was computed, and what was there."""
+    """How it was computed, and of how many nuclei."""
     ignored = max(document["ignored"].values(), default=0)
     counted = (
         f"{document['nuclei']:,} nuclei in {document['cases']:,} cases, {document['empty_cases']:,} of them without "

@@ -53,7 +53,7 @@ def names_apart(names: Sequence[str], limit: int = 40) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
-    """A cell as the template puts it down: ``number`` or ``order`` is what it is sorted by if not its text."""
+    """A cell as the template prints it: ``number`` or ``order`` is what it is sorted by if not its text."""
 
     cell: Cell
     text: str

@@ -1,4 +1,4 @@
-"""Detection, classification and segmentation side by side: the scores that stand for each skill, in one list.
+"""Detection, classification and segmentation side by side: the main scores of each, in one list.
 
 The terminal, pages and notebooks show the same rows, of one result in several aggregations, or of several results.
 """
@@ -17,7 +17,7 @@ from evaluation.report.listing import table_of, with_key
 from evaluation.report.page import Cell, Column, Table
 from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, is_lower_better, node_at
 
-SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that there is stands for the skill
+SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that a result has is the main score of the skill
     "Detection": ("detection.f1", "detection.precision", "detection.recall", "curves.froc"),
     "Classification": ("classification.balanced_accuracy", "classification.accuracy"),
     "Segmentation": (

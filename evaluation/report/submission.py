@@ -122,7 +122,7 @@ def verdict_section(result: ResultDocuments, costs: Document | None) -> Section:
 
 
 def verdict_sentences(result: ResultDocuments, costs: Document | None) -> list[str]:
-    """How many nuclei were matched and named rightly, which class is worst, and which error costs most."""
+    """How many nuclei are matched and of the right class, which class is worst, and which error costs most."""
     sentences = []
     if result.details is not None:
         counts = result.details["pooled"]["rules"][result.rule]["counts"]
@@ -417,7 +417,7 @@ def mean_blocks(result: ResultDocuments) -> list[Block]:
 
 
 def findings_section(result: ResultDocuments, illustration: SecondPass | None) -> Section:
-    """What was said about the files."""
+    """The findings about the files."""
     assert result.details is not None
     lines = [str(line) for line in result.details["findings"]]
     lines += render_findings(illustration.findings if illustration else ())

@@ -1,4 +1,4 @@
-"""Names of teams on pages: how they are written, found apart and counted."""
+"""Names of teams on pages: printable, short enough, and different from each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LABEL_UP_TO = 20  # characters of a name beside a plot
 
 
 def label_teams(names: Sequence[str]) -> list[str]:
-    """Names that fit beside a plot, each another one, so that no two teams stand in the same row.
+    """Names that fit beside a plot, all different, so that no two teams share a row.
 
     >>> label_teams(["finder", "a" * 98, "a" * 99])
     ['finder', 'aaaaaaaaaaaaa…aaaaaaa #1', 'aaaaaaaaaaaaa…aaaaaaa #2']

@@ -1,30 +1,26 @@
-"""The page of tricks.json: what pays, who would climb, what closes it, and whose presence decides the first place."""
+"""The page of tricks.json: which tricks pay, for whom, under which rankings, and which entries decide who is first."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from evaluation.leaderboard.document import shown
 from evaluation.report.documents import document_page
 from evaluation.report.listing import table_of
 from evaluation.report.page import Block, Cell, Column, Page, Section, Text, Tile, Tiles
+from evaluation.report.result import Document
 from evaluation.report.team_labels import name_some, write_name
 
-Document = Mapping[str, Any]
-REST = "plays of tricks.json"
 
-
-def tricks_page(document: Document, *, title: str = "") -> Page:
+def tricks_page(document: Document) -> Page:
     """The page of the content of a tricks.json."""
     sections = [paying_section(document), closing_section(document), entry_section(document), play_section(document)]
-    subtitle = "Can a team climb by handing in something worse?"
-    return document_page("tricks", document, sections, subtitle=subtitle, title=title)
+    subtitle = "Can a team gain places by handing in something worse?"
+    return document_page("tricks", document, sections, subtitle=subtitle)
 
 
 def paying_section(document: Document) -> Section:
-    """What pays, trick by trick, and for whom."""
+    """Which tricks pay, and for whom."""
     tricks = {trick["name"]: trick for trick in document["tricks"]}
     honest, paying = tricks_played(document)
     of_trick = Counter(play["trick"] for play in paying)
@@ -33,10 +29,10 @@ def paying_section(document: Document) -> Section:
         (
             Tile("plays that pay", len(paying), f"of {len(honest):,}: a trick, played by a team"),
             Tile("of these open to all", open_to_all, "the others choose by the reference, which no participant has"),
-            Tile("teams that would climb", len({play["team"] for play in paying}), "by some trick"),
+            Tile("teams that would gain", len({play["team"] for play in paying}), "by some trick"),
         )
     )
-    verdict = Text(("No trick pays: nobody climbs by handing in something worse.",), "good")
+    verdict = Text(("No trick pays: no team gains places by handing in something worse.",), "good")
     if paying:
         (name, times) = of_trick.most_common(1)[0]
         teams = "1 team" if times == 1 else f"{times:,} teams"
@@ -72,7 +68,7 @@ def paying_section(document: Document) -> Section:
         "Tricks were played on the nuclei of every team, one team at a time, and all teams were ranked again. A trick "
         "pays if the team stands higher although its pooled F1 or its pooled class score fell by more than 0.005."
     )
-    return Section("pays", "What pays, and who would climb", tuple(blocks), lead)
+    return Section("pays", "Which tricks pay, and for whom", tuple(blocks), lead)
 
 
 def tricks_played(document: Document) -> tuple[list[Document], list[Document]]:
@@ -86,37 +82,42 @@ WHO = {"participant": "anybody", "reference": "only with the reference", "calibr
 
 
 def climb_of(play: Document) -> Cell:
-    climb = play["before"] - play["after"]
-    return Cell(climb, f"{write_name(play['team'])}, {shown(play['before'])} to {shown(play['after'])}")
+    return Cell(
+        play["before"] - play["after"], f"{write_name(play['team'])}, {shown(play['before'])} to {shown(play['after'])}"
+    )
 
 
 def closing_section(document: Document) -> Section | None:
-    """What still pays under other rankings."""
+    """Which tricks still pay under other rankings."""
     if not document["changes"] or not tricks_played(document)[1]:
         return None
     closing = next((of for of in document["changes"] if of["pays"] == 0), None)
-    words = f"The smallest change that closes all of it: {closing['words']}." if closing else "None of them closes it."
+    words = "Tricks pay under each of them."
+    if closing:
+        words = f"The smallest change under which no trick pays: {closing['words']}."
     table = table_of(
         "changes",
-        "Other rankings of the same submissions",
+        "Plays that pay under each ranking",
         document["changes"],
         Column("change of the ranking", of="words"),
         Column("plays that still pay", 0, of="pays"),
         Column("teams that stand elsewhere", 0, "without any trick", "places"),
         sortable=False,
     )
-    return Section("closes", "What closes it", (Text((words,), "good" if closing else "warning"), table))
+    return Section(
+        "closes", "Other rankings of the same submissions", (Text((words,), "good" if closing else "warning"), table)
+    )
 
 
 def entry_section(document: Document) -> Section:
-    """Whose presence decides the first place, and which entries are nearly the same."""
+    """Which entries decide the first place, and which are nearly the same."""
     moving = [
         of
         for of in document["entries"]
         if of["first_without_it"] or of["nearly_the_same_as"] or of["first_if_it_is_there_twice"]
     ]
     lead = "No sum of ranks stops a second entry from turning the order of others: rank one entry for each team."
-    title = "Whose presence decides the first place"
+    title = "Entries that decide the first place"
     if not moving:
         none = (
             "No team's absence, and no second entry of a team, gives the first place to another team; no two are alike."
@@ -127,16 +128,12 @@ def entry_section(document: Document) -> Section:
         "Entries that matter to others",
         moving,
         Column("team", of=lambda of: write_name(of["team"])),
-        Column("first without it", of=lambda of: names_or_nothing(of["first_without_it"])),
-        Column("first if it is there twice", of=lambda of: names_or_nothing(of["first_if_it_is_there_twice"])),
+        Column("first without it", of=lambda of: name_some(of["first_without_it"])),
+        Column("first if it is there twice", of=lambda of: name_some(of["first_if_it_is_there_twice"])),
         Column("nearly the same as", of=lambda of: write_name(of["nearly_the_same_as"])),
         rest="entries of tricks.json",
     )
     return Section("entries", title, (table,), lead)
-
-
-def names_or_nothing(names: Sequence[str]) -> str:
-    return name_some(names) if names else ""
 
 
 def play_section(document: Document) -> Section:
@@ -157,7 +154,7 @@ def play_section(document: Document) -> Section:
         Column("F1", 3, of="f1_change"),
         Column("class score", 3, of="class_score_change"),
         Column("pays", of=lambda play: "yes" if play["pays"] else ""),
-        rest=REST,
+        rest="plays of tricks.json",
     )
     left_out = tuple(f"{write_name(name)} is left out: {why}" for name, why in document["left_out"].items())
     sentences = (Text(left_out, "warning"),) if left_out else ()

@@ -50,7 +50,7 @@ def worst_cases(result: ResultDocuments, number: int) -> list[Unit]:
 
 
 def main_score(result: ResultDocuments) -> str:
-    """What tells bad cases from good ones: PQ, which mixes all skills, else what there is."""
+    """The score that cases are sorted by: PQ, else detection F1, else the error of counts."""
     known = ("panoptic.pq", "detection.f1", "counting.mean_absolute_error")
     return next((path for path in known if result.has(path)), next(iter(result.paths), ""))
 

@@ -40,13 +40,13 @@ def versus_section(document: Document, results: Mapping[str, Document], classes:
 
 
 def common_pairs(document: Document) -> dict[str, Any]:
-    """What is known of each pair of teams on common nuclei: their places, the number of nuclei, who is ahead."""
+    """What is known of each pair of teams on common nuclei: their indices, the number of nuclei, who is ahead."""
     found = document.get("common_nuclei") or {"measures": (), "pairs": ()}
-    place = {team["name"]: index for index, team in enumerate(document["teams"])}
+    index_of = {team["name"]: index for index, team in enumerate(document["teams"])}
     return {
         "titles": measure_titles(found["measures"]),
         "pairs": [
-            [place[pair["first"]], place[pair["second"]], pair["common"], [
+            [index_of[pair["first"]], index_of[pair["second"]], pair["common"], [
                 who_is_ahead(pair, index).text for index in range(len(found["measures"]))
             ]]
             for pair in found["pairs"]

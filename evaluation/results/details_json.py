@@ -25,7 +25,6 @@ def details_document(
     units: Mapping[str, Mapping[str, UnitScores]],
     scores: Mapping[str, Sequence[MetricScores]],
     findings: Sequence[Finding],
-    software_version: str,
 ) -> dict[str, Any]:
     """The content of details.json.
 
@@ -43,7 +42,7 @@ def details_document(
 
     document = {
         "challenge": {**identity(challenge), "rules": challenge.model_dump(mode="json", exclude={"cases"})},
-        "software": software(software_version),
+        "software": software(),
         "classes": ["none", *challenge.class_names],
         "findings": render_findings(findings),
         "cases": {

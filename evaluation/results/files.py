@@ -69,7 +69,7 @@ def write_new(path: Path, data: bytes) -> None:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[bool]:
-    """No other program writes files into the folder meanwhile; False where the file system has no locks."""
+    """Locks the folder against other programs of this kind; False where the file system has no locks."""
     handle = os.open(folder, os.O_RDONLY)
     is_alone = False
     try:
@@ -83,7 +83,7 @@ def alone_in(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Signals wait meanwhile."""
+    """Signals wait until the block ends."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         yield

@@ -15,6 +15,7 @@ import orjson
 from evaluation.challenge import Challenge
 from evaluation.model import Float64, Interval, MetricScores
 from evaluation.results.schema import FORMAT_VERSION, MetricsFile
+from evaluation.results.version import __version__
 
 DECIMALS = 6
 PARTS = {"f1": ("precision", "recall"), "pq": ("sq", "rq")}  # harmonic mean, product
@@ -24,7 +25,6 @@ def metrics_document(
     challenge: Challenge,
     scores: Mapping[str, Sequence[MetricScores]],
     intervals: Mapping[tuple[str, ...], Interval],
-    software_version: str,
 ) -> dict[str, Any]:
     """The content of metrics.json.
 
@@ -33,7 +33,7 @@ def metrics_document(
     path under ``undefined`` holds the reason.
     Raises pydantic's ValidationError if the document is not of the form that other tools rely on.
     """
-    document: dict[str, Any] = {"challenge": identity(challenge), "software": software(software_version)}
+    document: dict[str, Any] = {"challenge": identity(challenge), "software": software()}
     undefined: dict[str, Any] = {}
     for index, (rule, metrics) in enumerate(scores.items()):
         prefix = () if index == 0 else ("alternatives", rule)
@@ -88,9 +88,9 @@ def identity(challenge: Challenge) -> dict[str, str]:
     return {"name": challenge.name, "version": challenge.version, **hashes}
 
 
-def software(version: str) -> dict[str, Any]:
-    """What wrote a document, and the version of its form."""
-    return {"version": version, "format_version": FORMAT_VERSION}
+def software() -> dict[str, Any]:
+    """The program that writes a document, and the version of its form."""
+    return {"version": __version__, "format_version": FORMAT_VERSION}
 
 
 def put(tree: dict[str, Any], path: Iterable[str], value: Any) -> None:

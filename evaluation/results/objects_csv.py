@@ -1,7 +1,7 @@
 """objects.csv: one row per matched, missed and spurious nucleus, under every matching rule.
 
 Cells without a value are empty: points have no area, and what has no pixels has no IoU, Dice and Hausdorff distance.
-Ids come from files of strangers; see ``cell_text``.
+Ids come from untrusted files; see ``cell_text``.
 """
 
 from __future__ import annotations

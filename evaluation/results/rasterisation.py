@@ -1,4 +1,4 @@
-"""The rasterised reference as files: label maps, the list of instances, and what happened on the way."""
+"""The rasterised reference as files: label maps, the list of instances, and what happened to the outlines."""
 
 from __future__ import annotations
 

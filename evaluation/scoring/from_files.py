@@ -15,7 +15,7 @@ from evaluation.challenge import Challenge
 from evaluation.execution.worker_pools import SharedPool
 from evaluation.execution.workers import Plan, Progress, Workers, batches, plan_workers, run_tasks
 from evaluation.findings import Finding
-from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.model import (
     CaseResult,
     Perturbation,
@@ -169,10 +169,8 @@ def plan_cases(
     if received.has_errors:
         check_references(challenge, folder, received)
         raise rejection(challenge, all_findings(challenge, received, workers, progress), received.inputs)
-    try:
+    with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
-    except InputFault as fault:
-        raise ChallengeBroken(*fault.findings) from fault
     inputs = [
         CaseInput(case, None if shared is None else shared.cases[case.name], received.contents.get(case.name))
         for case in challenge.cases

@@ -11,7 +11,7 @@ import numpy as np
 from evaluation.challenge import Challenge
 from evaluation.execution.workers import Progress, Workers, plan_workers, run_tasks
 from evaluation.findings import Finding
-from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.instances.prepare import PreparedReference
 from evaluation.metrics.sizes import quantile_sizes
 from evaluation.model import Annotations, Case, Int64
@@ -39,10 +39,8 @@ def of_every_case(
     progress: Progress | None = None,
 ) -> list[Of]:
     """What a task makes of the reference of every case, in their order. Raises ChallengeBroken."""
-    try:
+    with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
-    except InputFault as fault:
-        raise ChallengeBroken(*fault.findings) from fault
     tasks = [(challenge, folder, case, None if shared is None else shared.cases[case.name]) for case in challenge.cases]
     needs = memory_needs(challenge, challenge.cases, folder=folder, shared=shared)
     outcomes = list(run_tasks(task, tasks, plan_workers(workers, challenge.cases, needs), progress))

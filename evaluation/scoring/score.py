@@ -35,7 +35,6 @@ from evaluation.results.details_json import details_document
 from evaluation.results.files import write_together
 from evaluation.results.metrics_json import as_json, metrics_document, published_metrics
 from evaluation.results.objects_csv import objects_csv
-from evaluation.results.version import __version__
 
 if TYPE_CHECKING:
     import pandas
@@ -66,12 +65,12 @@ class Result:
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """metrics.json as nested tables; numbers are rounded to six decimals, undefined values are None."""
-        return metrics_document(self.challenge, self.scores, self.intervals, __version__)
+        return metrics_document(self.challenge, self.scores, self.intervals)
 
     @cached_property
     def details(self) -> dict[str, Any]:
         """details.json as nested tables."""
-        return details_document(self.challenge, self.cases, self.units, self.scores, self.findings, __version__)
+        return details_document(self.challenge, self.cases, self.units, self.scores, self.findings)
 
     @cached_property
     def objects(self) -> str:

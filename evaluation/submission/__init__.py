@@ -1,4 +1,4 @@
-"""Which file is which case: the files of a submission, and what of them belongs where.
+"""Which file is which case: the files of a submission, and the case and class of each.
 
 In: a folder, a ZIP or a list of jobs, and a challenge. Out: the files of each case, and findings about the rest.
 Execution and the rooms above may import it.

@@ -1,4 +1,4 @@
-"""Untrusted ZIP files, read where they lie. The list of members is bounded, then checked as a whole.
+"""Untrusted ZIP files, read without unpacking them into a folder. The list of members is bounded, then checked.
 
 The format is described in PKWARE's APPNOTE.TXT. Python's zipfile reads the same files, but it lists members without
 bound, takes quadratic time for crafted extra fields, lets members share bytes, and decompresses whatever they claim.
@@ -198,7 +198,7 @@ def inflate(packed: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def list_members(path: Path, limits: LimitRules) -> list[Member]:
-    """All members of a ZIP file, folders and litter among them. Raises SubmissionRejected, WrongUsage."""
+    """All members of a ZIP file, with folders and files of operating systems. Raises SubmissionRejected, WrongUsage."""
     try:
         with path.open("rb") as stream:
             start, stop, prefix_bytes = find_list(stream)

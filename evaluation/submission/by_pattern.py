@@ -1,4 +1,4 @@
-"""One file for each case, or for each case and class: its path tells which."""
+"""One file for each case, or for each case and class, which its path names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def find_by_pattern(names: Sequence[str], challenge: Challenge) -> Layout:
 
 
 def find_place(name: str, wrapper: str, patterns: Patterns) -> ParsedName | None:
-    """Where a file lies, None if no pattern fits. Lists of the platform are nothing by themselves."""
+    """The case, group and class of a file by its path; None if no pattern fits, and for lists of the platform."""
     parsed = patterns.read(name, name[len(wrapper) :]) if name.startswith(wrapper) else None
     is_list = name.removeprefix(wrapper) in PLATFORM_LISTS
     return None if parsed is None or (is_list and not patterns.is_known(parsed)) else parsed
@@ -51,7 +51,7 @@ def find_place(name: str, wrapper: str, patterns: Patterns) -> ParsedName | None
 
 @dataclass
 class Assignment:
-    """Files by case and class, and the faults on the way.
+    """Files by case and class, and what is wrong with others.
 
     files        of each case by the id of their class
     companions   the file that goes with them, by key of its pattern and by case
@@ -77,7 +77,7 @@ class Assignment:
         self.companions = {key: {} for key in rules.companions if key in self.patterns.texts}
 
     def add(self, parsed: ParsedName) -> None:
-        """Put a file where it belongs, or note why it belongs nowhere."""
+        """Assign a file to its case, or keep a finding on why it has none."""
         if "case" not in parsed.fields:
             self.add_shared_companion(parsed)
             return
@@ -150,7 +150,7 @@ class Assignment:
             yield UnknownCase(name, known, suggestion).at(*where, count=len(found_names))
 
     def swapped(self, parsed: ParsedName) -> str:
-        """What to do if the names of case, group and class are all right but each in the wrong position, else ""."""
+        """What to do if the names of case, group and class are known but swapped in the path, else ""."""
         keys = list(parsed.fields)
         for values in permutations(parsed.fields.values()):
             fields = dict(zip(keys, values, strict=True))

@@ -1,4 +1,4 @@
-"""What a submission lacks and what it has too much, in the same words for all layouts."""
+"""What is missing in a submission and what is extra, in the same words for all layouts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def missing_case(challenge: Challenge, case: Case, got: str, needed: str) -> Fin
 
 
 def empty_file(challenge: Challenge) -> str:
-    """What to do about an image without nuclei."""
+    """What to write for an image without nuclei."""
     rules = challenge.submission
     if rules.is_shared:
         return "as well"
@@ -89,7 +89,7 @@ def unused_files(names: Sequence[str], challenge: Challenge) -> Iterator[Finding
 
 
 def no_case_found(names: Sequence[str], challenge: Challenge) -> Finding:
-    """The finding for a submission in which nothing lies where a prediction is expected."""
+    """The finding for a submission without any file at a path where a prediction is expected."""
     case, class_name = likely_example(names, challenge)
     pattern = challenge.submission.files
     right = "" if case is None else fill_pattern(pattern, challenge, case, class_name)

@@ -1,7 +1,7 @@
 """The files of a submission, a folder or a ZIP, behind one interface. What is not safe to read is refused.
 
 Safe are plain files inside the folder. Links out of it could read the reference, names with '..' could lie about where
-a file is, devices could block, and a member of a ZIP could be larger than it says.
+a file is, devices could block, and a member of a ZIP could be larger than it claims.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class FolderFiles(SubmissionFiles):
         return frozenset()
 
     def listed_size(self, name: str) -> int:
-        """The size of a file; 0 if it is gone, which opening it will tell."""
+        """The size of a file; 0 if it is gone: opening it then fails."""
         with suppress(OSError):
             return (self.root / name).stat().st_size
         return 0
@@ -111,7 +111,7 @@ class FolderFiles(SubmissionFiles):
 
 
 class CsvFile(SubmissionFiles):
-    """A table that is handed in as it is, under the name that the platform gives it."""
+    """A CSV file that is the whole submission, under the name that the platform gives it."""
 
     def __init__(self, path: Path, limits: LimitRules) -> None:
         self.path = path.resolve()

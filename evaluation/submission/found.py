@@ -1,4 +1,4 @@
-"""What belongs to each case of a submission: the answer of all layouts."""
+"""The files of each case of a submission, for all layouts."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def jobs_folder(names: Sequence[str]) -> str | None:
 
 
 def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge, read_json: ReadJson) -> Layout:
-    """The files of each case as predictions.json, in ``folder``, tells.
+    """The files of each case by the predictions.json in ``folder``.
 
     Raises ChallengeBroken if names are hidden and a job has an image that is no case: the phase and cases.csv differ.
     """
@@ -89,7 +89,7 @@ class Job:
 
 
 class JobReader:
-    """Jobs on their way to cases. ``files`` are those of every case with a usable job; ``faults`` grow on the way."""
+    """Assigns jobs to cases. ``files`` are those of every case with a usable job; ``faults`` grow on the way."""
 
     def __init__(self, challenge: Challenge, names: Sequence[str], folder: str, where: str) -> None:
         self.challenge = challenge
@@ -139,7 +139,7 @@ class JobReader:
         self.jobs.setdefault(case.name, []).append(Job(where, pk, case, job.get("status", SUCCEEDED), outputs))
 
     def input_name(self, job: Mapping[str, Any], where: str) -> str:
-        """The name of the image or file that a job was given."""
+        """The name of the image or file that a job had as its input."""
         slug = self.challenge.submission.input
         inputs = values_of(job, "inputs", where)
         chosen = [value for value in inputs if slug is None or socket_of(value).get("slug") == slug]
@@ -219,7 +219,7 @@ class JobReader:
 
 
 def classes_by_slug(challenge: Challenge) -> dict[str, int]:
-    """The class of everything in an output, by its slug; 0: the file tells. Names of classes go before aliases.
+    """The class of everything in an output, by its slug; 0: the file says it. Names of classes go before aliases.
 
     Slugs have hyphens where names of classes have blanks and underscores.
     """

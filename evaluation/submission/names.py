@@ -1,4 +1,4 @@
-"""Names of files in submissions: which are safe to read, which are litter, and what is said about the others."""
+"""Names of files in submissions: which are safe to read, which operating systems leave behind, and findings."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check_total(sizes: Iterable[int], limits: LimitRules) -> None:
 
 
 class Faults:
-    """Findings, of which each kind is listed a few times and then counted."""
+    """Findings; of each kind the first few are listed, the others counted."""
 
     def __init__(self) -> None:
         self.by_kind: dict[tuple[str, str], list[Finding]] = {}

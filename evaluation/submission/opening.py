@@ -16,7 +16,7 @@ from evaluation.submission.stores import with_stores
 
 
 def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
-    """The files of a folder, of a ZIP, which is read where it lies, or a CSV file alone. Litter is left out.
+    """The files of a folder, of a ZIP, which is not unpacked, or a CSV file alone. Litter is left out.
 
     limits   ``files_per_submission``, ``bytes_per_submission``, ``bytes_per_file`` and ``archive_ratio`` bound what is
              listed and opened

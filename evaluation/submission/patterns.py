@@ -1,4 +1,4 @@
-"""File patterns: ``{group}/{case}/{class}/*.mat`` is compared part by part, the parts being what stands between '/'.
+"""File patterns: ``{group}/{case}/{class}/*.mat`` is compared part by part; '/' separates the parts.
 
 Classes are the same in upper and lower case, and so is the fixed text of a pattern; cases and groups are not.
 """
@@ -20,7 +20,7 @@ NOTE = re.compile(r"(readme|license|licence)[^/]*|[^/]*\.(txt|md)", re.IGNORECAS
 
 @dataclass(frozen=True, slots=True)
 class ParsedName:
-    """Where a file lies: the key of the pattern that it fits, and the texts of {case}, {group} and {class}."""
+    """The key of the pattern that a file fits, and its texts for {case}, {group} and {class}."""
 
     name: str
     key: str
@@ -150,7 +150,7 @@ def wrapping_folders(names: Sequence[str]) -> Iterator[str]:
 
 
 def find_wrapper(names: Sequence[str], fits: Callable[[str], bool]) -> str:
-    """The folders around everything that have to be ignored, "" if none: only if names fit without them, not with."""
+    """The folders around everything that are ignored, "" if none: names must fit without them and not with them."""
     return next((wrapper for wrapper in wrapping_folders(names) if any(map(fits, inside(names, wrapper)))), "")
 
 

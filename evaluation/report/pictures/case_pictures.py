@@ -74,7 +74,7 @@ class CasePictures:
 
 
 def drawing_of(judged: JudgedCase) -> Drawing:
-    """All that may be seen of a case."""
+    """All that a picture of a case may show."""
     matched = judged.matched
     reference = matched.reference.instances
     ignored = np.full(len(judged.ignored), STATES.index("ignored"), np.int8)
@@ -92,7 +92,7 @@ def drawing_of(judged: JudgedCase) -> Drawing:
 
 
 def facts_of(judged: JudgedCase) -> dict[Side, list[Facts]]:
-    """What QuPath tells of each nucleus: its id, its area, the kind of its error, the IoU of its pair.
+    """What QuPath shows of each nucleus: its id, its area, the kind of its error, the IoU of its pair.
 
     Of a nucleus without a pair the largest IoU with one of the other side, if they share pixels.
     """

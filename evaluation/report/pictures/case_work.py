@@ -1,4 +1,4 @@
-"""What workers do with a case once it is scored: judge it, write its overlays, draw its scene."""
+"""The second pass over a scored case, in a worker: states of its nuclei, overlays, scene."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CaseWork:
     pixels: Mapping[str, int]
 
     def judge(self, inputs: Sequence[CaseInput]) -> list[Judgement | CaseOutcome]:
-        """Judge some cases and draw them, or say what is at fault."""
+        """Judge and draw some cases, or return what is wrong with them."""
         outcomes = [read_and_match(self.challenge, self.folder, self.files, given) for given in inputs]
         found = [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
         if len(found) < len(outcomes):

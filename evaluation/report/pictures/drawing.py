@@ -63,8 +63,8 @@ class DrawnSide:
         """Pixels (2, n) of the lines of the nuclei of a state, some at a time; of points rings and crosses."""
         chosen = np.flatnonzero(self.state == state)
         if (points_xy := self.points_xy) is not None:
-            places = np.floor(points_xy[chosen, ::-1]).astype(np.int64)
-            yield (places[:, np.newaxis] + MARKERS[self.side]).reshape(-1, 2).T
+            pixels = np.floor(points_xy[chosen, ::-1]).astype(np.int64)
+            yield (pixels[:, np.newaxis] + MARKERS[self.side]).reshape(-1, 2).T
             return
         runs = runs_by_instance(self.instances)
         for first in range(0, len(chosen), NUCLEI_AT_ONCE):

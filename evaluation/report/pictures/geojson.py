@@ -1,4 +1,4 @@
-"""Overlays as GeoJSON: what became of each nucleus, for QuPath (drag the file onto the open image).
+"""Overlays as GeoJSON: the state of each nucleus, for QuPath (drag the file onto the open image).
 
 Nuclei are detections with a classification such as "Missed", or "Matched: reference" beside "Matched: prediction",
 which QuPath shows in their colour and lets people switch on and off; regions are annotations. Coordinates count from
@@ -22,21 +22,12 @@ from evaluation.model import Instances, Outlines, Region
 from evaluation.report.pictures.drawing import COLOURS, Drawing, DrawnSide, Side
 from evaluation.report.pictures.states import STATES, State
 
-NAMES: Mapping[tuple[State, Side], str] = {
-    ("matched", "reference"): "Matched: reference",
-    ("matched", "prediction"): "Matched: prediction",
-    ("missed", "reference"): "Missed",
-    ("spurious", "prediction"): "Spurious",
-    ("wrong_class", "reference"): "Wrong class: reference",
-    ("wrong_class", "prediction"): "Wrong class: prediction",
-    ("ignored", "prediction"): "Ignored",
-}
 IGNORE_REGION, CONTESTED = "Ignore region", "Contested"
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What QuPath tells of a nucleus: numbers by their names, and texts."""
+    """What QuPath shows of a nucleus: numbers by their names, and texts."""
 
     measurements: Mapping[str, float]
     metadata: Mapping[str, str]
@@ -63,7 +54,7 @@ def nucleus_features(side: DrawnSide, class_names: Sequence[str], facts: Sequenc
         state, class_id = int(side.state[index]), int(side.instances.class_id[index])
         properties: dict[str, Any] = {
             "objectType": "detection",
-            "classification": {"name": NAMES[STATES[state], side.side], "color": list(COLOURS[state])},
+            "classification": {"name": name_of(STATES[state], side.side), "color": list(COLOURS[state])},
         }
         if 0 < class_id <= len(class_names):
             properties["name"] = class_names[class_id - 1]
@@ -74,8 +65,18 @@ def nucleus_features(side: DrawnSide, class_names: Sequence[str], facts: Sequenc
     return features
 
 
+def name_of(state: State, side: Side) -> str:
+    """The classification of a nucleus in QuPath. Both nuclei of a pair have the same state.
+
+    >>> name_of("missed", "reference"), name_of("wrong_class", "prediction")
+    ('Missed', 'Wrong class: prediction')
+    """
+    name = state.replace("_", " ").capitalize()
+    return f"{name}: {side}" if state in ("matched", "wrong_class") else name
+
+
 def geometries_of(side: DrawnSide) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Index and geometry of each nucleus that is anywhere."""
+    """Index and geometry of each nucleus that has pixels or a point."""
     if side.points_xy is not None:
         for index, point in enumerate(side.points_xy.tolist()):
             yield index, {"type": "Point", "coordinates": point}

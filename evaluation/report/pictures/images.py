@@ -28,8 +28,8 @@ def find_images(challenge: Challenge, folder: Path, images: Path | None = None) 
     found = {}
     for case in challenge.cases:
         own = own_files(challenge, folder, case)
-        places = [top, top / case.group, *(dict.fromkeys(path.parent for path in own) if images is None else ())]
-        candidates = (place / f"{case.name}{suffix}" for place in places for suffix in IMAGE_SUFFIXES)
+        folders = [top, top / case.group, *(dict.fromkeys(path.parent for path in own) if images is None else ())]
+        candidates = (inside / f"{case.name}{suffix}" for inside in folders for suffix in IMAGE_SUFFIXES)
         path = next((path for path in candidates if path not in own and path.is_file()), None)
         if path is not None:
             found[case.name] = path

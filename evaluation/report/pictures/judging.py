@@ -1,4 +1,4 @@
-"""What became of each nucleus of a case under the first matching rule."""
+"""The state of each nucleus of a case under the first matching rule, such as matched or missed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MATCHED_STATE, MISSED_STATE, SPURIOUS_STATE, WRONG_STATE = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedCase:
-    """A case whose nuclei are coloured. States are places in ``STATES``.
+    """A case with the state of each nucleus. States are indices in ``STATES``.
 
     kinds     of errors
     reference_state, prediction_state  int8 (N,) and (M,)

@@ -1,6 +1,6 @@
 """What the browser of nuclei draws of a case: its tissue, and the outline of every nucleus as a short text.
 
-A small case is there as a whole. Of a large one there are windows around the nuclei that lost most.
+A small case is drawn as a whole, of a large one windows around the nuclei with the largest loss.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evaluation.report.pictures.drawing import Rgb
 from evaluation.report.pictures.judging import JudgedCase
 from evaluation.report.pictures.views import View
 
-WINDOW_PX = 112  # side of a window of a case that is too large to be there as a whole
+WINDOW_PX = 112  # side of a window of a case that is too large to be drawn as a whole
 QUALITY = 55  # of WebP
 LETTERS = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
 FARTHEST = 31  # px that a letter goes; ZERO stands for 0
@@ -170,8 +170,8 @@ def outline_texts(instances: Instances, chosen: Bool) -> list[str]:
     ['1 0 ihfhfe']
     """
     if instances.point_yx is not None:
-        places = (instances.point_yx[:, ::-1] + 0.5).tolist()
-        return [f"{x:g} {y:g}" if is_chosen else "" for (x, y), is_chosen in zip(places, chosen.tolist(), strict=True)]
+        points = (instances.point_yx[:, ::-1] + 0.5).tolist()
+        return [f"{x:g} {y:g}" if is_chosen else "" for (x, y), is_chosen in zip(points, chosen.tolist(), strict=True)]
     outlines = trace_outlines(select_instances(instances, chosen))
     texts: list[list[str]] = [[] for _ in range(int(chosen.sum()))]
     for instance, ring in zip(outlines.ring_instance.tolist(), ring_texts(outlines), strict=True):

@@ -1,4 +1,4 @@
-"""Every case of a scored submission once more: kinds of errors, overlays, and what the browser of nuclei draws."""
+"""A second pass over the cases of a scored submission: kinds of errors, overlays, scenes for the browser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PIXELS = 20_000_000  # of all cases together that a page may show: some 4 MB
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SecondPass:
-    """What a submission looks like.
+    """What the second pass found.
 
     scenes     by name, of the cases that were asked for
     corrected  what the costs of its errors are computed from
@@ -49,7 +49,7 @@ def illustrate_cases(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> SecondPass:
-    """Read every case of a submission again, as ``score_submission`` does, and see what became of its nuclei.
+    """Read every case of a submission again, as ``score_submission`` does, and find the state of its nuclei.
 
     challenge  other rules for the same cases and files than those of challenge.toml
     drawn      names of cases whose scenes are wanted, the most wanted first; PIXELS are shared among them

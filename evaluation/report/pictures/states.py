@@ -1,4 +1,4 @@
-"""What becomes of a nucleus, as pictures show it."""
+"""The states of a nucleus that pictures show, and their colours."""
 
 from __future__ import annotations
 
