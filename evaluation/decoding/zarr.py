@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
@@ -245,12 +246,14 @@ def unpacked(data: bytes, codecs: Sequence[str], size: int) -> bytes:
     for codec in reversed(codecs):
         try:
             if codec == "crc32c":
-                if len(data) < 4:
+                if len(data) < 4 or crc32c(data[:-4]) != int.from_bytes(data[-4:], "little"):
                     raise CutOff
-                data = data[:-4]  # the ZIP has a check sum of its own
+                data = data[:-4]
             elif codec in ("gzip", "zlib"):
                 inflate = zlib.decompressobj(32 + zlib.MAX_WBITS)
                 data = inflate.decompress(data, size + 1)
+                if not inflate.eof:
+                    raise CutOff
             elif codec == "zstd":
                 data = bytes(imagecodecs.zstd_decode(data, out=bytearray(size)))
             elif codec == "blosc":
@@ -264,3 +267,24 @@ def unpacked(data: bytes, codecs: Sequence[str], size: int) -> bytes:
     if len(data) != size:
         raise CutOff
     return data
+
+
+def crc32c(data: bytes) -> int:
+    """Castagnoli's check sum; no library that is here has it. RFC 3720, section 12.1.
+
+    >>> hex(crc32c(b"123456789"))
+    '0xe3069283'
+    """
+    value, table = 0xFFFFFFFF, crc32c_table()
+    for byte in data:
+        value = value >> 8 ^ table[(value ^ byte) & 255]
+    return value ^ 0xFFFFFFFF
+
+
+@cache
+def crc32c_table() -> list[int]:
+    """What each byte does to the check sum."""
+    table = list(range(256))
+    for _ in range(8):
+        table = [value >> 1 ^ 0x82F63B78 * (value & 1) for value in table]
+    return table
