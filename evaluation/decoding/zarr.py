@@ -11,7 +11,6 @@ import math
 import re
 import struct
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,7 +24,7 @@ import orjson
 
 from evaluation.decoding.label_array import check_shape
 from evaluation.decoding.npy import ZIP_FAULTS, check_directory
-from evaluation.decoding.streams import CutOff, Damaged, too_large
+from evaluation.decoding.streams import ZLIB_OR_GZIP, CutOff, Damaged, inflated, too_large
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault
 from evaluation.findings.labels import NoArray, UnsupportedZarr
@@ -250,10 +249,7 @@ def unpacked(data: bytes, codecs: Sequence[str], size: int) -> bytes:
                     raise CutOff
                 data = data[:-4]
             elif codec in ("gzip", "zlib"):
-                inflate = zlib.decompressobj(32 + zlib.MAX_WBITS)
-                data = inflate.decompress(data, size + 1)
-                if not inflate.eof:
-                    raise CutOff
+                data = inflated(data, size, ZLIB_OR_GZIP)
             elif codec == "zstd":
                 data = bytes(imagecodecs.zstd_decode(data, out=bytearray(size)))
             elif codec == "blosc":
@@ -262,7 +258,7 @@ def unpacked(data: bytes, codecs: Sequence[str], size: int) -> bytes:
                 data = bytes(imagecodecs.blosc_decode(data, out=bytearray(size)))
             else:
                 raise Unsupported(f"the codec {quote(codec)}")
-        except (zlib.error, RuntimeError, ValueError):
+        except (RuntimeError, ValueError):
             raise CutOff from None
     if len(data) != size:
         raise CutOff
