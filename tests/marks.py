@@ -28,7 +28,6 @@ OF_TEST = {
         "test_damage.py::test_damaged_files_are_refused_or_give_the_right_pixels",
         "test_fuzz.py",
         "test_hostile_corpus.py::test_hostile_submissions_are_refused_as_they_must_be",
-        "test_itk.py::test_a_thousand_damages_are_refused_or_give_the_right_pixels",
     ),
     "slow": (
         "test_alike.py::test_a_copy_is_told_on_the_terminal_and_the_page_of_organisers_alone",

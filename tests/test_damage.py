@@ -1,25 +1,38 @@
-"""A thousand damages of each kind of file: cut off, bits flipped in compressed data, strips left out. Each is refused,
-or gives the right pixels.
+"""A thousand damages of each kind of file: cut off, bits flipped in each compressed block, strips left out. Each is
+refused, or gives the right pixels.
 
-Compressions without a check sum (LZW, PackBits, zstd as TIFF has it) and plain numbers cannot tell a flipped bit; they
-are cut off, and lose strips.
+Compressions without a check sum (LZW, PackBits, zstd as TIFF has it, blosc) and plain numbers cannot tell a flipped
+bit; they are cut off, and lose strips. A block of a Zarr store is a file of a folder, which is damaged before the
+folder is packed, so that no check sum of a ZIP helps; a zipped one is damaged as a whole.
 """
 
 from __future__ import annotations
 
+import gzip
 import io
+import json
 import random
 import struct
-from collections.abc import Callable
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
+import h5py
+import imagecodecs
 import numpy as np
 import pytest
+import SimpleITK
+import tifffile
 from label_pictures import picture
-from test_label_formats import case_of, image_of, mat_file, npz_file, png_file, request, tiff_file
+from test_label_formats import case_of, image_of, mat_file, npy_file, npz_file, png_file, request, tiff_file
 from test_mat_formats import mat_7_3
-from test_tiff import segment_tags
+from test_tiff import entry_place
+from test_zarr import by_hand, zipped
 
 from evaluation.decoding.guard import of_thread
 from evaluation.findings.errors import InputFault
@@ -27,88 +40,184 @@ from evaluation.formats.guarded import begin_annotations
 
 DAMAGES = 1000
 CHEQUERED = (np.arange(400 * 300).reshape(400, 300) // 7 * 2654435761 % 97).astype(np.int32)
+Blocks = Callable[[bytes], Sequence[range]]
 
 
-def mha(folder: Path) -> bytes:
-    import SimpleITK
-
-    SimpleITK.WriteImage(SimpleITK.GetImageFromArray(CHEQUERED), str(folder / "a.mha"), useCompression=True)
-    return (folder / "a.mha").read_bytes()
-
-
-def strips(**options: Any) -> Callable[[Path], bytes]:
-    return lambda folder: tiff_file(CHEQUERED, metadata=None, **options).getvalue()
+def segments_of_tiff(content: bytes) -> list[range]:
+    with tifffile.TiffFile(io.BytesIO(content)) as file:
+        page = file.pages[0]
+        return [range(start, start + size) for start, size in zip(page.dataoffsets, page.databytecounts, strict=True)]
 
 
-CHECKED: dict[str, Callable[[Path], bytes]] = {
-    ".png": lambda folder: png_file(CHEQUERED.astype(np.uint16)).getvalue(),
-    ".npz": lambda folder: npz_file(labels=CHEQUERED).getvalue(),
-    "_deflate.tif": strips(compression="zlib", rowsperstrip=32),
-    "_predictor.tif": strips(compression="zlib", rowsperstrip=32, predictor=True),
-    "_tiles.tif": strips(compression="zlib", tile=(64, 64)),
-    "_lzma.tif": strips(compression="lzma", rowsperstrip=32),
-    "_7.mat": lambda folder: mat_file({"n_ary_mask": CHEQUERED}, do_compression=True).getvalue(),
-    "_7.3.mat": lambda folder: mat_7_3({"n_ary_mask": CHEQUERED}, chunks=(64, 64), compression="gzip").getvalue(),
-    "_shuffled.mat": lambda folder: mat_7_3(
-        {"n_ary_mask": CHEQUERED}, chunks=(64, 64), compression="gzip", shuffle=True, fletcher32=True
-    ).getvalue(),
-    ".mha": mha,
-}
-UNCHECKED: dict[str, Callable[[Path], bytes]] = {
-    ".npy": lambda folder: npy(CHEQUERED),
-    "_plain.tif": strips(rowsperstrip=32),
-    "_lzw.tif": strips(compression="lzw", rowsperstrip=32),
-    "_packbits.tif": strips(compression="packbits", rowsperstrip=32),
-    "_zstd.tif": strips(compression="zstd", rowsperstrip=32),
-    "_6.mat": lambda folder: mat_file({"n_ary_mask": CHEQUERED}).getvalue(),
-    "_4.mat": lambda folder: mat_file({"n_ary_mask": CHEQUERED}, format="4").getvalue(),
-    "_plain_7.3.mat": lambda folder: mat_7_3({"n_ary_mask": CHEQUERED}).getvalue(),
-}
+def chunks_of_hdf5(content: bytes) -> list[range]:
+    with h5py.File(io.BytesIO(content), "r") as file:
+        dataset = file["n_ary_mask"].id
+        found = [dataset.get_chunk_info(index) for index in range(dataset.get_num_chunks())]
+        ranges = [range(info.byte_offset, info.byte_offset + info.size) for info in found]
+        assert content[ranges[1].start : ranges[1].stop] == dataset.read_direct_chunk(found[1].chunk_offset)[1]
+    return ranges
 
 
-def npy(array: np.ndarray) -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, array)
-    return stream.getvalue()
+def members_of_zip(content: bytes) -> list[range]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        starts = [info.header_offset + 30 + len(info.filename) for info in archive.infolist()]
+        return [range(at, at + info.compress_size) for at, info in zip(starts, archive.infolist(), strict=True)]
 
 
-def compressed_part(content: bytes, kind: str) -> range:
-    """Where the compressed data certainly are: the middle of the file."""
-    return range(len(content) // 8, len(content) - len(content) // 8)
+def behind(start: int | bytes) -> Blocks:
+    """All that follows so many bytes, or these bytes."""
+    return lambda content: [range(start if isinstance(start, int) else content.index(start) + len(start), len(content))]
 
 
-def damaged(content: bytes, kind: str, chance: random.Random, *, flips: bool) -> bytes:
-    way = chance.choice(["cut", "flip", "flip", "zero"] if flips else ["cut"])
-    if kind.endswith(".tif") and "tiles" not in kind and chance.random() < 0.3:
-        return with_fewer_strips(content, chance)
-    if way == "cut":
-        return content[: chance.randrange(len(content))]
-    changed = bytearray(content)
-    if way == "flip":
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file. ``blocks``: in which of them a flipped bit must be noticed; None: it cannot be."""
+
+    suffix: str
+    make: Callable[[Path], bytes]
+    blocks: Blocks | None = None
+
+    def damaged(self, content: bytes, chance: random.Random) -> bytes:
+        if self.suffix == ".tif" and chance.random() < 0.3:
+            return with_fewer_segments(content, chance)
+        if self.blocks is None or chance.random() < 0.25:
+            return content[: chance.randrange(len(content))]
+        return changed(content, chance.choice(self.blocks(content)), chance)
+
+
+class Folder(Kind):
+    """A Zarr store of which one chunk is damaged."""
+
+    def damaged(self, content: bytes, chance: random.Random) -> bytes:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        name = chance.choice([name for name in parts if name.startswith("c/")])
+        is_cut = self.blocks is None or chance.random() < 0.25
+        part = parts[name]
+        cut_or_changed = part[: chance.randrange(len(part))] if is_cut else changed(part, range(len(part)), chance)
+        return zipped({**parts, name: cut_or_changed})
+
+
+def changed(content: bytes, block: range, chance: random.Random) -> bytes:
+    """The content with bits flipped in a block, or up to 32 of its bytes set to 0."""
+    new = bytearray(content)
+    if chance.random() < 0.7:
         for _ in range(chance.choice([1, 1, 2, 8])):
-            changed[chance.choice(compressed_part(content, kind))] ^= 1 << chance.randrange(8)
+            new[chance.choice(block)] ^= 1 << chance.randrange(8)
     else:
-        start = chance.choice(compressed_part(content, kind))
-        changed[start : start + 32] = bytes(min(32, len(content) - start))
-    return bytes(changed)
+        start = chance.choice(block)
+        stop = min(start + 32, block.stop)
+        new[start:stop] = bytes(stop - start)
+    return bytes(new)
 
 
-def with_fewer_strips(content: bytes, chance: random.Random) -> bytes:
-    """A TIFF whose header tells of fewer strips than there are, or in which some have no place or no bytes."""
-    changed = bytearray(content)
-    tag = chance.choice([273, 279])
-    kind, count, place = segment_tags(changed)[tag]
-    letter, size = {3: ("H", 2), 4: ("I", 4)}[kind]
-    struct.pack_into(f"<{letter}", changed, place + size * chance.randrange(count), 0)
-    return bytes(changed)
+def with_fewer_segments(content: bytes, chance: random.Random) -> bytes:
+    """A TIFF whose header tells of fewer strips or tiles than there are, or in which one has no place or no bytes."""
+    new = bytearray(content)
+    is_tiled = tifffile.TiffFile(io.BytesIO(content)).pages[0].is_tiled
+    entry = entry_place(new, chance.choice((324, 325) if is_tiled else (273, 279)))
+    kind, count, place = struct.unpack_from("<HII", new, entry + 2)
+    if chance.random() < 0.3:
+        struct.pack_into("<I", new, entry + 4, chance.randrange(count))
+    else:
+        letter, size = {3: ("H", 2), 4: ("I", 4)}[kind]
+        at = place if size * count > 4 else entry + 8
+        struct.pack_into(f"<{letter}", new, at + size * chance.randrange(count), 0)
+    return bytes(new)
 
 
-@pytest.mark.parametrize("kind", [*CHECKED, *UNCHECKED])
-def test_damaged_files_are_refused_or_give_the_right_pixels(kind: str, tmp_path: Path) -> None:
-    chance = random.Random(kind)
-    content = {**CHECKED, **UNCHECKED}[kind](tmp_path)
-    suffix = kind[kind.rindex(".") :]
-    asked = request(suffix, format="nary_mat" if suffix == ".mat" else "label_image")
+# --- the kinds --------------------------------------------------------------------------------------------------------
+
+
+def tiff(blocks: Blocks | None = None, array: Any = CHEQUERED, **options: Any) -> Kind:
+    options = {"rowsperstrip": 32, "metadata": None} | options
+    return Kind(".tif", lambda folder: tiff_file(array, **options).getvalue(), blocks)
+
+
+def matlab(blocks: Blocks | None, **options: Any) -> Kind:
+    return Kind(".mat", lambda folder: mat_file({"n_ary_mask": CHEQUERED}, **options).getvalue(), blocks)
+
+
+def hdf5(blocks: Blocks | None, **options: Any) -> Kind:
+    return Kind(".mat", lambda folder: mat_7_3({"n_ary_mask": CHEQUERED}, **options).getvalue(), blocks)
+
+
+def itk(suffix: str, blocks: Blocks | None, *, compressed: bool) -> Kind:
+    def written(folder: Path) -> bytes:
+        SimpleITK.WriteImage(SimpleITK.GetImageFromArray(CHEQUERED), str(folder / f"a{suffix}"), compressed)
+        return (folder / f"a{suffix}").read_bytes()
+
+    return Kind(suffix, written, blocks)
+
+
+def zarr_folder(codecs: Sequence[str], encode: Callable[[bytes], Any], *, is_checked: bool) -> Kind:
+    """A store of version 3 with chunks of 64 x 64 px."""
+    metadata = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": CHEQUERED.shape,
+        "data_type": "int32",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [64, 64]}},
+        "chunk_key_encoding": {"name": "default"},
+        "codecs": [{"name": name} for name in ("bytes", *codecs)],
+        "fill_value": 0,
+    }
+    padded = np.pad(CHEQUERED, [(0, -side % 64) for side in CHEQUERED.shape])
+    parts = {"zarr.json": json.dumps(metadata).encode()}
+    for row, column in product(*(range(side // 64) for side in padded.shape)):
+        chunk = padded[row * 64 :, column * 64 :][:64, :64]
+        parts[f"c/{row}/{column}"] = bytes(encode(chunk.tobytes()))
+    return Folder(".zarr.zip", lambda folder: zipped(parts), members_of_zip if is_checked else None)
+
+
+def zstd_with_crc32c(data: bytes) -> bytes:
+    compressed = imagecodecs.zstd_encode(data)
+    return bytes(compressed + struct.pack("<I", google_crc32c.value(compressed)))
+
+
+CHUNKS = {"chunks": (64, 64), "compression": "gzip"}
+KINDS = {
+    "png": Kind(".png", lambda folder: png_file(CHEQUERED.astype(np.uint16)).getvalue(), behind(8)),
+    "npy": Kind(".npy", lambda folder: npy_file(CHEQUERED).getvalue()),
+    "npz": Kind(".npz", lambda folder: npz_file(labels=CHEQUERED).getvalue(), members_of_zip),
+    "npz stored": Kind(".npz", lambda folder: npz_file(labels=CHEQUERED, compressed=False).getvalue(), members_of_zip),
+    "tiff": tiff(),
+    "tiff tiles": tiff(tile=(64, 64)),
+    "tiff lzw": tiff(compression="lzw"),
+    "tiff packbits": tiff(compression="packbits"),
+    "tiff zstd": tiff(compression="zstd"),
+    "tiff deflate": tiff(segments_of_tiff, compression="zlib"),
+    "tiff deflate differences": tiff(segments_of_tiff, compression="zlib", predictor=True),
+    "tiff deflate floats": tiff(segments_of_tiff, CHEQUERED.astype(np.float32), compression="zlib", predictor=True),
+    "tiff deflate tiles": tiff(segments_of_tiff, compression="zlib", tile=(64, 64)),
+    "tiff lzma": tiff(segments_of_tiff, compression="lzma"),
+    "mat 4": matlab(None, format="4"),
+    "mat 6": matlab(None),
+    "mat 7": matlab(behind(128 + 8), do_compression=True),
+    "mat 7.3": hdf5(None),
+    "mat 7.3 chunks": hdf5(chunks_of_hdf5, **CHUNKS),
+    "mat 7.3 check sums": hdf5(chunks_of_hdf5, **CHUNKS, shuffle=True, fletcher32=True),
+    "mha": itk(".mha", None, compressed=False),
+    "mha zlib": itk(".mha", behind(b"ElementDataFile = LOCAL\n"), compressed=True),
+    "nifti": itk(".nii", None, compressed=False),
+    "nifti gzip": itk(".nii.gz", behind(0), compressed=True),
+    "nrrd": itk(".nrrd", None, compressed=False),
+    "nrrd gzip": itk(".nrrd", behind(b"\n\n"), compressed=True),
+    "zarr zipped": Kind(".zarr.zip", lambda folder: zipped(by_hand(CHEQUERED, chunk=(64, 64))), members_of_zip),
+    "zarr": zarr_folder([], bytes, is_checked=False),
+    "zarr blosc": zarr_folder(["blosc"], imagecodecs.blosc_encode, is_checked=False),
+    "zarr zstd": zarr_folder(["zstd"], imagecodecs.zstd_encode, is_checked=False),
+    "zarr zlib": zarr_folder(["zlib"], zlib.compress, is_checked=True),
+    "zarr gzip": zarr_folder(["gzip"], gzip.compress, is_checked=True),
+    "zarr zstd check sums": zarr_folder(["zstd", "crc32c"], zstd_with_crc32c, is_checked=True),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_damaged_files_are_refused_or_give_the_right_pixels(name: str, tmp_path: Path) -> None:
+    kind, chance = KINDS[name], random.Random(name)
+    content = kind.make(tmp_path)
+    asked = request(kind.suffix, format="nary_mat" if kind.suffix == ".mat" else "label_image")
 
     def read(data: bytes) -> Any:
         found = begin_annotations(io.BytesIO(data), asked, case_of(CHEQUERED.shape), owner="tests")()
@@ -118,7 +227,7 @@ def test_damaged_files_are_refused_or_give_the_right_pixels(kind: str, tmp_path:
     refused = 0
     for _ in range(DAMAGES):
         try:
-            pixels = read(damaged(content, kind, chance, flips=kind in CHECKED))
+            pixels = read(kind.damaged(content, chance))
         except InputFault:
             refused += 1
         else:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.decoding.streams import damage_told
-from evaluation.decoding.zarr import is_zarr, read_zarr
+from evaluation.decoding.streams import CutOff, damage_told
+from evaluation.decoding.zarr import is_zarr, read_zarr, unpacked
 from evaluation.findings.errors import InputFault
 
 SHAPE = (21, 34)
@@ -131,6 +131,15 @@ def test_a_chunk_that_gives_more_or_fewer_bytes_is_refused() -> None:
     for data in (zlib.compress(bytes(159)), zlib.compress(bytes(161)), zlib.compress(bytes(1 << 24)), b"", b"\0" * 99):
         with pytest.raises(InputFault, match=r"unreadable-file|wrong-format"):
             read(zipped({**by_hand(LABELS), "0.0": data}))
+
+
+def test_check_sums_of_chunks_are_compared() -> None:
+    with_sum = b"123456789" + (0xE3069283).to_bytes(4, "little")  # the usual check value of CRC-32C
+    assert unpacked(with_sum, ["crc32c"], 9) == b"123456789"
+    compressed = zlib.compress(b"123456789")
+    for codec, data in [("crc32c", b"123456788" + with_sum[9:]), ("crc32c", b"123"), ("zlib", compressed[:-1])]:
+        with pytest.raises(CutOff):
+            unpacked(data, [codec], 9)
 
 
 def test_which_array_is_read_must_be_clear() -> None:

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from evaluation.challenge.base import Rules, contradiction, invalid
 from evaluation.model import BorderRule, Case, Instances, Matches, OverlapTable
 
-PublishedFault = Literal["reference_index", "unopened_masks"]
+PublishedFault = Literal["reference_index", "unopened_masks", "file_order"]
 COUNTED = "counted"  # stands for the name of a matching rule where nuclei are counted and never paired
 Radius = Annotated[float, Field(ge=0, le=1e9)]
 
@@ -296,8 +296,12 @@ class MatchingRules(Rules):
         names = [rule.name for rule in self.rules]
         if len(set(names)) < len(names):
             raise contradiction("rules", "two rules with the same name", "a name of its own for each rule")
-        if self.published_faults and not all(rule.class_aware for rule in self.rules):
+        of_classes = set(self.published_faults) - {"file_order"}
+        if of_classes and not all(rule.class_aware for rule in self.rules):
             raise contradiction("published_faults", "given beside a rule that ignores classes", "class_aware rules")
+        if "file_order" in self.published_faults and not isinstance(self.rules[0], CentroidClosestFirst):
+            got = f"'file_order' with the first rule {self.rules[0].rule!r}"
+            raise contradiction("published_faults", got, "the first rule 'centroid_closest_first'")
         return self
 
     @property

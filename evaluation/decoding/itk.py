@@ -11,7 +11,6 @@ import math
 import re
 import struct
 import tempfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ import numpy.typing as npt
 
 from evaluation.decoding.chunks import unbounded_chunks
 from evaluation.decoding.label_array import check_dtype, check_shape, check_spacing
-from evaluation.decoding.streams import CutOff, Damaged, too_large
+from evaluation.decoding.streams import GZIP, CutOff, Damaged, inflated, too_large
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault
 from evaluation.findings.labels import DataBesideHeader, UnsupportedEncoding
@@ -92,26 +91,14 @@ def read_nrrd(
         got = f"the encoding {quote(encodings[0].decode('latin-1'))}" if encodings else "no encoding"
         raise InputFault(UnsupportedEncoding(got, "raw or gzip").at(where))
     if encodings[0].lower() != b"raw":
-        data = inflated(data, where, bytes_limit)
+        data = inflated(data, bytes_limit, GZIP)
+        if len(data) > bytes_limit:
+            raise InputFault(too_large(where, "more after decompression", bytes_limit))
         head = re.sub(rb"^(encoding *: *)\S+", rb"\1raw", head, flags=re.IGNORECASE | re.MULTILINE)
     copy = head + blank + data
     return read_copy(
         copy, ".nrrd", "NrrdImageIO", where, shape_yx, bytes_limit, channels, spacing_um, least_header=len(head)
     )
-
-
-def inflated(data: bytes, where: str, bytes_limit: int) -> bytes:
-    """What gzip data decompress to. Raises CutOff unless they end at their check sum, InputFault (too-large)."""
-    inflate = zlib.decompressobj(wbits=31)
-    try:
-        plain = inflate.decompress(data, bytes_limit + 1)
-    except zlib.error:
-        raise CutOff from None
-    if len(plain) > bytes_limit:
-        raise InputFault(too_large(where, "more after decompression", bytes_limit))
-    if not inflate.eof:
-        raise CutOff
-    return plain
 
 
 def external(where: str, what: str) -> Finding:

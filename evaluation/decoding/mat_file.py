@@ -26,7 +26,7 @@ from evaluation.decoding.matlab_hdf5 import (
     list_members,
     read_member,
 )
-from evaluation.decoding.streams import CutOff, Damaged, damage_told, stream_size, too_large
+from evaluation.decoding.streams import CutOff, Damaged, damage_told, inflated, stream_size, too_large
 from evaluation.findings.errors import InputFault
 from evaluation.findings.labels import MATLAB, OtherHdf5, OtherThanMatlab, UnsupportedMatlab
 
@@ -205,18 +205,6 @@ def without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: in
         if len(pieces) > 2 * MAX_VARIABLES + 1:
             raise NotMatlab(f"more than {MAX_VARIABLES:,} variables")
     return BytesIO(b"".join(pieces))
-
-
-def inflated(data: bytes, most: int) -> bytes:
-    """What data decompress to, or a byte more than ``most`` if that is more. Raises CutOff."""
-    inflate = zlib.decompressobj()
-    try:
-        plain = inflate.decompress(data, most + 1)
-    except zlib.error:
-        raise CutOff from None
-    if len(plain) <= most and not inflate.eof:
-        raise CutOff
-    return plain
 
 
 def check_matrix(matrix: bytes, tag: struct.Struct) -> None:

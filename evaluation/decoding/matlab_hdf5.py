@@ -6,7 +6,6 @@ Its axes are those of MATLAB in reverse order. Links, external files and virtual
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
@@ -14,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.streams import CutOff, Damaged, too_large
+from evaluation.decoding.streams import CutOff, Damaged, inflated, too_large
 from evaluation.findings.errors import InputFault
 
 MAX_MEMBERS = 1000
@@ -142,13 +141,7 @@ def check_size_of_chunk(dataset: Any, info: Any, filters: list[int], chunk_bytes
         _, data = dataset.id.read_direct_chunk(info.chunk_offset)
         if FLETCHER32 in applied and applied.index(FLETCHER32) > applied.index(DEFLATE):
             data, check_sum = data[:-4], 0
-        inflate = zlib.decompressobj()
-        try:
-            size = len(inflate.decompress(data, chunk_bytes + 5))
-        except zlib.error:
-            raise CutOff from None
-        if not inflate.eof:
-            raise CutOff
+        size = len(inflated(data, chunk_bytes + 4))
     if size != chunk_bytes + check_sum:
         raise CutOff
 

@@ -10,18 +10,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from io import BytesIO
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_shape, check_spacing
-from evaluation.decoding.streams import CutOff, Damaged, Inflated, Plain, Source, read_array
+from evaluation.decoding.streams import ZLIB_OR_GZIP, CutOff, Damaged, Plain, inflated, read_array
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault
 from evaluation.findings.labels import DataElsewhere, UnsupportedEncoding
 
 HEADER_BYTES = 1 << 16
+PADDING_BYTES = 64  # more data than those of the pixels
 DTYPES = {
     "MET_CHAR": "i1",
     "MET_UCHAR": "u1",
@@ -76,8 +78,13 @@ def read_mha(
     )
     dtype = np.dtype((">" if big_endian else "<") + DTYPES[header["elementtype"].upper()])
     compressed = header.get("compresseddata", "False").lower() == "true"
-    source: Source = Inflated(stream, bytes_limit) if compressed else Plain(stream)
-    return read_array(source, shape, dtype, where=where, bytes_limit=bytes_limit)
+    most = math.prod(shape) * dtype.itemsize + PADDING_BYTES
+    if compressed and most <= bytes_limit + PADDING_BYTES:  # else it is refused below
+        plain = inflated(stream.read(), most, ZLIB_OR_GZIP)
+        if len(plain) > most:
+            raise CutOff
+        stream = BytesIO(plain)
+    return read_array(Plain(stream), shape, dtype, where=where, bytes_limit=bytes_limit)
 
 
 def read_mha_header(stream: BinaryIO) -> dict[str, str]:

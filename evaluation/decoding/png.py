@@ -25,7 +25,6 @@ from evaluation.findings.labels import UnsupportedPng
 
 MAX_CHUNKS = 300_000  # encoders write data chunks of 8 kB or more
 MAX_SIDE = 1_000_000  # as many as libpng itself allows
-INFLATED_BYTES = 1 << 20
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type: grey, RGB, palette, grey and alpha, RGB and alpha
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 GREY, PALETTE = 0, 3
@@ -75,8 +74,7 @@ def read_png(
     check_content(stream, where=where, magics=(PNG_MAGIC,), name="a PNG file")
     with damage_told(where, "a PNG file"):
         header, data = read_chunks(stream, where, bytes_limit, shape_yx, channels)
-        check_data(header, data)
-        samples = decode(header, data)
+        samples = decode(header, b"".join(data))
         if header.colour_type != PALETTE:
             return samples
         if samples.size and 3 * int(samples.max()) >= len(header.palette):
@@ -141,47 +139,25 @@ def read_header(kind: bytes, content: bytes, where: str) -> PngHeader:
     return PngHeader(height, width, bits, colour_type)
 
 
-def check_data(header: PngHeader, data: list[bytes]) -> None:
-    """Raise CutOff unless the data decompress to exactly the rows of the image, each behind the number of a filter."""
-    stride = 1 + header.row_bytes
-    inflate = zlib.decompressobj()
-    position, needed = 0, header.height * stride
-    try:
-        for piece in data:
-            if piece and inflate.eof:
-                raise CutOff
-            waiting = piece
-            while not inflate.eof:
-                rows = inflate.decompress(waiting, INFLATED_BYTES)
-                filters = np.frombuffer(rows, np.uint8)[-position % stride :: stride]
-                if len(filters) and filters.max() > 4:
-                    raise CutOff
-                position += len(rows)
-                waiting = inflate.unconsumed_tail
-                if position > needed:
-                    raise CutOff
-                if not rows and not waiting:
-                    break
-    except zlib.error:
-        raise CutOff from None
-    if position != needed or not inflate.eof or inflate.unused_data:
-        raise CutOff
-
-
-def decode(header: PngHeader, data: list[bytes]) -> npt.NDArray[Any]:
-    """The samples of data that were checked."""
-    from imagecodecs import PngError, png_decode  # slow to import, and few need it
+def decode(header: PngHeader, data: bytes) -> npt.NDArray[Any]:
+    """The samples. Raises CutOff unless the data decompress to the rows of the image, each behind its filter."""
+    from imagecodecs import DeflateError, PngError, deflate_decode, png_decode  # slow to import, and few need it
 
     width, bits = header.width, header.bits
     colour_type = GREY if header.colour_type == PALETTE else header.colour_type
     if bits < 8:
         width, bits = header.row_bytes, 8  # bytes of packed samples, which libpng would scale to 0…255
     ihdr = struct.pack(">IIBBBBB", width, header.height, bits, colour_type, 0, 0, 0)
+    needed = header.height * (1 + header.row_bytes)
     try:
+        rows = deflate_decode(data, out=needed)
+        if len(rows) != needed or not data.endswith(zlib.adler32(rows).to_bytes(4, "big")):
+            raise CutOff
+        del rows
         samples: npt.NDArray[Any] = png_decode(
-            b"".join([PNG_MAGIC, chunk(b"IHDR", ihdr), *(chunk(b"IDAT", piece) for piece in data), chunk(b"IEND", b"")])
+            b"".join([PNG_MAGIC, chunk(b"IHDR", ihdr), chunk(b"IDAT", data), chunk(b"IEND", b"")])
         )
-    except PngError:
+    except (DeflateError, PngError):
         raise CutOff from None
     return unpack_samples(samples, header.bits, header.width) if header.bits < 8 else samples.reshape(header.shape)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, Protocol
+from contextlib import contextmanager
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,7 @@ from evaluation.findings.annotations import MoreThanBytes, MoreThanMemory
 from evaluation.findings.errors import InputFault
 from evaluation.findings.labels import DamagedHeader
 
-CHUNK_BYTES = 1 << 16
-PADDING_BYTES = 64
-ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
+GZIP, ZLIB_OR_GZIP = 16 + zlib.MAX_WBITS, 32 + zlib.MAX_WBITS
 
 
 class CutOff(Exception):
@@ -47,19 +45,6 @@ def damage_told(where: str, name: str) -> Iterator[None]:
         raise InputFault(MoreThanMemory(advice).at(where)) from None
 
 
-class Source(Protocol):
-    """Where bytes come from, one after the other."""
-
-    def read(self, size: int) -> bytes:
-        """Exactly ``size`` bytes; raises CutOff if there are fewer."""
-
-    def fill(self, buffer: memoryview) -> None:
-        """Fill the buffer; raises CutOff if there is not enough."""
-
-    def finish(self) -> None:
-        """Raise CutOff if what was read is not what was written, as far as a check sum tells."""
-
-
 class Plain:
     """A stream from its present position on."""
 
@@ -81,51 +66,22 @@ class Plain:
             buffer[filled : filled + len(data)] = data
             filled += len(data)
 
-    def finish(self) -> None:
-        """Plain data have no check sum."""
 
+def inflated(data: bytes, most: int, wbits: int = zlib.MAX_WBITS) -> bytes:
+    """What data decompress to, up to their check sum; a byte more than ``most`` if that is more.
 
-class Inflated:
-    """The bytes that ``compressed_bytes`` of a stream decompress to (zlib or gzip), never more than is asked for.
+    wbits   of zlib: ``GZIP`` or ``ZLIB_OR_GZIP`` for other headers
 
-    >>> import io
-    >>> Inflated(io.BytesIO(zlib.compress(b"nuclei" * 1000)), 100).read(7)
-    b'nuclein'
+    Raises CutOff if the data are damaged or stop before their end.
     """
-
-    def __init__(self, stream: BinaryIO, compressed_bytes: int) -> None:
-        self.stream = stream
-        self.compressed_bytes = compressed_bytes
-        self.inflate = zlib.decompressobj(ZLIB_OR_GZIP)
-
-    def read(self, size: int) -> bytes:
-        data = bytearray(size)
-        self.fill(memoryview(data))
-        return bytes(data)
-
-    def finish(self) -> None:
-        """Read on to the check sum; more than a few bytes of padding before it are damage."""
-        padding = bytearray(PADDING_BYTES)
-        with suppress(CutOff):
-            self.fill(memoryview(padding))
-        if not self.inflate.eof:
-            raise CutOff
-
-    def fill(self, buffer: memoryview) -> None:
-        filled = 0
-        while filled < len(buffer):
-            waiting = self.inflate.unconsumed_tail
-            if not waiting and not self.inflate.eof:
-                waiting = self.stream.read(min(CHUNK_BYTES, self.compressed_bytes))
-                self.compressed_bytes -= len(waiting)
-            try:
-                data = self.inflate.decompress(waiting, len(buffer) - filled)
-            except zlib.error:
-                raise CutOff from None
-            if not data and not waiting:
-                raise CutOff
-            buffer[filled : filled + len(data)] = data
-            filled += len(data)
+    inflate = zlib.decompressobj(wbits)
+    try:
+        plain = inflate.decompress(data, most + 1)
+    except zlib.error:
+        raise CutOff from None
+    if len(plain) <= most and not inflate.eof:
+        raise CutOff
+    return plain
 
 
 def stream_size(stream: BinaryIO, *, where: str, bytes_limit: int) -> int:
@@ -138,7 +94,7 @@ def stream_size(stream: BinaryIO, *, where: str, bytes_limit: int) -> int:
 
 
 def read_array(
-    source: Source, shape: tuple[int, ...], dtype: np.dtype[Any], *, where: str, bytes_limit: int, fortran: bool = False
+    source: Plain, shape: tuple[int, ...], dtype: np.dtype[Any], *, where: str, bytes_limit: int, fortran: bool = False
 ) -> npt.NDArray[Any]:
     """An array of ``shape`` and ``dtype`` from the next bytes. Raises InputFault if it is too large or cut off.
 
@@ -151,7 +107,6 @@ def read_array(
     array = np.empty(count, dtype)
     try:
         source.fill(array.view(np.uint8).data)
-        source.finish()
     except CutOff:
         raise InputFault(cut_off(where)) from None
     return array.reshape(shape, order="F" if fortran else "C")

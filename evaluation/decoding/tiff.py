@@ -295,13 +295,7 @@ def decompress(data: bytes, compression: int, most: int) -> bytes:
     }.get(compression, imagecodecs.deflate_decode)
     try:
         return bytes(decode(data, out=most + (compression in STOP_SILENTLY)))
-    except (
-        imagecodecs.LzwError,
-        imagecodecs.PackbitsError,
-        imagecodecs.LzmaError,
-        imagecodecs.ZstdError,
-        imagecodecs.DeflateError,
-    ):
+    except RuntimeError:  # as all codecs say that data are damaged
         raise CutOff from None
 
 

@@ -12,7 +12,7 @@ remove_and_dilate  then each nucleus also gets the pixels on the four sides of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import BinaryIO
 
 import numpy as np
@@ -24,7 +24,7 @@ from evaluation.decoding.label_array import check_shape
 from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told, stream_size
 from evaluation.decoding.tiff_header import TiffFile
-from evaluation.findings import Finding, quote
+from evaluation.findings import Finding, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.findings.labels import OtherColours, OtherSuffix
 from evaluation.findings.mat_files import UnknownColour
@@ -146,17 +146,18 @@ def code_of(colour: str) -> int:
     return int(colour[1:], 16)
 
 
-def unknown_colours(pixels: UInt32, unknown: Bool, request: Request[ColourMapRules]) -> Iterator[Finding]:
-    """A finding for each colour that has no meaning; those after the first eight are counted with the eighth."""
+def unknown_colours(pixels: UInt32, unknown: Bool, request: Request[ColourMapRules]) -> list[Finding]:
+    """A finding for each of the first colours that have no meaning."""
     rules = request.rules
     colours = [f"{quote(colour)} ({quote(name)})" for name, colour in rules.colours.items()]
     expected = ", ".join([f"{quote(BLACK)} (background)", *colours, f"{quote(rules.border_colour)} (borders)"])
     found, counts = np.unique(pixels[unknown], return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    for index, (code, count) in enumerate(zip(found[order][:VALUES_NAMED], counts[order], strict=False)):
+    named = []
+    for code, count in zip(found[order][:VALUES_NAMED], counts[order], strict=False):
         row, column = divmod(int((pixels == code).argmax()), pixels.shape[1])
-        rest = len(found) - VALUES_NAMED if index == VALUES_NAMED - 1 else 0
-        yield UnknownColour(int(code), int(count), row, column, expected).at(request.where, count=1 + rest)
+        named.append(UnknownColour(int(code), int(count), row, column, expected).at(request.where))
+    return with_rest(named, len(found))
 
 
 def example(made: Example[ColourMapRules], cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -11,12 +11,12 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
+from evaluation.decoding.label_array import check_labels, check_shape, find_binary_mask
 from evaluation.findings import quote
 from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, wrong_array
 from evaluation.formats.example import Example, npy_bytes
 from evaluation.formats.format import Format
-from evaluation.formats.label_image import classes_of_values, describe_class_values
+from evaluation.formats.label_image import classes_in
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection, LabelImage
 from evaluation.model.label_runs import runs_of
@@ -52,9 +52,7 @@ def decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
     labels = runs_of(check_labels(ids, where=where, shape_yx=case.shape_yx))
     class_map = None
     if has_classes and not request.file_class:
-        expected = describe_class_values(request.classes)
-        values = check_integers(planes[..., CLASSES], where=where, shape_yx=case.shape_yx, expected=expected)
-        class_map = runs_of(classes_of_values(values, request.classes, where=where))
+        class_map = runs_of(classes_in(planes[..., CLASSES], request.classes, where=where, shape_yx=case.shape_yx))
     class_id = request.file_class or (0 if has_classes else request.classes.of_nameless)
     image = LabelImage(labels, class_id, class_map, source=request.name)
     return Annotations((image,), find_binary_mask(labels, where=where))

@@ -34,7 +34,7 @@ from evaluation.decoding.content import PARQUET_MAGIC, SQLITE_MAGIC
 from evaluation.decoding.csv import numbers_of, read_table
 from evaluation.decoding.json import resting_collector
 from evaluation.decoding.polygons import Ring
-from evaluation.decoding.streams import stream_size
+from evaluation.decoding.streams import CutOff, inflated, stream_size
 from evaluation.findings import listed, quote
 from evaluation.findings.command_line import MissingExtra
 from evaluation.findings.errors import InputFault, WrongUsage
@@ -251,7 +251,7 @@ def features_of_store(stream: BinaryIO, request: Request) -> Iterator[Feature]:
             while some := rows.fetchmany(NUCLEI_AT_ONCE):
                 blobs = [row[3] for row in some]
                 if is_compressed:
-                    blobs = [inflated(blob, budget) if type(blob) is bytes else blob for blob in blobs]
+                    blobs = [plain_blob(blob, budget) for blob in blobs]
                     budget -= sum(len(blob) for blob in blobs if type(blob) is bytes)
                 if budget < 0:
                     limit = f"at most {request.limits.bytes_per_file:,} bytes"
@@ -264,11 +264,11 @@ def features_of_store(stream: BinaryIO, request: Request) -> Iterator[Feature]:
         raise wrong_format(request, f"an SQLite database that cannot be read ({quote(str(error), 80)})") from None
 
 
-def inflated(data: bytes, budget: int) -> bytes:
+def plain_blob(blob: Any, budget: int) -> Any:
     """What zlib made shorter, at most one byte more than the budget; b"" if it is damaged."""
     try:
-        return zlib.decompressobj().decompress(data, max(budget, 0) + 1)
-    except zlib.error:
+        return inflated(blob, max(budget, 0)) if type(blob) is bytes else blob
+    except CutOff:
         return b""
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -23,16 +23,18 @@ import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.decoding.mat_file import MatFile, Variable
-from evaluation.findings import Finding, quote
+from evaluation.findings import Finding, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.findings.labels import NoIdVariable, NotNumericVariable, UnknownClassOfNuclei, VariableTwice
 from evaluation.findings.mat_files import NoColumnOfNumbers, OtherNumberOfClasses, RepeatedIds
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
 from evaluation.formats.label_image import (
+    NO_CLASS,
     VALUES_NAMED,
-    classes_of_values,
+    classes_in,
     describe_class_values,
+    known_classes,
 )
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Int16, Int64, LabelImage, LabelRuns
@@ -96,9 +98,7 @@ def read_type_map(mat: MatFile, variable: Variable, request: Request, case: Case
     """The class id of every pixel, int16 (H, W)."""
     where = f"{mat.where}, {quote(variable.name)}"
     check_shape(variable.shape, where=where, shape_yx=case.shape_yx)
-    expected = describe_class_values(request.classes)
-    values = check_integers(mat.read(variable), where=where, shape_yx=case.shape_yx, expected=expected)
-    return classes_of_values(values, request.classes, where=where)
+    return classes_in(mat.read(variable), request.classes, where=where, shape_yx=case.shape_yx)
 
 
 def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request: Request) -> Int16:
@@ -113,11 +113,8 @@ def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request:
         raise InputFault(OtherNumberOfClasses(types.name, names[0], count, len(ids)).at(mat.where))
     expected = describe_class_values(request.classes)
     numbers = read_vector(mat, types, expected)
-    class_id = np.zeros(len(ids), np.int16)
-    is_known = numbers == 0
-    for number, class_of_number in request.classes.values.items():
-        class_id[numbers == number] = class_of_number
-        is_known |= numbers == number
+    class_id = known_classes(numbers, request.classes)
+    is_known = class_id != NO_CLASS
     if not is_known.all():
         where = f"{mat.where}, {quote(types.name)}"
         raise InputFault(*unknown_types(numbers[~is_known], ids[~is_known], where, expected))
@@ -142,12 +139,14 @@ def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[
 
 def unknown_types(
     numbers: npt.NDArray[np.integer[Any]], ids: npt.NDArray[np.integer[Any]], where: str, expected: str
-) -> Iterator[Finding]:
-    """A finding for each number that is no class; those after the first eight are counted with the eighth."""
+) -> list[Finding]:
+    """A finding for each of the first numbers that are no class."""
     found, first, counts = np.unique(numbers, return_index=True, return_counts=True)
-    for index, (number, of_first, count) in enumerate(zip(found[:VALUES_NAMED], first, counts, strict=False)):
-        rest = len(found) - VALUES_NAMED if index == VALUES_NAMED - 1 else 0
-        yield UnknownClassOfNuclei(number, count, ids[of_first], expected).at(where, count=1 + rest)
+    named = [
+        UnknownClassOfNuclei(number, count, ids[of_first], expected).at(where)
+        for number, of_first, count in zip(found[:VALUES_NAMED], first, counts, strict=False)
+    ]
+    return with_rest(named, len(found))
 
 
 def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, NoReturn
 
@@ -37,7 +38,7 @@ from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told, stream_size, too_large
 from evaluation.decoding.tiff import read_tiff, read_tiff_bands
 from evaluation.decoding.zarr import read_zarr
-from evaluation.findings import Finding, quote
+from evaluation.findings import Finding, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.findings.labels import OtherSuffix, Pickle, UnknownClassValue
 from evaluation.findings.submission import NotInClassTable
@@ -129,10 +130,10 @@ def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case)
         if channel is None:
             return read_runs(stream, check_labels, **options), None
         array = read_image(stream, **options, channels=2)
-        ids, numbers = split_channels(array, channel, request, case)
+        ids, numbers = split_channels(array, channel, where, case)
         labels = check_labels(ids, where=where, shape_yx=case.shape_yx)
-        classes = classes_of_values(numbers, request.classes, where=channel_place(request))
-        return runs_of(labels), runs_of(classes)
+        place = f"{where}, channel {channel}"
+        return runs_of(labels), runs_of(classes_in(numbers, request.classes, where=place, shape_yx=case.shape_yx))
 
 
 def read_class_map(stream: BinaryIO, request: Request, case: Case, *, where: str) -> LabelRuns:
@@ -143,18 +144,13 @@ def read_class_map(stream: BinaryIO, request: Request, case: Case, *, where: str
     Raises InputFault: unknown-class-value, and those of ``read_label_image``.
     """
     suffix, limit = suffix_of(where.rstrip("'")), request.limits.bytes_per_file
-
-    def classes_of(band: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], first_row: int) -> Int16:
-        expected = describe_class_values(request.classes)
-        values = check_integers(band, where=where, shape_yx=shape_yx, expected=expected, first_row=first_row)
-        return classes_of_values(values, request.classes, where=where, first_row=first_row)
-
     with damage_told(where, "a class map"):
         if suffix == ".mat":
             values = read_mat_labels(stream, where=where, shape_yx=case.shape_yx, bytes_limit=limit)
             return runs_of(classes_of_values(values, request.classes, where=where))
         options: dict[str, Any] = {"names": CLASS_NAMES} if suffix == ".npz" else {}
-        return read_runs(stream, classes_of, suffix=suffix, where=where, case=case, bytes_limit=limit, **options)
+        check = partial(classes_in, classes=request.classes)
+        return read_runs(stream, check, suffix=suffix, where=where, case=case, bytes_limit=limit, **options)
 
 
 def read_runs(
@@ -194,22 +190,23 @@ def read_runs(
 
 
 def split_channels(
-    array: npt.NDArray[Any], class_channel: int, request: Request[LabelImageRules], case: Case
-) -> tuple[npt.NDArray[Any], Integers]:
+    array: npt.NDArray[Any], class_channel: int, where: str, case: Case
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """The planes of ids and of class numbers of an image with two channels."""
-    shape = check_shape(array.shape, where=request.where, shape_yx=case.shape_yx, channels=2)
+    shape = check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=2)
     planes = array.reshape(shape)
     if shape != (2, *case.shape_yx):
         planes = np.moveaxis(planes, 2, 0)
-    expected = describe_class_values(request.classes)
-    numbers = check_integers(
-        planes[class_channel], where=channel_place(request), shape_yx=case.shape_yx, expected=expected
-    )
-    return np.ascontiguousarray(planes[1 - class_channel]), numbers
+    return np.ascontiguousarray(planes[1 - class_channel]), planes[class_channel]
 
 
-def channel_place(request: Request[LabelImageRules]) -> str:
-    return f"{request.where}, channel {request.rules.class_channel}"
+def classes_in(
+    plane: npt.NDArray[Any], classes: ClassTable, *, where: str, shape_yx: tuple[int, int], first_row: int = 0
+) -> Int16:
+    """``classes_of_values`` of a plane of any kind of numbers. Raises InputFault, also if they are not whole."""
+    expected = describe_class_values(classes)
+    values = check_integers(plane, where=where, shape_yx=shape_yx, expected=expected, first_row=first_row)
+    return classes_of_values(values, classes, where=where, first_row=first_row)
 
 
 def classes_of_values(values: Integers, classes: ClassTable, *, where: str, first_row: int = 0) -> Int16:
@@ -217,30 +214,35 @@ def classes_of_values(values: Integers, classes: ClassTable, *, where: str, firs
 
     Raises InputFault ("unknown-class-value").
     """
+    class_id = known_classes(values, classes)
+    if class_id.min(initial=0) == NO_CLASS:
+        raise InputFault(*unknown_values(values, class_id == NO_CLASS, where, classes, first_row))
+    return class_id
+
+
+def known_classes(values: Integers, classes: ClassTable) -> Int16:
+    """The class ids that class numbers stand for; NO_CLASS for those that stand for none."""
     table = np.full(MAX_CLASS_VALUE + 1, NO_CLASS, np.int16)
     table[0] = 0
     for number, class_id in classes.values.items():
         table[number] = class_id
     if int(values.min(initial=0)) >= 0 and int(values.max(initial=0)) <= MAX_CLASS_VALUE:
-        class_map: Int16 = table[values]
-    else:
-        in_table = (values >= 0) & (values <= MAX_CLASS_VALUE)
-        class_map = np.where(in_table, table[np.where(in_table, values, 0)], np.int16(NO_CLASS))
-    if class_map.min(initial=0) == NO_CLASS:
-        raise InputFault(*unknown_values(values, class_map == NO_CLASS, where, classes, first_row))
-    return class_map
+        return np.asarray(table[values])
+    in_table = (values >= 0) & (values <= MAX_CLASS_VALUE)
+    return np.where(in_table, table[np.where(in_table, values, 0)], np.int16(NO_CLASS))
 
 
 def unknown_values(
     values: Integers, unknown: npt.NDArray[np.bool_], where: str, classes: ClassTable, first_row: int
-) -> Iterator[Finding]:
-    """A finding for each value that is not a class; those after the first eight are counted with the eighth."""
+) -> list[Finding]:
+    """A finding for each of the first values that are no class."""
     found, counts = np.unique(values[unknown], return_counts=True)
-    for index, (value, count) in enumerate(zip(found[:VALUES_NAMED], counts, strict=False)):
+    expected = describe_class_values(classes)
+    named = []
+    for value, count in zip(found[:VALUES_NAMED], counts, strict=False):
         row, column = divmod(int((values == value).argmax()), values.shape[1])
-        last = index == VALUES_NAMED - 1
-        kind = UnknownClassValue(int(value), int(count), row + first_row, column, describe_class_values(classes))
-        yield kind.at(where, count=1 + (len(found) - VALUES_NAMED if last else 0))
+        named.append(UnknownClassValue(int(value), int(count), row + first_row, column, expected).at(where))
+    return with_rest(named, len(found))
 
 
 def describe_class_values(classes: ClassTable) -> str:

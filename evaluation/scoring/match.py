@@ -23,6 +23,7 @@ from evaluation.instances.runs import cover_depth, select_instances
 from evaluation.matching.table import overlap_table
 from evaluation.metrics.measure import class_counts
 from evaluation.model import Case, Instances, Int64, Matches, OverlapTable
+from evaluation.scoring.published_faults import InFileOrder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +79,8 @@ def match_case(
         to_organisers = TooManyReferenceOverlaps(error.pairs, error.what, error.most).at(where)
         raise refusal(error, to_organisers, TooManyOverlaps(len(predicted), deepest).at(where)) from error
     rules = challenge.matching.rules
+    if "file_order" in challenge.matching.published_faults:
+        rules = (InFileOrder(**rules[0].model_dump()), *rules[1:])
     sides = Sides(case, table, reference.instances, predicted, challenge.metrics.boundary)
     if ignore.policy == "drop_unmatched" and kept is not None and rules:
         found = match(rules[0], sides)

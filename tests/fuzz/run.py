@@ -20,6 +20,7 @@ from every_format import CASES, SIDES, VALUES, challenge_document
 from evaluation.authoring.examples import example_files
 from evaluation.authoring.kit import packed
 from evaluation.challenge import Challenge
+from evaluation.decoding.guard import prepare
 from evaluation.decoding.json import read_json
 from evaluation.findings.errors import EvaluationError
 from evaluation.scoring.read import read_prediction, read_shared, submission_side
@@ -160,6 +161,7 @@ def inputs_of(files: dict[str, bytes], kind: str, seed: int, numbers: range) -> 
 
 def fuzz(kind: str, seed: int, numbers: range) -> tuple[Counter[str], list[str]]:
     """Read the inputs; how they ended, and what must not have happened."""
+    prepare("evaluation.formats.guarded", "scipy.sparse.csgraph")  # many are started anew
     files, read = make_target(kind)
     read(files)  # and what is imported for it
     used = int(re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10

@@ -1,17 +1,18 @@
 """Outlines of both sides on the image: solid lines are the reference, broken ones the prediction.
 
-Lines are the boundary pixels of nuclei, and have a light edge, so that they are seen on any tissue.
+Lines are the boundary pixels of nuclei, as the metrics have them, and have a light edge, so that they are seen on any
+tissue. Lines are widened, and markers of points drawn, by scikit-image.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.ndimage import maximum_filter
 
 from evaluation.instances.boundary import boundaries_of, runs_by_instance
 from evaluation.instances.runs import select_instances
@@ -26,6 +27,7 @@ Side = Literal["reference", "prediction"]
 PLAIN = (244, 244, 244)  # background without an image
 BODY = (222, 222, 228)  # of a nucleus there
 EDGE = (255, 255, 255)  # of lines on an image
+WIDER = ((1, 1, 0), (1, 1, 0), (0, 0, 0))  # lines of mistakes: by a pixel to the right and below
 DASH = 4  # px along broken lines
 NUCLEI_AT_ONCE = 20_000  # whose outlines are held together
 HATCH = 6  # px between the lines of an ignore region
@@ -64,7 +66,7 @@ class DrawnSide:
         chosen = np.flatnonzero(self.state == state)
         if (points_xy := self.points_xy) is not None:
             pixels = np.floor(points_xy[chosen, ::-1]).astype(np.int64)
-            yield (pixels[:, np.newaxis] + MARKERS[self.side]).reshape(-1, 2).T
+            yield (pixels[:, np.newaxis] + marker_of(self.side)).reshape(-1, 2).T
             return
         runs = runs_by_instance(self.instances)
         for first in range(0, len(chosen), NUCLEI_AT_ONCE):
@@ -102,13 +104,15 @@ def draw(drawing: Drawing, view: View, background: Rgb | None = None) -> Rgb:
     view        the whole image
     background  the image in this view, uint8 (H, W, 3); None: plain
     """
+    from skimage.morphology import dilation  # slow to import
+
     canvas: Rgb = np.full((*view.shape_yx, 3), PLAIN, np.uint8)
     if background is not None:
         canvas[...] = softened(background)
     fill_regions(canvas, drawing, view, plain=background is None)
     masks = [(state, line_mask(drawing, view, STATES.index(state))) for state in ORDER]
     if background is not None:  # first, so that no line lies under another's edge
-        canvas[maximum_filter(np.any([mask for _, mask in masks], axis=0), 3)] = EDGE
+        canvas[dilation(np.any([mask for _, mask in masks], axis=0), np.ones((3, 3)))] = EDGE
     for state, mask in masks:
         canvas[mask] = COLOURS[STATES.index(state)]
     return canvas
@@ -116,12 +120,14 @@ def draw(drawing: Drawing, view: View, background: Rgb | None = None) -> Rgb:
 
 def line_mask(drawing: Drawing, view: View, state: int) -> Bool:
     """The pixels of the lines of a state, bool (H, W); those of mistakes are wider, so that they are seen first."""
+    from skimage.morphology import dilation
+
     mask = np.zeros(view.shape_yx, np.bool_)
     for side in drawing.sides:
         for yx in side.lines(state):
             row, column = yx[:, ((yx >= 0) & (yx < np.reshape(drawing.shape_yx, (2, 1)))).all(axis=0)] // view.step
             mask[row, column] = True
-    return mask if STATES[state] == "matched" else np.asarray(maximum_filter(mask, 2))
+    return mask if STATES[state] == "matched" else np.asarray(dilation(mask, np.array(WIDER)))
 
 
 def softened(pixels: Rgb) -> Rgb:
@@ -149,13 +155,10 @@ def mixed(pixels: Rgb, colour: tuple[int, int, int]) -> Rgb:
 # --- points -----------------------------------------------------------------------------------------------------------
 
 
-def ring_of(radius: int) -> Int64:
-    """The pixels of a circle around 0, (n, 2)."""
-    y, x = np.mgrid[-radius : radius + 1, -radius : radius + 1]
-    return np.argwhere(np.abs(np.hypot(y, x) - radius) < 0.5) - radius
+@cache
+def marker_of(side: Side) -> Int64:
+    """The pixels of a marker around 0, (n, 2): a circle for points of the reference, a cross for the prediction."""
+    from skimage.draw import circle_perimeter, line  # slow to import, and few need it
 
-
-MARKERS: Mapping[Side, Int64] = {
-    "reference": ring_of(7),
-    "prediction": np.array([(i, sign * i) for i in range(-4, 5) for sign in (-1, 1)]),
-}
+    lines = [circle_perimeter(0, 0, 7)] if side == "reference" else [line(-4, -4, 4, 4), line(-4, 4, 4, -4)]
+    return np.concatenate([np.transpose(pixels) for pixels in lines]).astype(np.int64)
