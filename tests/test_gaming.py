@@ -287,7 +287,7 @@ def test_the_page_of_tricks_says_what_pays_who_climbs_and_what_closes_it(bench: 
     document["entries"] = []
     said = said_on(tricks_page(document))
     assert "No trick pays" in said
-    assert "closes" not in said
+    assert "smallest change" not in said
     Path("results").mkdir()
     Path("results/tricks.json").write_text(json.dumps(document))
     assert "No trick pays" in bench.run("report", "--results", "results")
