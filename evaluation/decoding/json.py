@@ -172,8 +172,6 @@ class RecordText:
         if opening is None or record is None:
             raise Unproven
         head = text[: opening.end()]
-        if not self.holds_zero(head + (b"0]" if head.lstrip()[:1] == b"[" else b"0]}"), key):
-            raise Unproven
         between = re.compile(rb"\}\s*,\s*(?=" + re.escape(record[1]) + b")")
         del text[: len(head)]
         begin, least = 0, GUESSED_BYTES - 1
@@ -191,14 +189,11 @@ class RecordText:
                 break
         stop = text.rfind(b"]")
         yield bytes(text[begin : max(stop, begin)])
-        if not self.holds_zero(head + b"0" + text[stop:], key):
+        around = head + b"0" + text[stop:]
+        check_nesting(around, 0, self.where, self.limits)
+        root = self.parse(around, 0)
+        if (root.get(key) if isinstance(root, dict) else root) != [0]:
             raise Unproven
-
-    def holds_zero(self, text: bytearray, key: str) -> bool:
-        """Whether a text is a list of 0 alone, or an object with such a list under ``key``."""
-        check_nesting(text, 0, self.where, self.limits)
-        root = self.parse(text, 0)
-        return (root.get(key) if isinstance(root, dict) else root) == [0]
 
     def parse_piece(self, text: bytes) -> list[Any]:
         """The records in the text of a guessed piece. Raises InputFault."""

@@ -28,7 +28,8 @@ BRACKETS_AND_BLANKS = b"[]:" + BLANKS
 EXPONENTS = (b"e", b"E", b"+")
 BRACKETS_AS_BLANKS = bytes.maketrans(b"[]:", b"   ")
 VERTEX = b"[,],"  # what is left of "[1.5, 2]," without numbers
-COMMA, COLON, OPENING, CLOSING, SPACE = b",:[] "
+EDGES = {"Polygon": (b",[[[", b"]]]"), "MultiPolygon": (b",[[[[", b"]]]]")}
+COMMA, OPENING, CLOSING, SPACE = b",[] "
 FIRST, CHARACTERS = ord("-"), ord("9") - ord("-") + 1  # a number of JSON begins and ends with one of these
 ENDS_OF_KEYS = (b'":', b" :", b"\t:", b"\r:", b"\n:")
 DEPTH = 8  # of brackets in a collection of the features below
@@ -109,11 +110,13 @@ def decode_polygons(text: bytes, without_nan: Callable[[bytes], bytes | bytearra
             features = decoder().decode(repaired)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    is_plain = len(features) == len(coordinates) == rest.count(b'"coordinates"') and not ESCAPED_LETTER.search(rest)
-    if not (coordinates and is_plain and has_each_key_once(rest, features)):
+    are_all = len(features) == len(coordinates) == rest.count(b'"coordinates"')
+    if not (coordinates and are_all) or (b"\\" in rest and ESCAPED_LETTER.search(rest)):
         return None
-    joined = b",:".join(coordinates)
-    rings = find_rings(joined.translate(None, NUMBERS_AND_BLANKS), features)
+    if not has_each_key_once(rest, features):
+        return None
+    joined = b":,".join(coordinates)
+    rings = find_rings(b"," + joined.translate(None, NUMBERS_AND_BLANKS), features)
     points_xy = None if rings is None else parse_positions(joined)
     return None if rings is None or points_xy is None else Polygons(features, points_xy, *rings)
 
@@ -125,12 +128,13 @@ def take_out(text: bytes) -> tuple[bytes, list[bytes]]:
     (b'[{"coordinates":0}]', [b' [[1, 2]]'])
     """
     rest, coordinates, stop = [], [], 0
-    while (key := text.find(COORDINATES, stop)) >= 0:
+    find = text.find
+    while (key := find(COORDINATES, stop)) >= 0:
         rest.append(text[stop:key])
         start = key + len(COORDINATES)
-        if (quote := text.find(b'"', start)) < 0:
+        if (quote := find(b'"', start)) < 0:
             quote = len(text)
-        if (stop := text.find(b"}", start, quote)) < 0:  # another key comes behind
+        if (stop := find(b"}", start, quote)) < 0:  # another key comes behind
             stop = text.rfind(b"]", start, quote) + 1 or start
         coordinates.append(text[start:stop])
     rest.append(text[stop:])
@@ -142,47 +146,47 @@ def find_rings(structure: bytes, features: list[Feature]) -> tuple[Int64, Int64,
 
     None if brackets and commas are not those of polygons with two numbers for each vertex.
 
-    structure  what is left of the coordinates of all features without numbers, with b",:" between them
+    structure  what is left of the coordinates of all features without numbers: ",[[[,],[,]]]:,[[[,]]]"
     """
-    flat = structure.replace(b"]]],:[[[", b"],[")
-    vertices = len(flat) // len(VERTEX)
-    if all(feature.geometry.type == "Polygon" for feature in features) and flat == b"[[%b]]" % positions(vertices):
-        comma = np.flatnonzero(np.frombuffer(structure, np.uint8) == COLON) - 1
-        if len(comma) == len(features) - 1:
-            size = np.diff(comma, prepend=-2, append=len(structure)) // len(VERTEX) - 1
-            return size, np.arange(len(features)), np.zeros(len(features), np.bool_), 1
-    return find_more_rings(structure.split(b",:"), features)
-
-
-def find_more_rings(structures: list[bytes], features: list[Feature]) -> tuple[Int64, Int64, Bool, int] | None:
-    """The same where some features have holes or several parts."""
-    bodies: list[bytes] = []
+    texts = structure.split(b":")
+    kinds = [feature.geometry.type for feature in features]
+    if len(texts) != len(kinds):
+        return None
+    plain = {length: b",[[%b]]" % positions(length // len(VERTEX) - 1) for length in set(map(len, texts))}
+    if min(plain) >= 2 * len(VERTEX) and "MultiPolygon" not in kinds and texts == [plain[len(text)] for text in texts]:
+        size = np.fromiter(map(len, texts), np.int64, len(texts)) // len(VERTEX) - 1
+        return size, np.arange(len(size)), np.zeros(len(size), np.bool_), 1
+    bodies: list[bytes] = []  # what is within the outermost and innermost brackets of a ring: ",],[,],[,"
     feature_of: list[int] = []
     is_hole: list[bool] = []
-    most = 1
-    if len(structures) != len(features):
-        return None
-    for index, (text, feature) in enumerate(zip(structures, features, strict=True)):
-        edge = 3 if feature.geometry.type == "Polygon" else 4
-        if not (text.startswith(b"[" * edge) and text.endswith(b"]" * edge)):
+    most_parts = 1
+    for index, (text, kind) in enumerate(zip(texts, kinds, strict=True)):
+        opening, closing = EDGES[kind]
+        if not (text.startswith(opening) and text.endswith(closing)):
             return None
-        parts = text[edge:-edge].split(b"]]],[[[") if edge == 4 else [text[edge:-edge]]
-        most = max(most, len(parts))
+        inner = text[len(opening) : -len(closing)]
+        if b"]]" not in inner:
+            bodies.append(inner)
+            feature_of.append(index)
+            is_hole.append(False)
+            continue
+        parts = inner.split(b"]]],[[[") if kind == "MultiPolygon" else [inner]
+        most_parts = max(most_parts, len(parts))
         for part in parts:
             rings = part.split(b"]],[[")
             bodies += rings
             feature_of += [index] * len(rings)
             is_hole += [False] + [True] * (len(rings) - 1)
     joined = b"],[".join(bodies)
-    if joined != positions((len(joined) + 3) // len(VERTEX))[1:-1]:
+    if not joined or joined != positions((len(joined) + 3) // len(VERTEX))[1:-1]:
         return None
     size = (np.fromiter(map(len, bodies), np.int64, len(bodies)) + 3) // len(VERTEX)
-    return size, np.array(feature_of, np.int64), np.array(is_hole, np.bool_), most
+    return size, np.array(feature_of, np.int64), np.array(is_hole, np.bool_), most_parts
 
 
 def positions(count: int) -> bytes:
     """Brackets and commas of so many vertices, at least one."""
-    return VERTEX[:-1] + (b"," + VERTEX[:-1]) * (count - 1)
+    return (VERTEX * count)[:-1]
 
 
 def has_each_key_once(text: bytes, features: list[Feature]) -> bool:
@@ -206,8 +210,7 @@ def parse_positions(text: bytes) -> Float64 | None:
     ([[1.0, 2.0], [3.0, 4.5]], None)
     """
     data = np.frombuffer(text, np.uint8)
-    is_odd = (data[1:] <= SPACE) & (data[:-1] != COMMA) & (data[:-1] != COLON)
-    if is_odd.any() or any(character in text for character in EXPONENTS):
+    if ((data[1:] <= SPACE) & (data[:-1] != COMMA)).any() or any(character in text for character in EXPONENTS):
         data = np.frombuffer(text.translate(None, BLANKS), np.uint8)
         flat = text.translate(BRACKETS_AS_BLANKS)
     else:  # blanks only behind commas: no numbers become one without them
