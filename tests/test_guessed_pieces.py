@@ -180,6 +180,16 @@ def test_real_files_are_read_alike_and_by_columns(shared_data, name, options):
     assert options.get("parts") == "apart" or not settle.called
 
 
+@pytest.mark.parametrize("at", [0, 3, 2000])
+def test_text_that_is_not_utf_8_is_told_in_files_of_any_length(at):
+    one = (
+        b'{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[1,2],[3,4],[1,3]]]},"properties":{"a":"%s"}}'
+    )
+    data = b"[" + b",".join(one % (b"\xe9" if number == at else b"x") for number in range(at + 3)) + b"]"
+    (finding,) = told(data)
+    assert finding.startswith("[not-json]")
+
+
 # --- where pieces are cut -----------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,8 @@ orjson takes up to forty times the memory of the text, does not survive when the
 collector would look at all objects again and again. So what is parsed at once is bounded, and the collector rests
 meanwhile. A file with a long list of records is gone through twice: first brackets are counted, to find out how deep
 they lie and where the list may be cut; then the list is parsed in pieces of a megabyte, each of which may be forgotten
-before the next one is made. The text as a whole is never in memory.
+before the next one is made. The text as a whole is never in memory. Where a reader may begin anew, the file is gone
+through once: cuts are guessed, and the parser proves them.
 """
 
 from __future__ import annotations

@@ -184,6 +184,7 @@ class NucleusLists:
         self.closed = closed
         self.faults = Faults(request.where)
         self.names = ClassNames(request.classes, request.file_class)
+        self.are_px = request.rules.value("units") in (None, "px")
         self.factors = um_and_spacing(request.rules.value("units"), case.spacing_um)
         self.number = 0  # of the annotation at hand, from 1
         self.rings: list[Any] = []  # lists of positions, of the piece at hand
@@ -288,9 +289,11 @@ class NucleusLists:
         probability: list[Any],
         class_probabilities: list[Any] | None,
     ) -> bool:
-        """A piece of the file that is polygons, each a nucleus, and settle it.
+        """All nuclei of a piece of the file, which needs not be settled then.
 
         False, and nothing is added, if a vertex is no usable coordinate. Raises InputFault: too-large.
+
+        class_id, source_id, probability, class_probabilities   of each feature; no class probabilities for none
         """
         points = self.in_px(polygons.points_xy)
         if not are_coordinates(points).all():
@@ -336,18 +339,21 @@ class NucleusLists:
         self.class_probabilities.settle(self.numbers)
 
     def check_vertices(self, size: Int64) -> None:
+        """Count the vertices of rings. Raises InputFault: too-large."""
         self.vertices += int(size.sum())
         limit = self.request.limits.vertices_per_file
         if self.vertices > limit:
             raise InputFault(too_many(self.request.where, "vertices", limit, "vertices_per_file"))
 
     def in_px(self, numbers: Float64) -> Float64:
-        if self.factors == (1, 1):
+        """Coordinates of a file in px."""
+        if self.are_px:
             return numbers
         with np.errstate(over="ignore"):
             return numbers * self.factors[0] / self.factors[1]
 
     def keep(self, points: Float64, size: Int64) -> None:
+        """Keep the vertices of rings, in px."""
         if self.closed:
             points, size = without_closing_vertices(points, size)
         self.points_xy.append(points)
