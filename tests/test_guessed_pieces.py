@@ -153,7 +153,7 @@ def assert_same(seed: int, piece_bytes: int) -> bool:
 
 @pytest.mark.parametrize("piece_bytes", [1, 300, 1 << 18])
 def test_results_and_findings_are_those_of_the_other_way(piece_bytes):
-    accepted = [assert_same(seed, piece_bytes) for seed in range(piece_bytes, piece_bytes + 120)]
+    accepted = [assert_same(seed, piece_bytes) for seed in range(piece_bytes, piece_bytes + 80)]
     assert 0.2 < np.mean(accepted) < 0.9
 
 

@@ -24,7 +24,7 @@ def feature(coordinates: object, kind: str = "Polygon", **keys: object) -> dict[
     return {"type": "Feature", "geometry": {"type": kind, "coordinates": coordinates}, **keys}
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(GEOMETRIES, min_size=1, max_size=5),
     st.sampled_from([None, (",", ":"), (" , ", ": ")]),
