@@ -119,6 +119,8 @@ def read_in_guessed_pieces(stream: BinaryIO, request: Request[GeojsonRules], cas
             polygons = decode_polygons(piece, text.without_nan) if columns else None
             if polygons is None or not features.add_polygons(polygons):
                 features.add(text.parse_piece(piece))
+                if features.nuclei.faults.total or features.nuclei.names.count:
+                    return None
         return features.annotations()
     except (InputFault, Unproven):
         return None
