@@ -46,8 +46,8 @@ from evaluation.scoring import from_files as pipeline
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = {  # what a stage does, and the functions that do it; what they call belongs to the stage of the callee
-    "read: find the records": ("evaluation.decoding.json.find_cuts",),
-    "read: parse, check, make arrays": ("evaluation.scoring.read.read_case",),
+    "read: parse JSON": ("evaluation.decoding.json.parse", "evaluation.formats.geojson.decode_polygons"),
+    "read: cut, check, make arrays": ("evaluation.scoring.read.read_case",),
     "outlines to runs": ("evaluation.scoring.read.convert_parts", "evaluation.instances.prepare.convert_parts"),
     "overlap rule": ("evaluation.scoring.read.prepare_reference",),
     "match": ("evaluation.scoring.cases.match_case",),

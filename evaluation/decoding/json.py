@@ -6,7 +6,8 @@ orjson takes up to forty times the memory of the text, does not survive when the
 collector would look at all objects again and again. So what is parsed at once is bounded, and the collector rests
 meanwhile. A file with a long list of records is gone through twice: first brackets are counted, to find out how deep
 they lie and where the list may be cut; then the list is parsed in pieces of a megabyte, each of which may be forgotten
-before the next one is made. The text as a whole is never in memory.
+before the next one is made. The text as a whole is never in memory. Where a reader may begin anew, the file is gone
+through once: cuts are guessed, and the parser proves them.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ from evaluation.model import Int64
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PIECE_BYTES = 1 << 20
+GUESSED_BYTES = 1 << 18  # so little stays in the cache of a core
 PART_BYTES = 1 << 25  # of what is parsed at once: up to 1.3 GB of Python objects
 SCAN_BYTES = 1 << 20
 KEY_BYTES = 200  # from a key to its value, with the blanks between them
 QUOTATION_MARK, OPENING_BRACKET = b'"['
+BEGINNING_OF_RECORD = re.compile(rb'\s*(\{\s*"[^"\\]{0,50}")')
 IS_MARK = bytes(byte in b'[]{}"' for byte in range(256))  # bytes.translate is twice as fast as an array of NumPy
 STEP = np.zeros(256, np.int8)
 STEP[list(b"[{")], STEP[list(b"]}")] = 1, -1
@@ -81,12 +84,10 @@ def read_records(
     where: str,
     limits: LimitRules,
     nan_is_null: bool = False,
-    decode: Callable[[bytes], list[Any] | None] = lambda text: None,
 ) -> Records:
     """The value of a JSON file that is a list of records, or an object with such a list under ``key``.
 
     nan_is_null   read NaN, Infinity and -Infinity, which are not JSON, as null: QuPath writes them as measurements
-    decode        a faster way to the records in a text such as "[…, …]"; it gives None for texts that are not for it
 
     It needs memory only for the records of one piece, and for all that is not in the list; the file must stay open, and
     nothing else may read it, while the pieces are gone through. Raises InputFault as ``read_json`` does, also
@@ -112,15 +113,15 @@ def read_records(
     def pieces() -> Iterator[list[Any]]:
         opening = b"["
         for start, piece in text.slices([len(cuts.head), *cuts.ends]):
-            check_part(len(piece), where)
-            found = decode(b"[" + text.without_nan(piece).lstrip().removeprefix(opening[2:]) + b"]")
-            if found:
-                check_keys(piece, where)
-            yield found or text.parse(piece, start, opening=opening[:2], closing=b"]")[len(opening[:2]) - 1 :]
-            opening = b"[0,"
+            yield text.parse(piece, start, opening=opening, closing=b"]")[len(opening) - 1 :]
+            opening = b"[0"
         yield last
 
     return Records(root, pieces())
+
+
+class Unproven(Exception):
+    """A file may have its records elsewhere than they were looked for, or it is not JSON."""
 
 
 class RecordText:
@@ -157,8 +158,58 @@ class RecordText:
             del text[: stop - begin]
             begin = stop
 
+    def guessed_pieces(self, key: str) -> Iterator[bytes]:
+        """The texts between the brackets of the list of records under ``key``, cut behind records, read only once.
+
+        Where the list and its records begin and end is a guess. If all pieces are JSON when brackets are put around
+        them, the guess was right and so is the file: what lies around them is parsed here. Raises Unproven and
+        InputFault; both mean that the file has to be read in another way, which tells what is wrong with it.
+        """
+        chunks, text = self.chunks(), bytearray()
+        while len(text) < GUESSED_BYTES and (chunk := next(chunks, b"")):
+            text += chunk
+        opening = re.match(rb"\s*\[", text) or re.search(b'"' + re.escape(key.encode()) + rb'"\s*:\s*\[', text)
+        record = opening and BEGINNING_OF_RECORD.match(text, opening.end())
+        if opening is None or record is None:
+            raise Unproven
+        head = text[: opening.end()]
+        between = re.compile(rb"\}\s*,\s*(?=" + re.escape(record[1]) + b")")
+        del text[: len(head)]
+        begin, least = 0, GUESSED_BYTES - 1
+        while True:
+            if (cut := between.search(text, least)) is not None:
+                end = cut.start() + 1
+                yield bytes(memoryview(text)[begin:end])
+                del text[:end]
+                begin, least = cut.end() - end, GUESSED_BYTES - 1
+            elif chunk := next(chunks, b""):
+                least = max(least, len(text) - KEY_BYTES)
+                text += chunk
+                check_part(len(text), self.where)
+            else:
+                break
+        stop = text.rfind(b"]")
+        yield bytes(text[begin : max(stop, begin)])
+        around = head + b"0" + text[stop:]
+        check_nesting(around, 0, self.where, self.limits)
+        root = self.parse(around, 0)
+        if (root.get(key) if isinstance(root, dict) else root) != [0]:
+            raise Unproven
+
+    def parse_piece(self, text: bytes) -> list[Any]:
+        """The records in the text of a guessed piece. Raises InputFault."""
+        check_nesting(text, 2, self.where, self.limits)
+        found: list[Any] = self.parse(text, 0, opening=b"[", closing=b"]")
+        return found
+
     def parse(
-        self, text: bytearray, start: int, *, opening: bytes = b"", closing: bytes = b"", size: int | None = None
+        self,
+        text: bytes | bytearray,
+        start: int,
+        *,
+        opening: bytes = b"",
+        closing: bytes = b"",
+        size: int | None = None,
     ) -> Any:
         """The value of what begins at ``start`` in the file, put between ``opening`` and ``closing``.
 
@@ -185,12 +236,12 @@ class RecordText:
 
         return parse(head + behind, self.where, locate)
 
-    def without_nan(self, text: bytearray) -> bytearray:
+    def without_nan(self, text: bytes | bytearray) -> bytes | bytearray:
         if self.nan_is_null and (b"NaN" in text or b"Infinity" in text):
-            return bytearray(NOT_NUMBERS.sub(null_for_number, text))
+            return NOT_NUMBERS.sub(null_for_number, text)
         return text
 
-    def locate(self, text: bytearray, position: int, start: int) -> tuple[int, int]:
+    def locate(self, text: bytes | bytearray, position: int, start: int) -> tuple[int, int]:
         """Line and column in the file of a position in a text that begins at ``start`` there."""
         line, column = line_and_column(text, position)
         lines, left, since = 0, start, 0
@@ -364,6 +415,14 @@ def resting_collector() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def check_nesting(text: bytes | bytearray, depth: int, where: str, limits: LimitRules) -> None:
+    """Refuse a text that lies so deep already, if brackets in it are too deep."""
+    scan = BracketScan()
+    scan.depth = depth
+    for block in blocks_of([text]):
+        check_depth(scan.find(block)[1], where, limits)
 
 
 def check_depth(depth: Int64, where: str, limits: LimitRules) -> None:

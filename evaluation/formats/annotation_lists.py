@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.decoding.chunks import too_many
-from evaluation.decoding.polygons import Ring
+from evaluation.decoding.polygons import Polygons, Ring
 from evaluation.findings import FAULTS_NAMED, Finding, listed, quote, with_rest
 from evaluation.findings.annotations import InvalidCoordinate, NoPosition
 from evaluation.findings.errors import InputFault
@@ -184,6 +184,7 @@ class NucleusLists:
         self.closed = closed
         self.faults = Faults(request.where)
         self.names = ClassNames(request.classes, request.file_class)
+        self.are_px = request.rules.value("units") in (None, "px")
         self.factors = um_and_spacing(request.rules.value("units"), case.spacing_um)
         self.number = 0  # of the annotation at hand, from 1
         self.rings: list[Any] = []  # lists of positions, of the piece at hand
@@ -280,31 +281,83 @@ class NucleusLists:
 
     # --- a piece of the file ----------------------------------------------------------------------------------------
 
+    def add_outlines(
+        self,
+        polygons: Polygons,
+        class_id: list[int],
+        source_id: list[str],
+        probability: list[Any],
+        class_probabilities: list[Any] | None,
+    ) -> bool:
+        """All nuclei of a piece of the file, which needs not be settled then.
+
+        False, and nothing is added, if a vertex is no usable coordinate. Raises InputFault: too-large.
+
+        class_id, source_id, probability, class_probabilities   of each feature; no class probabilities for none
+        """
+        points = self.in_px(polygons.points_xy)
+        if not are_coordinates(points).all():
+            return False
+        count, before = len(class_id), len(self.class_id)
+        numbers = range(self.number + 1, self.number + count + 1)
+        self.number += count
+        if max(self.number, before + count) > self.request.limits.instances_per_case:
+            self.refuse_number()
+        self.check_vertices(polygons.size)
+        self.keep(points, polygons.size)
+        self.ring_instance += (polygons.feature + before).tolist()
+        self.ring_is_hole += polygons.is_hole.tolist()
+        self.class_id += class_id
+        self.source_id += source_id
+        self.probability += probability
+        self.numbers += numbers
+        if class_probabilities is None:
+            self.class_probabilities.add(None, count)
+        else:
+            for value in class_probabilities:
+                self.class_probabilities.add(value, 1)
+        self.class_probabilities.settle(self.numbers)
+        return True
+
     def settle(self) -> None:
         """Make arrays of the coordinates that have come since the last time. Raises InputFault: too-large."""
         size = np.fromiter(map(len, self.rings), np.int64, len(self.rings))
-        self.vertices += int(size.sum())
-        limit = self.request.limits.vertices_per_file
-        if self.vertices > limit:
-            raise InputFault(too_many(self.request.where, "vertices", limit, "vertices_per_file"))
+        self.check_vertices(size)
         if self.rings and all(type(ring) is Ring for ring in self.rings):
             numbers = np.concatenate([ring.points_xy for ring in self.rings])
             positions: Any = numbers
         else:
             positions = list(chain.from_iterable(self.rings))
             numbers = points_of(positions)
-        with np.errstate(over="ignore"):
-            points = numbers * self.factors[0] / self.factors[1]
+        points = self.in_px(numbers)
         bad = np.flatnonzero(~are_coordinates(points).all(axis=1))
         if len(bad):
             self.note_bad_coordinates(bad, size, positions)
+        self.keep(points, size)
+        self.rings.clear()
+        self.ring_number.clear()
+        self.class_probabilities.settle(self.numbers)
+
+    def check_vertices(self, size: Int64) -> None:
+        """Count the vertices of rings. Raises InputFault: too-large."""
+        self.vertices += int(size.sum())
+        limit = self.request.limits.vertices_per_file
+        if self.vertices > limit:
+            raise InputFault(too_many(self.request.where, "vertices", limit, "vertices_per_file"))
+
+    def in_px(self, numbers: Float64) -> Float64:
+        """Coordinates of a file in px."""
+        if self.are_px:
+            return numbers
+        with np.errstate(over="ignore"):
+            return numbers * self.factors[0] / self.factors[1]
+
+    def keep(self, points: Float64, size: Int64) -> None:
+        """Keep the vertices of rings, in px."""
         if self.closed:
             points, size = without_closing_vertices(points, size)
         self.points_xy.append(points)
         self.ring_size.append(size)
-        self.rings.clear()
-        self.ring_number.clear()
-        self.class_probabilities.settle(self.numbers)
 
     def note_bad_coordinates(self, bad: Int64, size: Int64, positions: Any) -> None:
         """The faults of vertices (indices in ``positions``) that are no pairs of usable numbers."""
@@ -408,7 +461,7 @@ def without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, Int
     kept[closing] = False
     size = size.copy()
     size[np.searchsorted(stop, closing, "right")] -= 1
-    return points[kept], size
+    return points.compress(kept, axis=0), size
 
 
 def describe(root: object) -> str:

@@ -12,7 +12,7 @@ QuPath: https://github.com/qupath/qupath, QuPathTypeAdapters and ROITypeAdapters
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import pairwise
 from typing import Any, BinaryIO
 
@@ -23,8 +23,8 @@ import shapely
 from evaluation.challenge.formats.geojson import GeojsonRules
 from evaluation.challenge.formats.rules import FeatureRules
 from evaluation.decoding.chunks import memory_told
-from evaluation.decoding.json import read_records, resting_collector
-from evaluation.decoding.polygons import Ring, decode_polygons
+from evaluation.decoding.json import RecordText, Unproven, read_records, resting_collector
+from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_polygons
 from evaluation.findings import quote
 from evaluation.findings.annotations import GeometryLeftOut, NoGeometry, OtherGeometry
 from evaluation.findings.errors import InputFault
@@ -37,7 +37,7 @@ from evaluation.formats.annotation_lists import (
     describe,
     probabilities_of,
 )
-from evaluation.formats.classes import SKIPPED, shown
+from evaluation.formats.classes import SKIPPED, UNKNOWN, shown
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request
@@ -58,10 +58,12 @@ PROBABILITY_NAMES = (
     "Confidence",
     "Detection probability",
 )
+NAMED = frozenset(PROBABILITY_NAMES)
 OBJECT_TYPES = frozenset({"annotation", "detection", "cell", "tile", "tma_core", "root", "unknown"})  # of QuPath
 TYPES_AS_IDS = frozenset(
     f"{kind}Object" for kind in ("PathAnnotation", "PathDetection", "PathCell", "PathTile", "PathRoot", "TMACore")
 )  # what QuPath 0.2 wrote as the id of every object
+NO_IDS = TYPES_AS_IDS | {""}
 DOCUMENT = "GeoJSON: a FeatureCollection, a list of features, a Feature or a geometry"
 
 
@@ -92,8 +94,9 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
     missing-probability.
     """
     with memory_told(request.where), resting_collector():
-        options: dict[str, Any] = {"nan_is_null": True, "decode": decode_polygons}
-        records = read_records(stream, key=FEATURES, where=request.where, limits=request.limits, **options)
+        if (annotations := read_in_guessed_pieces(stream, request, case)) is not None:
+            return annotations
+        records = read_records(stream, key=FEATURES, where=request.where, limits=request.limits, nan_is_null=True)
         features = FeatureReader(request, case)
         if records.pieces is not None:
             for piece in records.pieces:
@@ -101,6 +104,26 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
         else:
             features.add(sole_items(records.root, request.where))
         return features.annotations()
+
+
+def read_in_guessed_pieces(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -> Annotations | None:
+    """The nuclei of a file whose features all lie where they seem to; None for others, and if a file is refused.
+
+    So what is wrong with a file is always told by the way of reading that makes no guesses.
+    """
+    text = RecordText(stream, request.where, request.limits, nan_is_null=True)
+    features = FeatureReader(request, case)
+    columns = not features.of_points and request.limits.json_depth >= DEPTH
+    try:
+        for piece in text.guessed_pieces(FEATURES):
+            polygons = decode_polygons(piece, text.without_nan) if columns else None
+            if polygons is None or not features.add_polygons(polygons):
+                features.add(text.parse_piece(piece))
+                if features.nuclei.faults.total or features.nuclei.names.count:
+                    return None
+        return features.annotations()
+    except (InputFault, Unproven):
+        return None
 
 
 def sole_items(root: Any, where: str) -> list[Any]:
@@ -139,6 +162,45 @@ class FeatureReader:
                 waiting += children[::-1]
         self.nuclei.settle()
 
+    def add_polygons(self, polygons: Polygons) -> bool:
+        """Add features that are polygons, all at once; False, and nothing is added, if one is to be looked at alone."""
+        nuclei = self.nuclei
+        features = polygons.features
+        properties: list[dict[str, Any]] = [feature.properties or {} for feature in features]
+        keys = set().union(*set(map(tuple, properties)))
+        most_parts = {None: PARTS_OF_A_NUCLEUS, True: 1, False: polygons.parts}[self.parts_are_nuclei]
+        if "childObjects" in keys or polygons.parts > most_parts:
+            return False
+        names = self.class_names(properties)
+        if not {str, type(None)}.issuperset(map(type, names)):
+            return False
+        class_ids = {name: nuclei.names.look_up(name) for name in set(names)}
+        if not {SKIPPED, UNKNOWN}.isdisjoint(class_ids.values()):
+            return False
+        return nuclei.add_outlines(
+            polygons,
+            [class_ids[name] for name in names],
+            self.source_ids(features, properties),
+            probabilities_in(properties, keys),
+            [of.get("class_probabilities") for of in properties] if "class_probabilities" in keys else None,
+        )
+
+    def class_names(self, properties: list[dict[str, Any]]) -> list[Any]:
+        """The name of the class of each feature, None if there is none."""
+        said: list[Any] = [of.get("classification") for of in properties]
+        if set(map(type, said)) == {dict} and not any("names" in of for of in said):
+            names = [of.get("name") for of in said]
+            if set(map(type, names)) == {str} and "" not in names:
+                return names
+        return list(map(self.class_name, properties))
+
+    def source_ids(self, features: list[Feature], properties: list[dict[str, Any]]) -> list[Any]:
+        ids = [feature.id for feature in features]
+        if set(map(type, ids)) == {str} and NO_IDS.isdisjoint(ids):
+            return ids
+        numbers = range(self.nuclei.number + 1, self.nuclei.number + len(ids) + 1)
+        return list(map(self.source_id, ids, properties, numbers))
+
     def add_item(self, item: Any) -> list[Any]:
         """Add one feature or geometry; gives the children."""
         if type(item) is not dict:
@@ -171,7 +233,7 @@ class FeatureReader:
         if not chosen:
             return children
         class_id = self.nuclei.class_of(name)
-        source_id = self.source_id(item, properties)
+        source_id = self.source_id(item.get("id"), properties, self.nuclei.number)
         probabilities = probability_in(properties), properties.get("class_probabilities")
         if self.of_points:
             several = geometry["type"] != "Point"
@@ -211,11 +273,11 @@ class FeatureReader:
                 return name
         return name if type(name) is str and "" not in classes.ids and not classes.of_nameless else None
 
-    def source_id(self, item: dict[str, Any], properties: dict[str, Any]) -> str:
-        for candidate in (item.get("id"), properties.get("name")):
-            if type(candidate) in (str, int) and candidate != "" and candidate not in TYPES_AS_IDS:
+    def source_id(self, identity: object, properties: dict[str, Any], number: int) -> str:
+        for candidate in (identity, properties.get("name")):
+            if type(candidate) in (str, int) and candidate not in NO_IDS:
                 return str(candidate)
-        return str(self.nuclei.number)
+        return str(number)
 
     def refuse_shape(self, kind: str) -> None:
         """An annotation, or a part of one, has not the shape of the nuclei."""
@@ -306,6 +368,23 @@ def probability_in(properties: dict[str, Any]) -> Any:
                 if (value := holder.get(name)) is not None:
                     return value
     return None
+
+
+def probabilities_in(properties: list[dict[str, Any]], keys: Set[str]) -> list[Any]:
+    """The probability of each feature, None without one.
+
+    keys  of all of them
+    """
+    if "type" not in keys and NAMED.isdisjoint(keys):
+        measured = [of.get("measurements") for of in properties] if "measurements" in keys else []
+        if not set(map(type, measured)) - {dict, type(None)}:
+            layouts = set(map(tuple, filter(None, measured)))
+            names = [name for name in PROBABILITY_NAMES if any(name in layout for layout in layouts)]
+            if not names:
+                return [None] * len(properties)
+            if len(names) == 1:
+                return [of.get(names[0]) if of else None for of in measured]
+    return list(map(probability_in, properties))
 
 
 def write_geojson(outlines: Outlines, class_names: Sequence[str], colours: Sequence[str | None]) -> bytes:

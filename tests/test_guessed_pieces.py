@@ -1,0 +1,262 @@
+"""GeoJSON whose records are guessed and whose coordinates are taken out is read as by the way that does neither."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from random import Random
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from json_files import read_json_file
+
+import evaluation.decoding.json as bounded_json
+from evaluation.challenge import LimitRules
+from evaluation.decoding.json import RecordText, Unproven
+from evaluation.findings.errors import InputFault
+from evaluation.formats import geojson
+from evaluation.formats.annotation_lists import NucleusLists
+
+NUMBERS = ["1", "2.5", "-3", "1e2", "0", "-0.0", "1234567890123456789012345e-20", "1.5E+1", "123.456789012345678", "9"]
+ODD_POSITIONS = [
+    "[1, 2, 3]", "[1]", "[]", "[1 2]", "[1, ]2", "1[, 2]", "[1, NaN]", "[true, 2]", "[01, 2]", "[1, 2e9]", "[1, 2.]",
+    "null", '"coordinates"', "[[1, 2]]", "[1, 2] ", " [ 1 , 2 ]", "[1,\n 2\n]", "[-, 2]", "[1e999, 2]", "[1:, 2]",
+    "[1, 2]3", "3[1, 2]", "[1, 2], ", "[1, 2}", "[\v1, 2]", "[1, \x002]", "[1234567890123456789012, 2]", "[.1, 2]",
+]  # fmt: skip
+VALUES = [
+    "1", "0.25", "null", "NaN", "-Infinity", '"a: b"', '"\\u00b5"', '"coordinates"', "{}", "[]", "[200, 0, 0]", "true",
+    '{"a": 1, "a": 2}', '{"a" :1, "b": {"c": 1}}', '"\\ud800"', "[[[[1]]]]", "123456789012345678901", "1e999", "2",
+    '{"\\u0063oordinates": 1}', '{"coordinates": [[[1, 2]]]}', '"}, {\\"type\\": "', '{"Probability": 0.5}', '"\xe9"',
+    '{"score": 0.5, "Area: mm^2": NaN}', '[{"name": "Probability", "value": 0.75}]', "[[[[[[[[[[[[1]]]]]]]]]]]]",
+    '{"Epithelial": 0.5, "Lymphocyte": 0.5}', '":1"', '"\t"', '{"a": [1, {"b": 1, "b": 1}]}',
+]  # fmt: skip
+KEYS = [
+    "objectType", "isLocked", "name", "color", "measurements", "measurements", "probability", "class_probabilities",
+    "type", "x", "coordinates", "score", "a b", "childObjects", "cl\\u0061ss", "classification", "NaN",
+]  # fmt: skip
+EXTRA = [
+    '"id": "n1"',
+    '"id": 7',
+    '"id": null',
+    '"bbox": [1, 2]',
+    '"type": "Feature"',
+    '"id": ""',
+    '"nucleusGeometry": null',
+]
+CLASSIFICATIONS = [
+    '{"name": "Epithelial"}', '{"name": "epi", "color": [1, 2, 3]}', '{"name": "lymphocyte"}', '{"name": "Other"}',
+    '"epi"',
+    '{"name": "skip"}', '{"name": ""}', '{"names": ["epi"], "name": "x"}', "null", "{}", '{"name": 1}',
+    '{"name": ["epi"]}',
+]  # fmt: skip
+
+
+class Writer:
+    """Documents that are mostly plain; ``oddity`` is the share of what is not."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.oddity = self.random.choice([0, 0, 0.002, 0.02, 0.1])
+        self.comma = self.random.choice([", ", ",", " ,\n  "])
+        self.colon = self.random.choice([": ", ":", ":", " : "])
+
+    def is_odd(self) -> bool:
+        return self.random.random() < self.oddity
+
+    def listed(self, items: list[str]) -> str:
+        return f"[{self.comma.join(items)}]"
+
+    def keyed(self, **items: str) -> str:
+        pairs = [f'"{key}"{self.colon}{value}' for key, value in items.items()]
+        if self.is_odd():
+            self.random.shuffle(pairs)
+        return "{" + self.comma.join(pairs) + "}"
+
+    def position(self) -> str:
+        return self.random.choice(ODD_POSITIONS) if self.is_odd() else self.listed(self.random.choices(NUMBERS, k=2))
+
+    def ring(self) -> str:
+        positions = [self.position() for _ in range(0 if self.is_odd() else self.random.randint(1, 5))]
+        return self.listed(positions + positions[: self.random.choice([0, 1, 1])])
+
+    def polygon(self) -> str:
+        return self.listed([self.ring() for _ in range(0 if self.is_odd() else self.random.choice([1, 1, 1, 2, 3]))])
+
+    def feature(self) -> str:
+        kind, coordinates = "Polygon", self.polygon()
+        if self.random.random() < 0.2:
+            kind = "MultiPolygon"
+            count = 0 if self.is_odd() else self.random.choice([1, 2, 12])
+            coordinates = self.listed([self.polygon() for _ in range(count)])
+        if self.is_odd():
+            kind = self.random.choice(["Polygon", "MultiPolygon", "Point", "LineString", "GeometryCollection"])
+        said = {"classification": self.random.choice(CLASSIFICATIONS[: 12 if self.is_odd() else 3])}
+        while self.random.random() < 0.2 + self.oddity:
+            plain = {"objectType": '"annotation"', "isLocked": "false", "measurements": '{"Area": 1, "a: b": 2.5}'}
+            key = self.random.choice(KEYS if self.is_odd() else list(plain))
+            said[key] = self.random.choice(VALUES) if self.is_odd() else plain.get(key, "1")
+        keys = {"type": '"Feature"', "id": json.dumps(f"n{self.random.random()}")}
+        keys |= {"geometry": self.keyed(type=f'"{kind}"', coordinates=coordinates), "properties": self.keyed(**said)}
+        text = self.keyed(**keys)
+        return f"{text[:-1]}{self.comma}{self.random.choice(EXTRA)}}}" if self.is_odd() else text
+
+    def document(self) -> bytes:
+        records = self.listed([self.feature() for _ in range(self.random.randint(0, 8))])
+        text = self.random.choice([records, self.keyed(type='"FeatureCollection"', features=records)])
+        if self.random.random() < 0.1:
+            text = self.keyed(type='"FeatureCollection"', name='"a"', features=records, crs='{"x": [1]}')
+        for _ in range(self.random.choice([0, 0, 0, 1, 2])):
+            at = self.random.randrange(len(text))
+            inserted = self.random.choice(["", "", "[", "]", "}", ",", '"', "1", "\\", " ", "\x00"])
+            text = text[:at] + inserted + text[at + self.random.choice([0, 1]) :]
+        return text.encode("latin-1" if self.is_odd() else "utf-8")
+
+
+def told(data: bytes, **options: Any) -> Any:
+    try:
+        found = read_json_file(data, "geojson", skipped=["skip"], **options)
+    except InputFault as fault:
+        return [str(finding) for finding in fault.findings]
+    (part,) = found.parts
+    columns = {name: getattr(part, name) for name in part.__dataclass_fields__}
+    return {name: None if value is None else (value.dtype, value.tolist()) for name, value in columns.items()} | {
+        "notes": [str(finding) for finding in found.findings]
+    }
+
+
+def told_without_guesses(data: bytes, **options: Any) -> Any:
+    with mock.patch.object(geojson, "read_in_guessed_pieces", lambda *_: None):
+        return told(data, **options)
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {}, {}, {"parts": "apart"}, {"parts": "together"}, {"other_shapes": "skip"}, {"classes": (), "ids": {}},
+    {"file_class": 2},
+    {"limits": {"json_depth": 9}}, {"limits": {"json_depth": 7}}, {"limits": {"instances_per_case": 4}},
+    {"shape": "point"},
+    {"limits": {"vertices_per_file": 20}},
+]  # fmt: skip
+
+
+def assert_same(seed: int, piece_bytes: int) -> bool:
+    """Whether a document was accepted, which both ways read alike."""
+    data = Writer(seed).document()
+    options = OPTIONS[seed % len(OPTIONS)]
+    with mock.patch.object(bounded_json, "GUESSED_BYTES", piece_bytes):
+        fast, slow = told(data, **options), told_without_guesses(data, **options)
+    assert fast == slow, (seed, data)
+    return isinstance(fast, dict)
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 300, 1 << 18])
+def test_results_and_findings_are_those_of_the_other_way(piece_bytes):
+    accepted = [assert_same(seed, piece_bytes) for seed in range(piece_bytes, piece_bytes + 80)]
+    assert 0.2 < np.mean(accepted) < 0.9
+
+
+def features_of(data: bytes) -> list[Any]:
+    features: list[Any] = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)["features"]
+    return features
+
+
+PUMA = ["primary_roi_101", "primary_roi_102", "metastatic_roi_102", "metastatic_roi_029"]
+
+
+@pytest.mark.parametrize("name", PUMA)
+@pytest.mark.parametrize("options", [{}, {"parts": "apart"}, {"other_shapes": "skip"}])
+def test_real_files_are_read_alike_and_by_columns(shared_data, name, options):
+    (path,) = (shared_data / "puma/reference").glob(f"*{name}*")
+    data = path.read_bytes()
+    names = sorted({feature["properties"]["classification"]["name"] for feature in features_of(data)})
+    options = {"classes": names, "ids": {name: number for number, name in enumerate(names, start=1)}, **options}
+    spy = mock.patch.object(NucleusLists, "settle", autospec=True, side_effect=NucleusLists.settle)
+    with mock.patch.object(bounded_json, "GUESSED_BYTES", 20_000), spy as settle:
+        fast = told(data, **options)
+    assert fast == told_without_guesses(data, **options)
+    assert isinstance(fast, dict)
+    assert options.get("parts") == "apart" or not settle.called
+
+
+@pytest.mark.parametrize("at", [0, 3, 2000])
+def test_text_that_is_not_utf_8_is_told_in_files_of_any_length(at):
+    one = (
+        b'{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[1,2],[3,4],[1,3]]]},"properties":{"a":"%s"}}'
+    )
+    data = b"[" + b",".join(one % (b"\xe9" if number == at else b"x") for number in range(at + 3)) + b"]"
+    (finding,) = told(data)
+    assert finding.startswith("[not-json]")
+
+
+# --- where pieces are cut -----------------------------------------------------------------------------------------
+
+
+def pieces_of(data: bytes, **limits: int) -> list[Any]:
+    text = RecordText(io.BytesIO(data), "'a'", LimitRules(**limits), nan_is_null=True)
+    with mock.patch.object(bounded_json, "GUESSED_BYTES", 60):
+        return [record for piece in text.guessed_pieces("nuclei") for record in text.parse_piece(piece)]
+
+
+RECORDS = [{"id": index, "text": "x" * 30} for index in range(9)]
+
+
+@pytest.mark.parametrize("wrap", [bytes, gzip.compress, lambda data: b"\xef\xbb\xbf" + data])
+@pytest.mark.parametrize("root", [RECORDS, {"nuclei": RECORDS}, {"a": {"b": 1}, "nuclei": RECORDS, "c": "d"}])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_pieces_are_what_the_list_holds(wrap, root, indent):
+    assert pieces_of(wrap(json.dumps(root, indent=indent).encode())) == RECORDS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"x": "\\"nuclei\\": [{", "nuclei": [{"id": 1}]}',
+        '{"nuclei": [{"id": 1, "text": "%s"}, {"id": "}, {\\"id\\": 2"}, {"id": "]}"}]}' % ("x" * 80),
+    ],
+)
+def test_what_strings_hold_is_no_list_and_no_record(text):
+    assert pieces_of(text.encode()) == json.loads(text)["nuclei"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"nuclei": [{"id": 1}], "nuclei": [{"id": 2}]}', '{"nuclei": [{"id": 1}], "x": [1]}',
+        '{"x": {"nuclei": [{"id": 1}]}}',
+        '{"nuclei": [{"id": 1}]', '{"nuclei": [{"id": 1}]}}', '{"nuclei": [{"id": 1},]}', '{"nuclei": [{"id": 1}}]}',
+        '{"nuclei": []}', '{"other": [{"id": 1}]}', '[["nuclei", {"id": 1}]]', "[", "", "[{", '[{"id"',
+        '[{"id": [{"id": "%s"}, {"id": 1}]}]' % ("x" * 60), '{"nuclei": [{"id": 1}], "nu\\u0063lei": 1}',
+    ],
+)  # fmt: skip
+def test_a_wrong_guess_is_noticed(text):
+    with pytest.raises((Unproven, InputFault)):
+        pieces_of(text.encode())
+
+
+def test_nesting_is_bounded_in_pieces_and_around_them():
+    deep = "[" * 9 + "]" * 9
+    for text in (f'{{"nuclei": [{{"id": {deep}}}]}}', f'{{"x": {deep}, "nuclei": [{{"id": 1}}]}}'):
+        assert len(pieces_of(text.encode(), json_depth=12)) == 1
+        with pytest.raises(InputFault):
+            pieces_of(text.encode(), json_depth=9)
+
+
+def test_a_record_without_end_is_not_waited_for():
+    class Endless(io.RawIOBase):
+        taken = 0
+
+        def seek(self, offset: int, whence: int = 0) -> int:
+            return 10**9 if whence else 0
+
+        def read(self, size: int = -1) -> bytes:
+            self.taken += size
+            return (b'[{"id": "' + b"x" * size)[:size] if self.taken <= 2 * size else b"x" * size
+
+    stream = Endless()
+    text = RecordText(stream, "'a'", LimitRules(), nan_is_null=True)  # type: ignore[arg-type]
+    with pytest.raises(InputFault) as fault:
+        list(text.guessed_pieces("nuclei"))
+    assert fault.value.findings[0].code == "too-large"
+    assert stream.taken < 2 * bounded_json.PART_BYTES
