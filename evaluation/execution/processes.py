@@ -1,4 +1,4 @@
-"""What a process asks of the system: about its own end, and its memory. Imports nothing but what Python brings."""
+"""What a process asks of the kernel about its own end. Imports nothing but what Python brings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,3 @@ def be_killed_first() -> None:
     """Let the kernel end this process where memory runs out, not its parent, which reports it."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-
-
-def give_memory_back() -> None:
-    """Give the system what was freed: the C library keeps what lies between small arrays that are still needed."""
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)

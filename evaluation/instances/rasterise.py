@@ -29,6 +29,7 @@ from evaluation.instances.runs import (
     with_runs,
 )
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, OriginRule, Outlines, VanishedRule, VerticesRule
+from evaluation.model.arrays import give_memory_back
 from evaluation.model.intervals import distinct, merge_runs
 
 VERTEX_TOLERANCE = 1e-12
@@ -143,6 +144,7 @@ def cover_outlines(
         lengths.append((runs.stop - runs.start).astype(np.int32))
     # With a million nuclei each of these is as large as the runs of the image; none stays longer than it is needed.
     start, length, owner = (joined(parts) for parts in (starts, lengths, owners))
+    give_memory_back(len(start))
     order = order_of_runs(start, owner)
     run_start = start[order]
     del start

@@ -9,6 +9,7 @@ import numpy as np
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.model import Instances, Int32, Int64, OverlapTable
+from evaluation.model.arrays import give_memory_back
 from evaluation.model.intervals import count_before, expand, overlaps, row_bands
 
 PIECES_AT_ONCE = 1 << 20  # shared rows that are held together; bounds the memory
@@ -43,11 +44,14 @@ def overlap_table(reference: Instances, prediction: Instances, *, most: int | No
             sums = [sum_pieces(sums, len(prediction))]
             held = len(sums[0][0])
             limit = 2 * held + PIECES_AT_ONCE
-    return OverlapTable(
+    table = OverlapTable(
         *(sums[0] if len(sums) == 1 else sum_pieces(sums, len(prediction))),
         reference_area_px=reference.areas_px(),
         prediction_area_px=prediction.areas_px(),
     )
+    sums.clear()
+    give_memory_back(len(reference.run_start) + len(prediction.run_start))
+    return table
 
 
 Pieces = tuple[Int32, Int32, Int64]  # reference index, prediction index, pixels of both

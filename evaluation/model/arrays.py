@@ -1,6 +1,9 @@
-"""Types of arrays, by what is in them."""
+"""Types of arrays, by what is in them, and the memory that very large ones leave behind."""
 
 from __future__ import annotations
+
+import ctypes
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -11,3 +14,15 @@ Int64 = npt.NDArray[np.int64]
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
+
+VERY_MANY = 1 << 20  # elements
+
+
+def give_memory_back(elements: int) -> None:
+    """Give the system what was freed, after work on so many elements in pieces; nothing for fewer than a million.
+
+    The C library keeps what lies between small arrays: with a million nuclei a gigabyte.
+    """
+    if elements >= VERY_MANY:
+        with suppress(AttributeError, OSError):
+            ctypes.CDLL(None).malloc_trim(0)

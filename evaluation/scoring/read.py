@@ -16,7 +16,6 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import filled
 from evaluation.execution.forks import can_fork
 from evaluation.execution.limits import usable_processors
-from evaluation.execution.processes import give_memory_back
 from evaluation.findings import Finding, quote
 from evaluation.findings.annotations import TooManyNuclei, UnreadableFile
 from evaluation.findings.challenge import NoReference, NoReferenceEntry
@@ -41,10 +40,10 @@ from evaluation.model import (
     Part,
     Points,
 )
+from evaluation.model.arrays import give_memory_back
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 from evaluation.submission.stores import is_file, open_file
 
-MANY_RUNS = 1 << 20  # making them leaves much memory behind
 LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
 # Read by scipy.io, HDF5, blosc and SimpleITK.
 MAY_CRASH = (".mat", ".h5", ".hdf5", ".zarr.zip", ".nii", ".nii.gz", ".nrrd", ".nhdr")
@@ -446,8 +445,7 @@ def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Fin
 
 def check_instances(instances: Instances, limits: LimitRules, where: str) -> None:
     """Raise InputFault if there are too many instances, or some without a class."""
-    if len(instances.run_start) >= MANY_RUNS:
-        give_memory_back()
+    give_memory_back(len(instances.run_start))
     if len(instances) > limits.instances_per_case:
         raise InputFault(TooManyNuclei(len(instances), limits.instances_per_case).at(where))
     nameless = np.flatnonzero(instances.class_id == 0)
