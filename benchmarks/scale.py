@@ -171,8 +171,8 @@ def predict(file_bytes: int, nuclei: int, rows: int, pairs: int, lines: int) -> 
     pairs                      that are measured, each once
     lines                      of objects.csv
     """
-    seconds = 12e-9 * file_bytes + 15e-6 * nuclei + 0.65e-6 * rows + 19e-6 * pairs + 5e-6 * lines
-    return seconds, 120e6 + 200 * nuclei + 50 * rows
+    seconds = 8e-9 * file_bytes + 3e-6 * nuclei + 0.7e-6 * rows + 13e-6 * pairs + 3e-6 * lines
+    return seconds, 110e6 + 200 * nuclei + 36 * rows
 
 
 def predict_slide(nuclei: int) -> tuple[float, float]:
