@@ -166,6 +166,7 @@ def played(*pays: bool, closed: bool = False, deciding: bool = False) -> dict[st
     """tricks.json of one trick that some teams played, and a calibration that is none."""
     plays = [{"trick": "few", "team": f"T{place}", "pays": of} for place, of in enumerate(pays)]
     entry = {"first_without_it": ["T1"] if deciding else [], "first_if_it_is_there_twice": []}
+    twice = {"first_without_it": [], "first_if_it_is_there_twice": ["T1"] if deciding else []}
     return {
         "tricks": [
             {"name": "few", "words": "keep few", "kind": "participant"},
@@ -175,6 +176,8 @@ def played(*pays: bool, closed: bool = False, deciding: bool = False) -> dict[st
         "changes": [{"words": "a floor", "pays": 0 if closed else 1, "places": 0}],
         "entries": [
             entry | {"team": "T2"},
+            entry | {"team": "T3"},
+            twice | {"team": "T1"},
             {"team": "T0", "first_without_it": ["T1"], "first_if_it_is_there_twice": []},
         ],
         "first": ["T0"],
@@ -198,7 +201,8 @@ def played(*pays: bool, closed: bool = False, deciding: bool = False) -> dict[st
             [
                 "Against tricks: 2 of 3 tricks that were played pay, most often: keep few.",
                 "Tricks pay under every change that was tried.",
-                "Without T2, or with a second entry of it, another team would be first.",
+                "Without T2 or T3 another team would be first.",
+                "With a second entry of T1 another team would be first.",
             ],
         ),
     ],

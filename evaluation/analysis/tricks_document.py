@@ -114,13 +114,13 @@ def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
     if not against.startswith("no trick"):
         closes = f"under {closing} no trick pays." if closing else "tricks pay under every change that was tried."
         sentences.append(f"{closes[0].upper()}{closes[1:]}")
-    deciding = [
-        of["team"]
-        for of in document["entries"]
-        if (of["first_without_it"] and of["team"] not in document["first"]) or of["first_if_it_is_there_twice"]
+    without = [
+        of["team"] for of in document["entries"] if of["first_without_it"] and of["team"] not in document["first"]
     ]
-    if deciding:
-        sentences.append(f"Without {names_of(deciding)}, or with a second entry of it, another team would be first.")
+    twice = [of["team"] for of in document["entries"] if of["first_if_it_is_there_twice"]]
+    for names, condition in ((without, "Without"), (twice, "With a second entry of")):
+        if names:
+            sentences.append(f"{condition} {names_of(names, 'or')} another team would be first.")
     return sentences
 
 

@@ -43,11 +43,11 @@ def verdict_sentences(document: Document, tricks: str = "") -> list[str]:
     return sentences[:5]
 
 
-def names_of(names: list[str]) -> str:
+def names_of(names: list[str], word: str = "and") -> str:
     shown = [quote(name, 40)[1:-1] for name in names[:NAMED_UP_TO]]
     rest = [f"{len(names) - NAMED_UP_TO:,} more"] if len(names) > NAMED_UP_TO else []
     parts = [*shown, *rest]
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
 def without_values(document: Document) -> str:
