@@ -43,17 +43,26 @@ def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measu
     lines = [",".join((*COLUMNS, *measures, *of_sides))]
     names = np.array(["", *class_names], object)
     for result in results:
+        texts = [side_texts(side, names) for side in (result.reference, result.prediction)]
         for rule in result.matches:
-            for columns in object_columns(result, rule, names, measures, shapes):
+            for columns in object_columns(result, rule, texts, measures, shapes):
                 lines += map(",".join, zip(*columns, strict=False))
     return "\n".join((*lines, ""))
 
 
 Column = Iterable[str]
+Texts = list[npt.NDArray[Any]]  # id, class and area of each instance of a side
+
+
+def side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
+    """Made once for all matching rules. Numbers are safe as they are."""
+    as_text = str if side.source_id.dtype.kind in "iu" else cell_text
+    ids, areas = map(as_text, side.source_id.tolist()), map(str, side.area_px.tolist())
+    return [np.array([*ids], object), names[side.class_id], np.array([*areas], object)]
 
 
 def object_columns(
-    result: CaseResult, rule: str, names: npt.NDArray[Any], measures: Sequence[str], shapes: Sequence[str]
+    result: CaseResult, rule: str, texts: Sequence[Texts], measures: Sequence[str], shapes: Sequence[str]
 ) -> Iterator[list[Column]]:
     """The columns of a case under a rule, for some rows at a time; a text that all rows have is endless."""
     matches, counts = result.matches[rule], result.counts[rule]
@@ -66,16 +75,20 @@ def object_columns(
         ]
         indices = (matches.reference_index[rows], matches.prediction_index[rows])
         sides = list(zip((result.reference, result.prediction), indices, strict=True))
-        cells = [column for side, index in sides for column in side_columns(side, index, names, counts)]
+        cells = [
+            column
+            for of, (side, index) in zip(texts, sides, strict=True)
+            for column in side_columns(of, side, index, counts)
+        ]
         of_shapes = [column for side, index in sides for column in shape_columns(side, index, shapes)]
         yield [repeat(f"{start},matched"), *cells, *values, *of_shapes]
     no_shapes = len(shapes) * blank
     for rows in batches(others(len(result.reference.area_px), matches.reference_index)):
-        cells = side_columns(result.reference, rows, names, counts)
+        cells = side_columns(texts[0], result.reference, rows, counts)
         shown = shape_columns(result.reference, rows, shapes)
         yield [repeat(f"{start},missed"), *cells, *(3 + len(measures)) * blank, *shown, *no_shapes]
     for rows in batches(others(len(result.prediction.area_px), matches.prediction_index)):
-        cells = side_columns(result.prediction, rows, names, counts)
+        cells = side_columns(texts[1], result.prediction, rows, counts)
         shown = shape_columns(result.prediction, rows, shapes)
         yield [repeat(f"{start},spurious"), *3 * blank, *cells, *len(measures) * blank, *no_shapes, *shown]
 
@@ -92,13 +105,11 @@ def batches(rows: Int64) -> Iterator[Int64]:
         yield rows[first : first + ROWS_AT_ONCE]
 
 
-def side_columns(side: ObjectList, index: Int32 | Int64, names: npt.NDArray[Any], counts: MatchCounts) -> list[Column]:
+def side_columns(texts: Texts, side: ObjectList, index: Int32 | Int64, counts: MatchCounts) -> list[Column]:
     """Id, class and area in px of the chosen instances of a side; points have no area."""
+    ids, classes, areas = (of[index].tolist() for of in texts)
     are_points = not counts.outlines and not side.area_px.any()
-    area = repeat("") if are_points else map(str, side.area_px[index].tolist())
-    ids = side.source_id[index]
-    as_text = str if ids.dtype.kind in "iu" else cell_text  # numbers are safe as they are
-    return [map(as_text, ids.tolist()), names[side.class_id[index]].tolist(), area]
+    return [ids, classes, repeat("") if are_points else areas]
 
 
 def shape_columns(side: ObjectList, index: Int32 | Int64, shapes: Sequence[str]) -> list[Column]:
