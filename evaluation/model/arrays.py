@@ -24,5 +24,5 @@ def give_memory_back(elements: int) -> None:
     The C library keeps what lies between small arrays: with a million nuclei a gigabyte.
     """
     if elements >= VERY_MANY:
-        with suppress(AttributeError, OSError):
+        with suppress(AttributeError, OSError, TypeError):  # where there is no glibc
             ctypes.CDLL(None).malloc_trim(0)
