@@ -147,8 +147,10 @@ def with_runs(instances: Instances, start: Int64, stop: Int64, instance: npt.NDA
 
 def order_of_runs(start: Int64, instance: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """Order of runs by start, then by instance. Runs are unique in (start, instance)."""
-    if len(start) == 0 or (np.all(start[1:] >= start[:-1]) and not np.any(start[1:] == start[:-1])):
+    if np.all(start[1:] > start[:-1]):
         return np.arange(len(start))
-    if np.all(instance[1:] >= instance[:-1]):
-        return np.argsort(start, kind="stable")
+    order = np.argsort(start, kind="stable")
+    ascending = start[order]
+    if np.all(instance[1:] >= instance[:-1]) or np.all(ascending[1:] > ascending[:-1]):
+        return order
     return np.lexsort((instance, start))
