@@ -19,7 +19,7 @@ from evaluation.instances.runs import (
     subtract_region,
     with_runs,
 )
-from evaluation.model import Bool, Instances, Int64, OverlapRule, OverlapScope, Region
+from evaluation.model import Bool, Instances, Int32, Int64, OverlapRule, OverlapScope, Region
 from evaluation.model.intervals import row_bands
 
 
@@ -65,6 +65,7 @@ def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScop
     """
     width = instances.shape_yx[1]
     priority = None if rule in ("keep", "ignore") else priorities(instances, rule)
+    by_priority = None if priority is None else np.argsort(priority).astype(np.int32)
     bands: list[Instances] = []
     ignored: list[Region] = [empty_region()]
     contested: list[Region] = []
@@ -78,8 +79,8 @@ def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScop
         if rule == "ignore":
             ignored.append(contest.contested_region(width))
             band = subtract_region(band, ignored[-1])
-        elif priority is not None:
-            band = give_to_winners(band, contest, priority)
+        elif priority is not None and by_priority is not None:
+            band = give_to_winners(band, contest, priority, by_priority)
         bands.append(band)
     resolved = instances if rule == "keep" else join_bands(bands)
     before, after = instances.areas_px(), resolved.areas_px()
@@ -173,15 +174,17 @@ def priorities(instances: Instances, rule: OverlapRule) -> Int64:
     return rank
 
 
-def give_to_winners(instances: Instances, contest: Contest, priority: Int64) -> Instances:
-    """Give every contested pixel to the instance of the highest priority among those that cover it."""
+def give_to_winners(instances: Instances, contest: Contest, priority: Int64, by_priority: Int32) -> Instances:
+    """Give every contested pixel to the instance of the highest priority among those that cover it.
+
+    by_priority  the instance of each priority
+    """
     if len(contest.run) == 0:
         return instances
     cover = contest.cover
     first = np.searchsorted(cover.start, contest.start, "left")  # every run begins and ends where a stretch does
     stop = np.searchsorted(cover.start, contest.stop, "left")
     winner = highest_on_each(first, stop, priority[instances.run_instance[contest.run]], len(cover.start))
-    instance_of_priority = np.argsort(priority).astype(np.int32)
 
     # Neighbouring stretches of one winner are one run.
     breaks = np.flatnonzero((winner[1:] != winner[:-1]) | (cover.start[1:] != cover.stop[:-1]))
@@ -197,7 +200,7 @@ def give_to_winners(instances: Instances, contest: Contest, priority: Int64) -> 
         instances,
         np.concatenate([instances.run_start[others], flat_start]),
         np.concatenate([instances.run_stop[others], flat_stop]),
-        np.concatenate([instances.run_instance[others], instance_of_priority[winner[begin]]]),
+        np.concatenate([instances.run_instance[others], by_priority[winner[begin]]]),
     )
 
 
