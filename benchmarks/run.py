@@ -54,14 +54,14 @@ class Contender:
 
 CONTENDERS = {
     "sum": Contender("`np.sum` of both label maps, once", "sum"),
-    "counts": Contender("this program: matching with all counts", "counts", limit=4),
-    "hausdorff": Contender("this program: the same with both Hausdorff distances", "hausdorff", limit=12),
+    "counts": Contender("this program: matching with all counts", "counts", limit=2),
+    "hausdorff": Contender("this program: the same with both Hausdorff distances", "hausdorff", limit=8),
     "families": Contender(
         "this program: all families of metrics, all measures, scores of all units", "hausdorff", most=2
     ),
     "bootstrap": Contender("this program: BCa intervals of all their numbers, 2,000 samples", "bootstrap", seconds=1),
     "stardist": Contender("stardist `matching(thresh=0.5, report_matches=True)`", "counts", goal=10),
-    "panoptica": Contender("panoptica with IoU, HD and HD95", "hausdorff", goal=15),
+    "panoptica": Contender("panoptica with IoU, HD and HD95", "hausdorff", goal=18),
 }
 MEMORY_LIMIT = 3  # times the bytes of the label maps, which are among them
 
