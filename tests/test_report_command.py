@@ -136,7 +136,7 @@ def sources(made: Path, team: str = "finder") -> Sources:
 
 def test_the_page_is_the_same_whatever_the_workers(made: Path) -> None:
     folder = made / "results" / "finder"
-    one, two = (page_of_results(folder, sources=sources(made), title="T", workers=workers) for workers in (1, 2))
+    one, two = (page_of_results(folder, sources=sources(made), workers=workers) for workers in (1, 2))
     assert page_html(one) == page_html(two)
 
 
