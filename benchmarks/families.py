@@ -45,6 +45,8 @@ def all_families() -> Challenge:
         "boundary": "open",
         "coverage": 0.5,
         "distance_cap_px": 10.0,
+        "class_probabilities": True,
+        "sizes_px": {"small": (0, 400), "large": (401, 1_000_000)},
     }
     rule = {"name": "iou", "rule": "iou_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}
     ranking = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": []}
@@ -54,7 +56,7 @@ def all_families() -> Challenge:
 
 
 def score_families(images: Sequence[LabelMaps]) -> Result:
-    """From label maps to all scores of cases, patients and the data set; confidences are drawn."""
+    """From label maps to all scores of cases, patients and the data set; probabilities are drawn."""
     challenge, random = all_families(), np.random.default_rng(0)
     (rule,), classes = challenge.matching.rules, len(challenge.classes)
     none = Region(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -62,7 +64,8 @@ def score_families(images: Sequence[LabelMaps]) -> Result:
     for place, maps in enumerate(images):
         reference, prediction, table = instances_and_overlaps(maps, with_runs=True)
         confidence = random.random(len(prediction)).astype(np.float32)
-        prediction = dataclasses.replace(prediction, probability=confidence)
+        of_classes = random.dirichlet(np.ones(classes), len(prediction)).astype(np.float32)
+        prediction = dataclasses.replace(prediction, probability=confidence, class_probability=of_classes)
         case = Case(f"c{place:04}", f"p{place * PATIENTS // len(images):02}", *maps.reference.shape)
         matched.append(
             MatchedCase(

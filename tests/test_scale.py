@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import scale, slides
+from benchmarks import families, scale, slides
 from benchmarks.scale import predict_slide
 from benchmarks.slides import Slide, write_slide
 from evaluation.challenge import Challenge, LimitRules
@@ -28,7 +28,7 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRe
 from evaluation.instances import rasterise
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.matching import overlap_table
-from evaluation.model import Instances, intervals
+from evaluation.model import Instances, LabelMaps, intervals
 from evaluation.model import instances as model_instances
 from evaluation.model.intervals import distinct, row_bands
 from evaluation.results import objects_csv
@@ -361,6 +361,14 @@ def test_the_benchmark_finds_every_stage_and_measures_it(tmp_path: Path, monkeyp
     assert [stage for stage, seconds in found["seconds"].items() if seconds <= 0] == []
     assert found["whole"] > sum(found["seconds"].values())
     assert "| outlines to runs | " in scale.stage_table({1_000: found})
+
+
+def test_the_benchmark_of_all_families_runs() -> None:
+    labels = np.zeros((20, 30), np.int32)
+    labels[2:8, 2:9], labels[10:16, 12:20] = 1, 2
+    classes = np.array([1, 2], np.int16)
+    asked = families.ask_for_intervals([LabelMaps(labels, np.roll(labels, 1, axis=1), classes, classes)] * 4)
+    assert {metric.path[0] for metric in asked.metrics} >= {"detection", "calibration", "sizes", "curves"}
 
 
 @pytest.mark.parametrize(("nuclei", "runs"), [(100, 1_000), (70_000, 200_000), (70_000, 1), (70_000, 0)])
