@@ -208,6 +208,15 @@ def test_nuclei_without_a_class_are_not_counted_as_none(tmp_path):
     assert counts.read_text() == "case,a,nucleus\na,1,1\n"
 
 
+def test_classes_that_no_challenge_names_come_in_the_order_of_the_file(tmp_path):
+    names = ["stroma", "tumour", "lymphocyte", "Other (x)", "plasma", "b", "a", "necrosis", "fat"]
+    features = [square(5 * index, 1, name) for index, name in enumerate([*names, *names[::-1]])]
+    source = write_features(tmp_path / "a.geojson", *features)
+    (counts,) = convert_file(source, tmp_path / "a", "counts_csv").files
+    header, row = counts.read_text().splitlines()
+    assert (header.split(","), row) == (["case", *names], "a" + ",2" * len(names))
+
+
 def test_a_challenge_none_of_whose_nuclei_lie_in_an_image_is_refused(tmp_path, capsys):
     challenge, submission = write_challenge("geojson outlines", tmp_path)
     away = json.dumps({"type": "FeatureCollection", "features": [square(500, 500, "Epithelial")]})

@@ -174,7 +174,7 @@ class FeatureReader:
         names = self.class_names(properties)
         if not {str, type(None)}.issuperset(map(type, names)):
             return False
-        class_ids = {name: nuclei.names.look_up(name) for name in set(names)}
+        class_ids = {name: nuclei.names.look_up(name) for name in dict.fromkeys(names)}  # in the order of the file
         if not {SKIPPED, UNKNOWN}.isdisjoint(class_ids.values()):
             return False
         return nuclei.add_outlines(
