@@ -65,6 +65,13 @@ def test_what_is_not_json_is_told(data):
     assert line_of(records_of, data if isinstance(data, bytes) else data.encode()).startswith("[not-json] ")
 
 
+@pytest.mark.parametrize("after", [b"", b" \xff", b"]"])
+@pytest.mark.parametrize("read", [parse, records_of])
+def test_the_first_byte_that_is_not_utf_8_is_told(read, after):
+    records = b'[\n{"a": 1}, {"b": "\xc3\xa4"},\n{"c": "Gr\xfc\xdfe"}' + after + b"]"
+    assert ": bytes that are not UTF-8 (line 3, column 10); expected" in line_of(read, records)
+
+
 @pytest.mark.parametrize(
     ("data", "value"),
     [

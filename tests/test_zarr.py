@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evaluation.decoding.streams import CutOff, damage_told
-from evaluation.decoding.zarr import is_zarr, read_zarr, unpacked
+from evaluation.decoding.zarr import crc32c, is_zarr, read_zarr, unpacked
 from evaluation.findings.errors import InputFault
 
 SHAPE = (21, 34)
@@ -140,6 +140,16 @@ def test_check_sums_of_chunks_are_compared() -> None:
     for codec, data in [("crc32c", b"123456788" + with_sum[9:]), ("crc32c", b"123"), ("zlib", compressed[:-1])]:
         with pytest.raises(CutOff):
             unpacked(data, [codec], 9)
+
+
+@pytest.mark.parametrize("size", [*range(20), 4095, 4096, 4097, 50_000])
+def test_check_sums_are_those_of_the_definition_bit_by_bit(size: int) -> None:
+    data, remainder = np.random.default_rng(size).bytes(size), 0xFFFFFFFF
+    for byte in data:
+        remainder ^= byte
+        for _ in range(8):
+            remainder = remainder >> 1 ^ (0x82F63B78 if remainder & 1 else 0)
+    assert crc32c(data) == remainder ^ 0xFFFFFFFF
 
 
 def test_which_array_is_read_must_be_clear() -> None:

@@ -381,8 +381,13 @@ def parse(text: bytes | bytearray, where: str, locate: Callable[[int], tuple[int
         with resting_collector():
             found = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        line, column = locate(error.pos)
-        why = f"{error.msg} (line {line:,}, column {column:,})" if text.strip() else "an empty file"
+        why, position = error.msg, error.pos
+        try:
+            text.decode()
+        except UnicodeDecodeError as not_utf_8:
+            why, position = "bytes that are not UTF-8", not_utf_8.start
+        line, column = locate(position)
+        why = f"{why} (line {line:,}, column {column:,})" if text.strip() else "an empty file"
         raise InputFault(NotJson(why).at(where)) from None
     check_keys(text, where)
     return found

@@ -34,6 +34,7 @@ METADATA_BYTES = 1 << 20
 MAX_CHUNKS, MAX_AXES = 1 << 16, 8
 PADDED_BYTES, PADDED_RATIO = 1 << 24, 8  # chunks may be so much larger than a small array, or times larger than a large
 MAX_SIDE = 1 << 40
+ALL_ONES = b"Td\x1fd"  # behind these four bytes a check sum that began with 0 is all ones
 DTYPE = re.compile(r"[<>|](b1|[iu][1248]|f[48])")
 TYPES = ("bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64")
 

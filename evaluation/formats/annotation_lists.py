@@ -290,7 +290,7 @@ class NucleusLists:
         probability: list[Any],
         class_probabilities: list[Any] | None,
     ) -> bool:
-        """All nuclei of a piece of the file, which needs not be settled then.
+        """All nuclei of a piece of the file; ``settle`` need not be called for it.
 
         False, and nothing is added, if a vertex is no usable coordinate. Raises InputFault: too-large.
 

@@ -121,6 +121,7 @@ def count_shared_rows(reference: Instances, prediction: Instances) -> int:
 
 
 def too_many_rows(reference: Instances, prediction: Instances, most: int) -> TooManyPairs:
+    """The refusal, which says whether the reference alone has too many."""
     runs = len(reference.run_start)
     shared, limit = count_shared_rows(reference, prediction), most + runs + len(prediction.run_start)
     alone = count_shared_rows(reference, reference) > most + 2 * runs
