@@ -1,7 +1,8 @@
 """XML from strangers: the parser is fed piece by piece, keeps nothing but numbers, and refuses every declaration.
 
-The parser is expat itself: 27 MB of Aperio XML take about a second. Files may be compressed with gzip. Coordinates are
-attributes of many equal elements ("vertices"); their texts are collected and become numbers piece by piece.
+The parser is expat itself. Files may be compressed with gzip. Coordinates are attributes of many equal elements
+("vertices"): those that are written alike are taken out before (``plain_vertices``), the texts of others are collected
+and become numbers piece by piece.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from evaluation.challenge import LimitRules
 from evaluation.decoding.chunks import CHUNK_BYTES, plain_chunks, too_many
+from evaluation.decoding.plain_vertices import COORDINATE_LIMIT, IN_NUMBERS, TAKEN_OUT, PlainVertices
 from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
 from evaluation.findings.annotations import ForbiddenXml, InvalidXmlCoordinate, NotXml, OtherRoot
 from evaluation.findings.errors import InputFault
@@ -24,8 +26,6 @@ from evaluation.model import Float64
 DEPTH_LIMIT = 64  # open elements; expat keeps each of them
 NAMES_LIMIT = 1000  # different names of elements and attributes; expat keeps them all
 TOKEN_BYTES = 1 << 20  # one tag or comment; expat reads an unfinished one again with every piece
-COORDINATE_LIMIT = 1e9
-IN_NUMBERS = b"0123456789+-.eE \t\r\n"  # float() also takes "1_000", "nan" and the digits of other scripts
 MISSING = "\0"  # stands for an attribute that is absent: no XML can hold this character
 
 
@@ -68,10 +68,19 @@ class Vertices:
     def __len__(self) -> int:
         return self.converted + len(self.texts) // len(self.columns)
 
+    def add(self, numbers: Float64) -> None:
+        """Vertices that come next, float64 (V, C)."""
+        if self.texts:
+            self.convert()
+        self.numbers.append(numbers)
+        self.converted += len(numbers)
+
     def convert(self) -> None:
         """Turn the collected texts into numbers, all at once. Raises InputFault if there are too many vertices."""
         if len(self) > self.limits.vertices_per_file:
             raise InputFault(too_many(self.where, "vertices", self.limits.vertices_per_file, "vertices_per_file"))
+        if not self.texts:
+            return
         numbers = numbers_of(self.texts).reshape(-1, len(self.columns))
         is_invalid = ~(np.abs(numbers[:, -2:]) <= COORDINATE_LIMIT)
         if is_invalid.any():
@@ -135,19 +144,27 @@ def number_or_nan(text: str) -> float:
 
 
 def read_elements(
-    stream: BinaryIO, dialect: Dialect, vertices: Vertices, opened: Mapping[tuple[str, ...], Opened]
+    stream: BinaryIO,
+    dialect: Dialect,
+    vertices: Vertices,
+    opened: Mapping[tuple[str, ...], Opened],
+    *,
+    as_written: bool = False,
 ) -> None:
     """Read a file to its end; ``vertices`` takes the vertices of its holders.
 
-    opened  what to call with the attributes of an element when it opens, by the names of the elements down to it
+    opened      what to call with the attributes of an element when it opens, by the names of the elements down to it
+    as_written  let expat parse the whole text, so that lines and columns in messages are those of the file
 
     Raises InputFault: too-large, unreadable-file (gzip), not-xml, forbidden-xml, and ``dialect.wrong_root``.
     """
     where, software = vertices.where, dialect.software
-    parser = make_parser(where, dialect, vertices.texts, opened)
+    plain = PlainVertices(dialect.holder[-1], dialect.vertex, dialect.columns)
+    parser = make_parser(dialect, vertices, opened, plain)
+    chunks = plain_chunks(stream, where, vertices.limits.bytes_per_file)
     fed = 0
     try:
-        for chunk in plain_chunks(stream, where, vertices.limits.bytes_per_file):
+        for chunk in chunks if as_written else plain.shorten(chunks):
             parser.Parse(chunk, False)
             fed += len(chunk)
             if fed - parser.CurrentByteIndex > TOKEN_BYTES + CHUNK_BYTES:
@@ -158,6 +175,8 @@ def read_elements(
             vertices.convert()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
+        if not as_written:
+            read_elements(stream, dialect, Vertices(dialect.columns, where, vertices.limits), {}, as_written=True)
         reason = expat.errors.messages.get(error.code, "not XML")
         why = f"{reason} (line {error.lineno:,}, column {error.offset:,})"
         raise InputFault(NotXml(why, software).at(where)) from None
@@ -184,9 +203,10 @@ UNKNOWN_ELEMENT = Element()
 
 
 def make_parser(
-    where: str, dialect: Dialect, texts: list[str], opened: Mapping[tuple[str, ...], Opened]
+    dialect: Dialect, vertices: Vertices, opened: Mapping[tuple[str, ...], Opened], plain: PlainVertices
 ) -> expat.XMLParserType:
-    """An expat parser that collects the texts of vertices, and refuses whatever a stranger could misuse."""
+    """An expat parser that collects vertices, and refuses whatever a stranger could misuse."""
+    where, texts = vertices.where, vertices.texts
     parser = expat.ParserCreate()
     parser.ordered_attributes = True  # a list [name, value, …]: a fifth less time than a dictionary for each vertex
     columns, stop = list(dialect.columns), 2 * len(dialect.columns)
@@ -203,7 +223,10 @@ def make_parser(
                 texts.extend(pairs[1:stop:2])
             else:
                 attributes = dict(zip(pairs[::2], pairs[1::2], strict=True))
-                texts.extend([attributes.get(column, MISSING) for column in columns])
+                if (taken := plain.taken.get(attributes.get(TAKEN_OUT))) is not None:
+                    vertices.add(taken)
+                else:
+                    texts.extend([attributes.get(column, MISSING) for column in columns])
             stack.append(UNKNOWN_ELEMENT)
             return
         element = stack[-1].inner.get(name, UNKNOWN_ELEMENT)

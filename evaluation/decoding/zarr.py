@@ -293,7 +293,7 @@ def crc32c(data: bytes) -> int:
 @cache
 def crc32c_table() -> npt.NDArray[np.uint32]:
     """What each byte does to the check sum, uint32 (256,)."""
-    table = np.arange(256, dtype=np.uint32)
+    table, one = np.arange(256, dtype=np.uint32), np.uint32(1)
     for _ in range(8):
-        table = table >> 1 ^ np.uint32(0x82F63B78) * (table & 1)
+        table = table >> one ^ np.uint32(0x82F63B78) * (table & one)
     return table

@@ -1,0 +1,151 @@
+"""XML whose vertices are taken out before it is parsed is read as by expat alone, for every way to write it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from evaluation.challenge import LimitRules, format_rules
+from evaluation.decoding import chunks, plain_vertices
+from evaluation.decoding.plain_vertices import PlainVertices
+from evaluation.findings.errors import InputFault
+from evaluation.formats.aperio_xml import read_aperio_xml
+from evaluation.formats.asap_xml import read_asap_xml
+from evaluation.formats.request import Request
+from evaluation.model import Case, ClassTable
+
+NUMBERS = ["1", "2.5", "-3", "1e2", "0", "-0.0", "123.456789012345678", "99", "7.25", "1.5E+1"]
+ODD_NUMBERS = [
+    "", " 4 ", "+1", ".5", "1.", "nan", "1e999", "2e9", "1,2", "1;2", "1|2", "1,2;3", "１", "&#49;", "0x1", "1_0", "a",
+    '1" Y="2', '1" Y="2;3', "\t5", "1\n", "\x01", "<", "01", "1 2", '"', "-",
+]  # fmt: skip
+ODD_TEXTS = [
+    "<!-- a -->", "<![CDATA[<Vertices>]]>", "<?a b?>", "<Vertices>", "</Vertices>", "<Vertices/>", "&amp;", "text", "é",
+    '<Vertices><Vertex X="1" Y="2"/></Vertices>', '<Vertex taken-out="0"/>', '<Vertices a="1"><Vertex X="1" Y="2"/>',
+    "<!--", "-->", '<Vertex X="1" Y="2"/>', "<Plots/>", "<!DOCTYPE a>", "]]>", "|", ";", "<Vertices >", "</Vertex>",
+    '<!-- <Vertices><Vertex X="1" Y="2"/></Vertices> -->', "<Coordinates>", '<Coordinate Order="0" X="1" Y="2"/>',
+    "<Vertices></Vertices>", "\0", "taken-out", "<a b='", "<a b='>", "'/>",
+]  # fmt: skip
+ENDS = ["/>", " />", ' Z="0"/>', ' Z="0" />', "></Vertex>", '  Z="0"/>', ' Z="a"/>', ' X="1"/>', ">", '" />']
+
+
+class Writer:
+    """Documents in one layout; ``oddity`` is the share of what is written in another way."""
+
+    def __init__(self, seed: int, vertex: str, columns: tuple[str, ...]) -> None:
+        self.random = Random(seed)
+        self.oddity = self.random.choice([0, 0, 0.003, 0.03])
+        self.vertex, self.columns = vertex, columns
+        self.blank = self.random.choice(["", "\n", "\n\t\t", "\r\n  "])
+        self.end = self.random.choice(ENDS[:4])
+
+    def odd(self, usual: str, others: list[str]) -> str:
+        return self.random.choice(others) if self.random.random() < self.oddity else usual
+
+    def positions(self, order: int) -> str:
+        values = [str(order), *self.random.choices(NUMBERS, k=2)][-len(self.columns) :]
+        columns = list(self.columns)
+        if self.odd("", ["swap"]):
+            columns.reverse()
+        named = "".join(
+            f' {name}="{self.odd(value, ODD_NUMBERS)}"' for name, value in zip(columns, values, strict=True)
+        )
+        return self.odd("", ODD_TEXTS) + f"<{self.vertex}{named}{self.odd(self.end, ENDS)}"
+
+    def holder(self, name: str) -> str:
+        count = self.random.choice([0, 1, 3, 4, 9])
+        vertices = [self.odd(self.blank, [" ", "\t"]) + self.positions(order) for order in range(count)]
+        body = "".join([*vertices, self.blank if vertices else self.odd("", [" "])])
+        return self.odd("", ODD_TEXTS) + f"<{name}>{body}</{name}>" + self.odd("", ODD_TEXTS)
+
+    def cut(self, text: str) -> bytes:
+        data = text.encode()
+        data = data[: self.random.randrange(len(data))] if self.odd("", ["cut"]) else data
+        return gzip.compress(data) if self.random.random() < 0.1 else data
+
+
+def aperio(seed: int) -> bytes:
+    writer = Writer(seed, "Vertex", ("X", "Y"))
+    regions = [
+        f'<Region Id="{number}" NegativeROA="{int(writer.random.random() < 0.2)}">{writer.holder("Vertices")}</Region>'
+        for number in range(writer.random.randrange(12))
+    ]
+    layer = f'<Annotation Name="a"><Regions>{"".join(regions)}</Regions></Annotation>'
+    return writer.cut(writer.odd('<?xml version="1.0"?>\n', ODD_TEXTS) + f"<Annotations>{layer}</Annotations>")
+
+
+def asap(seed: int) -> bytes:
+    writer = Writer(seed, "Coordinate", ("Order", "X", "Y"))
+    annotations = [
+        f'<Annotation Type="Polygon" PartOfGroup="a">{writer.holder("Coordinates")}</Annotation>'
+        for _ in range(writer.random.randrange(12))
+    ]
+    return writer.cut(f"<ASAP_Annotations><Annotations>{''.join(annotations)}</Annotations></ASAP_Annotations>")
+
+
+COMMON = {"files": "{case}.xml", "vertices": "exact", "vanished": "drop", "origin": "pixel_centre"}
+APERIO = read_aperio_xml, format_rules(format="aperio_xml", **COMMON), aperio
+ASAP = read_asap_xml, format_rules(format="asap_xml", shape="outline", **COMMON), asap
+
+
+def said_of(read: Any, rules: Any, data: bytes, limits: LimitRules) -> Any:
+    """The outlines of a file, or what is wrong with it."""
+    request = Request(where="'a.xml'", name="a.xml", rules=rules, classes=ClassTable(("a",), {"a": 1}), limits=limits)
+    try:
+        annotations = read(io.BytesIO(data), request, Case("a", "a", 100, 100))
+    except InputFault as fault:
+        return [str(finding) for finding in fault.findings]
+    (part,) = annotations.parts
+    columns = part.points_xy.tobytes(), part.ring_start.tolist(), part.ring_is_hole.tolist(), part.source_id.tolist()
+    return *columns, [str(finding) for finding in annotations.findings]
+
+
+def as_written(_: PlainVertices, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    return pieces
+
+
+@pytest.mark.parametrize("seeds", [range(start, start + 250) for start in range(0, 1500, 250)])
+@pytest.mark.parametrize(("read", "rules", "write"), [APERIO, ASAP], ids=["aperio", "asap"])
+def test_every_way_to_write_a_file_is_read_as_by_expat_alone(read: Any, rules: Any, write: Any, seeds: range) -> None:
+    for seed in seeds:
+        data, limits = write(seed), LimitRules(vertices_per_file=(20 if seed % 9 == 0 else 1000))
+        with mock.patch.object(PlainVertices, "shorten", as_written):
+            expected = said_of(read, rules, data, limits)
+        size = Random(seed).choice([1, 7, 64, 1 << 18])
+        with mock.patch.multiple(chunks, CHUNK_BYTES=size), mock.patch.object(plain_vertices, "HELD_BYTES", 4 * size):
+            assert said_of(read, rules, data, limits) == expected, data
+
+
+@pytest.mark.parametrize(
+    ("dialect", "write"),
+    [(("Vertices", "Vertex", ("X", "Y")), aperio), (("Coordinates", "Coordinate", ("Order", "X", "Y")), asap)],
+)
+def test_all_vertices_of_plain_files_are_taken_out(dialect: tuple[str, str, tuple[str, ...]], write: Any) -> None:
+    taken = 0
+    for seed in range(300):
+        data, plain = write(seed), PlainVertices(*dialect)
+        if Writer(seed, *dialect[1:]).oddity or data.startswith(b"\x1f"):
+            continue
+        numbers = 0
+        for piece in plain.shorten(data[start : start + 99] for start in range(0, len(data), 99)):
+            assert b' X="' not in piece
+            numbers += sum(map(len, plain.taken.values()))
+        assert numbers == data.count(b' X="')
+        taken += numbers
+    assert taken > 1000
+
+
+def test_numbers_are_those_of_float() -> None:
+    random = np.random.default_rng(3)
+    values = [repr(value) for value in random.normal(0, 10.0 ** random.integers(-8, 8, 4000)).tolist()]
+    pairs = list(zip(values[::2], values[1::2], strict=True))
+    body = "".join(f'<Vertex X="{x}" Y="{y}" Z="0" />' for x, y in pairs).encode()
+    (found,) = PlainVertices("Vertices", "Vertex", ("X", "Y")).parse([body]) or []
+    assert found.tolist() == [[float(x), float(y)] for x, y in pairs]
