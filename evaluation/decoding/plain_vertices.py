@@ -18,6 +18,7 @@ from evaluation.model import Float64
 COORDINATE_LIMIT = 1e9
 IN_NUMBERS = b"0123456789+-.eE \t\r\n"  # float() also takes "1_000", "nan" and the digits of other scripts
 TAKEN_OUT = "taken-out"  # an attribute of the vertex that stands for those of its holder
+VERTICES_OF_A_HOLDER = 4  # with fewer there is little to gain
 HELD_BYTES = 1 << 20  # a holder that is longer is left to the parser
 OTHER_ATTRIBUTES = rb'(?: Z="[-+.0-9eE]*")?'  # behind X and Y
 HOLDER, VERTEX = b"|", b";"  # what stands between holders and between vertices, where only numbers are left
@@ -33,6 +34,7 @@ class PlainVertices:
     def __init__(self, holder: str, vertex: str, columns: tuple[str, ...]) -> None:
         self.opening, self.closing = f"<{holder}>".encode(), f"</{holder}>".encode()
         self.stand_in = f'{self.opening.decode()}<{vertex} {TAKEN_OUT}="%d"/>{self.closing.decode()}'.encode()
+        self.vertex = f"<{vertex} ".encode()
         self.between_columns = [f'" {name}="'.encode() for name in columns[1:]]
         begin = rf'\s*<{vertex} {columns[0]}="'.encode()
         end = b'"' + OTHER_ATTRIBUTES + rb"\s*/>"
@@ -61,9 +63,13 @@ class PlainVertices:
     def take_out(self, text: bytes) -> bytes:
         """The text without the vertices of all holders; as it is if some are written in another way."""
         before, *parts = text.split(self.opening)
+        if text.count(self.vertex) < VERTICES_OF_A_HOLDER * len(parts):
+            return text
         rest, bodies = [before], list[bytes]()
         for part in parts:
-            body, _, after = part.partition(self.closing)
+            body, is_closed, after = part.partition(self.closing)
+            if not is_closed:  # holders in holders
+                return text
             if not body or body.isspace():
                 rest += [self.opening, part]
             else:
