@@ -1,9 +1,11 @@
-"""Which JSON parser reads a long list of nuclei best: megabytes a second, and the memory on top of the file's text.
+"""Which parser reads a long list of nuclei best: megabytes a second, and the memory on top of the file's text.
 
     python -m pip install pysimdjson ijson                 (in the environment of the benchmarks)
     python -m benchmarks.parsers slide.geojson
+    python -m benchmarks.parsers slide.xml                 (Aperio)
 
-Each parser, in a process of its own, gives the coordinates of every feature as Python lists, as our reader needs them.
+Each parser, in a process of its own, gives the coordinates of every feature as Python lists, as our reader needs them;
+expat by itself gives nothing.
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from evaluation.challenge import LimitRules
+from evaluation.decoding.json import RecordText, find_cuts, read_records
+from evaluation.decoding.polygons import decode_polygons
+from evaluation.decoding.xml import Vertices, read_elements
+from evaluation.formats.aperio_xml import APERIO, REGION
+
 
 def parse_as_the_program(path: Path) -> int:
     """msgspec for the features, orjson for the numbers, in guessed pieces (``evaluation/decoding/polygons.py``)."""
-    from evaluation.challenge import LimitRules
-    from evaluation.decoding.json import RecordText
-    from evaluation.decoding.polygons import decode_polygons
-
     with path.open("rb") as stream:
         text = RecordText(stream, "file", LimitRules(), nan_is_null=True)
         found = map(decode_polygons, text.guessed_pieces("features"))
@@ -33,9 +37,6 @@ def parse_as_the_program(path: Path) -> int:
 
 def parse_in_pieces(path: Path) -> int:
     """What the program does with other features: orjson, a megabyte at a time (``evaluation/decoding/json.py``)."""
-    from evaluation.challenge import LimitRules
-    from evaluation.decoding.json import read_records
-
     with path.open("rb") as stream:
         records = read_records(stream, key="features", where="file", limits=LimitRules())
         return sum(len(feature["geometry"]["coordinates"]) for piece in records.pieces or () for feature in piece)
@@ -54,9 +55,6 @@ def parse_simdjson(path: Path) -> int:
 
 def parse_simdjson_in_pieces(path: Path) -> int:
     """What the program does, with pysimdjson in the place of orjson; the last piece is left out."""
-    from evaluation.challenge import LimitRules
-    from evaluation.decoding.json import RecordText, find_cuts
-
     parser = importlib.import_module("simdjson").Parser()
     rings = 0
     with path.open("rb") as stream:
@@ -87,11 +85,33 @@ def parse_ijson(path: Path) -> int:
         return sum(len(feature["geometry"]["coordinates"]) for feature in features)
 
 
+def parse_xml_as_the_program(path: Path) -> int:
+    """Plain vertices are taken out, expat parses the rest (``evaluation/decoding/xml.py``)."""
+    regions: list[object] = []
+    with path.open("rb") as stream:
+        read_elements(stream, APERIO, Vertices(APERIO.columns, "file", LimitRules()), {REGION: regions.append})
+    return len(regions)
+
+
+def parse_by_expat(path: Path, handle: Callable[..., None] | None = None) -> int:
+    """Expat alone, or with a handler in Python for the start and the end of every element."""
+    parser = importlib.import_module("xml.parsers.expat").ParserCreate()
+    parser.StartElementHandler = parser.EndElementHandler = handle
+    with path.open("rb") as stream:
+        parser.ParseFile(stream)
+    return 0
+
+
 def count(root: Any) -> int:
     return sum(len(feature["geometry"]["coordinates"]) for feature in root["features"])
 
 
-PARSERS: dict[str, Callable[[Path], int]] = {
+XML_PARSERS: dict[str, Callable[[Path], int]] = {
+    "the vertices at once, expat for the rest": parse_xml_as_the_program,
+    "expat alone": parse_by_expat,
+    "expat with empty handlers in Python": lambda path: parse_by_expat(path, lambda *_: None),
+}
+JSON_PARSERS: dict[str, Callable[[Path], int]] = {
     "msgspec and orjson, a quarter of a megabyte at a time": parse_as_the_program,
     "orjson, a megabyte at a time": parse_in_pieces,
     "pysimdjson, a megabyte at a time": parse_simdjson_in_pieces,
@@ -110,16 +130,17 @@ def peak_bytes() -> int:
 
 def main() -> None:
     path = Path(sys.argv[1])
+    parsers = XML_PARSERS if path.suffix == ".xml" else JSON_PARSERS
     if len(sys.argv) > 2:
         gc.disable()  # it finds nothing in what a parser makes, and would take most of the time
         before, start = peak_bytes(), time.process_time()
-        found = PARSERS[sys.argv[2]](path)
+        found = parsers[sys.argv[2]](path)
         seconds = time.process_time() - start
         speed, memory = path.stat().st_size / 1e6 / seconds, (peak_bytes() - before) / 1e6
         print(f"| {sys.argv[2]} | {speed:.0f} | {memory:,.0f} | {found:,} |")
         return
     print("| parser | MB/s | peak memory, MB | rings |\n| --- | --- | --- | --- |", flush=True)
-    for name in PARSERS:
+    for name in parsers:
         subprocess.run([sys.executable, "-m", "benchmarks.parsers", str(path), name], check=False, env=os.environ)
 
 

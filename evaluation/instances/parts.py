@@ -75,7 +75,8 @@ def convert_parts(
             covered = cover_outlines(part, points, shape_yx, where=where)
             is_vanished = covered.areas_px() == 0
             ids += [str(source) for source in part.source_id[is_vanished]]
-            outside += int((is_vanished & lies_outside(part, points, shape_yx)).sum())
+            if is_vanished.any():
+                outside += int((is_vanished & lies_outside(part, points, shape_yx)).sum())
             converted.append(settle_vanished(covered, part, points, vanished, where=where))
         elif isinstance(part, Points):
             if origin is None:

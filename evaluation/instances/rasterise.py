@@ -326,8 +326,9 @@ class RowSlots:
         return RingRuns(ring, first, first + (stop - start))
 
 
-# A toggle is the position from which on a crossing counts differently, times 2, plus 0 for the right ray (A) or 1 for
-# the left ray (B): one sort orders both.
+# A toggle is the position from which on a crossing counts differently, times 4, plus 1 for the right ray (A), 2 for the
+# left ray (B) or 3 for both: one sort orders all. The rays differ only where an edge goes through the centre of a pixel.
+RIGHT, LEFT, BOTH = 1, 2, 3
 
 
 def end_toggles(edges: Edges, low: Float64, high: Float64, slots: RowSlots, width: int) -> list[Int64]:
@@ -337,11 +338,11 @@ def end_toggles(edges: Edges, low: Float64, high: Float64, slots: RowSlots, widt
     """
     keys = []
     rising = edges.y0 < edges.y1
-    for ray, y, at_current in ((0, low, rising), (1, high, ~rising)):
+    for ray, y, at_current in ((RIGHT, low, rising), (LEFT, high, ~rising)):
         chosen = (np.floor(y) == y) & (low < high) & (y >= slots.row_begin) & (y < slots.row_end)
         edge = np.flatnonzero(chosen)
         x = np.where(at_current[edge], edges.x0[edge], edges.x1[edge])
-        column = np.floor(x) + 1 if ray else np.ceil(x)
+        column = np.ceil(x) if ray == RIGHT else np.floor(x) + 1
         slot = slots.base_of_edge[edge] + y[edge].astype(np.int64)
         keys.append(toggles(slot, column, width, ray))
     return keys
@@ -368,20 +369,23 @@ def inner_toggles(edges: Edges, begin: Int64, rows: Int64, slots: RowSlots, widt
     here, before = side(guess), side(guess - 1)
     slot = slots.base_of_edge[edge] + row
     right = guess + (here > 0) - (before <= 0)  # the first column that does not have side > 0
-    left = guess + (here >= 0) - (before < 0)  # the first column that has side < 0
-    return [toggles(slot, right, width, 0), toggles(slot, left, width, 1)]
+    of_right = toggles(slot, right, width, BOTH)
+    differ = np.flatnonzero((here == 0) | (before == 0))
+    of_right[differ] -= LEFT
+    left = guess[differ] + (here[differ] >= 0) - (before[differ] < 0)  # the first column that has side < 0
+    return [of_right, toggles(slot[differ], left, width, LEFT)]
 
 
-def toggles(slot: Int64, column: Float64, width: int, ray: int) -> Int64:
+def toggles(slot: Int64, column: Float64, width: int, rays: int) -> Int64:
     """Toggles at columns clipped to the image: what lies left of it counts from its first column on."""
-    return (slot * (width + 1) + np.clip(column, 0, width).astype(np.int64)) * 2 + ray
+    return (slot * (width + 1) + np.clip(column, 0, width).astype(np.int64)) * 4 + rays
 
 
 def runs_between_toggles(keys: Int64) -> tuple[Int64, Int64]:
     """Positions at which the number of toggles so far is odd for either ray, as runs. Every row has an even number."""
     keys = np.sort(keys, kind="stable")  # it merges what ascends: the edges of a ring go down and up
-    position = keys >> 1
-    state = np.bitwise_xor.accumulate(((keys & 1) + 1).astype(np.uint8))
+    position = keys >> 2
+    state = np.bitwise_xor.accumulate(keys.astype(np.uint8) & BOTH)
     settled = np.flatnonzero(np.diff(position, append=-1))  # behind all toggles of a position
     inside = state[settled] != 0
     edge = position[settled[np.flatnonzero(np.diff(inside, prepend=False))]]

@@ -149,8 +149,21 @@ def order_of_runs(start: Int64, instance: npt.NDArray[np.int32]) -> npt.NDArray[
     """Order of runs by start, then by instance. Runs are unique in (start, instance)."""
     if np.all(start[1:] > start[:-1]):
         return np.arange(len(start))
-    order = np.argsort(start, kind="stable")
-    ascending = start[order]
-    if np.all(instance[1:] >= instance[:-1]) or np.all(ascending[1:] > ascending[:-1]):
+    order = stable_order(start)
+    if np.all(instance[1:] >= instance[:-1]):
         return order
-    return np.lexsort((instance, start))
+    ascending = start[order]
+    return order if np.all(ascending[1:] > ascending[:-1]) else np.lexsort((instance, start))
+
+
+def stable_order(values: Int64) -> npt.NDArray[np.int64]:
+    """``argsort`` of numbers of 0 or more; those that agree stay in their order.
+
+    As a rule a number and its index fit into 63 bits; sorted together they are read one after the other.
+    """
+    bits = len(values).bit_length()
+    if int(values.max(initial=0)) >> (63 - bits):
+        return np.argsort(values, kind="stable")
+    numbered = (values << bits) | np.arange(len(values))
+    numbered.sort(kind="stable")
+    return numbered & ((1 << bits) - 1)
