@@ -145,8 +145,7 @@ def cover_outlines(
     # With a million nuclei each of these is as large as the runs of the image; none stays longer than it is needed.
     start, length, owner = (joined(parts) for parts in (starts, lengths, owners))
     give_memory_back(len(start))
-    order = order_of_runs(start, owner)
-    run_start = start[order]
+    order, run_start = order_of_runs(start, owner)
     del start
     return Instances(
         shape_yx=shape_yx,
@@ -326,8 +325,8 @@ class RowSlots:
         return RingRuns(ring, first, first + (stop - start))
 
 
-# A toggle is the position from which on a crossing counts differently, times 4, plus 1 for the right ray (A), 2 for the
-# left ray (B) or 3 for both: one sort orders all. The rays differ only where an edge goes through the centre of a pixel.
+# A toggle is the position from which on a crossing counts differently, times 4, plus 1 for the right ray (A), 2 for
+# the left ray (B), 3 for both: one sort orders all. The rays differ only where an edge goes through a pixel centre.
 RIGHT, LEFT, BOTH = 1, 2, 3
 
 

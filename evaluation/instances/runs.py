@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.model import Bool, Instances, Int64, Region
+from evaluation.model.arrays import blocks
 from evaluation.model.intervals import distinct, expand, merge_runs
 
 
@@ -141,29 +142,35 @@ def select_instances(instances: Instances, kept: Bool) -> Instances:
 
 def with_runs(instances: Instances, start: Int64, stop: Int64, instance: npt.NDArray[np.int32]) -> Instances:
     """The instances with other runs, which are sorted here: by start, then by instance."""
-    order = order_of_runs(start, instance)
-    return replace(instances, run_start=start[order], run_stop=stop[order], run_instance=instance[order])
+    order, start = order_of_runs(start, instance)
+    return replace(instances, run_start=start, run_stop=stop[order], run_instance=instance[order])
 
 
-def order_of_runs(start: Int64, instance: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Order of runs by start, then by instance. Runs are unique in (start, instance)."""
+def order_of_runs(start: Int64, instance: npt.NDArray[np.int32]) -> tuple[Int64, Int64]:
+    """Order of runs by start, then by instance, and the sorted starts. Runs are unique in (start, instance)."""
     if np.all(start[1:] > start[:-1]):
-        return np.arange(len(start))
-    order = stable_order(start)
-    if np.all(instance[1:] >= instance[:-1]):
-        return order
-    ascending = start[order]
-    return order if np.all(ascending[1:] > ascending[:-1]) else np.lexsort((instance, start))
+        return np.arange(len(start)), start
+    order, ascending = stable_order(start)
+    if np.all(instance[1:] >= instance[:-1]) or np.all(ascending[1:] > ascending[:-1]):
+        return order, ascending
+    order = np.lexsort((instance, start))
+    return order, start[order]
 
 
-def stable_order(values: Int64) -> npt.NDArray[np.int64]:
-    """``argsort`` of numbers of 0 or more; those that agree stay in their order.
+def stable_order(values: Int64) -> tuple[Int64, Int64]:
+    """``argsort`` of numbers of 0 or more, where those that agree stay in their order, and the sorted numbers.
 
-    As a rule a number and its index fit into 63 bits; sorted together they are read one after the other.
+    As a rule a number and its index fit into 63 bits; sorted together they are read one after the other. Everything is
+    done in the same memory, since new memory costs more than the arithmetic.
     """
     bits = len(values).bit_length()
     if int(values.max(initial=0)) >> (63 - bits):
-        return np.argsort(values, kind="stable")
-    numbered = (values << bits) | np.arange(len(values))
+        order = np.argsort(values, kind="stable")
+        return order, values[order]
+    numbered = values << bits
+    for block in blocks(len(values)):
+        numbered[block] |= np.arange(block.start, block.stop)
     numbered.sort(kind="stable")
-    return numbered & ((1 << bits) - 1)
+    order = numbered & ((1 << bits) - 1)
+    numbered >>= bits
+    return order, numbered

@@ -16,6 +16,12 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 VERY_MANY = 1 << 20  # elements
+BLOCK = 1 << 18  # elements; what is computed of a block stays in the cache, and its memory is used again
+
+
+def blocks(elements: int) -> list[slice]:
+    """So many elements, a block at a time: new memory for all at once costs more than most arithmetic."""
+    return [slice(first, min(first + BLOCK, elements)) for first in range(0, elements, BLOCK)]
 
 
 def give_memory_back(elements: int) -> None:

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.model.arrays import Bool, Float32, Float64, Int16, Int32, Int64
-
-RUNS_SUMMED_AT_ONCE = 1 << 18
+from evaluation.model.arrays import Bool, Float32, Float64, Int16, Int32, Int64, blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,9 +62,10 @@ class Instances:
 
     def areas_px(self) -> Int64:
         """Number of pixels of each instance, int64 (N,). Summed as integers, so exact."""
-        totals = np.zeros(len(self) + 1, np.int64)
-        np.add.at(totals, self.run_instance, self.run_stop - self.run_start)
-        return totals[:-1]
+        totals = np.zeros(len(self), np.int64)
+        for runs in blocks(len(self.run_start)):
+            np.add.at(totals, self.run_instance[runs], self.run_stop[runs] - self.run_start[runs])
+        return totals
 
     def first_pixels(self) -> Int64:
         """Flat index of the first pixel of each instance, int64 (N,); H * W for an instance without pixels.
@@ -74,7 +73,8 @@ class Instances:
         It orders instances without looking at their ids: ties are decided by it first.
         """
         first = np.full(len(self), self.shape_yx[0] * self.shape_yx[1], np.int64)
-        first[self.run_instance[::-1]] = self.run_start[::-1]
+        for runs in blocks(len(self.run_start))[::-1]:
+            first[self.run_instance[runs][::-1]] = self.run_start[runs][::-1]
         return first
 
     def position_order(self) -> Int64:
@@ -136,8 +136,7 @@ class Instances:
         """Twice the sums of rows and of columns of the pixels of each instance, int64 (2, N), and its area, (N,)."""
         width = self.shape_yx[1]
         sums_twice = np.zeros((2, len(self)), np.int64)
-        for first in range(0, len(self.run_start), RUNS_SUMMED_AT_ONCE):
-            runs = slice(first, first + RUNS_SUMMED_AT_ONCE)
+        for runs in blocks(len(self.run_start)):
             start, length = self.run_start[runs], self.run_stop[runs] - self.run_start[runs]
             row = start // width
             column_twice = 2 * (start - row * width) + length - 1
