@@ -35,7 +35,6 @@ from evaluation.formats.classes import UNKNOWN, ClassNames, shown
 from evaluation.formats.coordinates import are_coordinates, um_and_spacing
 from evaluation.formats.request import Request
 from evaluation.model import Case, Float32, Float64, Int64, Outlines, Points
-from evaluation.model.arrays import give_memory_back
 
 NUMBERS = frozenset({int, float})  # by type: True is no number
 NUCLEI_AT_ONCE = 1 << 12
@@ -409,7 +408,6 @@ class NucleusLists:
     def outlines(self) -> Outlines:
         """All nuclei as outlines. Raises InputFault with all that is wrong with the file."""
         probability, class_probability = self.check()
-        give_memory_back(self.vertices)
         return Outlines(
             points_xy=np.concatenate(self.points_xy),
             ring_start=np.concatenate([[0], np.cumsum(np.concatenate(self.ring_size))]),

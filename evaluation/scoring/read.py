@@ -40,7 +40,6 @@ from evaluation.model import (
     Part,
     Points,
 )
-from evaluation.model.arrays import give_memory_back
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 from evaluation.submission.stores import is_file, open_file
 
@@ -445,7 +444,6 @@ def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Fin
 
 def check_instances(instances: Instances, limits: LimitRules, where: str) -> None:
     """Raise InputFault if there are too many instances, or some without a class."""
-    give_memory_back(len(instances.run_start))
     if len(instances) > limits.instances_per_case:
         raise InputFault(TooManyNuclei(len(instances), limits.instances_per_case).at(where))
     nameless = np.flatnonzero(instances.class_id == 0)
