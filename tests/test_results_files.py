@@ -13,9 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evaluation.results import files
-from evaluation.results.csv_cells import cell_text, safe_cell
+from evaluation.results.csv_cells import cell_text, cell_texts, safe_cell
 from evaluation.results.files import remove_results, write_atomically, write_together
 from evaluation.results.metrics_json import rounded, rounded_list
 from evaluation.results.objects_csv import number_texts
@@ -150,6 +152,17 @@ def test_cells_of_objects_csv_are_those_of_a_csv_writer():
         text_of_writer = io.StringIO()
         csv.writer(text_of_writer, lineterminator="\n").writerow([safe_cell(text), "x"])
         assert f"{cell_text(text)},x\n" == text_of_writer.getvalue()
+
+
+@given(
+    st.lists(
+        st.text(alphabet=st.sampled_from('ab1_ é./:#-=+@,;"\n\r\t\0|'), max_size=6) | st.integers(-3, 3) | st.none()
+    )
+)
+def test_many_cells_are_those_of_each(values: list[object]) -> None:
+    for some in (values, [value for value in values if isinstance(value, str)], ["a" * 200, "1/2", *values]):
+        assert list(cell_texts(some)) == list(map(cell_text, some))
+    assert cell_texts(["a" * 201]) == [cell_text("a" * 201)] != ["a" * 201]
 
 
 def test_numbers_of_objects_csv_are_written_as_str_writes_them() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 CELL_CHARACTERS = 200
 PLAIN = re.compile(r"\w[\w ./:#-]*")
+PLAIN_LINES = re.compile(rf"(?:\w[\w ./:#-]{{0,{CELL_CHARACTERS - 1}}}\n)*+")
 FORMULA = re.compile(r"(^|[,;|])(\s*)(?=[=+\-@＝＋－＠])")  # wide signs count, too
 
 
@@ -35,6 +36,20 @@ def cell_text(value: object) -> str:
     """
     text = "" if value is None else str(safe_cell(value))
     return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
+
+
+def cell_texts(values: Sequence[object]) -> Sequence[str]:
+    """``cell_text`` of each; of many plain texts at once.
+
+    >>> cell_texts(["12/7", "a"]), cell_texts(["12/7", "a\\nb"]), cell_texts([7, "=1"])
+    (['12/7', 'a'], ['12/7', 'a?b'], ['7', "'=1"])
+    """
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) == len(values):
+        lines = "\n".join([*texts, ""])
+        if lines.count("\n") == len(texts) and PLAIN_LINES.fullmatch(lines):
+            return texts
+    return list(map(cell_text, values))
 
 
 def csv_table(header: Sequence[str], rows: Iterable[Iterable[object]], limit: int = CELL_CHARACTERS) -> str:

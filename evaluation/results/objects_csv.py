@@ -1,7 +1,7 @@
 """objects.csv: one row per matched, missed and spurious nucleus, under every matching rule.
 
 Cells without a value are empty: points have no area, and what has no pixels has no IoU, Dice and Hausdorff distance.
-Ids come from untrusted files; see ``cell_text``.
+Ids come from untrusted files; see ``cell_texts``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import orjson
 
 from evaluation.model import CaseResult, Float64, Int32, Int64, MatchCounts, ObjectList
-from evaluation.results.csv_cells import cell_text
+from evaluation.results.csv_cells import cell_text, cell_texts
 from evaluation.results.metrics_json import rounded_list
 
 COLUMNS = (
@@ -56,9 +56,10 @@ Texts = list[npt.NDArray[Any]]  # id, class and area of each instance of a side
 
 def side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
     """Made once for all matching rules. Numbers are safe as they are."""
-    as_text = str if side.source_id.dtype.kind in "iu" else cell_text
-    ids, areas = map(as_text, side.source_id.tolist()), map(str, side.area_px.tolist())
-    return [np.array([*ids], object), names[side.class_id], np.array([*areas], object)]
+    are_numbers = side.source_id.dtype.kind in "iu"
+    ids, areas = side.source_id.tolist(), list(map(str, side.area_px.tolist()))
+    texts = list(map(str, ids)) if are_numbers else cell_texts(ids)
+    return [np.array(texts, object), names[side.class_id], np.array(areas, object)]
 
 
 def object_columns(
