@@ -171,7 +171,7 @@ def predict(file_bytes: int, nuclei: int, rows: int, pairs: int, lines: int) -> 
     pairs                      that are measured, each once
     lines                      of objects.csv
     """
-    seconds = 7e-9 * file_bytes + 2e-6 * nuclei + 0.6e-6 * rows + 12e-6 * pairs + 2.5e-6 * lines
+    seconds = 7e-9 * file_bytes + 2e-6 * nuclei + 0.45e-6 * rows + 12e-6 * pairs + 2.5e-6 * lines
     return seconds, 110e6 + 200 * nuclei + 36 * rows
 
 

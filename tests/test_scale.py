@@ -28,8 +28,7 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRe
 from evaluation.instances import rasterise
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.matching import overlap_table
-from evaluation.model import Instances, LabelMaps, intervals
-from evaluation.model import instances as model_instances
+from evaluation.model import Instances, LabelMaps, arrays, intervals
 from evaluation.model.intervals import distinct, row_bands
 from evaluation.results import objects_csv
 from evaluation.scoring.from_files import score_submission
@@ -40,7 +39,7 @@ IN_PIECES = (  # what is done at once, far below what a slide of this size has
     (bounded_json, {"PIECE_BYTES": 3000, "SCAN_BYTES": 1000}),
     (rasterise, {"CHUNK_VERTICES": 200}),
     (intervals, {"RUNS_AT_ONCE": 150}),
-    (model_instances, {"RUNS_SUMMED_AT_ONCE": 70}),
+    (arrays, {"BLOCK": 70}),
     (objects_csv, {"ROWS_AT_ONCE": 7}),
 )
 
