@@ -14,7 +14,6 @@ from sklearn.metrics import roc_auc_score
 from evaluation.metrics import order_statistics
 from evaluation.metrics.order_statistics import (
     Blocks,
-    count_blocks,
     median_of_units,
     rank,
     tie_numbers,
@@ -159,7 +158,7 @@ def test_places_and_steps_are_those_of_a_loop_over_the_entries(kind, share, monk
     weights = weights_of(kind, 6, random)
     for ranking in (
         write_out(case, csr_array(weights)),
-        Blocks(case, csr_array(weights), *count_blocks(case, csr_array(weights))),
+        Blocks(case, csr_array(weights)),
     ):
         np.testing.assert_array_equal(ranking.number, weights[:, case].sum(axis=1))
         for place in (0, 1, 44, 89, 90):
@@ -190,7 +189,7 @@ def test_steps_that_are_left_out_change_no_precision_at_any_recall(levels, writt
     _, right, case, random = entries(12, 6, 90, 2)
     tie = tie_numbers(np.sort(random.integers(0, levels, 90) / levels))
     weights = csr_array(weights_of("bootstrap", 6, random))
-    ranking = write_out(case, weights) if written else Blocks(case, weights, *count_blocks(case, weights))
+    ranking = write_out(case, weights) if written else Blocks(case, weights)
     found, number = [], []
     for every in (True, False):
         best = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import isqrt
 from typing import Any, Protocol
 
@@ -130,8 +131,7 @@ def rank(case: Int64, weights: Any) -> Ranking:
     """Entries that stand in order, given as their cases (T,), in units with weights, sparse int64 (B, U)."""
     if is_short(case, weights):
         return write_out(case, weights)
-    weights = weights.tocsr()
-    return Blocks(case, weights, *count_blocks(case, weights))
+    return Blocks(case, weights.tocsr())
 
 
 def is_short(case: Int64, weights: Any) -> bool:
@@ -212,20 +212,35 @@ def write_out(case: Int64, weights: Any) -> WrittenOut:
     return WrittenOut(length, unit, entry[order], np.concatenate([[0], np.cumsum(times)]), start)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Blocks:
-    """Entries in blocks of ``size``, and how many of each unit stand before each block.
+    """Entries in blocks.
 
     case       int64 (T,), of the entries in order
-    weights    sparse int64 (B, U)
-    size       entries of a block
-    cumulated  int64 (B, K + 1)
+    weights    sparse int64 (B, U), by rows
     """
 
     case: Int64
     weights: Any
-    size: int
-    cumulated: Int64
+
+    @property
+    def size(self) -> int:
+        """How many entries a block has."""
+        return max(isqrt(len(self.case)), len(self.case) // 256, 1)
+
+    @cached_property
+    def cumulated(self) -> Int64:
+        """How many entries of each unit stand before each block, int64 (B, K + 1); steps do without it."""
+        length, cases = len(self.case), self.weights.shape[1]
+        blocks = -(-length // self.size)
+        per_block = np.bincount(np.arange(length) // self.size * cases + self.case, minlength=blocks * cases)
+        # Products of floats go through BLAS; below 2^53 they are whole numbers.
+        per_block_of_case = per_block.reshape(blocks, cases).T.astype(np.float64)
+        cumulated = np.zeros((self.weights.shape[0], blocks + 1), np.int64)
+        for first, chunk in dense(self.weights, blocks):
+            counts = chunk.astype(np.float64) @ per_block_of_case
+            cumulated[first : first + len(chunk), 1:] = np.cumsum(counts, axis=1)
+        return cumulated
 
     @property
     def number(self) -> Int64:
@@ -308,21 +323,6 @@ def distinct_columns(weights: Any) -> tuple[Float64, Int64]:
     known: dict[bytes, int] = {}
     kind = np.array([known.setdefault(column.tobytes(), len(known)) for column in columns], np.int64)
     return np.ascontiguousarray(columns[np.unique(kind, return_index=True)[1]].T), kind
-
-
-def count_blocks(case: Int64, weights: Any) -> tuple[int, Int64]:
-    """Size of the blocks, and how many entries of each unit stand before each block, (B, K + 1)."""
-    length, cases = len(case), weights.shape[1]
-    size = max(isqrt(length), length // 256, 1)
-    blocks = -(-length // size)
-    per_block = np.bincount(np.arange(length) // size * cases + case, minlength=blocks * cases)
-    # Products of floats go through BLAS; below 2^53 they are whole numbers.
-    per_block_of_case = per_block.reshape(blocks, cases).T.astype(np.float64)
-    cumulated = np.zeros((weights.shape[0], blocks + 1), np.int64)
-    for first, chunk in dense(weights, blocks):
-        counts = chunk.astype(np.float64) @ per_block_of_case
-        cumulated[first : first + len(chunk), 1:] = np.cumsum(counts, axis=1)
-    return size, cumulated
 
 
 def dense(weights: Any, length: int) -> Iterator[tuple[int, Int64]]:
