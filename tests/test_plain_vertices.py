@@ -141,6 +141,13 @@ def test_all_vertices_of_plain_files_are_taken_out(dialect: tuple[str, str, tupl
     assert files > 50
 
 
+def test_a_text_that_comes_byte_by_byte_is_looked_at_in_large_pieces() -> None:
+    text = b"<Annotations><Vertices>" + b'<Vertex X="1" Y="2"/>' * 40_000
+    pieces = list(PlainVertices("Vertices", "Vertex", ("X", "Y")).shorten(bytes([byte]) for byte in text))
+    assert b"".join(pieces) == text
+    assert len(pieces) < 8
+
+
 def test_numbers_are_those_of_float() -> None:
     random = np.random.default_rng(3)
     values = [repr(value) for value in random.normal(0, 10.0 ** random.integers(-8, 8, 4000)).tolist()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
@@ -64,6 +64,19 @@ def unbounded_chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
         raise InputFault(BrokenGzip(str(error)).at(where)) from None
     if not inflate.eof:
         raise InputFault(BrokenGzip("the compressed data stop before their end").at(where))
+
+
+def gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes, at least CHUNK_BYTES at a time but for the last: gzip may give them one by one."""
+    parts: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        parts.append(chunk)
+        size += len(chunk)
+        if size >= CHUNK_BYTES:
+            yield b"".join(parts)
+            parts, size = [], 0
+    yield b"".join(parts)
 
 
 @contextmanager

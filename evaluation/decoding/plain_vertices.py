@@ -7,12 +7,13 @@ file is always the same, the numbers are parsed as one list, and expat sees a te
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import msgspec
 import numpy as np
 
+from evaluation.decoding.chunks import gathered
 from evaluation.model import Float64
 
 COORDINATE_LIMIT = 1e9
@@ -43,9 +44,9 @@ class PlainVertices:
         self.columns = len(columns)
         self.taken: dict[str | None, Float64] = {}
 
-    def shorten(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    def shorten(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """The text of a file, in pieces, without the vertices in ``taken``."""
-        waiting = b""
+        waiting, chunks = b"", gathered(chunks)
         for chunk in chunks:
             waiting += chunk
             self.taken = {}
