@@ -37,6 +37,8 @@ TESTS_FAILED = (1, 2)  # exit codes of pytest: a test failed, or could not be co
 
 # Where each file lies, by the name that mutants use.
 FILES = {
+    "plain_vertices": "evaluation/decoding/plain_vertices.py",
+    "geojson": "evaluation/formats/geojson.py",
     "boundary": "evaluation/instances/boundary.py",
     "ignore": "evaluation/instances/ignore.py",
     "labels": "evaluation/instances/labels.py",
@@ -161,8 +163,11 @@ MUTANTS: Sequence[Mutant] = [
         ("join_regions([region, resolved.ignored]", "join_regions([region]")),
     *of(
         "rasterise", "rasterise",
-        ("right = guess + (here > 0) - (before <= 0)", "right = guess + (here >= 0) - (before <= 0)"),
-        ("column = np.floor(x) + 1 if ray else np.ceil(x)", "column = np.floor(x) if ray else np.ceil(x)"),
+        ("right[near] += (here > 0) * 1.0 - (before <= 0)", "right[near] += (here >= 0) * 1.0 - (before <= 0)"),
+        ("left = guess + (here >= 0) - (before < 0)", "left = guess + (here > 0) - (before < 0)"),
+        ("of_right[near[differ]] -= LEFT", "pass"),
+        ("NEAR_CENTRE = 1e-4", "NEAR_CENTRE = 0"),
+        ("if ray == RIGHT else np.floor(x) + 1", "if ray == RIGHT else np.floor(x)"),
         ("inside = state[settled] != 0", "inside = state[settled] == 3"),
     ),
     *of(
@@ -171,6 +176,15 @@ MUTANTS: Sequence[Mutant] = [
         ("kept = piece_start < piece_stop", "kept = piece_start <= piece_stop"),
         ("np.maximum(overshoot, 0)", "np.maximum(overshoot, 1)"),
     ),
+    # --- reading ------------------------------------------------------------------------------------------------------
+    *of(
+        "plain_vertices", "plain_vertices",
+        ("or VERTEX in joined", ""),
+        ("len(sizes) != len(bodies) or ", ""),
+        ("if not is_closed:  # holders in holders", "if False:"),
+        ("(np.abs(numbers[:, -2:]) <= COORDINATE_LIMIT).all()", "True"),
+    ),
+    *of("geojson", "conversion", ("for name in dict.fromkeys(names)}", "for name in set(names)}")),
     # --- matching -----------------------------------------------------------------------------------------------------
     *of(
         "pairs", "matching matching_rules",

@@ -123,6 +123,24 @@ def test_every_way_to_write_a_file_is_read_as_by_expat_alone(read: Any, rules: A
             assert said_of(read, rules, data, limits) == expected, data
 
 
+VERTICES = '<Vertex X="1" Y="2"/><Vertex X="9" Y="2"/><Vertex X="9" Y="8"/><Vertex X="1" Y="8"/>'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [VERTICES, VERTICES + '<Vertex X="1" Y="2|3" Y="4"/>', VERTICES + '<Vertex X="1" Y="2;3" Y="4"/>',
+     VERTICES + '<Vertex X="1,2;3" Y="4"/>', VERTICES + "<Vertices></Vertices>", VERTICES + '<Vertex taken-out="0"/>',
+     VERTICES + '<Vertex X="1" Y="2e9"/>', f"<!-- {VERTICES} -->", f"<a><Vertices>{VERTICES}</Vertices></a>"],
+)  # fmt: skip
+def test_what_looks_plain_and_is_not_is_read_as_by_expat_alone(body: str) -> None:
+    read, rules, _ = APERIO
+    regions = f"<Region><Vertices>{body}</Vertices></Region><Region><Vertices>{3 * VERTICES}</Vertices></Region>"
+    data = f'<Annotations><Annotation Name="a"><Regions>{regions}</Regions></Annotation></Annotations>'.encode()
+    with mock.patch.object(PlainVertices, "shorten", as_written):
+        expected = said_of(read, rules, data, LimitRules())
+    assert said_of(read, rules, data, LimitRules()) == expected
+
+
 @pytest.mark.parametrize(
     ("dialect", "write"),
     [(("Vertices", "Vertex", ("X", "Y")), aperio), (("Coordinates", "Coordinate", ("Order", "X", "Y")), asap)],
