@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations, product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from scipy.stats import binomtest, friedmanchisquare, permutation_test, rankdata
 
 from benchmarks.claims import any_difference
 from evaluation.ranking.permutation import rank_sums
-from evaluation.ranking.significance import compare_teams
+from evaluation.ranking.significance import Test, compare_teams
 
 # 12 units of 5 teams, 6 units of 3 teams; p of friedman_test(…, distribution = approximate(nresample = 2000000)) of the
 # R package coin 1.4-2: its Monte-Carlo error is below 0.0005
@@ -101,6 +102,14 @@ def test_draws_agree_with_the_exact_distribution(monkeypatch):
 def test_a_drawn_p_value_is_never_0():
     found = compare(np.arange(6)[:, None] + np.zeros(20))
     assert (found.distribution, found.p_value) == ("monte_carlo", 1 / 10_000)
+
+
+@pytest.mark.parametrize("test", get_args(Test))
+@pytest.mark.parametrize("teams", [2, 3, 12, 20])
+def test_teams_that_are_equal_in_every_unit_do_not_differ_however_many_they_are(teams, test):
+    found = compare(np.ones((teams, 5)), test=test)
+    assert found.p_value in (None, 1)
+    assert not found.better.any()
 
 
 def test_many_units_have_the_approximation():

@@ -95,6 +95,8 @@ def rank_sums(doubled: Int64, *, draws: int = DRAWS) -> RankSums | None:
 def distribution_of(patterns: bytes, units: int, teams: int, draws: int) -> RankSums:
     """The distribution for units whose ranks, ascending, are ``patterns``, int64 (units, teams)."""
     ranks = np.frombuffer(patterns, np.int64).reshape(units, teams)
+    if units == 0:  # all teams are equal in every unit: there is no order to count, however many teams
+        return described("exact", np.zeros((1, teams), np.int64), np.ones(1))
     if teams == 2:
         return sign_test(units)
     if teams ** (teams - 2) * units ** (teams - 1) <= SUMS:  # about the number of sums, if nothing is tied
