@@ -15,9 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
+import scipy
 from scipy.special import chdtrc, ndtr
-from scipy.stats import rankdata
 
 from evaluation.model import Bool, Float64, Int64
 from evaluation.ranking.permutation import AT_LEVEL, DRAWS, Distribution, RankSums, rank_sums
@@ -236,9 +235,9 @@ def ex_aequo_positions(comparison: Comparison) -> Float64:
     >>> ex_aequo_positions(compare_teams(values, higher_is_better=True, test="friedman_nemenyi", level=0.05)).tolist()
     [1.0, 1.0, 3.0]
     """
-    better_teams = (comparison.better < 0).sum(axis=1)
-    positions = np.full(len(better_teams), np.nan)
-    positions[comparison.compared] = rankdata(better_teams[comparison.compared], method="min")
+    better_teams = (comparison.better < 0).sum(axis=1)[comparison.compared]
+    positions = np.full(len(comparison.better), np.nan)
+    positions[comparison.compared] = 1 + np.searchsorted(np.sort(better_teams), better_teams)
     return positions
 
 
@@ -326,7 +325,7 @@ def critical_difference(teams: int, units: int, level: float) -> float:
     >>> round(critical_difference(4, 14, 0.05), 2), round(critical_difference(4, 14, 0.10), 2)
     (1.25, 1.12)
     """
-    quantile = brentq(lambda width: range_tail(np.array([width]), teams)[0] - level, 0, 100, xtol=1e-12)
+    quantile = scipy.optimize.brentq(lambda width: range_tail(np.array([width]), teams)[0] - level, 0, 100, xtol=1e-12)
     return float(quantile) * math.sqrt(teams * (teams + 1) / (12 * units))
 
 
