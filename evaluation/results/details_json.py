@@ -14,6 +14,7 @@ from evaluation.findings import Finding, render_findings
 from evaluation.metrics.covered import coverage_curve
 from evaluation.metrics.registry import metrics_of
 from evaluation.model import CaseResult, Measure, MetricScores, UnitScores
+from evaluation.model.scores import UNDEFINED_REASONS
 from evaluation.results.metrics_json import identity, put, rounded, rounded_list, software
 
 COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
@@ -109,12 +110,13 @@ def unit_entries(of_kind: UnitScores, *, paired: bool) -> dict[str, dict[str, An
     reasons: list[dict[str, Any]] = [{} for _ in of_kind.names]
     for path, of_metric in of_kind.scores.items():
         column: list[float | None] = [*rounded_list(np.where(of_metric.reason == 0, of_metric.value, 0.0))]
-        for index in np.flatnonzero(of_metric.reason).tolist():
-            column[index] = None
-            put(reasons[index], path, of_metric.at(index).undefined)
+        for index, reason in enumerate(of_metric.reason.tolist()):
+            if reason:
+                column[index] = None
+                put(reasons[index], path, UNDEFINED_REASONS[reason - 1])
         put(columns, path, column)
-    for index, (name, undefined) in enumerate(zip(of_kind.names, reasons, strict=True)):
-        scores = row_of(columns, index)
+    rows = zip(of_kind.names, rows_of(columns) if columns else [{} for _ in reasons], reasons, strict=True)
+    for index, (name, scores, undefined) in enumerate(rows):
         counts: dict[str, Any] = {"cases": int(cases[index]), "missing_cases": int(missing[index])}
         if paired:
             counts |= {
@@ -129,9 +131,10 @@ def unit_entries(of_kind: UnitScores, *, paired: bool) -> dict[str, dict[str, An
     return entries
 
 
-def row_of(columns: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """Nested tables with one value of every column."""
-    return {key: row_of(of, index) if isinstance(of, dict) else of[index] for key, of in columns.items()}
+def rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """From nested tables of columns, at least one, to the same tables with one value of each, row by row."""
+    values = [rows_of(of) if isinstance(of, dict) else of for of in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def means_entry(metrics: Sequence[MetricScores]) -> dict[str, Any]:

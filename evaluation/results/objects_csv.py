@@ -7,7 +7,7 @@ Ids come from untrusted files; see ``cell_texts``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,8 @@ Texts = list[npt.NDArray[Any]]  # id, class and area of each instance of a side
 def side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
     """Made once for all matching rules. Numbers are safe as they are."""
     are_numbers = side.source_id.dtype.kind in "iu"
-    ids, areas = side.source_id.tolist(), list(map(str, side.area_px.tolist()))
-    texts = list(map(str, ids)) if are_numbers else cell_texts(ids)
+    ids, areas = side.source_id.tolist(), number_texts(side.area_px.tolist())
+    texts = number_texts(ids) if are_numbers else cell_texts(ids)
     return [np.array(texts, object), names[side.class_id], np.array(areas, object)]
 
 
@@ -70,10 +70,7 @@ def object_columns(
     start = ",".join(map(cell_text, (result.case.name, result.case.group, rule)))
     blank = [repeat("")]
     for rows in batches(np.arange(len(matches))):
-        values = [
-            number_texts(rounded_list(counts.measures[name][rows])) if name in counts.measures else blank[0]
-            for name in measures
-        ]
+        values = measure_columns(counts, rows, measures)
         indices = (matches.reference_index[rows], matches.prediction_index[rows])
         sides = list(zip((result.reference, result.prediction), indices, strict=True))
         cells = [
@@ -113,6 +110,13 @@ def side_columns(texts: Texts, side: ObjectList, index: Int32 | Int64, counts: M
     return [ids, classes, repeat("") if are_points else areas]
 
 
+def measure_columns(counts: MatchCounts, pairs: Int64, measures: Sequence[str]) -> list[Column]:
+    """The measures of the chosen pairs, all written at once; empty cells for what was not measured."""
+    known = [counts.measures[name][pairs] for name in measures if name in counts.measures]
+    texts = iter(number_texts(rounded_list(np.concatenate([np.empty(0), *known]))))
+    return [list(islice(texts, len(pairs))) if name in counts.measures else repeat("") for name in measures]
+
+
 def shape_columns(side: ObjectList, index: Int32 | Int64, shapes: Sequence[str]) -> list[Column]:
     """The shapes of the chosen instances of a side; what has no pixels has none."""
     return [shape_texts(side.shapes[name][index]) for name in shapes if name in side.shapes]
@@ -124,7 +128,7 @@ def shape_texts(values: Float64) -> Column:
     return [text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)]
 
 
-def number_texts(values: list[float]) -> list[str]:
+def number_texts(values: Sequence[float]) -> list[str]:
     """Numbers as ``str`` writes them. orjson is faster, but writes exponents, and what is below 0.0001, otherwise.
 
     >>> number_texts([0.25, 3.0, 1e-05])
