@@ -5,6 +5,8 @@ the preset ``monusac2020``. Every measurement is a process of its own, from the 
 children; the contenders alternate, round by round. The floor is a process that imports tifffile, calls ``imread`` for
 every file of both sides and ends. Ratios are of processor time, which other work on the machine changes least.
 
+The peers do the same work from the same files; those that are not installed are left out.
+
     python -m benchmarks.files                    five rounds; prints a table, beside the ratios of the last release
     python -m benchmarks.files --rounds 1
     python -m benchmarks.files --keep             at a release: writes benchmarks/ratios.json
@@ -13,6 +15,7 @@ every file of both sides and ends. Ratios are of processor time, which other wor
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import statistics
@@ -22,11 +25,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-import tifffile
+from benchmarks import cache_folder
 
-from benchmarks.sets import IMAGES_OF_PATIENT, cache_folder, monusac_like
-from evaluation.results.version import __version__
+Measured = dict[str, list[dict[str, float]]]  # of each contender in each round, as ``measure`` gives it
 
 FORMAT = 1  # to be raised when the files change
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
@@ -49,19 +50,37 @@ class_table = "{case}.csv"
 missing_case = "worst"
 missing_class_file = "empty"
 """
-CONTENDERS = {
-    "floor": "`tifffile.imread` of both sides",
-    "one": "`score --workers 1`",
-    "score": "`score`",
-    "empty": "`score` of an empty submission",
-    "version": "`evaluation --version`",
-}
-LAST_RELEASE = Path(__file__).with_name("ratios.json")
 READ_PIXELS = """\
 import pathlib, sys, tifffile
-for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.tif")):
-    tifffile.imread(path, maxworkers=1)
+folder = pathlib.Path(sys.argv[1])
+sides = [sorted(folder.glob(side)) for side in ("challenge/reference/*.tif", "submission/*.tif")]
+pairs = ([tifffile.imread(path, maxworkers=1) for path in pair] for pair in zip(*sides, strict=True))
 """
+STARDIST = """\
+from stardist.matching import matching_dataset
+print(matching_dataset(*zip(*pairs), thresh=0.5, show_progress=False))
+"""
+PANOPTICA = """\
+import panoptica
+from panoptica import InputType, Metric, NaiveThresholdMatching, Panoptica_Evaluator
+panoptica.disable_citation_reminder()
+judge = Panoptica_Evaluator(expected_input=InputType.UNMATCHED_INSTANCE, instance_matcher=NaiveThresholdMatching(),
+    instance_metrics=[Metric.IOU, Metric.HD, Metric.HD95], global_metrics=[], verbose=False, log_times=False)
+for reference, prediction in pairs:
+    judge.evaluate(prediction, reference)
+"""
+CONTENDERS = {
+    "floor": "`tifffile.imread` of both sides",
+    "one": "`evaluation score --workers 1`",
+    "score": "`evaluation score`",
+    "compare": "`evaluation compare`, with intervals",
+    "empty": "`evaluation score` of an empty submission",
+    "version": "`evaluation --version`",
+    "stardist": "stardist, `imread` and `matching_dataset`",
+    "panoptica": "panoptica, `imread` and `evaluate` with IoU, HD and HD95",
+}
+PEERS = {"stardist": STARDIST, "panoptica": PANOPTICA}
+LAST_RELEASE = Path(__file__).with_name("ratios.json")
 
 
 def files() -> Path:
@@ -69,6 +88,11 @@ def files() -> Path:
     folder = cache_folder() / f"monusac_like-files-{FORMAT}"
     if (folder / "complete").is_file():
         return folder
+    import numpy as np
+    import tifffile
+
+    from benchmarks.sets import IMAGES_OF_PATIENT, monusac_like
+
     sides = {"reference": folder / "challenge" / "reference", "prediction": folder / "submission"}
     for parent in sides.values():
         parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +115,11 @@ def files() -> Path:
 def arguments(job: str, folder: Path, scratch: Path) -> list[str]:
     """Arguments of Python."""
     if job == "floor":
-        return ["-c", READ_PIXELS, str(folder)]
+        return ["-c", f"{READ_PIXELS}\nfor _ in pairs:\n    pass\n", str(folder)]
+    if job in PEERS:
+        return ["-W", "ignore", "-c", READ_PIXELS + PEERS[job], str(folder)]
+    if job == "compare":
+        return ["-m", "evaluation", "compare", str(folder / "challenge" / "reference"), str(folder / "submission")]
     if job == "version":
         return ["-m", "evaluation", "--version"]
     (scratch / "empty").mkdir(exist_ok=True)
@@ -104,7 +132,8 @@ def arguments(job: str, folder: Path, scratch: Path) -> list[str]:
 def measure(job: str, folder: Path, scratch: Path) -> dict[str, float]:
     """Seconds by the clock and of processor time of a process and its children, and peak resident memory in MB.
 
-    From the start of Python to its end, with bytecode, as it is installed.
+    From the start of Python to its end, with bytecode, as it is installed. The system counts the memory of the process
+    that starts another as the other's, so this module imports nothing large.
     """
     environment = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -128,32 +157,57 @@ def measure(job: str, folder: Path, scratch: Path) -> dict[str, float]:
     }
 
 
+def measure_all(rounds: int) -> Measured:
+    """All rounds of each contender."""
+    folder = files()
+    jobs = [job for job in CONTENDERS if job not in PEERS or importlib.util.find_spec(job)]
+    found: Measured = {job: [] for job in jobs}
+    with tempfile.TemporaryDirectory() as scratch:
+        for number in range(rounds + 1):
+            for job in jobs:
+                print(f"from files, round {number} of {rounds}: {job}", file=sys.stderr, flush=True)
+                measured = measure(job, folder, Path(scratch))
+                found[job] += [measured] * (number > 0)  # the first one writes bytecode
+    return found
+
+
+def table(found: Measured) -> str:
+    """All contenders as a markdown table, beside the ratios of the last release."""
+    least, ratios, before = least_of(found), ratios_of(found), json.loads(LAST_RELEASE.read_text())
+    heads = ("", "seconds, shortest (median)", "processor time, s", "times the floor", f"in {before['version']}")
+    lines = ["**From files to files: 101 images of `monusac_like`**", ""]
+    lines += ["| " + " | ".join((*heads, "peak memory, MB")) + " |", "| --- " * (len(heads) + 1) + "|"]
+    for job, one in least.items():
+        median = statistics.median(each["seconds"] for each in found[job])
+        lines.append(
+            f"| {CONTENDERS[job]} | {one['seconds']:.2f} ({median:.2f}) | {one['processor']:.2f} | {ratios[job]} "
+            f"| {before['ratios'].get(job, '')} | {one['memory']:,.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def least_of(found: Measured) -> dict[str, dict[str, float]]:
+    return {job: {key: min(one[key] for one in of_job) for key in of_job[0]} for job, of_job in found.items()}
+
+
+def ratios_of(found: Measured) -> dict[str, float]:
+    """Processor time over that of the floor."""
+    least = least_of(found)
+    return {job: round(one["processor"] / least["floor"]["processor"], 1) for job, one in least.items()}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--keep", action="store_true", help="the ratios of this release, in benchmarks/ratios.json")
+    parser.add_argument("--json", action="store_true", help="print all that was measured")
     options = parser.parse_args()
-    folder = files()
-    found: dict[str, list[dict[str, float]]] = {job: [] for job in CONTENDERS}
-    with tempfile.TemporaryDirectory() as scratch:
-        for job in CONTENDERS:
-            measure(job, folder, Path(scratch))  # writes bytecode
-        for _ in range(options.rounds):
-            for job in CONTENDERS:
-                found[job].append(measure(job, folder, Path(scratch)))
-    least = {job: {key: min(one[key] for one in of_job) for key in of_job[0]} for job, of_job in found.items()}
-    ratios = {job: round(one["processor"] / least["floor"]["processor"], 1) for job, one in least.items()}
-    before = json.loads(LAST_RELEASE.read_text())
-    heads = ("", "seconds, shortest (median)", "processor time, s", "times the floor", f"in {before['version']}")
-    print("| " + " | ".join((*heads, "peak memory, MB")) + " |")
-    print("| --- " * (len(heads) + 1) + "|")
-    for job, label in CONTENDERS.items():
-        median = statistics.median(one["seconds"] for one in found[job])
-        print(
-            f"| {label} | {least[job]['seconds']:.2f} ({median:.2f}) | {least[job]['processor']:.2f} | {ratios[job]} "
-            f"| {before['ratios'][job]} | {least[job]['memory']:,.0f} |"
-        )
+    found = measure_all(options.rounds)
+    print(json.dumps(found) if options.json else table(found))
     if options.keep:
+        ratios = {job: ratio for job, ratio in ratios_of(found).items() if job not in PEERS}
+        from evaluation.results.version import __version__
+
         LAST_RELEASE.write_text(json.dumps({"version": __version__, "ratios": ratios}, indent=2) + "\n")
     return 0
 

@@ -1,7 +1,9 @@
 """Time and peak memory of this program and of its peers, in one run on one machine, as a table with ratios.
 
-    python -m benchmarks.run                                   prints the table
-    python -m benchmarks.run --write benchmarks/README.md      and puts it between the two markers of that file
+    python -m benchmarks.run                                   prints the tables, from memory and from files
+    python -m benchmarks.run --write benchmarks/README.md      and puts them between the two markers of that file, with
+                                                               a plot beside it
+    HOVER_NET=FOLDER python -m benchmarks.run                  with HoVer-Net, from a checkout of vqdang/hover_net
 
 Every measurement is a process of its own that loads a set, and then does the job and the yardstick in turn: the
 yardstick is ``np.sum`` over the label maps of both sides. Processes of all contenders alternate, round by round.
@@ -24,11 +26,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from benchmarks import files, plot
 from evaluation.model import LabelMaps
 
 ROOT = Path(__file__).resolve().parents[1]
+PLOT = Path(__file__).with_name("times.svg")
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
-PACKAGES = ("numpy", "scipy", "scikit-image", "numba", "stardist", "panoptica")
+PACKAGES = ("numpy", "scipy", "scikit-image", "numba", "stardist", "panoptica", "cellpose", "torch", "torchmetrics")
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
 
@@ -62,6 +68,9 @@ CONTENDERS = {
     "bootstrap": Contender("this program: BCa intervals of all their numbers, 2,000 samples", "bootstrap", seconds=1),
     "stardist": Contender("stardist `matching(thresh=0.5, report_matches=True)`", "counts", goal=10),
     "panoptica": Contender("panoptica with IoU, HD and HD95", "hausdorff", goal=18),
+    "cellpose": Contender("cellpose `average_precision(threshold=[0.5])`", "counts"),
+    "torchmetrics": Contender("torchmetrics `PanopticQuality`, labels as instances of one class", "counts"),
+    "hover_net": Contender("HoVer-Net `get_fast_pq`, after `remap_label`", "counts"),
 }
 MEMORY_LIMIT = 3  # times the bytes of the label maps, which are among them
 
@@ -121,6 +130,39 @@ def panoptica_job() -> Job:
     return each(job)
 
 
+def cellpose_job() -> Job:
+    from cellpose.metrics import average_precision
+
+    return each(lambda maps: (int(average_precision([maps.reference], [maps.prediction], [0.5])[1].sum()), None))
+
+
+def torchmetrics_job() -> Job:
+    import torch
+    from torchmetrics.detection import PanopticQuality
+
+    torch.set_num_threads(1)
+
+    def job(maps: LabelMaps) -> tuple[int, float | None]:
+        metric = PanopticQuality(things={1}, stuffs={0})
+        sides = (np.stack([labels > 0, labels], axis=-1)[None] for labels in (maps.prediction, maps.reference))
+        metric.update(*map(torch.from_numpy, sides))
+        return int(metric.true_positives[0]), None  # of the nuclei; the background is the other entry
+
+    return each(job)
+
+
+def hover_net_job() -> Job:
+    """Its code is not packaged: it is read from a folder."""
+    sys.path.append(os.environ["HOVER_NET"])
+    from metrics.stats_utils import get_fast_pq, remap_label
+
+    def job(maps: LabelMaps) -> tuple[int, float | None]:
+        _, (matched, *_) = get_fast_pq(remap_label(maps.reference), remap_label(maps.prediction))
+        return len(matched), None
+
+    return each(job)
+
+
 def families_job() -> Job:
     from benchmarks.families import score_families
 
@@ -152,6 +194,9 @@ JOBS: dict[str, Callable[[], Job]] = {
     "bootstrap": bootstrap_job,
     "stardist": stardist_job,
     "panoptica": panoptica_job,
+    "cellpose": cellpose_job,
+    "torchmetrics": torchmetrics_job,
+    "hover_net": hover_net_job,
 }
 
 
@@ -318,9 +363,10 @@ def table(set_name: str, outcomes: dict[str, Outcome], rounds: int) -> str:
         spread = f" ({min(outcome.ratios):.1f} to {max(outcome.ratios):.1f})" if rounds > 1 else ""
         against = outcomes.get(contender.rival)
         ours = ""
-        if (contender.goal or contender.most) and against is not None and against.times:
-            goal = f"at least {contender.goal:g}" if contender.goal else f"at most {contender.most:g}"
-            ours = f"{min(outcome.times) / min(against.times):.1f} (goal: {goal})"
+        if contender.rival != name and against is not None and against.times:
+            ours = f"{min(outcome.times) / min(against.times):.1f}"
+            ours += f" (goal: at least {contender.goal:g})" if contender.goal else ""
+            ours += f" (goal: at most {contender.most:g})" if contender.most else ""
         lines.append(
             f"| {contender.label} | {min(outcome.times):.3f} ({statistics.median(outcome.times):.3f})"
             f"{f', goal: at most {contender.seconds:g}' if contender.seconds else ''} "
@@ -379,14 +425,19 @@ def main() -> None:
         print(json.dumps(measure(*arguments.measure, arguments.seconds)))
         return
     subprocess.run([sys.executable, "-m", "benchmarks.sets", *arguments.sets], cwd=ROOT, check=True)
-    parts = [f"Measured on {time.strftime('%Y-%m-%d')}: {machine()}"]
-    for set_name in arguments.sets:
-        outcomes = run_all(set_name, arguments.contenders, arguments.rounds, arguments.seconds, arguments.minutes)
-        parts.append(table(set_name, outcomes, arguments.rounds))
-    text = "\n\n".join(parts)
-    print(text)
+    head = f"Measured on {time.strftime('%Y-%m-%d')}: {machine()}"
+    found = {
+        name: run_all(name, arguments.contenders, arguments.rounds, arguments.seconds, arguments.minutes)
+        for name in arguments.sets
+    }
+    command = [sys.executable, "-m", "benchmarks.files", "--json", "--rounds", str(arguments.rounds)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    from_files: files.Measured = json.loads(done.stdout)
+    tables = [*(table(name, outcomes, arguments.rounds) for name, outcomes in found.items()), files.table(from_files)]
+    print("\n\n".join([head, *tables]))
     if arguments.write:
-        write_between_markers(arguments.write, text)
+        plot.draw({CONTENDERS[name].label: of for name, of in found["monusac_like"].items()}, from_files, PLOT)
+        write_between_markers(arguments.write, "\n\n".join([head, f"![Times and memory]({PLOT.name})", *tables]))
 
 
 if __name__ == "__main__":

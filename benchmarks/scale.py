@@ -28,6 +28,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks import cache_folder
 from benchmarks.run import (
     CONTENDERS,
     JOBS,
@@ -38,7 +39,6 @@ from benchmarks.run import (
     timed,
     write_between_markers,
 )
-from benchmarks.sets import cache_folder
 from benchmarks.slides import DRAWN, KINDS, SLIDES, draw_tile, write_slide
 from evaluation.authoring.synthesis import label_map
 from evaluation.model import LabelMaps

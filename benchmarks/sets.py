@@ -8,14 +8,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks import cache_folder
 from benchmarks.label_maps import draw_label_maps
 from evaluation.authoring.synthesis import MONUSAC_WEIGHTS, Mistakes, seeded
 from evaluation.model import LabelMaps
@@ -52,12 +51,6 @@ class PlannedImage:
     shape_yx: tuple[int, int]
     nuclei: int
     class_weights: tuple[float, ...]
-
-
-def cache_folder() -> Path:
-    """Where the sets are kept: ``NUCLEI_BENCHMARK_CACHE``, else a folder in the user's cache."""
-    chosen = os.environ.get("NUCLEI_BENCHMARK_CACHE")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "nuclei-evaluation-benchmarks"
 
 
 def monusac_like() -> list[LabelMaps]:
