@@ -199,7 +199,7 @@ def areas(units: Units, class_id: int, probability: Float32) -> Float64:
     chosen, curves = chosen[order], [right[order]]
     if class_id and predictions.hits is not None:
         curves += list(predictions.hits[chosen].T)
-    ranking = rank(predictions.case[chosen], units.weights)
+    ranking = rank(predictions.case[chosen], units)
     tie = tie_numbers(probability[chosen])
     many = np.maximum(references_of(units, class_id), 1)
     needed = needed_for_recalls(many)
@@ -296,7 +296,7 @@ def side_of(units: Units, chosen: Int64, probability: Float32) -> Side:
     """Predictions given by their indices, in order."""
     order = np.argsort(-probability[chosen])
     chosen = chosen[order]
-    return Side(-probability[chosen], rank(units.table.predictions.case[chosen], units.weights))
+    return Side(-probability[chosen], rank(units.table.predictions.case[chosen], units))
 
 
 def found_within(right: Side, wrong: Side, limit: Float64) -> Float64:

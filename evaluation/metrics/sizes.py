@@ -123,7 +123,7 @@ def size_class_at(units: Units, size: int, class_id: int, index: int) -> Scores:
         chosen = chosen[np.argsort(-probability[chosen])]
         area: Float64 = np.zeros(len(units))
         needed = needed_for_recalls(np.maximum(many, 1))
-        ranking = rank(predictions.case[chosen], units.weights)
+        ranking = rank(predictions.case[chosen], units)
         for steps in ranking.steps(said[chosen] > 0, tie_numbers(probability[chosen])):
             here = slice(steps.first, steps.stop)
             area[here] = mean_at(steps, best_from_here(steps), needed[here])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -254,7 +256,7 @@ class Unions:
         return csr_array((self.data, self.indices, self.indptr), self.shape)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Units:
     """B units, each a union of cases: single cases, groups, all cases, or samples of a bootstrap.
 
@@ -274,6 +276,18 @@ class Units:
             rows = self.table.sums[name]
             self.cache[name] = (self.weights @ rows.reshape(len(rows), -1)).reshape(len(self), *rows.shape[1:])
         return self.cache[name]
+
+    @cached_property
+    def kinds(self) -> tuple[Any, Int64]:
+        """Cases that every unit holds equally often are of one kind, as those of a group are in a bootstrap.
+
+        Weights of the kinds, csr_array of int64 (B, K), and the kind of each case, int64 (U,).
+        """
+        columns, known = self.weights.tocsr().tocsc(), dict[tuple[bytes, bytes], int]()
+        bounds = [slice(*ends) for ends in pairwise(columns.indptr)]
+        keys = [(columns.indices[of].tobytes(), columns.data[of].tobytes()) for of in bounds]
+        kind = np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
+        return columns[:, np.unique(kind, return_index=True)[1]].tocsr(), kind
 
     def largest(self, name: str) -> Float64:
         """The largest value among the cases of each unit, float64 (B,); every unit has a case."""
