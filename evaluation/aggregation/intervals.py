@@ -84,11 +84,12 @@ def bootstrap(
         method = "bca" if number >= ENOUGH_GROUPS else "studentised"
     if number == 1 or (rules.method == "by_groups" and number < FEWEST_GROUPS):
         return tuple(Interval(None, None, "one-group" if number == 1 else "few-groups") for _ in columns)
-    single_cases = group_units(np.arange(len(groups)))
-    of_case = evaluate_units(table, single_cases, evaluate)
-    of_group = None  # of whole groups, if they are asked for
+    single_units, of_group = group_units(np.arange(len(groups))), None
     if any(column.unit == "group" for column in columns):
-        of_group = evaluate_units(table, group_units(groups), evaluate)
+        single_units = scipy.sparse.vstack([single_units, group_units(groups)])
+    of_case = evaluate_units(table, single_units, evaluate)
+    if len(of_case) > len(groups):
+        of_case, of_group = of_case[: len(groups)], of_case[len(groups) :]
     stratum = np.zeros(len(groups), np.int64) if strata is None else strata
 
     def score(samples: Iterable[Samples], of_group: Float64 | None) -> Float64:
@@ -96,7 +97,6 @@ def bootstrap(
             [score_samples(table, part, of_case, columns, evaluate, stratum, of_group=of_group) for part in samples]
         )
 
-    estimate = score([everything(groups)], of_group)[0]
     samples: Iterable[Samples] = resample(
         groups, samples=rules.samples, seed=rules.seed, stages=rules.stages, strata=stratum
     )
@@ -104,9 +104,11 @@ def bootstrap(
         samples = list(samples)
     replicates = score(samples, of_group if rules.stages != "groups_and_cases" else None)
     if method == "percentile":
+        estimate = score([everything(groups)], of_group)[0]
         ends = percentile_interval(replicates, rules.level)
     else:
-        jackknife = score(leave_one_out(groups), of_group)
+        estimate, jackknife = np.split(score(leave_one_out(groups), of_group), [1])
+        estimate = estimate[0]
         if method == "bca":
             ends = bca_interval(replicates, estimate, jackknife, rules.level)
         else:

@@ -150,14 +150,14 @@ def everything(groups: Int64) -> Samples:
 
 
 def leave_one_out(groups: Int64) -> Iterator[Samples]:
-    """The data set without each of its groups in turn (the jackknife); some at a time, G in all.
+    """The data set as it is, then without each of its groups in turn (the jackknife); some at a time, 1 + G in all.
 
     >>> next(leave_one_out(np.array([0, 0, 1]))).cases().toarray().tolist()
-    [[0, 0, 1], [1, 1, 0]]
+    [[1, 1, 1], [0, 0, 1], [1, 1, 0]]
     """
     units = group_units(groups)
     number = units.shape[0]
-    for first in range(0, number, SAMPLES_AT_ONCE):
+    for first in range(-1, number, SAMPLES_AT_ONCE):
         left_out = np.arange(first, min(first + SAMPLES_AT_ONCE, number))
         kept = np.arange(number) != left_out[:, None]
         yield Samples(scipy.sparse.csr_array(kept.astype(np.int64)), units)
