@@ -233,7 +233,13 @@ def mean_at(steps: Steps, precision: Float64, needed: Float64) -> Float64:
     if len(precision) == 0:
         return np.zeros(len(needed))
     shift = np.arange(len(needed)) * (steps.right.max() + needed.max() + 1)
-    step = np.searchsorted(steps.right + np.repeat(shift, np.diff(steps.start)), needed + shift[:, None])
+    right, wanted = steps.right + np.repeat(shift, np.diff(steps.start)), (needed + shift[:, None]).ravel()
+    if len(right) > len(wanted):
+        step = np.searchsorted(right, wanted)
+    else:  # the same, as the fewer are looked up: how many steps stand before so many numbers, or fewer
+        reached = np.searchsorted(wanted, right, side="right")
+        step = np.cumsum(np.bincount(reached, minlength=len(wanted) + 1))[:-1]
+    step = step.reshape(needed.shape)
     found = precision.take(step, mode="clip")
     found *= step < steps.start[1:, None]
     return np.asarray(found.mean(axis=1))

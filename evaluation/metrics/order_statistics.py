@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.model import Bool, Float32, Float64, Int64, Units
+from evaluation.model.intervals import expand
 
 CHUNK = 2**15  # entries of several units that are worked on at once: few enough for the cache of the processor
 LARGEST_TABLE = 2**22  # numbers in an array of which one side is all cases
@@ -199,17 +200,16 @@ class WrittenOut:
 
 def write_out(case: Int64, weights: Any) -> WrittenOut:
     """The entries of every unit, in order."""
-    length, units = len(case), weights.shape[0]
-    by_case, per_case = np.argsort(case, kind="stable"), np.bincount(case, minlength=weights.shape[1])
-    number = per_case[weights.indices]  # of entries, for each case of each unit
-    skipped = (np.cumsum(per_case) - per_case)[weights.indices] - (np.cumsum(number) - number)
-    entry = by_case[np.repeat(skipped, number) + np.arange(number.sum())]
-    unit = np.repeat(np.repeat(np.arange(units), np.diff(weights.indptr)), number)
-    key = unit * length + entry
-    order = np.argsort(key, kind="stable")  # merges what ascends in each case
-    times = np.repeat(weights.data, number)[order]
-    start = np.concatenate([[0], np.cumsum(np.bincount(unit, minlength=units))])
-    return WrittenOut(length, unit, entry[order], np.concatenate([[0], np.cumsum(times)]), start)
+    units = weights.shape[0]
+    unit = np.repeat(np.arange(units, dtype=np.min_scalar_type(units)), np.diff(weights.indptr))
+    by_case, many = np.argsort(weights.indices, kind="stable"), np.bincount(weights.indices, minlength=weights.shape[1])
+    begin, number = (np.cumsum(many) - many)[case], many[case]  # the units of each entry
+    cell = by_case[expand(begin, begin + number)]
+    order = np.argsort(unit[cell], kind="stable")  # of small integers it is fast
+    cell, index = cell[order], np.repeat(np.arange(len(case)), number)[order]
+    start = np.concatenate([[0], np.cumsum(np.bincount(unit[cell], minlength=units))])
+    cumulated = np.concatenate([[0], np.cumsum(weights.data[cell])])
+    return WrittenOut(len(case), unit[cell].astype(np.int64), index, cumulated, start)
 
 
 @dataclass(frozen=True, eq=False)
