@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from evaluation.aggregation.resampling import (
     leave_one_out,
     resample,
     score_samples,
+    together,
 )
 from evaluation.model import Bool, CaseTable, Float64, Int64, Interval
 
@@ -102,20 +104,22 @@ def bootstrap(
     )
     if method == "studentised":
         samples = list(samples)
-    replicates = score(samples, of_group if rules.stages != "groups_and_cases" else None)
-    if method == "percentile":
-        estimate = score([everything(groups)], of_group)[0]
-        ends = percentile_interval(replicates, rules.level)
+    of_data = [everything(groups)] if method == "percentile" else leave_one_out(groups)
+    if rules.stages == "groups_and_cases":
+        found = np.concatenate([score(samples, None), score(of_data, of_group)])
     else:
-        estimate, jackknife = np.split(score(leave_one_out(groups), of_group), [1])
-        estimate = estimate[0]
-        if method == "bca":
-            ends = bca_interval(replicates, estimate, jackknife, rules.level)
-        else:
-            weights = np.concatenate([drawn_groups(part, groups) for part in samples])
-            ends = studentised_interval(replicates, estimate, jackknife, weights, rules.level)
-            bounds = np.array([column.bounds for column in columns]).reshape(-1, 2)
-            ends = np.clip(ends, bounds[:, :1], bounds[:, 1:])
+        found = score(together(chain(samples, of_data)), of_group)
+    replicates, estimate, jackknife = np.split(found, [rules.samples, rules.samples + 1])
+    estimate = estimate[0]
+    if method == "percentile":
+        ends = percentile_interval(replicates, rules.level)
+    elif method == "bca":
+        ends = bca_interval(replicates, estimate, jackknife, rules.level)
+    else:
+        weights = np.concatenate([drawn_groups(part, groups) for part in samples])
+        ends = studentised_interval(replicates, estimate, jackknife, weights, rules.level)
+        bounds = np.array([column.bounds for column in columns]).reshape(-1, 2)
+        ends = np.clip(ends, bounds[:, :1], bounds[:, 1:])
     often = often_defined(replicates)
     return tuple(interval_of(ends[k], float(estimate[k]), bool(often[k])) for k in range(len(columns)))
 

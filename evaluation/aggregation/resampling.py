@@ -8,7 +8,7 @@ go through the same formulas.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -161,6 +161,25 @@ def leave_one_out(groups: Int64) -> Iterator[Samples]:
         left_out = np.arange(first, min(first + SAMPLES_AT_ONCE, number))
         kept = np.arange(number) != left_out[:, None]
         yield Samples(scipy.sparse.csr_array(kept.astype(np.int64)), units)
+
+
+def together(parts: Iterable[Samples]) -> Iterator[Samples]:
+    """The same samples, of drawn groups that are the same in all parts, in fewer parts where two are small enough.
+
+    >>> one, two = everything(np.array([0, 1, 1])), next(leave_one_out(np.array([0, 1, 1])))
+    >>> [part.drawn.toarray().tolist() for part in together([one, two])]
+    [[[1, 1], [1, 1], [0, 1], [1, 0]]]
+    """
+    last = None
+    for part in parts:
+        rows = part.drawn.shape[0] + (0 if last is None else last.drawn.shape[0])
+        if last is not None and rows <= min(SAMPLES_AT_ONCE, ENTRIES_AT_ONCE // part.units.shape[1]):
+            part = Samples(scipy.sparse.vstack([last.drawn, part.drawn], format="csr"), part.units)
+        elif last is not None:
+            yield last
+        last = part
+    if last is not None:
+        yield last
 
 
 def score_samples(

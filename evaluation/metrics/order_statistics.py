@@ -129,16 +129,15 @@ class Ranking(Protocol):
 
 def rank(case: Int64, units: Units) -> Ranking:
     """Entries that stand in order, given as their cases (T,)."""
-    if is_short(case, units.weights):
+    if is_short(case, units):
         return write_out(case, units.weights)
     weights, kind = units.kinds
     return Blocks(kind[case], weights)
 
 
-def is_short(case: Int64, weights: Any) -> bool:
+def is_short(case: Int64, units: Units) -> bool:
     """Whether all units written out are not much longer than the entries."""
-    per_case = np.bincount(case, minlength=weights.shape[1])
-    return bool(per_case[weights.indices].sum() <= 4 * len(case))
+    return bool(units.holders[case].sum() <= 4 * len(case))
 
 
 def tie_numbers(ordered: Float32 | Float64) -> Int64:

@@ -278,6 +278,11 @@ class Units:
         return self.cache[name]
 
     @cached_property
+    def holders(self) -> Int64:
+        """How many units hold each case, int64 (U,)."""
+        return np.bincount(self.weights.indices, minlength=self.weights.shape[1])
+
+    @cached_property
     def kinds(self) -> tuple[Any, Int64]:
         """Cases that every unit holds equally often are of one kind, as those of a group are in a bootstrap.
 
