@@ -289,9 +289,8 @@ class Units:
         Weights of the kinds, csr_array of int64 (B, K), and the kind of each case, int64 (U,).
         """
         columns, known = self.weights.tocsr().tocsc(), dict[tuple[bytes, bytes], int]()
-        bounds = [slice(*ends) for ends in pairwise(columns.indptr)]
-        keys = [(columns.indices[of].tobytes(), columns.data[of].tobytes()) for of in bounds]
-        kind = np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
+        held = ((columns.indices[a:b].tobytes(), columns.data[a:b].tobytes()) for a, b in pairwise(columns.indptr))
+        kind = np.array([known.setdefault(column, len(known)) for column in held], np.int64)
         return columns[:, np.unique(kind, return_index=True)[1]].tocsr(), kind
 
     def largest(self, name: str) -> Float64:
