@@ -165,7 +165,7 @@ def test_cases_of_a_drawn_group_are_drawn_with_replacement():
 def test_the_jackknife_leaves_out_each_group_in_turn(monkeypatch):
     monkeypatch.setattr(resampling, "SAMPLES_AT_ONCE", 2)
     found = np.concatenate([part.cases().toarray() for part in leave_one_out(np.array([1, 0, 1, 2]))])
-    assert found.tolist() == [[1, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 0]]
+    assert found.tolist() == [[1, 1, 1, 1], [1, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 0]]
 
 
 # --- what every aggregation is in a sample --------------------------------------------------------------------------

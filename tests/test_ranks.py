@@ -20,6 +20,7 @@ from evaluation.metrics.order_statistics import (
     weighted_auroc,
     write_out,
 )
+from evaluation.model import Units
 
 KINDS = ("cases", "groups", "pooled", "bootstrap", "leave one out")
 
@@ -35,6 +36,11 @@ def weights_of(kind: str, cases: int, random: np.random.Generator) -> np.ndarray
     if kind == "leave one out":
         return 1 - np.eye(cases, dtype=np.int64)
     return random.multinomial(cases, np.full(cases, 1 / cases), size=12)
+
+
+def units_of(weights: np.ndarray) -> Units:
+    """Only the weights of their cases are asked for, no table."""
+    return Units(None, csr_array(weights))
 
 
 def entries(seed: int, cases: int, number: int, levels: int):
@@ -69,7 +75,7 @@ any_entries = {
 def test_a_median_is_numpy_s_of_the_union_written_out(seed, cases, number, levels, kind):
     values, _, case, random = entries(seed, cases, number, levels)
     weights = weights_of(kind, cases, random)
-    found = median_of_units(values, case, csr_array(weights))
+    found = median_of_units(values, case, units_of(weights))
     for row, value in zip(weights, found, strict=True):
         union = np.repeat(values, row[case])
         np.testing.assert_array_equal(value, np.median(union) if len(union) else np.nan)
@@ -80,7 +86,7 @@ def test_a_median_is_numpy_s_of_the_union_written_out(seed, cases, number, level
 def test_a_median_of_many_values_is_numpy_s(kind):
     values, _, case, random = entries(5, 13, 3000, 400)
     weights = weights_of(kind, 13, random)
-    found = median_of_units(values, case, csr_array(weights))
+    found = median_of_units(values, case, units_of(weights))
     expected = [np.median(np.repeat(values, row[case])) for row in weights]
     np.testing.assert_array_equal(found, expected)
 
@@ -89,7 +95,7 @@ def test_a_median_of_many_values_is_numpy_s(kind):
 def test_an_area_under_the_roc_curve_is_scikit_learn_s_of_the_union_written_out(seed, cases, number, levels, kind):
     score, positive, case, random = entries(seed, cases, number, levels)
     weights = weights_of(kind, cases, random)
-    found = weighted_auroc(score, positive, case, csr_array(weights))
+    found = weighted_auroc(score, positive, case, units_of(weights))
     for row, value in zip(weights, found, strict=True):
         sides, scores = np.repeat(positive, row[case]), np.repeat(score, row[case])
         if sides.any() and not sides.all():
@@ -105,7 +111,7 @@ def test_every_way_to_count_wins_gives_the_same_fraction(kind, largest_kernel, m
     monkeypatch.setattr(order_statistics, "LARGEST_KERNEL", largest_kernel)
     score, positive, case, random = entries(6, 7, 300, 40)
     weights = weights_of(kind, 7, random)
-    found = weighted_auroc(score.astype(np.float32), positive, case, csr_array(weights))
+    found = weighted_auroc(score.astype(np.float32), positive, case, units_of(weights))
     for row, value in zip(weights, found, strict=True):
         n = row[case]
         high, low = score[positive], score[~positive]
@@ -116,10 +122,10 @@ def test_every_way_to_count_wins_gives_the_same_fraction(kind, largest_kernel, m
 
 def test_the_kernel_is_chosen_for_a_bootstrap_of_few_cases(monkeypatch):
     score, positive, case, random = entries(7, 7, 300, 40)
-    weights = csr_array(weights_of("bootstrap", 7, random))
-    expected = weighted_auroc(score, positive, case, weights)
+    units = units_of(weights_of("bootstrap", 7, random))
+    expected = weighted_auroc(score, positive, case, units)
     monkeypatch.setattr(order_statistics, "wins_by_steps", None)
-    np.testing.assert_array_equal(weighted_auroc(score, positive, case, weights), expected)
+    np.testing.assert_array_equal(weighted_auroc(score, positive, case, units), expected)
 
 
 def test_the_mean_over_classes_is_scikit_learn_s_one_against_the_rest():
@@ -127,10 +133,10 @@ def test_the_mean_over_classes_is_scikit_learn_s_one_against_the_rest():
     of = random.integers(0, 3, 90)
     probability = random.dirichlet(np.ones(3), 90).round(2)
     probability[:, 2] = 1 - probability[:, :2].sum(axis=1)
-    weights = csr_array(np.array([[2, 1, 1], [0, 1, 3]]))
-    case = np.arange(90) % 3
-    ours = np.mean([weighted_auroc(probability[:, k], of == k, case, weights) for k in range(3)], axis=0)
-    for row, value in zip(weights.toarray(), ours, strict=True):
+    weights = np.array([[2, 1, 1], [0, 1, 3]])
+    case, units = np.arange(90) % 3, units_of(weights)
+    ours = np.mean([weighted_auroc(probability[:, k], of == k, case, units) for k in range(3)], axis=0)
+    for row, value in zip(weights, ours, strict=True):
         n = row[case]
         theirs = roc_auc_score(np.repeat(of, n), np.repeat(probability, n, axis=0), multi_class="ovr", average="macro")
         assert value == pytest.approx(theirs, abs=1e-13)
@@ -139,11 +145,11 @@ def test_the_mean_over_classes_is_scikit_learn_s_one_against_the_rest():
 @pytest.mark.parametrize("kind", ["cases", "bootstrap"])
 def test_the_order_of_the_entries_does_not_change_a_digit(kind):
     values, positive, case, random = entries(9, 6, 200, 30)
-    weights = csr_array(weights_of(kind, 6, random))
+    units = units_of(weights_of(kind, 6, random))
     shuffled = random.permutation(200)
     again = values[shuffled], positive[shuffled], case[shuffled]
-    np.testing.assert_array_equal(median_of_units(again[0], again[2], weights), median_of_units(values, case, weights))
-    np.testing.assert_array_equal(weighted_auroc(*again, weights), weighted_auroc(values, positive, case, weights))
+    np.testing.assert_array_equal(median_of_units(again[0], again[2], units), median_of_units(values, case, units))
+    np.testing.assert_array_equal(weighted_auroc(*again, units), weighted_auroc(values, positive, case, units))
 
 
 @pytest.mark.usefixtures("pieces")
@@ -207,12 +213,19 @@ def test_steps_that_are_left_out_change_no_precision_at_any_recall(levels, writt
 
 def test_a_bootstrap_is_not_written_out():
     case = np.repeat(np.arange(20), 10)
-    many = csr_array(np.random.default_rng(11).multinomial(20, np.full(20, 1 / 20), size=50))
+    many = units_of(np.random.default_rng(11).multinomial(20, np.full(20, 1 / 20), size=50))
     assert isinstance(rank(case, many), Blocks)
-    assert not isinstance(rank(case, csr_array(np.eye(20, dtype=np.int64))), Blocks)
+    assert not isinstance(rank(case, units_of(np.eye(20, dtype=np.int64))), Blocks)
 
 
 def test_without_entries_nothing_is_defined():
-    none, weights = np.empty(0), csr_array(np.eye(3, dtype=np.int64))
-    assert np.isnan(median_of_units(none, none.astype(np.int64), weights)).all()
-    assert np.isnan(weighted_auroc(none, none.astype(bool), none.astype(np.int64), weights)).all()
+    none, units = np.empty(0), units_of(np.eye(3, dtype=np.int64))
+    assert np.isnan(median_of_units(none, none.astype(np.int64), units)).all()
+    assert np.isnan(weighted_auroc(none, none.astype(bool), none.astype(np.int64), units)).all()
+
+
+@given(columns=st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=1, max_size=9))
+def test_kinds_are_the_distinct_columns(columns):
+    weights, kind = units_of(np.array(columns).T).kinds
+    assert weights.toarray().T[kind].tolist() == columns
+    assert len({tuple(column) for column in columns}) == weights.shape[1]

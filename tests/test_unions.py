@@ -34,9 +34,9 @@ def test_the_median_of_units_needs_no_scipy_sparse() -> None:
 import sys
 import numpy as np
 from evaluation.metrics.order_statistics import median_of_units
-from evaluation.model import Unions
+from evaluation.model import Unions, Units
 
-units = Unions(np.array([0, 1, 1]), np.array([0, 2, 3]), 2)
+units = Units(None, Unions(np.array([0, 1, 1]), np.array([0, 2, 3]), 2))
 print(median_of_units(np.array([1.0, 5.0, 2.0]), np.array([0, 0, 1]), units).tolist(), "scipy.sparse" in sys.modules)
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

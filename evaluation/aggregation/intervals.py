@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from evaluation.aggregation.resampling import (
     leave_one_out,
     resample,
     score_samples,
+    together,
 )
 from evaluation.model import Bool, CaseTable, Float64, Int64, Interval
 
@@ -84,11 +86,12 @@ def bootstrap(
         method = "bca" if number >= ENOUGH_GROUPS else "studentised"
     if number == 1 or (rules.method == "by_groups" and number < FEWEST_GROUPS):
         return tuple(Interval(None, None, "one-group" if number == 1 else "few-groups") for _ in columns)
-    single_cases = group_units(np.arange(len(groups)))
-    of_case = evaluate_units(table, single_cases, evaluate)
-    of_group = None  # of whole groups, if they are asked for
+    single_units, of_group = group_units(np.arange(len(groups))), None
     if any(column.unit == "group" for column in columns):
-        of_group = evaluate_units(table, group_units(groups), evaluate)
+        single_units = scipy.sparse.vstack([single_units, group_units(groups)])
+    of_case = evaluate_units(table, single_units, evaluate)
+    if len(of_case) > len(groups):
+        of_case, of_group = of_case[: len(groups)], of_case[len(groups) :]
     stratum = np.zeros(len(groups), np.int64) if strata is None else strata
 
     def score(samples: Iterable[Samples], of_group: Float64 | None) -> Float64:
@@ -96,24 +99,27 @@ def bootstrap(
             [score_samples(table, part, of_case, columns, evaluate, stratum, of_group=of_group) for part in samples]
         )
 
-    estimate = score([everything(groups)], of_group)[0]
     samples: Iterable[Samples] = resample(
         groups, samples=rules.samples, seed=rules.seed, stages=rules.stages, strata=stratum
     )
     if method == "studentised":
         samples = list(samples)
-    replicates = score(samples, of_group if rules.stages != "groups_and_cases" else None)
+    of_data = [everything(groups)] if method == "percentile" else leave_one_out(groups)
+    if rules.stages == "groups_and_cases":
+        found = np.concatenate([score(samples, None), score(of_data, of_group)])
+    else:
+        found = score(together(chain(samples, of_data)), of_group)
+    replicates, estimate, jackknife = np.split(found, [rules.samples, rules.samples + 1])
+    estimate = estimate[0]
     if method == "percentile":
         ends = percentile_interval(replicates, rules.level)
+    elif method == "bca":
+        ends = bca_interval(replicates, estimate, jackknife, rules.level)
     else:
-        jackknife = score(leave_one_out(groups), of_group)
-        if method == "bca":
-            ends = bca_interval(replicates, estimate, jackknife, rules.level)
-        else:
-            weights = np.concatenate([drawn_groups(part, groups) for part in samples])
-            ends = studentised_interval(replicates, estimate, jackknife, weights, rules.level)
-            bounds = np.array([column.bounds for column in columns]).reshape(-1, 2)
-            ends = np.clip(ends, bounds[:, :1], bounds[:, 1:])
+        weights = np.concatenate([drawn_groups(part, groups) for part in samples])
+        ends = studentised_interval(replicates, estimate, jackknife, weights, rules.level)
+        bounds = np.array([column.bounds for column in columns]).reshape(-1, 2)
+        ends = np.clip(ends, bounds[:, :1], bounds[:, 1:])
     often = often_defined(replicates)
     return tuple(interval_of(ends[k], float(estimate[k]), bool(often[k])) for k in range(len(columns)))
 

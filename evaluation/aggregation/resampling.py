@@ -8,7 +8,7 @@ go through the same formulas.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -150,17 +150,36 @@ def everything(groups: Int64) -> Samples:
 
 
 def leave_one_out(groups: Int64) -> Iterator[Samples]:
-    """The data set without each of its groups in turn (the jackknife); some at a time, G in all.
+    """The data set as it is, then without each of its groups in turn (the jackknife); some at a time, 1 + G in all.
 
     >>> next(leave_one_out(np.array([0, 0, 1]))).cases().toarray().tolist()
-    [[0, 0, 1], [1, 1, 0]]
+    [[1, 1, 1], [0, 0, 1], [1, 1, 0]]
     """
     units = group_units(groups)
     number = units.shape[0]
-    for first in range(0, number, SAMPLES_AT_ONCE):
+    for first in range(-1, number, SAMPLES_AT_ONCE):
         left_out = np.arange(first, min(first + SAMPLES_AT_ONCE, number))
         kept = np.arange(number) != left_out[:, None]
         yield Samples(scipy.sparse.csr_array(kept.astype(np.int64)), units)
+
+
+def together(parts: Iterable[Samples]) -> Iterator[Samples]:
+    """The same samples, of drawn groups that are the same in all parts, in fewer parts where two are small enough.
+
+    >>> one, two = everything(np.array([0, 1, 1])), next(leave_one_out(np.array([0, 1, 1])))
+    >>> [part.drawn.toarray().tolist() for part in together([one, two])]
+    [[[1, 1], [1, 1], [0, 1], [1, 0]]]
+    """
+    last = None
+    for part in parts:
+        rows = part.drawn.shape[0] + (0 if last is None else last.drawn.shape[0])
+        if last is not None and rows <= min(SAMPLES_AT_ONCE, ENTRIES_AT_ONCE // part.units.shape[1]):
+            part = Samples(scipy.sparse.vstack([last.drawn, part.drawn], format="csr"), part.units)
+        elif last is not None:
+            yield last
+        last = part
+    if last is not None:
+        yield last
 
 
 def score_samples(

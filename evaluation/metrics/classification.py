@@ -180,7 +180,7 @@ def class_auroc(units: Units, class_id: int) -> Scores:
     if pairs.class_probability is None:
         return without_probability(units)
     positive = pairs.class_id[:, 0] == class_id
-    value = weighted_auroc(pairs.class_probability[:, class_id - 1], positive, pairs.case, units.weights)
+    value = weighted_auroc(pairs.class_probability[:, class_id - 1], positive, pairs.case, units)
     return scores(value, ~np.isnan(value), one_class(units, total))
 
 

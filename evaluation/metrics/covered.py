@@ -9,12 +9,12 @@ can raise it (the best copy counts, and spurious ones cost nothing): so a rankin
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from evaluation.metrics.literature import GEIFMAN, REINKE
 from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variant
+from evaluation.metrics.order_statistics import rank
 from evaluation.metrics.panoptic import DRAWN
 from evaluation.metrics.quality import ONE, mean_quality, quality_metrics, quality_of_pairs, why_no_reference
 from evaluation.metrics.segmentation import OF_POINTS
@@ -35,7 +35,7 @@ def best_mean(units: Units, measure: Measure, coverage: float, cap: float | None
     """
     confusion = units.sum("confusion")
     wanted = share_of(confusion[:, 1:].sum(axis=(1, 2)), coverage)
-    total = best_sums(quality_of_pairs(units, measure, cap), units.table.pairs.case, units.weights, wanted)
+    total = best_sums(units, quality_of_pairs(units, measure, cap), units.table.pairs.case, wanted)
     return mean_quality(units, total, wanted, measure, cap, why_no_reference(confusion))
 
 
@@ -46,17 +46,13 @@ def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float 
     nuclei count, whatever class was predicted. So it does not look at large nuclei most. Undefined "no-reference"
     without reference nuclei ("no-instances" if there is no prediction either).
     """
-    from scipy.sparse import eye_array, kron  # only where something is scored: 'explain' starts without it
-
-    confusion, pairs, cases = units.sum("confusion"), units.table.pairs, len(units.table)
-    wanted = share_of(confusion[:, 1:].sum(axis=2).T, coverage)
-    of_class = pairs.case + cases * (pairs.class_id[:, 0].astype(np.int64) - 1)  # every case once for each class
-    weights = kron(eye_array(len(wanted), dtype=np.int64), units.weights.tocsr(), format="csr")
-    totals = best_sums(quality_of_pairs(units, measure, cap), of_class, weights, wanted.ravel())
-    parts = [
-        mean_quality(units, total, number, measure, cap, why_no_reference(confusion, class_id))
-        for class_id, (total, number) in enumerate(zip(np.split(totals, len(wanted)), wanted, strict=True), start=1)
-    ]
+    confusion, pairs = units.sum("confusion"), units.table.pairs
+    quality, parts = quality_of_pairs(units, measure, cap), []
+    for class_id in range(1, confusion.shape[1]):
+        of_class = pairs.class_id[:, 0] == class_id
+        wanted = share_of(confusion[:, class_id].sum(axis=1), coverage)
+        total = best_sums(units, quality[of_class], pairs.case[of_class], wanted)
+        parts.append(mean_quality(units, total, wanted, measure, cap, why_no_reference(confusion, class_id)))
     return mean_of_parts(parts, confusion)
 
 
@@ -127,11 +123,10 @@ def share_of(references: Int64, coverage: float) -> Int64:
     return shared
 
 
-def best_sums(quality: Int64, case: Int64, weights: Any, wanted: Int64) -> Float64:
+def best_sums(units: Units, quality: Int64, case: Int64, wanted: Int64) -> Float64:
     """Sum of the best qualities of each unit, as many as are wanted, float64 (B,); those that are lacking count 0.
 
-    quality, case  int64 (T,), of the pairs, and the case of each
-    weights        sparse int64 (B, U), how often each case, with its pairs, is in each unit
+    quality, case  int64 (T,), of the pairs, and the case of each; a unit has them as often as the case
     wanted         int64 (B,)
 
     Raises ``ValueError`` for more than 2^21 cases.
@@ -139,40 +134,29 @@ def best_sums(quality: Int64, case: Int64, weights: Any, wanted: Int64) -> Float
     Two cases with qualities 5 and 3, and 4; both once, and the first twice:
 
     >>> from scipy.sparse import csr_array
-    >>> weights = csr_array([[1, 1], [2, 0]])
-    >>> best_sums(np.array([5, 3, 4]), np.array([0, 0, 1]), weights, np.array([2, 5])).tolist()
+    >>> units = Units(None, csr_array([[1, 1], [2, 0]]))
+    >>> best_sums(units, np.array([5, 3, 4]), np.array([0, 0, 1]), np.array([2, 5])).tolist()
     [9.0, 16.0]
     """
-    units = len(wanted)
+    weights = units.weights
     if len(quality) == 0:
-        return np.zeros(units)
+        return np.zeros(len(wanted))
     if weights.shape[1] > 2**21:
         raise ValueError(f"{weights.shape[1]:,} cases are too many for whole numbers of 64 bits")
+    order = np.argsort(-quality)
+    ranking, best_first = rank(case[order], units), quality[order]
+    last = best_first[ranking.find(np.maximum(wanted - 1, 0))]  # the quality of the last one that is wanted
+    last = np.where(ranking.number < wanted, 0, last)
     line = np.sort(case * (ONE + 1) + (ONE - quality), kind="stable")  # case by case, in each the best first
-    poorness = line % (ONE + 1)
-    levels = np.sort(poorness, kind="stable")  # runs are sorted already: half the time of another sort
-    running = np.concatenate([[0], np.cumsum(ONE - poorness)])
-    unit, times = np.repeat(np.arange(units), np.diff(weights.indptr)), weights.data
-    base = weights.indices.astype(np.int64) * (ONE + 1)
-    begin = np.searchsorted(line, base)
-
-    def number_upto(limit: Int64) -> Int64:
-        """How many pairs of each unit are as good as a level, or better, int64 (B,)."""
-        end = np.searchsorted(line, base + limit[unit], side="right")
-        return np.bincount(unit, (end - begin) * times, units).astype(np.int64)
-
-    # The first level up to which there are as many as are wanted; behind the last one if there are not.
-    low, high = np.zeros(units, np.int64), np.full(units, len(levels), np.int64)
-    while np.any(low < high):
-        middle = (low + high) // 2
-        enough = number_upto(levels[np.minimum(middle, len(levels) - 1)]) >= wanted
-        high = np.where(enough, middle, high)
-        low = np.where(enough | (low == high), low, middle + 1)
-    last = np.append(levels, ONE)[low]
-    end = np.searchsorted(line, base + last[unit])  # what is better counts as often as its case, of equals what is left
-    total = np.bincount(unit, (running[end] - running[begin]) * times.astype(np.float64), units)
-    number = np.bincount(unit, (end - begin) * times, units)
-    return np.asarray(total + (wanted - number) * (ONE - last))
+    running = np.concatenate([[0], np.cumsum(ONE - line % (ONE + 1))])
+    unit, times = np.repeat(np.arange(len(wanted)), np.diff(weights.indptr)), weights.data
+    base = np.arange(weights.shape[1]) * (ONE + 1)
+    # What is better than the last counts as often as its case, of its equals as many as are still lacking.
+    begin = np.searchsorted(line, base)[weights.indices]
+    end = np.searchsorted(line, base[weights.indices] + (ONE - last)[unit])
+    total = np.bincount(unit, (running[end] - running[begin]) * times.astype(np.float64), len(wanted))
+    number = np.bincount(unit, (end - begin) * times, len(wanted))
+    return np.asarray(total + (wanted - number) * last)
 
 
 def mean_of_parts(parts: Sequence[Scores], confusion: Int64) -> Scores:

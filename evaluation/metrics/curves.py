@@ -199,7 +199,7 @@ def areas(units: Units, class_id: int, probability: Float32) -> Float64:
     chosen, curves = chosen[order], [right[order]]
     if class_id and predictions.hits is not None:
         curves += list(predictions.hits[chosen].T)
-    ranking = rank(predictions.case[chosen], units.weights)
+    ranking = rank(predictions.case[chosen], units)
     tie = tie_numbers(probability[chosen])
     many = np.maximum(references_of(units, class_id), 1)
     needed = needed_for_recalls(many)
@@ -233,7 +233,13 @@ def mean_at(steps: Steps, precision: Float64, needed: Float64) -> Float64:
     if len(precision) == 0:
         return np.zeros(len(needed))
     shift = np.arange(len(needed)) * (steps.right.max() + needed.max() + 1)
-    step = np.searchsorted(steps.right + np.repeat(shift, np.diff(steps.start)), needed + shift[:, None])
+    right, wanted = steps.right + np.repeat(shift, np.diff(steps.start)), (needed + shift[:, None]).ravel()
+    if len(right) > len(wanted):
+        step = np.searchsorted(right, wanted)
+    else:  # the same, as the fewer are looked up: how many steps stand before so many numbers, or fewer
+        reached = np.searchsorted(wanted, right, side="right")
+        step = np.cumsum(np.bincount(reached, minlength=len(wanted) + 1))[:-1]
+    step = step.reshape(needed.shape)
     found = precision.take(step, mode="clip")
     found *= step < steps.start[1:, None]
     return np.asarray(found.mean(axis=1))
@@ -296,7 +302,7 @@ def side_of(units: Units, chosen: Int64, probability: Float32) -> Side:
     """Predictions given by their indices, in order."""
     order = np.argsort(-probability[chosen])
     chosen = chosen[order]
-    return Side(-probability[chosen], rank(units.table.predictions.case[chosen], units.weights))
+    return Side(-probability[chosen], rank(units.table.predictions.case[chosen], units))
 
 
 def found_within(right: Side, wrong: Side, limit: Float64) -> Float64:

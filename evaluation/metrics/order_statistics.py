@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.model import Bool, Float32, Float64, Int64
+from evaluation.model import Bool, Float32, Float64, Int64, Units
+from evaluation.model.intervals import expand
 
 CHUNK = 2**15  # entries of several units that are worked on at once: few enough for the cache of the processor
 LARGEST_TABLE = 2**22  # numbers in an array of which one side is all cases
@@ -26,50 +27,49 @@ LARGEST_SHARE = 32  # of a table with kinds of cases and steps, times the entrie
 Numbers = Int64 | Float64
 
 
-def median_of_units(values: Float64, case: Int64, weights: Any) -> Float64:
+def median_of_units(values: Float64, case: Int64, units: Units) -> Float64:
     """Median of each unit, float64 (B,): of the values (T,), each as often as its case (T,) is in the unit.
 
-    ``weights`` is sparse int64 (B, U). For an even number the mean of the two in the middle; NaN where there is none.
+    For an even number the mean of the two in the middle; NaN where there is none.
 
     Three values in two cases: all of them, those of the first case, none.
 
     >>> from scipy.sparse import csr_array
-    >>> weights = csr_array([[1, 1], [1, 0], [0, 0]])
-    >>> median_of_units(np.array([1.0, 5.0, 2.0]), np.array([0, 0, 1]), weights).tolist()
+    >>> units = Units(None, csr_array([[1, 1], [1, 0], [0, 0]]))
+    >>> median_of_units(np.array([1.0, 5.0, 2.0]), np.array([0, 0, 1]), units).tolist()
     [2.0, 3.0, nan]
     """
     if len(values) == 0:
-        return np.full(weights.shape[0], np.nan)
+        return np.full(len(units), np.nan)
     order = np.argsort(values)
-    ranking, ordered = rank(case[order], weights), values[order]
+    ranking, ordered = rank(case[order], units), values[order]
     number = ranking.number
     lower, upper = ordered[ranking.find((number - 1) // 2)], ordered[ranking.find(number // 2)]
     return np.where(number > 0, (lower + upper) / 2, np.nan)
 
 
-def weighted_auroc(score: Float32 | Float64, positive: Bool, case: Int64, weights: Any) -> Float64:
+def weighted_auroc(score: Float32 | Float64, positive: Bool, case: Int64, units: Units) -> Float64:
     """Area under the ROC curve of each unit, float64 (B,), in [0, 1]; NaN where one of the two sides is empty.
 
     The share of the pairs (positive, negative entry) in which the positive one has the higher score; equal scores count
-    one half. ``score``, ``positive`` and ``case`` are (T,), ``weights`` sparse int64 (B, U). Counted in whole numbers.
+    one half. ``score``, ``positive`` and ``case`` are (T,). Counted in whole numbers.
 
     Scores .9, .5, .5 with a positive at .9 and one at .5: the first wins, the second draws.
 
     >>> from scipy.sparse import csr_array
     >>> score, positive, case = np.array([0.9, 0.5, 0.5]), np.array([True, True, False]), np.zeros(3, int)
-    >>> weighted_auroc(score, positive, case, csr_array([[1]])).tolist()
+    >>> weighted_auroc(score, positive, case, Units(None, csr_array([[1]]))).tolist()
     [0.75]
     """
-    units, cases = weights.shape
-    positives = weights @ np.bincount(case[positive], minlength=cases)
-    negatives = weights @ np.bincount(case[~positive], minlength=cases)
+    cases = units.weights.shape[1]
+    positives = units.weights @ np.bincount(case[positive], minlength=cases)
+    negatives = units.weights @ np.bincount(case[~positive], minlength=cases)
     order = np.argsort(-score)
-    case, positive, tie = case[order], positive[order], tie_numbers(score[order])
-    by_kernel = cases * (len(case) + units * cases // 32) < 2 * units * len(case)
-    if by_kernel and cases <= LARGEST_KERNEL and not is_short(case, weights):
-        wins_twice = wins_by_kernel(case, positive, tie, weights.tocsr())
+    positive, tie, ranking = positive[order], tie_numbers(score[order]), rank(case[order], units)
+    if isinstance(ranking, Blocks) and ranking.has_small_kernel:
+        wins_twice = wins_by_kernel(ranking.case, positive, tie, ranking.weights)
     else:
-        wins_twice = wins_by_steps(rank(case, weights), positive, tie, negatives)
+        wins_twice = wins_by_steps(ranking, positive, tie, negatives)
     pairs = positives * negatives
     return np.where(pairs > 0, wins_twice / (2 * np.maximum(pairs, 1)), np.nan)
 
@@ -127,17 +127,17 @@ class Ranking(Protocol):
         which precision can only rise until the next step are left out (``is_peak``)."""
 
 
-def rank(case: Int64, weights: Any) -> Ranking:
-    """Entries that stand in order, given as their cases (T,), in units with weights, sparse int64 (B, U)."""
-    if is_short(case, weights):
-        return write_out(case, weights)
-    return Blocks(case, weights.tocsr())
+def rank(case: Int64, units: Units) -> Ranking:
+    """Entries that stand in order, given as their cases (T,)."""
+    if is_short(case, units):
+        return write_out(case, units.weights)
+    weights, kind = units.kinds
+    return Blocks(kind[case], weights)
 
 
-def is_short(case: Int64, weights: Any) -> bool:
+def is_short(case: Int64, units: Units) -> bool:
     """Whether all units written out are not much longer than the entries."""
-    per_case = np.bincount(case, minlength=weights.shape[1])
-    return bool(per_case[weights.indices].sum() <= 4 * len(case))
+    return bool(units.holders[case].sum() <= 4 * len(case))
 
 
 def tie_numbers(ordered: Float32 | Float64) -> Int64:
@@ -199,29 +199,34 @@ class WrittenOut:
 
 def write_out(case: Int64, weights: Any) -> WrittenOut:
     """The entries of every unit, in order."""
-    length, units = len(case), weights.shape[0]
-    by_case, per_case = np.argsort(case, kind="stable"), np.bincount(case, minlength=weights.shape[1])
-    number = per_case[weights.indices]  # of entries, for each case of each unit
-    skipped = (np.cumsum(per_case) - per_case)[weights.indices] - (np.cumsum(number) - number)
-    entry = by_case[np.repeat(skipped, number) + np.arange(number.sum())]
-    unit = np.repeat(np.repeat(np.arange(units), np.diff(weights.indptr)), number)
-    key = unit * length + entry
-    order = np.argsort(key, kind="stable")  # merges what ascends in each case
-    times = np.repeat(weights.data, number)[order]
-    start = np.concatenate([[0], np.cumsum(np.bincount(unit, minlength=units))])
-    return WrittenOut(length, unit, entry[order], np.concatenate([[0], np.cumsum(times)]), start)
+    units = weights.shape[0]
+    unit = np.repeat(np.arange(units, dtype=np.min_scalar_type(units)), np.diff(weights.indptr))
+    by_case, many = np.argsort(weights.indices, kind="stable"), np.bincount(weights.indices, minlength=weights.shape[1])
+    begin, number = (np.cumsum(many) - many)[case], many[case]  # the units of each entry
+    cell = by_case[expand(begin, begin + number)]
+    order = np.argsort(unit[cell], kind="stable")  # of small integers it is fast
+    cell, index = cell[order], np.repeat(np.arange(len(case)), number)[order]
+    start = np.concatenate([[0], np.cumsum(np.bincount(unit[cell], minlength=units))])
+    cumulated = np.concatenate([[0], np.cumsum(weights.data[cell])])
+    return WrittenOut(len(case), unit[cell].astype(np.int64), index, cumulated, start)
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """Entries in blocks.
 
-    case       int64 (T,), of the entries in order
+    case       int64 (T,), of the entries in order; or the kind of the case
     weights    sparse int64 (B, U), by rows
     """
 
     case: Int64
     weights: Any
+
+    @property
+    def has_small_kernel(self) -> bool:
+        """Whether comparing all entries of two cases, for every two, is less work than going through every unit."""
+        (units, cases), length = self.weights.shape, len(self.case)
+        return bool(cases <= LARGEST_KERNEL and cases * (length + units * cases // 32) < 2 * units * length)
 
     @property
     def size(self) -> int:
@@ -278,15 +283,16 @@ class Blocks:
         last = np.flatnonzero(np.diff(tie, append=tie[-1] + 1))
         if not every:
             last = last[is_peak(right, tie)]
-        weights, kind = distinct_columns(self.weights)
-        if weights.shape[1] * len(last) > min(LARGEST_TABLE, LARGEST_SHARE * len(self.case)):
+        cases = self.weights.shape[1]
+        if cases * len(last) > min(LARGEST_TABLE, LARGEST_SHARE * len(self.case)):
             yield from self.steps_by_sums(right, last)
             return
-        # How many entries of each kind of case stand up to each step, all and right ones: (2, kinds, steps).
+        # How many entries of each case stand up to each step, all and right ones: (2, cases, steps).
         step = np.searchsorted(last, np.arange(len(self.case)))
-        cell = kind[self.case] * (len(last) + 1) + step
-        upto = np.stack([np.bincount(of, minlength=weights.shape[1] * (len(last) + 1)) for of in (cell, cell[right])])
-        upto = np.cumsum(upto.reshape(2, weights.shape[1], -1)[:, :, :-1], axis=2).astype(np.float64)
+        cell = self.case * (len(last) + 1) + step
+        upto = np.stack([np.bincount(of, minlength=cases * (len(last) + 1)) for of in (cell, cell[right])])
+        upto = np.cumsum(upto.reshape(2, cases, -1)[:, :, :-1], axis=2).astype(np.float64)
+        weights = self.weights.toarray().astype(np.float64)
         few = max(1, CHUNK // max(len(last), 1))
         for first in range(0, len(weights), few):
             chunk = weights[first : first + few]
@@ -312,17 +318,6 @@ def is_peak(right: Bool, tie: Int64) -> Bool:
     """
     total, of_right = np.bincount(tie), np.bincount(tie, weights=right)
     return np.asarray((of_right > 0) & np.append(of_right[1:] < total[1:], True))
-
-
-def distinct_columns(weights: Any) -> tuple[Float64, Int64]:
-    """The distinct columns of sparse weights (B, U), dense (B, K), and which of them each case has, int64 (U,).
-
-    Cases of one group have the same weights in all samples.
-    """
-    columns = weights.toarray().T.astype(np.float64, order="C")
-    known: dict[bytes, int] = {}
-    kind = np.array([known.setdefault(column.tobytes(), len(known)) for column in columns], np.int64)
-    return np.ascontiguousarray(columns[np.unique(kind, return_index=True)[1]].T), kind
 
 
 def dense(weights: Any, length: int) -> Iterator[tuple[int, Int64]]:

@@ -55,7 +55,7 @@ def pair_median(units: Units, measure: Measure) -> Scores:
     of, pairs = hits(units), units.table.pairs
     value: Float64 = np.full(len(units), np.nan)
     if measure in pairs.measures:
-        value = median_of_units(pairs.measures[measure], pairs.case, units.weights)
+        value = median_of_units(pairs.measures[measure], pairs.case, units)
     return where_spaced(scores(value, of.tp > 0, of.undefined), measure)
 
 

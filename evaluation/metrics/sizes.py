@@ -18,7 +18,7 @@ from evaluation.metrics.literature import LIN, RELOADED
 from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variant
 from evaluation.metrics.order_statistics import rank, tie_numbers
 from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, undefined
-from evaluation.model import Bool, Float64, Int64, Matches, MetricChoice, Scores, Units
+from evaluation.model import Bool, Float32, Float64, Int64, Matches, MetricChoice, Scores, Units
 
 Range = tuple[float, float]
 LARGEST = 1e12  # px
@@ -101,34 +101,35 @@ def size_average_precision(units: Units, size: int, limits: Range) -> Scores:
     computes it with ``areaRng``, without a limit to the number of predictions. A class counts if it has reference
     nuclei of the size. Undefined "no-reference" if none has, without probabilities, and for points.
     """
-    found = units.table.predictions.size_hits
-    if probabilities(units) is None or found is None:
+    found, probability = units.table.predictions.size_hits, probabilities(units)
+    if probability is None or found is None:
         return undefined(len(units), "no-probability")
+    many = units.sum("size_nuclei")[:, size]
+    areas = [size_class_areas(units, size, class_id, found, probability) for class_id in range(1, 1 + many.shape[1])]
     parts = [
-        size_class_at(units, size, class_id, index)
-        for class_id in range(1, units.sum("confusion").shape[1])
-        for index in range(found.shape[2])
+        scores(area, of_class > 0, code("no-reference"))
+        for areas_of_class, of_class in zip(areas, many.T, strict=True)
+        for area in areas_of_class
     ]
     return mean_of(parts, why_none(units, size))
 
 
-def size_class_at(units: Units, size: int, class_id: int, index: int) -> Scores:
-    """COCO's average precision of the nuclei of a size and a class at one IoU threshold."""
+def size_class_areas(
+    units: Units, size: int, class_id: int, said: npt.NDArray[np.int8], probability: Float32
+) -> list[Float64]:
+    """COCO's areas of the nuclei of a size and a class at each IoU threshold, (B,) each."""
     predictions, many = units.table.predictions, units.sum("size_nuclei")[:, size, class_id - 1]
-    name = f"sizes/{size}/{class_id}/{index}"
-    probability = probabilities(units)
-    if name not in units.cache and predictions.size_hits is not None and probability is not None:
-        said = predictions.size_hits[:, size, index]
-        chosen = np.flatnonzero((predictions.class_id == class_id) & (said >= 0))
-        chosen = chosen[np.argsort(-probability[chosen])]
-        area: Float64 = np.zeros(len(units))
-        needed = needed_for_recalls(np.maximum(many, 1))
-        ranking = rank(predictions.case[chosen], units.weights)
-        for steps in ranking.steps(said[chosen] > 0, tie_numbers(probability[chosen])):
+    needed, areas = needed_for_recalls(np.maximum(many, 1)), []
+    of_class = np.flatnonzero(predictions.class_id == class_id)
+    of_class = of_class[np.argsort(-probability[of_class])]
+    for right in said[of_class, size].T:
+        chosen, area = of_class[right >= 0], np.zeros(len(units))
+        ranking = rank(predictions.case[chosen], units)
+        for steps in ranking.steps(right[right >= 0] > 0, tie_numbers(probability[chosen])):
             here = slice(steps.first, steps.stop)
             area[here] = mean_at(steps, best_from_here(steps), needed[here])
-        units.cache[name] = area
-    return scores(units.cache[name], many > 0, code("no-reference"))
+        areas.append(area)
+    return areas
 
 
 def pairs_inside(units: Units, limits: Range, values: Float64 | None = None) -> Float64:

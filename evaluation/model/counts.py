@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -254,7 +256,7 @@ class Unions:
         return csr_array((self.data, self.indices, self.indptr), self.shape)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Units:
     """B units, each a union of cases: single cases, groups, all cases, or samples of a bootstrap.
 
@@ -274,6 +276,22 @@ class Units:
             rows = self.table.sums[name]
             self.cache[name] = (self.weights @ rows.reshape(len(rows), -1)).reshape(len(self), *rows.shape[1:])
         return self.cache[name]
+
+    @cached_property
+    def holders(self) -> Int64:
+        """How many units hold each case, int64 (U,)."""
+        return np.bincount(self.weights.indices, minlength=self.weights.shape[1])
+
+    @cached_property
+    def kinds(self) -> tuple[Any, Int64]:
+        """Cases that every unit holds equally often are of one kind, as those of a group are in a bootstrap.
+
+        Weights of the kinds, csr_array of int64 (B, K), and the kind of each case, int64 (U,).
+        """
+        columns, known = self.weights.tocsr().tocsc(), dict[tuple[bytes, bytes], int]()
+        held = ((columns.indices[a:b].tobytes(), columns.data[a:b].tobytes()) for a, b in pairwise(columns.indptr))
+        kind = np.array([known.setdefault(column, len(known)) for column in held], np.int64)
+        return columns[:, np.unique(kind, return_index=True)[1]].tocsr(), kind
 
     def largest(self, name: str) -> Float64:
         """The largest value among the cases of each unit, float64 (B,); every unit has a case."""

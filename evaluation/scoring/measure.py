@@ -219,14 +219,28 @@ def measure_outlines(
 ) -> list[list[dict[str, Float64]]]:
     """The wanted measures of outlines, for each image and each of its matchings.
 
-    A pair that several matchings have is measured once.
+    A pair that several matchings have is measured once. The bands of the boundary IoU are as wide as the tolerance,
+    rounded, and at least 1 px.
     """
     names = [name for name in OF_OUTLINES if name in wanted]
     found = [{name: np.empty(len(image.pairs.reference_index)) for name in names} for image in images]
-    if wanted & set(OF_SURFACES):
-        measure_surfaces(found, images, wanted, border=border, tolerances_px=tolerances_px)
-    if "boundary_iou" in wanted:
-        measure_bands(found, images, border=border, tolerances_px=tolerances_px)
+    surfaces, bands = wanted & set(OF_SURFACES), "boundary_iou" in wanted
+    tolerances = np.array([tolerance or 0.0 for tolerance in tolerances_px])
+    widths_px = np.maximum(1, np.floor(tolerances + 0.5)) if bands else 0 * tolerances
+    for width_px in distinct(widths_px).tolist() if surfaces or bands else ():
+        for batch in pair_batches(images, np.flatnonzero(widths_px == width_px).tolist()):
+            sides = chosen_runs(images, batch)
+            if surfaces:
+                tolerance = np.repeat(tolerances[[index for index, _ in batch]], [p.stop - p.start for _, p in batch])
+                measures = surface_measures(
+                    *(boundaries_of_runs(side, border=border) for side in sides),
+                    tolerance_px=tolerance if "surface_dice" in wanted else None,
+                    mean="mean_surface_distance_px" in wanted,
+                )
+                for name in surfaces:
+                    fill_in(found, name, batch, getattr(measures, OF_SURFACES[name]))
+            if bands:
+                fill_in(found, "boundary_iou", batch, boundary_iou(*sides, width_px=int(width_px), border=border))
     if "surface_dice_length" in wanted:
         measure_contours(found, images, tolerances_px=tolerances_px)
     return [
@@ -235,45 +249,11 @@ def measure_outlines(
     ]
 
 
-def measure_surfaces(
-    found: Sequence[dict[str, Float64]],
-    images: Sequence[OutlinedImage],
-    wanted: set[str],
-    *,
-    border: BorderRule,
-    tolerances_px: Sequence[float | None],
-) -> None:
-    """Fill in the wanted measures of ``OF_SURFACES`` of the pairs of each image."""
-    for batch in pair_batches(images, range(len(images))):
-        sides = chosen_runs(images, batch)
-        tolerance = [np.full(part.stop - part.start, tolerances_px[index] or 0.0) for index, part in batch]
-        measures = surface_measures(
-            *(boundaries_of_runs(side, border=border) for side in sides),
-            tolerance_px=np.concatenate(tolerance) if "surface_dice" in wanted else None,
-            mean="mean_surface_distance_px" in wanted,
-        )
-        for name in wanted & set(OF_SURFACES):
-            fill_in(found, name, batch, getattr(measures, OF_SURFACES[name]))
-
-
-def measure_bands(
-    found: Sequence[dict[str, Float64]],
-    images: Sequence[OutlinedImage],
-    *,
-    border: BorderRule,
-    tolerances_px: Sequence[float | None],
-) -> None:
-    """Fill in the boundary IoU of the pairs of each image. A pair of nuclei that both fill the image has 1.
-
-    The bands are as wide as the tolerance, rounded, and at least 1 px.
-    """
-    widths_px = np.array([max(1, math.floor((tolerance or 1.0) + 0.5)) for tolerance in tolerances_px])
-    for width_px in distinct(widths_px).tolist():
-        for batch in pair_batches(images, np.flatnonzero(widths_px == width_px).tolist()):
-            bands = band_overlaps(*chosen_runs(images, batch), width_px=width_px, border=border)
-            empty = bands.union_px == 0
-            iou = np.where(empty, 1.0, bands.intersection_px / np.where(empty, 1, bands.union_px))
-            fill_in(found, "boundary_iou", batch, iou)
+def boundary_iou(reference: ChosenRuns, prediction: ChosenRuns, *, width_px: int, border: BorderRule) -> Float64:
+    """The boundary IoU of each pair, (T,). A pair of nuclei that both fill the image has 1."""
+    bands = band_overlaps(reference, prediction, width_px=width_px, border=border)
+    empty = bands.union_px == 0
+    return np.where(empty, 1.0, bands.intersection_px / np.where(empty, 1, bands.union_px))
 
 
 def measure_contours(
