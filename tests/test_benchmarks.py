@@ -9,7 +9,10 @@ import pytest
 from benchmarks import files, run
 
 MEASURED = {
-    "floor": [{"seconds": 0.3, "processor": 0.25, "memory": 57.0}, {"seconds": 0.26, "processor": 0.26, "memory": 57.5}],
+    "floor": [
+        {"seconds": 0.3, "processor": 0.25, "memory": 57.0},
+        {"seconds": 0.26, "processor": 0.26, "memory": 57.5},
+    ],
     "one": [{"seconds": 1.3, "processor": 1.6, "memory": 84.0}, {"seconds": 1.4, "processor": 1.5, "memory": 85.0}],
     "stardist": [{"seconds": 4.0, "processor": 4.0, "memory": 1600.0}] * 2,
 }
