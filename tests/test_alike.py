@@ -87,3 +87,12 @@ def test_a_copy_is_told_on_the_terminal_and_the_page_of_organisers_alone(tmp_pat
         float(row["prediction_area_px"]) for row in rows
     )
     assert alike_lines(replace(Board(**dict.fromkeys(Board.__dataclass_fields__, ())))) == []  # type: ignore[arg-type]
+
+
+def test_many_copies_of_one_entry_take_no_line_for_each_pair():
+    pairs = tuple(AlikeTeams(f"a{index}", f"b{index}", 1.0) for index in range(91))
+    board = replace(Board(**dict.fromkeys(Board.__dataclass_fields__, ())), alike=pairs)  # type: ignore[arg-type]
+    lines = alike_lines(board)
+    assert [f"'a{index}'" in line for index, line in enumerate(lines[:-1])] == [True] * 10
+    assert lines[-1] == "For organisers only: so are 81 more pairs of teams."
+    assert len(alike_lines(replace(board, alike=pairs[:10]))) == 10
