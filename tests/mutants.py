@@ -69,6 +69,10 @@ FILES = {
     "thresholds": "evaluation/metrics/thresholds.py",
     "undefined": "evaluation/metrics/undefined.py",
     "measuring": "evaluation/scoring/measure.py",
+    "covered": "evaluation/metrics/covered.py",
+    "curves": "evaluation/metrics/curves.py",
+    "order_statistics": "evaluation/metrics/order_statistics.py",
+    "case_counts": "evaluation/model/counts.py",
     "intervals": "evaluation/aggregation/intervals.py",
     "resampling": "evaluation/aggregation/resampling.py",
     "sums": "evaluation/aggregation/table.py",
@@ -285,10 +289,15 @@ MUTANTS: Sequence[Mutant] = [
         ("number += defined", "number += 1")),
     *of(
         "measuring", "measuring",
-        ("(tolerance or 1.0) + 0.5)", "(tolerance or 1.0))"),
+        ("np.floor(tolerances + 0.5)", "np.floor(tolerances)"),
         ("found[index][name][part] = values", "found[index][name][: last - first] = values"),
-        ("(found, images, wanted, border=border", '(found, images, wanted, border="open"'),
+        ("(side, border=border)", '(side, border="open")'),
+        ("width_px=int(width_px), border=border", 'width_px=int(width_px), border="open"'),
     ),
+    *of("covered", "covered", ("np.where(ranking.number < wanted, 0, last)", "last")),
+    *of("curves", "curves", ('np.searchsorted(wanted, right, side="right")', "np.searchsorted(wanted, right)")),
+    *of("order_statistics", "ranks", ("number)[order]", "number)")),
+    *of("case_counts", "ranks", (", columns.data[a:b].tobytes())", ",)")),
     # --- aggregation --------------------------------------------------------------------------------------------------
     *of(
         "units", "pipeline metrics metric_properties golden",
@@ -386,6 +395,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only see whether every old text is there once")
     options = parser.parse_args()
     chosen = [mutant for mutant in MUTANTS if options.only in str(mutant)]
+    if not chosen:
+        parser.error(f"no mutant has {options.only!r} in its line")
     lost = [f"{mutant}: {fault}" for mutant in chosen if (fault := mutant.fault())]
     for line in lost:
         print(f"ERROR     {line}")

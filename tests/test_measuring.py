@@ -59,13 +59,15 @@ def test_the_band_of_boundary_iou_is_as_wide_as_the_rounded_tolerance_and_at_lea
     assert counts["image"].measures["boundary_iou"].tolist() == [(p & q).sum() / (p | q).sum()]
 
 
-@pytest.mark.parametrize(("boundary", "distance"), [("closed", 3.0), ("open", 6.0)])
-def test_the_border_of_the_image_is_an_outline_as_the_challenge_says(boundary, distance):
+@pytest.mark.parametrize(("boundary", "distance", "band_iou"), [("closed", 3.0, 24 / 50), ("open", 6.0, 12 / 24)])
+def test_the_border_of_the_image_is_an_outline_as_the_challenge_says(boundary, distance, band_iou):
     """Both nuclei are as wide as the image; under open only the lower edges, and the upper one inside, are outlines."""
     reference, prediction = np.zeros((2, 20, 12), int)
     reference[:10] = prediction[3:10] = 1
-    counts = counts_of({"image": (reference, prediction)}, boundary=boundary, measures=["iou", "hausdorff_px"])
+    options = {"measures": ["iou", "hausdorff_px", "boundary_iou"], "tolerance_px": 1}
+    counts = counts_of({"image": (reference, prediction)}, boundary=boundary, **options)
     assert counts["image"].measures["hausdorff_px"].tolist() == [distance]
+    assert counts["image"].measures["boundary_iou"].tolist() == [band_iou]
 
 
 def test_nuclei_at_the_edges_of_images_of_different_sizes_are_measured_as_those_of_one_image():
