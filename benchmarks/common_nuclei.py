@@ -19,7 +19,8 @@ import numpy as np
 
 from benchmarks.run import machine, peak_bytes
 from evaluation.challenge import Challenge
-from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei
+from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei, compared_measures
+from evaluation.leaderboard.matched_nuclei import matched_nuclei
 from evaluation.leaderboard.team_scores import ranking_of
 from evaluation.model import Case
 from evaluation.results.objects_csv import COLUMNS
@@ -65,8 +66,8 @@ def main() -> None:
         for path in files.values():
             write_objects(path, challenge, arguments.nuclei, random)
         begin = time.perf_counter()
-        found = common_nuclei(challenge, ranking_of(challenge), files)
-        assert found is not None
+        rules = ranking_of(challenge)
+        found = common_nuclei(challenge, rules, matched_nuclei(challenge, compared_measures(challenge, rules), files))
         entry = common_entry(found, sorted(files))
         seconds = time.perf_counter() - begin
     compared = sum(pair["by"] == "quality" for pair in entry["pairs"])

@@ -17,7 +17,7 @@ import pytest
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser as Chromium
-    from playwright.sync_api import BrowserContext, Page
+    from playwright.sync_api import BrowserContext, Locator, Page
 
 EXECUTABLE = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 STAYS_HERE = ("file:", "data:", "blob:", "about:")
@@ -34,9 +34,9 @@ COUNT_MARKS = """plot => {
 # Plots are drawn when they are seen; those in folded parts later.
 SEE_ALL = """async () => {
   for (const plot of document.querySelectorAll('[data-figure]')) {
-    if (!plot.offsetWidth) continue;
+    if (!plot.checkVisibility()) continue;  // those in folded parts have a width, too
     plot.scrollIntoView();
-    for (let turn = 0; turn < 500 && !plot.nextElementSibling.matches('.actions'); turn++)
+    for (let turn = 0; turn < 30000 && !plot.nextElementSibling.matches('.actions'); turn++)
       await new Promise(resolve => setTimeout(resolve, 10));
   }
   scrollTo(0, 0);
@@ -58,6 +58,15 @@ class OpenedPage:
     def note_request(self, url: str) -> None:
         if not url.startswith(STAYS_HERE):
             self.requests.append(url)
+
+    def follow(self, link: Locator, name: str) -> None:
+        """Click a link that leads to another page, a file of this name, and wait for it and for its plots."""
+        link.click()
+        self.page.wait_for_url(f"**/{name}")
+        self.wait_until_drawn()
+
+    def wait_until_drawn(self) -> None:
+        self.page.wait_for_selector("html[data-drawn]", state="attached")
 
     def violations(self) -> list[str]:
         """What axe-core finds serious or critical: the rule and the elements."""
@@ -158,7 +167,7 @@ class Browser:
             opened = OpenedPage(context.new_page(), self.folder)
             opened.page.goto(path.resolve().as_uri())
             if script:
-                opened.page.wait_for_selector("html[data-drawn]", state="attached", timeout=WITHIN_MS)
+                opened.wait_until_drawn()
                 opened.page.evaluate(SEE_ALL)
             yield opened
         finally:

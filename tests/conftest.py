@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from browser import browser, chromium  # noqa: F401, fixtures
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from marks import MARKS, OF_FIXTURE, OF_TEST
 
 TESTS = Path(__file__).resolve().parent
@@ -87,5 +87,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 # Machines are noisy: how long an example takes decides nothing.
-settings.register_profile("patient", deadline=None)
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")

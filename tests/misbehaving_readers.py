@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import socket
 import tempfile
@@ -113,3 +114,8 @@ def write_a_file(streams: Sequence[BinaryIO]) -> Iterator[Any]:
     with tempfile.NamedTemporaryFile(delete=False) as file:
         file.write(b"left")
     yield file.name
+
+
+def find_the_disk_full(streams: Sequence[BinaryIO]) -> Iterator[Any]:
+    yield 1
+    raise OSError(errno.ENOSPC, "No space left on device", "/secret")

@@ -18,9 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 HELD = Path(__file__).with_name("held.py")
-SECONDS = 60.0
+LEFT_SECONDS = 60.0
+SECONDS = 600.0  # for what never ends; no run is decided by a busy machine
 SIGNALS = ("TERM", "INT", "KILL")
 IN_MAIN = ("imports", "unpacking", "summary", "writing")
 IN_WORKER = ("start", "decoding", "answering", "scoring")
@@ -45,7 +47,7 @@ class Run:
 
 @dataclass(frozen=True)
 class End:
-    """``code`` None: it did not end. ``left``: processes that are still there two seconds later."""
+    """``code`` None: it did not end. ``left``: processes that are still there long after it."""
 
     code: int | None
     last: str
@@ -99,7 +101,7 @@ def ended(run: Run, challenge: Path, submission: Path, scratch: Path) -> End:
     return End(code, lines[-1] if lines else "", names, left)
 
 
-def wait_for(mark: Path, process: subprocess.Popen[bytes]) -> int:
+def wait_for(mark: Path, process: subprocess.Popen[Any]) -> int:
     """The id of the process that is held."""
     until = time.monotonic() + SECONDS
     while time.monotonic() < until and process.poll() is None:
@@ -121,7 +123,7 @@ def fields_of(pid: int) -> list[str]:
 
 def left_of(leader: int, word: str) -> list[str]:
     """The processes of a program, after those that have just been killed had a moment."""
-    until = time.monotonic() + 2.0
+    until = time.monotonic() + LEFT_SECONDS
     while (left := list(processes_of(leader, word))) and time.monotonic() < until:
         time.sleep(0.02)
     return left

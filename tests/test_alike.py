@@ -14,8 +14,10 @@ from scipy.io import loadmat, savemat
 
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
-from evaluation.leaderboard.alike import alike_lines, areas_of, share_alike, with_alike_teams
+from evaluation.leaderboard.alike import alike_lines, areas_of_teams, share_alike, with_alike_teams
 from evaluation.leaderboard.document import AlikeTeams, Board
+from evaluation.leaderboard.matched_nuclei import matched_nuclei
+from evaluation.model import Case
 
 HEAD = "case,rule,outcome,reference_id,reference_class,reference_area_px,prediction_area_px"
 
@@ -28,13 +30,15 @@ def table(path: Path, areas: dict[int, object], rule: str = "iou_above") -> Path
 
 @pytest.fixture
 def challenge() -> Challenge:
-    return Challenge.from_preset("recommended", name="made", cases=())
+    return Challenge.from_preset("recommended", name="made", cases=()).model_copy(
+        update={"cases": (Case("c", "c", 9, 9),)}
+    )
 
 
 def told(challenge: Challenge, tables: dict[str, Path | None]) -> tuple[AlikeTeams, ...]:
     empty = dict.fromkeys(Board.__dataclass_fields__, ())
     board = replace(Board(**empty), teams=tuple(SimpleNamespace(name=name) for name in tables))  # type: ignore[arg-type]
-    return with_alike_teams(board, challenge, tables).alike
+    return with_alike_teams(board, matched_nuclei(challenge, (), tables)).alike
 
 
 def test_the_share_is_worked_by_hand(tmp_path: Path, challenge: Challenge) -> None:
@@ -59,7 +63,7 @@ def test_attempts_of_a_team_may_be_alike_and_few_nuclei_or_points_say_nothing(
     )
     assert told(challenge, {"a": few, "b": few}) == told(challenge, {"a": points, "b": points}) == ()
     assert told(challenge, {"a": same, "b": None, "c": tmp_path / "none"}) == ()
-    assert areas_of(points, "iou_above") == {}
+    assert areas_of_teams(matched_nuclei(challenge, (), {"p": points}))["p"].size == 0
 
 
 def test_a_copy_is_told_on_the_terminal_and_the_page_of_organisers_alone(tmp_path: Path, capfd) -> None:
@@ -83,9 +87,8 @@ def test_a_copy_is_told_on_the_terminal_and_the_page_of_organisers_alone(tmp_pat
     assert "are nearly the same" not in public.read_text()
     with (out / "results/namer/objects.csv").open() as stream:
         rows = [row for row in csv.DictReader(stream) if row["rule"] == "iou_above" and row["outcome"] == "matched"]
-    assert sorted(areas_of(out / "results/namer/objects.csv", "iou_above").values()) == sorted(
-        float(row["prediction_area_px"]) for row in rows
-    )
+    found = matched_nuclei(Challenge.load(demo.challenge), (), {"namer": out / "results/namer/objects.csv"})
+    assert sorted(areas_of_teams(found)["namer"]) == sorted(float(row["prediction_area_px"]) for row in rows)
     assert alike_lines(replace(Board(**dict.fromkeys(Board.__dataclass_fields__, ())))) == []  # type: ignore[arg-type]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from functools import partial
 from itertools import permutations
 from xml.etree import ElementTree
 
@@ -20,6 +21,7 @@ from evaluation.matching import (
     distances,
     match_centroid_assignment,
     match_centroid_closest_first,
+    match_confidence_first,
     overlap_table,
 )
 from evaluation.model import Instances
@@ -253,6 +255,18 @@ def test_of_equal_distances_the_upper_then_the_left_nucleus_is_taken(rule):
     assert pairs_of(rule(middle, points_of(around), radius_px=2, class_aware=False)) == [(0, 3)]
     assert pairs_of(rule(middle, points_of(around[:3]), radius_px=2, class_aware=False)) == [(0, 2)]
     assert pairs_of(rule(points_of(around), middle, radius_px=2, class_aware=False)) == [(3, 0)]
+
+
+@pytest.mark.parametrize("rule", [*RULES, partial(match_centroid_assignment, cutoff="after"), match_confidence_first])
+def test_where_in_the_image_equally_near_nuclei_lie_does_not_decide(rule):
+    """Centroids in thirds of a pixel, 2 px to the left and to the right of another one: floats tell them apart."""
+    for x in range(2, 40):
+        sides = np.zeros((2, 2, 44), int)
+        for side, label, column in [(0, 1, x), (1, 1, x - 2), (1, 2, x + 2)]:
+            sides[side, [0, 0, 1], [column, column + 1, column]] = label
+        one, two = map(instances_from_labels, sides)
+        assert pairs_of(rule(one, two, radius_px=2, class_aware=False)) == [(0, 0)], x
+        assert pairs_of(rule(two, one, radius_px=2, class_aware=False)) == [(0, 0)], x
 
 
 @BOTH_RULES

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -349,6 +350,34 @@ def test_a_killed_worker_ends_the_evaluation_without_a_result(made, tmp_path):
     assert done.returncode == 70
     assert "stopped from outside" in done.stderr.splitlines()[-1]
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("kind", "megabytes"), [("AS", 100), ("AS", 200), ("DATA", 50)])
+def test_too_little_memory_for_each_process_is_told_at_once(kind, megabytes):
+    """OpenBLAS would end with 1, which is a rejected submission, or never."""
+    limit = f"import os, resource\nresource.setrlimit(resource.RLIMIT_{kind}, ({megabytes} << 20,) * 2)\n"
+    program = f"{limit}os.execv({sys.executable!r}, ['python', '-m', 'evaluation', 'score'])"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False, timeout=600
+    )
+    assert done.returncode == 70
+    assert re.fullmatch(r"The evaluation needs (300|70) MB of .*, and may take \d+ MB; this is not .*\n", done.stderr)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_closed_standard_streams_change_nothing(made, tmp_path, closed, workers):
+    options = ["--challenge", made.challenge, "--submission", made.submissions["finder"]]
+    options += ["--output", tmp_path / "out", "--workers", workers]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "evaluation", "score", *map(str, options)],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (tmp_path / "out/metrics.json").is_file()
 
 
 def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(made, tmp_path, monkeypatch, capsys):

@@ -299,6 +299,18 @@ def test_many_colours_are_counted_and_the_most_frequent_are_named() -> None:
             ".tif",
             "[wrong-format] case 'a', 'a.tif': a JPEG file; expected a TIFF file, as",
         ),
+        (
+            io.BytesIO(b"<!DOCTYPE html><html>"),
+            ".tif",
+            "[wrong-format] case 'a', 'a.tif': a web page (HTML), such as the error of a download; expected a TIFF",
+        ),
+        (
+            io.BytesIO(b"\n<!Doctype HTML PUBLIC"),
+            ".png",
+            "[wrong-format] case 'a', 'a.png': a web page (HTML), such as",
+        ),
+        (io.BytesIO(b"<HTML>"), ".png", "[wrong-format] case 'a', 'a.png': a web page (HTML)"),
+        (io.BytesIO(b" "), ".png", "[wrong-format] case 'a', 'a.png': something else; expected"),
         (io.BytesIO(b"II*\0"), ".tif", "[unreadable-file] case 'a', 'a.tif': the data stop before their end"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -167,6 +168,224 @@ def test_class_maps_beside_label_images_are_taken():
     assert found.value("classification.accuracy.pooled") == 0.666667
 
 
+def put_table(name, *rows):
+    Path(name).write_text("\n".join(("id,class", *rows)))
+
+
+def test_class_tables_beside_label_images_are_taken(capsys):
+    for image in "ab":
+        put(f"reference/{image}.tif", FOUR)
+        put_table(f"reference/{image}.csv", "1,Tumour", "2,Tumour", "3,Stroma", "4,Stroma")
+        put(f"masks/{image}.tif", THREE)
+        put_table(f"masks/{image}.csv", *(f"{number},tumour" for number in np.unique(THREE[THREE > 0])))
+    found = evaluation.compare("reference", "masks")
+    assert found.challenge.class_names == ("Tumour", "Stroma")
+    assert found.value("classification.accuracy.pooled") == 0.666667
+    assert "format" not in compared(capsys, "reference", "masks")
+    Path("masks/b.csv").unlink()
+    printed = compared(capsys, "reference", "masks")
+    assert "[file-not-read] 'masks/a.csv': a table of ids and classes, but 'b.tif' has none beside it" in printed
+    assert "All nuclei are taken as one class." in printed
+
+
+def test_of_one_class_that_is_named_the_tables_say_which_nuclei_are_of_it(capsys):
+    for folder, rows in (
+        ("reference", ("1,Tumour", "2,Tumour", "3,Tumour", "4,Tumour")),
+        ("masks", ("1,tumour", "2,tumour", "3,Stroma", "4,Stroma")),
+    ):
+        put(f"{folder}/a.tif", FOUR)
+        put_table(f"{folder}/a.csv", *rows)
+    printed = compared(capsys, "reference", "masks", "--classes", "Tumour", code=1)
+    assert "'a.csv', line 4, line 5: 'Stroma' is not a class that is compared" in printed
+    assert "Name all classes in --classes, or take all nuclei as one class: --classes none." in printed
+    assert "'Stroma' is not a class" in compared(capsys, "reference", "masks", "--classes", "nucleus=Tumour", code=1)
+    for classes in ("Tumour=Stroma", "none"):
+        assert evaluation.compare("reference", "masks", classes=classes).value("detection.f1.pooled") == 1
+    put("nameless/a.tif", FOUR)
+    assert evaluation.compare("reference", "nameless", classes="Tumour").value("detection.f1.pooled") == 1
+
+
+def test_names_that_differ_in_capitals_only_are_one_class_on_each_side_too(capsys):
+    put("reference/a.tif", FOUR)
+    put_table("reference/a.csv", "1,Tumour", "2,tumour", "3,Stroma", "4,stroma")
+    for options in ((), ("--classes", "none")):
+        assert "1.0000" in compared(capsys, "reference", "reference", *options)
+    assert evaluation.compare("reference", "reference").challenge.class_names == ("Tumour", "Stroma")
+
+
+def test_what_the_reference_calls_ambiguous_is_not_scored_either_if_one_class_is_left(capsys):
+    """Two nuclei of FOUR are ambiguous: who finds the other two has found all."""
+    two = np.where(FOUR > 2, FOUR, 0)
+    for folder, labels, rows in (
+        ("reference", FOUR, ("1,Ambiguous", "2,ambiguous", "3,Tumour", "4,Tumour")),
+        ("masks", two, ("3,Tumour", "4,Tumour")),
+        ("nameless", two, ()),
+    ):
+        put(f"{folder}/a.tif", labels)
+        if rows:
+            put_table(f"{folder}/a.csv", *rows)
+    for masks, classes in (("masks", None), ("nameless", None), ("masks", "none")):
+        found = evaluation.compare("reference", masks, classes=classes)
+        assert found.value("detection.f1.pooled") == 1
+        assert len(found.challenge.class_names) == 1
+
+
+def put_squares(name, *classes):
+    """Nuclei beside each other with their classes, as GeoJSON."""
+    squares = [[[x, 5], [x + 10, 5], [x + 10, 15], [x, 15], [x, 5]] for x in range(5, 5 + 20 * len(classes), 20)]
+    features = [
+        {
+            "type": "Feature",
+            "geometry": {"type": "Polygon", "coordinates": [ring]},
+            "properties": {"classification": {"name": of_class}},
+        }
+        for ring, of_class in zip(squares, classes, strict=True)
+    ]
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+
+
+def test_predictions_that_call_nuclei_ambiguous_can_be_compared(capsys):
+    """Two of the three count: what the reference calls ambiguous is not scored, whatever the prediction calls it."""
+    put_squares("reference/a.geojson", "Ambiguous", "tumour", "stroma")
+    put_squares("masks/a.geojson", "tumour", "Ambiguous", "stroma")
+    put_squares("silent/a.geojson", *3 * ["Ambiguous"])
+    put_squares("plain/a.geojson", "tumour", "tumour", "stroma")
+    printed = compared(capsys, "reference", "masks", code=1)
+    assert "'Ambiguous' is not a class that is compared; expected 'stroma' or 'tumour'." in printed
+    assert "With --classes none all nuclei of a prediction count." in printed
+    found = evaluation.compare("reference", ["masks", "silent", "plain"], classes="none")
+    for model in ("masks", "silent", "plain"):
+        assert found.value("detection.f1.pooled", model) == 1
+    assert evaluation.compare("reference", "silent").value("detection.f1.pooled") == 1
+    found = evaluation.compare("plain", "masks")
+    assert found.challenge.class_names == ("tumour", "stroma", "Ambiguous")
+    assert found.value("detection.f1.pooled") == 1
+    assert found.value("classification.accuracy.pooled") == 0.666667
+    found = evaluation.compare("plain", "masks", classes="tumour=ambiguous,stroma")
+    assert found.value("classification.accuracy.pooled") == 1
+
+
+def test_a_file_of_all_images_may_call_nuclei_ambiguous():
+    for name, classes in (("reference", "SAT"), ("masks", "ATS")):
+        names = {"A": "Ambiguous", "T": "tumour", "S": "stroma"}
+        text = "".join(f"a,{10 * n + 1} 3,{names[c]},5,9\n" for n, c in enumerate(classes))
+        Path(f"{name}.csv").write_text(f"ImageId,EncodedPixels,class,height,width\n{text}")
+    assert evaluation.compare("reference.csv", "masks.csv", classes="none").value("detection.f1.pooled") == 1
+
+
+@pytest.mark.parametrize("classes", ["tumour,stroma,Ambiguous", "tumour=ambiguous,stroma"])
+def test_what_is_not_scored_is_no_class_of_the_command(capsys, classes):
+    put_squares("reference/a.geojson", "Ambiguous", "tumour", "stroma")
+    printed = compared(capsys, "reference", "reference", "--classes", classes, code=2)
+    assert "--classes: the class 'ambiguous', which the reference has for what is not scored" in printed
+
+
+def test_a_class_called_0_is_not_looked_for_in_class_maps(capsys):
+    put("reference/a.tif", FOUR)
+    put("reference/a_class.tif", np.where(FOUR > 2, 2, FOUR > 0).astype(np.uint8))
+    put("masks/a.tif", FOUR)
+    put_table("masks/a.csv", "1,1", "2,1", "3,0", "4,0")
+    printed = compared(capsys, "reference", "masks", "--output", "out")
+    assert "the class '0' is not in the reference" in printed
+    metrics = json.loads(Path("out/metrics.json").read_text())
+    assert metrics["classification"]["accuracy"]["pooled"] == 0.5
+    found = evaluation.compare("reference", "masks", classes="one=1,two=2=0")
+    assert found.value("classification.accuracy.pooled") == 1
+
+
+def test_class_maps_go_before_tables(capsys):
+    for folder in ("reference", "masks"):
+        put(f"{folder}/a.tif", FOUR)
+        put(f"{folder}/a_class.tif", np.where(FOUR > 2, 2, FOUR > 0).astype(np.uint8))
+        put_table(f"{folder}/a.csv", "1,Tumour", "2,Tumour", "3,Stroma", "4,Stroma")
+    printed = compared(capsys, "reference", "masks")
+    told = "a table of ids and classes, but class maps such as 'a_class.tif' go before tables"
+    assert f"[file-not-read] 'masks/a.csv', 'reference/a.csv': {told}" in printed
+    assert "classes '1' and '2'" in printed
+
+
+def test_class_tables_with_the_line_ends_of_an_old_mac_are_taken():
+    for folder in ("reference", "masks"):
+        put(f"{folder}/a.tif", FOUR)
+        Path(f"{folder}/a.csv").write_bytes(b"id,class\r1,Tumour\r2,Tumour\r3,Stroma\r4,Stroma\r")
+    assert evaluation.compare("reference", "masks").challenge.class_names == ("Tumour", "Stroma")
+
+
+def test_a_class_table_that_cannot_be_read_is_told_and_left_out(capsys):
+    put("reference/a.tif", FOUR)
+    put_table("reference/a.csv", "1,Tumour", "2,Tumour", "1,Stroma", "4,Stroma")
+    put("masks/a.tif", FOUR)
+    printed = compared(capsys, "reference", "masks")
+    told = "'reference', 'a.csv', line 4: a table of ids and classes, but the id '1' again, with another class"
+    assert f"[file-not-read] {told}" in printed
+    assert "No class table of this side is used; correct it if its classes are to count." in printed
+    assert "One class: the reference tells no classes." in printed
+
+
+@pytest.mark.parametrize("rows", ["id,class\ncell-1,tumour\ncell-2,stroma", "label,area,type\n0,9,\n1,9,\n2,9,"])
+def test_tables_of_something_else_beside_label_images_keep_nobody_from_comparing(capsys, rows):
+    for folder in ("reference", "masks"):
+        for image in "ab":
+            put(f"{folder}/{image}.tif", FOUR)
+    for image in "ab":
+        Path(f"masks/{image}.csv").write_text(rows)
+    printed = compared(capsys, "reference", "masks")
+    assert printed.count("[file-not-read] 'masks', 'a.csv', line 2: a table of ids and classes, but the id") == 1
+    assert "1.0000" in printed
+    assert "file-not-read" not in compared(capsys, "reference", "masks", "--classes", "none")
+
+
+def test_a_fault_of_a_class_table_names_the_file_that_is_there(capsys):
+    for folder in ("reference", "masks"):
+        put(f"{folder}/a.tif", FOUR)
+        put_table(f"{folder}/a.csv", "1,Tumour", "2,Tumour", "3,Stroma", "4,Stroma")
+    printed = compared(capsys, "reference", "masks", "--classes", "Stroma,Immune", code=3)
+    assert "'reference/a.csv', line 2, line 3: 'Tumour' is not a class" in printed
+    assert printed.endswith("\nThe reference has a fault, or does not fit the options: see the lines above.\n")
+    assert "rganiser" not in printed
+
+
+def test_links_that_lead_out_of_a_folder_are_named(capsys):
+    put("reference/a.tif", FOUR)
+    Path("masks").mkdir()
+    for name in ("a.tif", "b.tif"):
+        Path(f"masks/{name}").symlink_to(Path("reference/a.tif").resolve())
+    printed = compared(capsys, "reference", "masks", code=2)
+    assert "[unsafe-path] 'masks', 'a.tif', 'b.tif': a link that leads out" in printed
+
+
+def test_of_several_predictions_the_one_that_is_rejected_is_named(capsys):
+    for folder in ("reference", "good", "bad"):
+        put(f"{folder}/a.tif", FOUR)
+    put("bad/a.tif", -FOUR.astype(np.int16))
+    printed = compared(capsys, "reference", "good", "bad", code=1)
+    assert "Submission rejected: [negative-label] prediction 'bad', case 'a', 'a.tif':" in printed
+    assert "Submission rejected: [negative-label] case 'a', 'a.tif':" in compared(capsys, "reference", "bad", code=1)
+
+
+@pytest.mark.parametrize("side", ["reference", "masks"])
+def test_a_nucleus_with_an_empty_class_in_its_table_is_not_left_out(capsys, side):
+    for folder in ("reference", "masks"):
+        put(f"{folder}/a.tif", FOUR)
+        put_table(f"{folder}/a.csv", "1,Tumour", "2,Tumour", "3,Stroma", "4," if folder == side else "4,Stroma")
+    printed = compared(capsys, "reference", "masks", code=3 if side == "reference" else 1)
+    assert "1 nucleus has no class in the class table (ids '4')" in printed
+    assert "Or leave classes out: --classes none." in printed
+    assert "1.0000" in compared(capsys, "reference", "masks", "--classes", "none")
+
+
+@pytest.mark.parametrize(("left", "told"), [(8, "1 of 2 lose pixels to others (overlap = class_order)"), (20, "")])
+def test_outlines_of_the_reference_that_overlap_are_told(capsys, left, told):
+    squares = [[[x, 5], [x + 10, 5], [x + 10, 15], [x, 15], [x, 5]] for x in (5, left)]
+    features = [{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}} for ring in squares]
+    for side in ("reference", "masks"):
+        Path(side).mkdir()
+        Path(f"{side}/a.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    printed = compared(capsys, "reference", "masks")
+    assert told in printed and ("Outlines of the reference overlap" in printed) == bool(told)
+
+
 def test_class_names_are_kept_as_they_are_written():
     def feature(name, x):
         ring = [[x, 5], [x + 10, 5], [x + 10, 15], [x, 15], [x, 5]]
@@ -260,6 +479,13 @@ def test_what_is_not_there_or_holds_no_labels_is_told(capsys):
     put("photos/a.png", np.zeros((*SHAPE, 3), np.uint8))
     assert "[missing-option]" in compared(capsys, "reference", "nowhere", code=2)
     assert "no labels, but 'a.png', a picture in colour" in compared(capsys, "reference", "photos", code=2)
+    for content, what in ((b"", "an empty file"), (b"<!DOCTYPE html><p>", "a web page (HTML), such as the error of a")):
+        Path("odd").mkdir(exist_ok=True)
+        Path("odd/a.tif").write_bytes(content)
+        assert f"no labels, but 'a.tif', {what}" in compared(capsys, "reference", "odd", code=2)
+    Path("odd/a.tif").unlink()
+    shutil.make_archive("odd/inner", "zip", "photos")
+    assert "no labels, but 'inner.zip', a ZIP, which is not opened" in compared(capsys, "reference", "odd", code=2)
 
 
 def platform_download(folder: str, outputs: tuple[str, ...] = ("nuclei.tif",)) -> None:
@@ -335,6 +561,9 @@ def test_points_are_compared_within_a_radius(shared_data):
     found = evaluation.compare(shared_data / "monkey" / "A_P000001.xml", shared_data / "monkey" / "A_P000001.xml")
     assert found.value("detection.f1.pooled") == 1
     assert found.value("counting.mean_absolute_error.pooled") == 0
+    models = {"one": shared_data / "monkey" / "A_P000001.xml", "two": shared_data / "monkey" / "A_P000001.xml"}
+    board = evaluation.compare(shared_data / "monkey" / "A_P000001.xml", models).board
+    assert board is not None and board.common_nuclei is None  # points have nothing to measure on common nuclei
 
 
 # --- from Python ------------------------------------------------------------------------------------------------------
@@ -418,6 +647,18 @@ def test_a_result_shows_itself_and_becomes_tables(tmp_path):
     assert {trace.name for trace in found.plot().data} == {"good", "poor"}
 
 
+def test_classes_of_the_command_that_are_written_twice_are_wrong_usage(capsys):
+    put("reference/a.tif", FOUR)
+    assert run(["compare", "reference", "reference", "--classes", "a=b,B"]) == 2
+    assert "the classes 'a=b,B' with 'B' twice; expected names, each once" in capsys.readouterr().err
+
+
+def test_another_spelling_of_a_class_may_be_its_name_in_other_capitals():
+    both = (FOUR, ["tumour", "tumour", "stroma", "stroma"])
+    found = evaluation.compare(both, both, classes="Tumour=tumour=TUMOUR,stroma")
+    assert found.challenge.class_names == ("Tumour", "stroma")
+
+
 def test_names_from_files_are_escaped_in_notebooks():
     assert "<script>" not in evaluation.compare(FOUR, {"<script>": FOUR})._repr_html_()
 
@@ -436,6 +677,18 @@ def test_faults_of_paths_are_raised():
     put("reference/a.tif", FOUR)
     with pytest.raises(WrongUsage):
         evaluation.compare("reference", "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"perturbation": "shift"}, "there is no perturbation 'shift'; expected 'none'"),
+        ({"challenge": "monusac2020"}, "challenge is of type str; expected other rules, a Challenge"),
+    ],
+)
+def test_wrong_arguments_of_score_submission_end_with_a_sentence(more, words):
+    with pytest.raises(ValueError, match=words):
+        score_submission("challenge", "submission", **more)
 
 
 def test_what_one_side_of_arrays_lacks_is_told_as_for_files():
@@ -458,3 +711,144 @@ def test_what_one_side_of_arrays_lacks_is_told_as_for_files():
 def test_sides_that_cannot_be_compared_are_refused(reference, prediction, words):
     with pytest.raises(ValueError, match=words):
         evaluation.compare(reference, prediction)
+
+
+@pytest.mark.parametrize("number", [-1, 0, 1.5])
+def test_numbers_that_are_no_class_are_refused(number):
+    with pytest.raises(ValueError, match="is no class; expected names or whole numbers from 1"):
+        evaluation.compare((THREE, [1, 2, number]), (THREE, [1, 2, 1]))
+
+
+@pytest.mark.parametrize(
+    "classes", [5, [1, 2], ["a", None], {1: "a"}, {"a": 2, "b": 1}, {"a", "b"}, [], "", "a,a", ["a=b", "A"]]
+)
+def test_classes_that_are_no_names_in_order_are_refused(classes):
+    both = (THREE, [1, 2, 2])
+    with pytest.raises(ValueError, match=r"classes.*; expected names"):
+        evaluation.compare(both, both, classes=classes)
+
+
+@pytest.mark.parametrize(
+    ("reference", "prediction", "more", "words"),
+    [
+        ([], [], {}, "nothing to compare: no image in the reference"),
+        ({}, {}, {}, "nothing to compare: no image in the reference"),
+        (FOUR, {}, {}, "nothing to compare: no model in the prediction"),
+        ("folder", [], {}, "nothing to compare: no path in the prediction"),
+        ("folder", None, {}, "both are paths, or both are arrays"),
+        ("folder", {"../a": "folder"}, {}, "cannot be the name of a model"),
+        ("folder", "folder", {"groups": {"a": "p"}}, "groups are for arrays"),
+        ({1: FOUR}, {1: FOUR}, {}, "1 cannot be the name of an image or of a model"),
+        (FOUR, [FOUR, FOUR], {}, "several models are a table by name"),
+        (FOUR, FOUR, {"groups": ["p"]}, "groups are of type list; expected a table by name"),
+        (FOUR, FOUR, {"groups": {"imagee": "p"}}, "groups name none of the images; expected a table by name"),
+        (FOUR, FOUR, {"groups": {"image": 5}}, "5 cannot be the name of a group"),
+        (FOUR, FOUR, {"workers": -1}, "workers is -1; expected a whole number from 1"),
+        ({"a": FOUR}, {"a": FOUR.T}, {}, "case 'a': the reference is"),
+        (np.ma.masked_equal(FOUR, 2), FOUR, {}, "labels are masked"),
+        ((FOUR, ["x"]), (FOUR, ["x"]), {}, r"classes of shape \(1,\) for 4 labels; expected one for each label"),
+        ((FOUR, "x"), (FOUR, "x"), {}, r"classes of shape \(\) for 4 labels; expected one for each label"),
+        ((FOUR, FOUR[:5]), (FOUR, FOUR), {}, "or an image of the same shape"),
+        ((FOUR, ["x", None, "y", "y"]), (FOUR, "x"), {}, "classes are neither all names nor all numbers"),
+        ((FOUR, {"x": 1}), (FOUR, {"x": 1}), {}, "a table of classes has labels as keys, not 'x'"),
+        (FOUR, evaluation.instances_from_labels(FOUR), {}, "case 'image', prediction: class ids are from 0 to 0"),
+        ([[FOUR, ["a"]]], [FOUR], {}, "reference 'image_0': labels cannot become an array"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_end_with_a_sentence(reference, prediction, more, words):
+    with pytest.raises(ValueError, match=words):
+        evaluation.compare(reference, prediction, **more)
+
+
+def test_lists_of_pairs_are_taken():
+    one = (FOUR, ["T", "T", "S", "S"])
+    assert evaluation.compare([one, one], [one, one]).value("classification.accuracy.pooled") == 1
+
+
+def test_classes_are_the_same_in_capitals():
+    found = evaluation.compare((THREE, ["Tumour", "stroma", "tumour"]), (THREE, ["tumour", "Stroma", "TUMOUR"]))
+    assert found.challenge.class_names == ("Tumour", "stroma")
+    assert found.value("classification.accuracy.pooled") == 1
+
+
+def test_a_column_of_pandas_that_is_indexed_by_label_is_a_table():
+    column = pytest.importorskip("pandas").Series(["S", "T", "T"], index=[3, 2, 1])
+    found = evaluation.compare((THREE, ["T", "T", "S"]), (THREE, column))
+    assert found.value("classification.accuracy.pooled") == 1
+
+
+def test_what_a_result_has_not_is_refused(tmp_path):
+    pytest.importorskip("pandas")
+    found = evaluation.compare(FOUR, {"a/b": FOUR, "../c": THREE})
+    for read, words in (
+        (lambda: found.value("detection.recal.pooled", "a/b"), "Did you mean 'detection.recall.pooled'?"),
+        (lambda: found.value("detection.recall", "a/b"), "expected a path of metrics.json"),
+        (lambda: found.value("detection.recall.pooled", "b"), "no model 'b'; expected 'a/b' or '../c'"),
+        (lambda: found.to_frame("case"), "no level 'case'; expected 'scores', 'cases' or 'nuclei'"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(words)):
+            read()
+    found.write(tmp_path / "out")
+    assert sorted(folder.name for folder in (tmp_path / "out" / "results").iterdir()) == ["_c", "a_b"]
+    assert [folder.name for folder in tmp_path.iterdir() if folder.is_dir()] == ["out"]
+
+
+ONE, PAIR = Challenge.from_preset("monuseg2018", name="one class"), {"a": (FOUR, THREE)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "words"),
+    [
+        ((PAIR, ONE), {}, "the first argument is of type dict; expected the rules, a Challenge"),
+        ((ONE, [(FOUR, FOUR)]), {}, "the second argument is of type list; expected a table by name"),
+        ((ONE, {"a": evaluation.instances_from_labels(FOUR)}), {}, "expected a pair, (reference, prediction)"),
+        ((ONE, {"a": (FOUR + 0.5, FOUR)}), {}, "case 'a', reference: labels are not all whole numbers"),
+        ((ONE, {1: (FOUR, FOUR)}), {}, "1 cannot be the name of a case"),
+        ((ONE, PAIR), {"groups": {"b": "p"}}, "groups name none of the images"),
+        ((ONE, PAIR), {"strata": ["p"]}, "strata are of type list; expected a table by name"),
+        ((ONE, PAIR), {"strata": {"a": 5}}, "5 cannot be the name of a stratum"),
+        ((ONE, PAIR), {"spacing_um": -1}, "spacing_um is -1; expected the size of a pixel in um"),
+        ((ONE, PAIR), {"spacing_um": "0.25"}, "spacing_um is '0.25'; expected the size of a pixel in um"),
+    ],
+)
+def test_wrong_arguments_of_score_instances_end_with_a_sentence(arguments, more, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        evaluation.score_instances(*arguments, **more)
+
+
+def test_a_radius_in_um_without_the_size_of_a_pixel_is_refused():
+    rule = {
+        "name": "near",
+        "rule": "centroid_closest_first",
+        "radius_um": 2.0,
+        "class_aware": False,
+        "ties": "first_pixel",
+    }
+    challenge = Challenge.from_preset("monuseg2018", name="um", matching={"rules": [rule]})
+    with pytest.raises(ValueError, match="radius_um: given, but spacing_um is empty"):
+        evaluation.score_instances(challenge, PAIR)
+
+
+@pytest.mark.parametrize(
+    ("maps", "words"),
+    [
+        (None, "images are of type NoneType; expected a list of LabelMaps"),
+        ([(FOUR, FOUR)], "image 0 is of type tuple; expected LabelMaps(reference, prediction"),
+        ([evaluation.LabelMaps(FOUR, THREE, [1], [1, 1, 1])], "(1,) classes of int64 for 4 instances"),
+        ([evaluation.LabelMaps(FOUR, THREE, [1, 1, 1, 1, 1], [1, 1, 1])], "(5,) classes of int64 for 4 instances"),
+        ([evaluation.LabelMaps(FOUR, THREE, [1, 1, 1, 70_000], [1, 1, 1])], "class ids are from 1 to 70000"),
+        ([evaluation.LabelMaps(FOUR, THREE, [1, 1, 1, 1.5], [1, 1, 1])], "one integer for each"),
+        ([evaluation.LabelMaps(FOUR + 0.5, THREE, [1, 1, 1, 1], [1, 1, 1])], "labels are not all whole numbers"),
+        ([evaluation.LabelMaps(FOUR, FOUR[:5], [1, 1, 1, 1], [1])], "label maps: the reference is"),
+        ([evaluation.LabelMaps(None, FOUR, [], [1])], "not whole numbers of shape (H, W)"),
+    ],
+)
+@pytest.mark.parametrize("hausdorff", [True, False])
+def test_wrong_label_maps_end_with_a_sentence(maps, words, hausdorff):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        evaluation.count_label_maps(maps, hausdorff=hausdorff)
+
+
+def test_label_maps_are_taken_as_lists():
+    lists = evaluation.LabelMaps(FOUR.tolist(), THREE.tolist(), [1, 1, 1, 1], [1, 1, 1])
+    assert evaluation.count_label_maps([lists])[0].confusion.tolist() == [[0, 0], [1, 3]]

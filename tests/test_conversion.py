@@ -8,6 +8,7 @@ import io
 import json
 import pickle
 import re
+import tempfile
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_counts import counts_of
 from scipy.io import savemat
+from test_results_files import full_after
 
 from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file
 from evaluation.commands.main import run
@@ -29,6 +31,11 @@ from evaluation.results.rasterisation import label_pages
 
 LABELS = np.zeros((12, 15), np.uint16)
 LABELS[1:5, 1:6], LABELS[6:11, 2:9], LABELS[0:3, 9:14] = 1, 2, 7
+
+
+def contents(folder):
+    """Every file below a folder."""
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 @pytest.fixture
@@ -58,6 +65,127 @@ def test_an_origin_moves_outlines_by_half_a_pixel_and_no_pixel(label_tiff, tmp_p
     options = {"origin": "pixel_centre"}
     back, _ = convert_file(centre, tmp_path / "back", "label_tiff", options=options, size_yx=LABELS.shape).files
     assert np.array_equal(tifffile.imread(back), LABELS)
+
+
+def test_an_image_without_nuclei_is_written_in_every_format(tmp_path):
+    """n-ary masks have a file for each class that is there; without any, nothing was written, and nothing said."""
+    tifffile.imwrite(tmp_path / "empty.tif", LABELS * 0)
+    for target in TARGETS:
+        written = convert_file(tmp_path / "empty.tif", tmp_path / target, target).files
+        assert len(written) == 1 + (target == "label_tiff")
+    (mask,) = convert_file(tmp_path / "nary_mat_nucleus.mat", tmp_path / "back", "nary_mat").files
+    assert mask.name == "back_nucleus.mat"
+
+
+def test_what_is_replaced_is_told_and_the_source_is_never_replaced(label_tiff, tmp_path, capsys):
+    """Neither are two outputs one whose names differ behind a dot."""
+    before, arguments = label_tiff.read_bytes(), ["convert", str(label_tiff)]
+    for name in ("slide.1", "slide.2"):
+        assert run([*arguments, str(tmp_path / name), "--to", "geojson"]) == 0
+        assert capsys.readouterr().out == f"Written: {tmp_path / name}.geojson\n"
+    assert run([*arguments, str(tmp_path / "slide.2.geojson"), "--to", "geojson"]) == 0
+    assert capsys.readouterr().out == f"Replaced: {tmp_path / 'slide.2.geojson'}\n"
+    for name in ("case.tif", "case"):
+        assert run([*arguments, str(tmp_path / name), "--to", "label_tiff"]) == 2
+        assert "[file-exists] OUTPUT: what is converted would be replaced" in capsys.readouterr().err
+    assert label_tiff.read_bytes() == before
+    assert not (tmp_path / "case_class.tif").exists()
+
+
+def test_of_a_challenge_all_cases_are_written_or_none(tmp_path):
+    challenge, _ = write_challenge("aperio_xml", tmp_path)
+    files = sorted((challenge / "reference").rglob("*.xml"))
+    assert len(convert_challenge(challenge, None, tmp_path / "all", "geojson").replaced) == 0
+    again = convert_challenge(challenge, None, tmp_path / "all", "geojson")
+    assert again.replaced == {*again.files}
+    assert len(files) > 1
+    files[-1].write_text("<")
+    with pytest.raises(ConversionRefused):
+        convert_challenge(challenge, None, tmp_path / "out", "geojson")
+    assert not (tmp_path / "out").exists()
+
+
+def test_into_the_folder_of_the_source_go_files_of_other_names(tmp_path):
+    challenge, submission = write_challenge("geojson outlines", tmp_path)
+    before = contents(tmp_path)
+    for source, folder in ((None, challenge / "reference"), (submission, submission)):
+        assert len(convert_challenge(challenge, source, folder, "label_tiff").files) == 6
+    after = contents(tmp_path)
+    assert {path: after[path] for path in before} == before
+    assert len(after) == len(before) + 12
+
+
+SAME = ("", "")
+MOVED = [
+    ("geojson outlines", ("reference/{", "labels/{"), "challenge/reference", "challenge/labels"),
+    ("geojson outlines", ('"{case}', '"x/{case}'), "submission", "predicted/x"),
+    ("geojson outlines", SAME, "submission", "predicted/results"),  # a folder round all files is looked through
+    ("label_image class table", SAME, "submission", "predicted"),
+    ("points_csv shared", ("points.csv", "c1.csv"), "challenge/reference/points.csv", "challenge/reference/c1.csv"),
+    ("points_csv shared", SAME, "submission/points.csv", "predicted/c1.csv"),
+]
+
+
+@pytest.mark.parametrize(
+    ("moved", "source", "output", "target"),
+    [
+        (MOVED[0], None, "challenge/labels", "geojson"),
+        (MOVED[1], "predicted", "predicted/x", "geojson"),
+        (MOVED[2], "predicted", "predicted/results", "geojson"),
+        (MOVED[2], "predicted", "link/results", "geojson"),
+        (MOVED[3], None, "challenge/reference", "counts_csv"),  # the class tables
+        (MOVED[3], "predicted", "predicted", "counts_csv"),
+        (MOVED[4], None, "challenge/reference", "counts_csv"),
+        (MOVED[5], "predicted/c1.csv", "predicted", "counts_csv"),
+    ],
+)
+def test_no_file_of_the_source_is_replaced(moved, source, output, target, tmp_path):
+    """Wherever the rules say that it lies."""
+    kind, names, before, after = moved
+    challenge, _ = write_challenge(kind, tmp_path)
+    rules = challenge / "challenge.toml"
+    rules.write_text(rules.read_text().replace(*names))
+    (tmp_path / after).parent.mkdir(exist_ok=True)
+    (tmp_path / before).rename(tmp_path / after)
+    (tmp_path / "link").symlink_to(tmp_path / "predicted")
+    there = contents(tmp_path)
+    with pytest.raises(WrongUsage, match=r"file-exists.*what is converted would be replaced"):
+        convert_challenge(challenge, source and tmp_path / source, tmp_path / output, target)
+    assert contents(tmp_path) == there
+
+
+def test_a_folder_in_the_place_of_a_file_leaves_all_as_it_was(label_tiff, tmp_path):
+    challenge, _ = write_challenge("geojson outlines", tmp_path)
+    (tmp_path / "out" / "c2.geojson").mkdir(parents=True)
+    (tmp_path / "out" / "c1.geojson").write_text("of before")
+    before = contents(tmp_path)
+    with pytest.raises(WrongUsage, match=r"file-exists.*c2.geojson': a folder"):
+        convert_challenge(challenge, None, tmp_path / "out", "geojson")
+    with pytest.raises(WrongUsage, match=r"file-exists.*c2.geojson': a folder"):
+        convert_file(label_tiff, tmp_path / "out" / "c2", "geojson")
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_full_disk_leaves_all_as_it_was(there, number, tmp_path, monkeypatch, capsys):
+    challenge, _ = write_challenge("geojson outlines", tmp_path)
+    if there:
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "c1.geojson").write_text("of before")
+    before = contents(tmp_path)
+    full_after(monkeypatch, number)
+    arguments = ["--challenge", str(challenge), "reference", str(tmp_path / "out"), "--to", "geojson"]
+    assert run(["convert", *arguments]) == 70
+    assert "no space left on device" in capsys.readouterr().err
+    assert contents(tmp_path) == before
+
+
+def test_a_conversion_needs_no_room_elsewhere_than_in_its_output(tmp_path, monkeypatch):
+    challenge, _ = write_challenge("geojson outlines", tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    assert len(convert_challenge(challenge, None, tmp_path / "new" / "out", "geojson").files) == 3
+    assert sorted(path.name for path in (tmp_path / "new").rglob("*")) == [*(f"c{n}.geojson" for n in (1, 2, 3)), "out"]
 
 
 def test_points_are_the_centroids(label_tiff, tmp_path):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from endless import not_endless
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
@@ -248,9 +250,8 @@ def test_only_plain_decimal_numbers_are_numbers(text, value):
 
 @pytest.mark.parametrize("cell", [b"1" * 10**7 + b"x", b" " * 10**7 + b"x", b"0." + b"1" * 10**7 + b"e"])
 def test_hostile_numbers_take_no_time(cell):
-    begin = time.process_time()
-    assert np.isnan(numbers_of([cell])[0])
-    assert time.process_time() - begin < 1
+    with not_endless():
+        assert np.isnan(numbers_of([cell])[0])
 
 
 @pytest.mark.parametrize(
@@ -259,10 +260,9 @@ def test_hostile_numbers_take_no_time(cell):
     ids=["commas", "lines", "quotes", "cells in quotes", "lines in quotes", "a number"],
 )
 def test_hostile_tables_take_no_time(text):
-    begin = time.process_time()
-    lines = faults_of(points, b"x,y\n" + text)
+    with not_endless():
+        lines = faults_of(points, b"x,y\n" + text)
     assert len(lines) == 1
-    assert time.process_time() - begin < 2
 
 
 # --- points -----------------------------------------------------------------------------------------------------------
@@ -654,7 +654,15 @@ def test_the_same_table_in_all_its_forms(text, name):
 
 
 def test_empty_tables_are_tables():
+    assert classes(gzip.compress(b'{"7": "stroma"}'), "'a.json.gz'") == {7: 2}
     assert classes("id,class\n") == classes("{}", "'a.json'") == classes("[]", "'a.json'") == {}
+
+
+def test_an_id_whose_class_is_empty_is_not_in_the_table_and_one_of_a_skipped_class_is():
+    table = replace(TWO, skipped=frozenset({"debris"}))
+    assert classes("id,class\n1,stroma\n2,\n3,debris\n", table=table) == {1: 2, 3: 0}
+    assert classes('{"1": "stroma", "2": " ", "3": "debris"}', "'a.json'", table) == {1: 2, 3: 0}
+    assert classes("id,class\n1,tumour\n2,\n", table=ClassTable(("tumour",), {"tumour": 1})) == {1: 1, 2: 1}
 
 
 def test_labels_beyond_float_precision_stay_what_they_are():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -35,6 +36,19 @@ def test_the_example_of_a_format_is_a_perfect_submission(kind, tmp_path):
     else:
         assert result.value("segmentation.iou.pooled") is None
         assert result.metrics["undefined"]["segmentation"]["iou"]["pooled"] == "points-only"
+
+
+@pytest.mark.parametrize("kind", ["geojson outlines", "aperio_xml", "points_json by class", "coco_json shared"])
+def test_submissions_in_json_and_xml_may_be_packed(kind, tmp_path):
+    challenge, submission = write_challenge(kind, tmp_path)
+    for path in [path for path in submission.rglob("*") if path.is_file()]:
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert score_submission(challenge, submission, workers=1).value("detection.f1.pooled") == 1.0
+    first = min(path for path in submission.rglob("*.gz"))
+    first.with_suffix("").write_bytes(gzip.decompress(first.read_bytes()))
+    _, findings = check_submission(challenge, submission)
+    assert [finding.code for finding in findings] == ["duplicate-file"]
 
 
 @pytest.mark.parametrize("kind", SIDES)

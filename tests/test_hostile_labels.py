@@ -343,7 +343,11 @@ def test_an_image_that_the_memory_does_not_hold_is_told(tmp_path: Path) -> None:
     folder = Path(__file__).parent
     done = subprocess.run(
         [sys.executable, "-c", FEW_BYTES, *paths],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder.parent), str(folder)])},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(folder.parent), str(folder)]),
+            "OPENBLAS_NUM_THREADS": "1",  # each takes address space, and there are as many as processors
+        },
         capture_output=True,
         text=True,
         check=False,

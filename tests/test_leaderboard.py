@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import shutil
 import statistics
@@ -887,6 +888,19 @@ def test_without_a_ranking_the_block_is_absent(with_earlier, made) -> None:
     assert "leaderboard" not in without_place(replace(result, challenge=unranked)).metrics
 
 
+def test_stored_results_that_may_not_be_looked_into_are_told(
+    with_earlier, made, results, tmp_path, monkeypatch
+) -> None:
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "leaderboard" and allowed(path, mode))
+    monkeypatch.setattr(Path, "glob", lambda path, pattern: iter(()))  # what it finds there without permission
+    assert score(with_earlier, made.submissions["finder"], tmp_path / "out") == 0
+    assert_no_stored_results(json.loads((tmp_path / "out/metrics.json").read_text()))
+    told = "[other-leaderboard] 'leaderboard': permission denied; expected a folder that everybody may read."
+    findings = json.loads((tmp_path / "out/details.json").read_text())["findings"]
+    assert [line[: len(told)] for line in findings if line.startswith("[other-leaderboard]")] == [told]
+
+
 def test_results_of_other_challenges_are_left_out_with_a_warning(with_earlier, made, results, tmp_path) -> None:
     other = json.loads(as_json(results["namer"]))
     other["challenge"]["hash"] = "0" * 64
@@ -1068,10 +1082,9 @@ def test_the_settings_in_the_guide_are_those_that_the_command_prints() -> None:
     settings = phase_settings(Challenge.from_preset("recommended", name="test"))["settings"]
     (block,) = re.findall(r"```json\n(\[.*?\])\n```", page, re.DOTALL)
     shown = [column for column in json.loads(block) if not column.get("exclude_from_ranking")]
-    assert [(c["path"], c["order"]) for c in shown] == [
-        (c["path"], c["order"]) for c in settings["extra_results_columns"]
-    ]
+    assert shown == settings["extra_results_columns"]
     assert f"`{settings['score_jsonpath']}`" in page
+    assert f"| Score title | `{settings['score_title']}` |" in page
 
 
 @pytest.mark.parametrize("command", ["phase", "leaderboard", "rank"])
@@ -1097,9 +1110,11 @@ def test_the_demo_shows_the_leaderboard_that_the_readme_shows(tmp_path, capsys) 
     printed = capsys.readouterr().out
     rows = [line.rstrip() for line in printed.splitlines() if re.match(r"  \d\u2002", line)]
     assert [line.split()[1] for line in rows] == ["finder", "outliner", "namer"]
-    for page in ("README.md", "docs/leaderboards.md"):
-        assert set(rows) <= {line.rstrip() for line in (ROOT / page).read_text().splitlines()}, page
     document = document_of(tmp_path / "demo")
+    for page in ("README.md", "docs/leaderboards.md"):
+        text = (ROOT / page).read_text()
+        assert set(rows) <= {line.rstrip() for line in text.splitlines()}, page
+        assert " ".join(document["verdict"]) in " ".join(text.split()), page
     assert [team["name"] for team in document["teams"]] == ["finder", "outliner", "namer"]
     assert set(TEAMS) == {team["name"] for team in document["teams"]}
 

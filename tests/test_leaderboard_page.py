@@ -637,3 +637,11 @@ def test_a_missing_extra_is_told_before_anything_is_scored(made, tmp_path, capsy
         assert cli.run([command, *map(str, arguments), "--report"]) == 2
         assert "[missing-extra]" in capsys.readouterr().err
         assert not output.exists()
+
+
+def test_one_pair_differs_and_no_box_is_told_where_none_is_drawn() -> None:
+    """Of fewer than five units the values are points on a line."""
+    five, four = (leaderboard_page(document_of(table_of([np.array(SEPARATE)[:, :number]]))) for number in (5, 4))
+    assert "1 of 3 pairs of teams differs significantly" in part(five, "difference-1").description
+    leads = [next(of for of in page.sections if of.anchor == "values").lead for page in (five, four)]
+    assert leads == ["A point is a group; the box is the middle half of them.", "A point is a group."]

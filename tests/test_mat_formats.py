@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import h5py
 import numpy as np
 import pytest
 import scipy.io
+from endless import not_endless
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -453,12 +453,11 @@ def test_mutated_files_are_read_or_refused(data: Any) -> None:
         content[place : place + size] = (value % 256**size).to_bytes(size, "little")
     end = data.draw(st.sampled_from([len(content)] * 5 + [len(content) // 2, len(content) - 3]))
     for kind in ("nary_mat", "hovernet_mat"):
-        begin = time.process_time()
-        try:
-            read_guarded(io.BytesIO(content[:end]), kind)
-        except InputFault as fault:
-            assert all(str(finding) for finding in fault.findings)
-        assert time.process_time() - begin < 4
+        with not_endless():
+            try:
+                read_guarded(io.BytesIO(content[:end]), kind)
+            except InputFault as fault:
+                assert all(str(finding) for finding in fault.findings)
 
 
 # --- n-ary masks ------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from evaluation.metrics.pages import (
     example_text,
     metrics_by_page,
     page_of,
+    page_text,
     pages_of,
     terminal_index,
 )
@@ -110,6 +111,15 @@ def test_a_page_says_everything(page: str) -> None:
     for situation in SITUATIONS.values():
         assert f"\n| {situation.title.partition(':')[0]} | " in text
     assert "``" not in text.replace("```", "")
+
+
+def test_a_page_says_which_rule_bounds_a_value_and_is_its_worst() -> None:
+    cost, capped = page_text("classification.expected_cost"), page_text("covered.distance")
+    assert "no worst value" not in cost
+    assert "the worst value is the largest cost of `metrics.class_costs` |" in cost
+    assert "| range | 0 to the largest cost of `metrics.class_costs` |" in cost
+    assert "| range | 0 to `metrics.distance_cap_px` (`_um`) |" in capped
+    assert "has `metrics.distance_cap_px` (`_um`) |" in capped
 
 
 @pytest.mark.parametrize(

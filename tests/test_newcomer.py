@@ -270,7 +270,7 @@ def test_class_probabilities_are_kept_or_asked_for(capsys):
     (feature,) = json.loads(Path("b.geojson").read_text())["features"]
     assert feature["properties"]["class_probabilities"] == {"a": 0.75, "b": 0.25}
     printed = said(capsys, "convert", "a.geojson", "b", "--to", "polygons_json", "--classes", "a,b")
-    assert "the class probabilities of 1 nuclei" in printed
+    assert "the class probabilities of 1 nucleus;" in printed
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tifffile
 from browser import Browser, OpenedPage
 from test_overlay import judged_case
 
@@ -105,6 +106,7 @@ def found(opened: OpenedPage) -> int:
 
 def test_filters_count_what_objects_csv_has(opened: OpenedPage, rows: list[Row]) -> None:
     form = opened.page.locator(".browser form")
+    first = opened.page.locator(".found").inner_text()
     assert found(opened) == sum(state_of(row) != "matched" for row in rows)
     for index, state in enumerate(STATES):
         form.locator("[name=state]").select_option(str(index))
@@ -125,7 +127,7 @@ def test_filters_count_what_objects_csv_has(opened: OpenedPage, rows: list[Row])
     canvas = opened.page.locator(".case-view canvas")
     assert canvas.count() == 1 and "P1_1" in str(canvas.get_attribute("aria-label"))
     form.get_by_role("button", name="Clear").click()
-    opened.page.wait_for_function("document.querySelector('.found').textContent.length > 0")
+    opened.page.locator(".found", has_text=first).wait_for()  # a form is empty a moment after the click
 
 
 def test_what_lost_most_comes_first(opened: OpenedPage, rows: list[Row]) -> None:
@@ -163,8 +165,8 @@ def test_a_nucleus_is_looked_at_by_keyboard_alone(opened: OpenedPage) -> None:
     assert dialog.locator(".where").inner_text().startswith("2 of ")
     assert opened.violations() == []
     page.keyboard.press("Escape")
-    assert not dialog.is_visible()
-    assert page.evaluate("document.activeElement === document.querySelectorAll('.card')[1]")
+    dialog.wait_for(state="hidden")
+    page.wait_for_function("document.activeElement === document.querySelectorAll('.card')[1]")
 
 
 def test_a_case_of_the_table_leads_to_its_nuclei(opened: OpenedPage, rows: list[Row]) -> None:
@@ -177,6 +179,43 @@ def test_a_case_of_the_table_leads_to_its_nuclei(opened: OpenedPage, rows: list[
 def test_the_page_holds(made: Path, browser: Browser, width: int, scheme: Any) -> None:
     with browser.open(made / "page.html", width=width, scheme=scheme) as opened:
         opened.check()
+
+
+WATCH_LINES = """() => {
+  const canvas = CanvasRenderingContext2D.prototype, {beginPath, moveTo, lineTo} = canvas;
+  let last = null;
+  window.lines = [];
+  canvas.beginPath = function () { last = null; return beginPath.call(this); };
+  canvas.moveTo = function (x, y) { last = [x, y]; return moveTo.call(this, x, y); };
+  canvas.lineTo = function (x, y) {
+    if (last) lines.push([...last, x, y]);
+    last = [x, y];
+    return lineTo.call(this, x, y);
+  };
+}"""
+
+
+def test_no_line_joins_the_parts_of_a_nucleus(tmp_path: Path, browser: Browser) -> None:
+    """Outlines go along the pixels, so every line of them is level or upright."""
+    labels = np.zeros((40, 40), np.uint8)
+    labels[5:9, 5:9] = labels[20:24, 25:29] = 1
+    for side, of in (("reference", labels), ("prediction", labels[:, ::-1])):
+        (tmp_path / side).mkdir()
+        tifffile.imwrite(tmp_path / side / "a.tif", of)
+    kept, results = tmp_path / "kept", tmp_path / "results"
+    sides = [str(tmp_path / side) for side in ("reference", "prediction")]
+    assert run(["compare", *sides, "--save-challenge", str(kept)]) == 0
+    submission = str(kept / "submissions" / "prediction")
+    assert (
+        run(["score", "--challenge", str(kept), "--submission", submission, "--output", str(results), "--report"]) == 0
+    )
+    with browser.open(results / "report.html") as opened:
+        opened.page.evaluate(WATCH_LINES)
+        opened.page.locator(".browser form [name=state]").select_option(index=0)
+        opened.page.wait_for_function("lines.length > 0")
+        opened.page.wait_for_timeout(200)
+        lines = opened.page.evaluate("lines")
+    assert [line for line in lines if line[0] != line[2] and line[1] != line[3]] == []
 
 
 def test_without_script_it_says_where_the_nuclei_are(made: Path, browser: Browser) -> None:

@@ -80,11 +80,11 @@ def judged_case(
         letters([line.strip() for line in side.strip().splitlines()]).repeat(scale, 0).repeat(scale, 1)
         for side in (reference, prediction)
     )
-    region = instances_from_labels((left == "#").astype(np.int64), class_id=-1)
+    region = instances_from_labels(left == "#")
     scored = nuclei(left)
     joined = Instances(
         scored.shape_yx,
-        np.concatenate([scored.class_id, region.class_id]),
+        np.concatenate([scored.class_id, np.full(len(region), -1, np.int16)]),
         np.concatenate([scored.source_id, region.source_id]),
         np.concatenate([scored.run_start, region.run_start]),
         np.concatenate([scored.run_stop, region.run_stop]),

@@ -118,6 +118,13 @@ def test_names_of_strangers_add_no_element() -> None:
     assert Reader(page_html(made_page(tuple(HOSTILE)))).tags == Reader(page_html(made_page())).tags
 
 
+def test_names_from_right_to_left_leave_the_numbers_beside_them_in_their_order() -> None:
+    """Without isolation "פריק 2.95. 2 bars" is drawn as "2 .2.95 פריק bars"."""
+    text = Text(("b 1.05, פריק שני 2.95. 2 <bars>",))
+    shown = page_html(Page("t", "", (), (Section("a", "A", (text,)),)))
+    assert "b 1.05, <bdi>פריק שני</bdi> 2.95. 2 &lt;bars&gt;" in shown
+
+
 def test_an_anchor_that_stands_twice_and_numbers_that_are_none_are_faults_of_the_maker() -> None:
     twice = [Table("same", "One", (Column("a"),), ()), Table("same", "Other", (Column("a"),), ())]
     with pytest.raises(ValueError, match="stand twice on the page"):
@@ -185,6 +192,7 @@ def test_names_of_strangers_are_shown_as_text(browser, tmp_path) -> None:
             told = opened.hover("f1-by-patient", 0, point)
             assert told.replace("\n", "") == f"{name}F1 {F1[point]}".replace("\n", "")
         opened.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+        opened.page.wait_for_selector('[data-figure="critical"].js-plotly-plot')
         places = opened.plot("places").locator(".ytick text").all_text_contents()
         assert set(places) == {"<script>alert(1…/script>", "</script ><!--<…lert(1)>", "\"'`{{7*7}}{% ra…amp;%{x}"}
         assert opened.page.locator("svg a, svg img, svg script").count() == 0

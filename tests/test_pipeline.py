@@ -263,6 +263,65 @@ def test_outlines_labels_and_runs_of_the_same_nuclei_score_the_same():
     assert result.value("segmentation.iou.pooled") == 1.0
 
 
+SQUARE = [(0, 0), (3, 0), (3, 3), (0, 3)]
+
+
+@pytest.mark.parametrize(
+    ("ring", "class_id", "rules", "told"),
+    [
+        ([(x, y, 0.5) for x, y in SQUARE], 1, {}, r"outline 0 has vertices of shape \(4, 3\)"),
+        ([(0, 0), (3, float("nan")), (3, 3)], 1, {}, "expected finite x and y"),
+        ([0, 1, 2], 1, {}, r"shape \(3,\)"),
+        ([0, 0, 3, 0, 3, 3], 1, {}, r"shape \(6,\)"),
+        ([[[0, 0], [3, 0]]], 1, {}, r"shape \(1, 2, 2\)"),
+        (5, 1, {}, r"shape \(\)"),
+        (SQUARE, 1.7, {}, "one integer for each"),
+        (SQUARE, 70000, {}, "expected 1 to C, C up to 32,767"),
+        (SQUARE, [1, 2], {}, "one integer for each"),
+        (SQUARE, np.ma.masked_equal([1], 1), {}, "classes are masked"),
+        (SQUARE, 1, {"overlap": "best"}, "there is no rule 'best'; expected one of keep, last"),
+        (SQUARE, 1, {"origin": "corner"}, "expected one of pixel_centre, pixel_corner"),
+    ],
+)
+def test_outlines_of_another_form_are_refused(ring, class_id, rules, told):
+    with pytest.raises(ValueError, match=told):
+        instances_from_outlines(
+            [ring], class_id if np.ndim(class_id) else [class_id], (6, 6), **{"overlap": "last", **rules}
+        )
+
+
+def test_contours_of_opencv_are_outlines():
+    contour = np.array(SQUARE, np.int32)[:, np.newaxis]
+    (area,) = instances_from_outlines([contour], [1], (6, 6), overlap="last").areas_px()
+    assert area == 16
+
+
+@pytest.mark.parametrize(
+    ("outlines", "shape", "told"),
+    [
+        (None, (6, 6), "outlines are None; expected a list"),
+        ({"a": SQUARE}, (6, 6), r"outline 0 is of type str; expected x and y of each vertex, \(V, 2\)"),
+        ([Instances], (6, 6), "outline 0 is of type type; expected x and y"),
+        *(([SQUARE], shape, "shape_yx is .*; expected height and width of the image, whole numbers of px")
+          for shape in (6, None, (6,), (6, 6, 3), (6.5, 6), ("6", "6"), (-1, 6), (2**40, 2**40))),
+    ],
+)  # fmt: skip
+def test_what_is_no_list_of_outlines_in_an_image_is_refused(outlines, shape, told):
+    with pytest.raises(ValueError, match=told):
+        instances_from_outlines(outlines, [1], shape, overlap="last")
+
+
+@pytest.mark.parametrize("class_id", [-1, 1.5, 40_000, None, "a"])
+def test_a_class_for_all_labels_is_a_whole_number(class_id):
+    with pytest.raises(ValueError, match=r"class ids are from|one integer for each"):
+        instances_from_labels(np.array([[1, 0, 2]]), class_id=class_id)
+
+
+def test_no_outlines_and_outlines_without_vertices_are_no_nuclei():
+    assert len(instances_from_outlines([], [], (6, 6), overlap="last")) == 0
+    assert len(instances_from_outlines([[], SQUARE], [1, 1], (6, 6), overlap="last")) == 1
+
+
 def test_class_aware_matching_pairs_equal_classes_only():
     rule = {"name": "aware", "rule": "iou_above", "threshold": 0.5, "class_aware": True, "ties": "first_pixel"}
     ranking = {"columns": [{"path": "detection.f1.pooled", "direction": "descending"}]}

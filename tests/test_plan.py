@@ -216,7 +216,7 @@ def test_few_groups_are_not_simulated_and_the_rest_is_planned(made: bool, tmp_pa
     }
     shutil.copy(challenge / "cases.csv", tmp_path)
     assert [of.path for of in Challenge.load(tmp_path).ranking.columns] == [of["path"] for of in document["columns"]]
-    assert f"{groups} groups are too few" in (tmp_path / "plan.html").read_text()
+    assert (tmp_path / "plan.html").read_text().count("are too few") == 1
 
 
 def test_one_pilot_team_is_too_few(tmp_path: Path, capfd) -> None:

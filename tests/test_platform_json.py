@@ -7,7 +7,6 @@ import gc
 import gzip
 import io
 import json
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from unittest import mock
 import numpy as np
 import orjson
 import pytest
+from endless import not_endless
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from json_files import CLASSES, faults_of, read_json_file
@@ -120,9 +120,8 @@ def test_a_bomb_and_a_cut_off_file_in_gzip_are_told():
              b'{"nuclei":' + b"[[]," * 750_000, b"\\" * 3_000_000]
 )  # fmt: skip
 def test_hostile_bytes_take_no_time(data):
-    begin = time.process_time()
-    line_of(records_of, data)
-    assert time.process_time() - begin < 2
+    with not_endless():
+        line_of(records_of, data)
 
 
 def test_the_garbage_collector_is_as_it_was():

@@ -483,7 +483,7 @@ def test_a_challenge_gives_columns_and_checks_cases(made, tmp_path, capsys) -> N
     assert "[wrong-group] 'scores.csv', line 2: in the group 'P2'" in capsys.readouterr().err
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(seed=st.integers(0, 10_000))
 def test_the_order_of_rows_and_columns_changes_nothing(tmp_path, seed) -> None:
     rng = random.Random(seed)

@@ -480,6 +480,13 @@ def test_means_over_units_are_not():
     assert positions(units_only(by_unit), "aggregate_then_rank") == [1, 1, 3]
 
 
+@pytest.mark.parametrize("method", ["rank_then_aggregate", "ranked_pairs"])
+def test_means_of_cases_that_were_added_up_in_another_order_are_equal_in_a_group(method):
+    equal = [[[np.mean([0.3, 0.3, 0.6, 0.6, 0.6])]], [[np.mean([0.6, 0.6, 0.6, 0.3, 0.3])]]]
+    assert equal[0] != equal[1]
+    assert positions(units_only(equal), method) == [1, 1]
+
+
 def test_mean_and_median_over_units_rank_differently():
     by_unit = [[[0.9, 0.5, 0.1]], [[0.4, 0.6, 0.45]]]  # means .5, .483; medians .5, .45; ranks 1 2 2, 2 1 1
     assert positions(units_only(by_unit), "aggregate_then_rank", aggregate="mean") == [1, 2]

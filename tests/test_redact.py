@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,3 +97,11 @@ def test_many_names_take_no_time() -> None:
     names = [f"slide_{index:06}" for index in range(20_000)]
     found = [Finding("missing-case", f"case '{name}'", "no file", "one") for name in names[:2000]]
     assert all("slide" not in finding.where for finding in redact_findings(found, names))
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("text", ["case '{}'", "case 'c1', 'P1/{}.json': cut off", "'{}_class.png' and 2 more"])
+def test_a_name_with_accents_is_taken_out_as_macos_spells_it_too(text, form):
+    text = text.format(unicodedata.normalize(form, "Zoë-Åse"))
+    assert redact(text, ["Zoë-Åse"]) == text.replace(unicodedata.normalize(form, "Zoë-Åse"), "‹case›")
+    assert redact(text, [unicodedata.normalize("NFD", "Zoë-Åse")]) == redact(text, ["Zoë-Åse"])

@@ -49,13 +49,10 @@ def test_every_link_leads_to_a_page_and_every_page_leads_back(made: Path) -> Non
 
 def test_from_the_board_to_a_team_and_a_case_and_back(made: Path, browser: Browser) -> None:
     with browser.open(made / "leaderboard.html") as opened:
-        opened.page.locator("#board").get_by_role("link", name="namer + co @1").click()
-        opened.page.wait_for_selector("html[data-drawn]", state="attached")
+        opened.follow(opened.page.locator("#board").get_by_role("link", name="namer + co @1"), "report.html")
         assert opened.page.locator("h1").inner_text() == "Result of namer + co @1"
-        opened.page.get_by_role("link", name="Leaderboard", exact=True).click()
-        opened.page.wait_for_selector("html[data-drawn]", state="attached")
-        opened.page.locator("#case-pages").get_by_role("link", name="P2_1").click()
-        opened.page.wait_for_selector("html[data-drawn]", state="attached")
+        opened.follow(opened.page.get_by_role("link", name="Leaderboard", exact=True), "leaderboard.html")
+        opened.follow(opened.page.locator("#case-pages").get_by_role("link", name="P2_1"), "P2_1.html")
         assert opened.page.locator("h1").inner_text() == "Case P2_1"
         assert opened.errors == []
 

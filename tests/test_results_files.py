@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from evaluation.results import files
 from evaluation.results.csv_cells import cell_text, cell_texts, safe_cell
-from evaluation.results.files import remove_results, write_atomically, write_together
+from evaluation.results.files import all_or_none, remove_results, write_atomically, write_together
 from evaluation.results.metrics_json import rounded, rounded_list
 from evaluation.results.objects_csv import number_texts
 
@@ -76,6 +76,51 @@ def test_the_last_file_of_an_earlier_call_is_never_beside_newer_ones(tmp_path, m
     assert contents(tmp_path) == {"a": "4", "b": "5", "c": "6"}
 
 
+BEFORE = {"b": "of before", "other": "stays"}
+
+
+@pytest.mark.parametrize(("there", "failing"), [({}, 1), ({}, 3), (BEFORE, 1), (BEFORE, 2), (BEFORE, 3), (BEFORE, 4)])
+def test_of_files_put_in_place_at_the_end_all_are_there_or_none(tmp_path, monkeypatch, there, failing):
+    """Whichever rename fails; with a file that was there before, there is one more."""
+    monkeypatch.setattr(files, "written", [])
+    folder = tmp_path / "new" / "folder"
+    if there:
+        folder.mkdir(parents=True)
+    for name, content in there.items():
+        (folder / name).write_text(content)
+    before = sorted(tmp_path.rglob("*"))
+    rename, calls = Path.rename, []
+
+    def fail(self: Path, target: Path) -> Path:
+        calls.append(target)
+        if len(calls) == failing:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return rename(self, target)
+
+    def write() -> None:
+        with all_or_none(folder) as keep:
+            for name, content in FIRST.items():
+                keep(name, content.encode())
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="No space"):
+        write()
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not there or contents(folder) == there
+    assert files.written == []
+    write()
+    assert contents(folder) == there | FIRST
+    assert files.written == list(FIRST)
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+def test_of_files_for_the_end_none_is_there_after_a_fault(tmp_path):
+    with pytest.raises(ValueError, match="told"), all_or_none(tmp_path / "out") as keep:
+        keep("a", b"1")
+        raise ValueError("told")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_was_put_in_place_is_known(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "written", [])
     write_atomically(tmp_path / "one", "1")
@@ -126,7 +171,7 @@ def test_files_that_another_program_is_writing_stay(tmp_path, monkeypatch):
 
     monkeypatch.setattr(files, "write_new", write_slowly)
     write_together(tmp_path, SECOND)
-    assert other[0].wait(30) == 0
+    assert other[0].wait() == 0
     assert contents(tmp_path) == {"details.json": "1", "objects.csv": "2", "metrics.json": "3"}
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 
 import numpy as np
 import pytest
+from endless import not_endless
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -235,10 +235,9 @@ def test_small_codes_of_huge_areas_are_refused_at_once():
     runs = runs_of_counts([[0, 4_000_000_000]] * 3, place, pixels=4_000_000_000)
     shape = (4_000_000_000 // 100, 100)
     for order in ("row", "column"):
-        started = time.process_time()
-        (line,) = fault_of(convert, runs, shape, order)
+        with not_endless():
+            (line,) = fault_of(convert, runs, shape, order)
         assert line == CATALOGUE["too-complex-runs"].example.replace("'codes.csv', case 'case_017'", "'a.json'")
-        assert time.process_time() - started < 1
 
 
 def test_the_cost_of_a_column_code_goes_with_rows_not_with_pixels():

@@ -8,6 +8,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,66 @@ def test_an_empty_ground_truth_is_the_organisers_fault_if_the_image_holds_only_t
     assert code == 3
     assert "not about the submission" in last
     assert list(output.iterdir()) == []
+
+
+def test_a_ground_truth_that_cannot_be_looked_into_is_the_organisers_fault(made, tmp_path, monkeypatch, capsys):
+    """An archive may keep the permissions of the organiser's folders, which the user of the image does not have."""
+    output = at_the_platform(tmp_path, monkeypatch, made.submissions["finder"], made.challenge, made.challenge)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may look into everything
+    code = cli.run(["score"])
+    first, last = capsys.readouterr().err.splitlines()
+    assert (code, last.partition(";")[0]) == (3, "The challenge itself has a fault")
+    assert "permission denied" in first
+    assert list(output.iterdir()) == []
+
+
+DENIED = """
+import errno, sys
+from pathlib import Path
+
+closed = Path(sys.argv[1])
+
+def told(do):
+    def denied(path, *arguments, **options):
+        if closed in path.parents:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return do(path, *arguments, **options)
+    return denied
+
+Path.stat, Path.open = told(Path.stat), told(Path.open)
+from evaluation.commands import main
+sys.exit(main.run(sys.argv[2:]))
+"""
+
+
+def score_denied(
+    closed: Path, challenge: Path, submission: Path, output: Path, workers: int = 1
+) -> tuple[int, list[str]]:
+    """Exit code and lines of ``score`` where nothing in a folder can be looked at; root may look into everything.
+
+    A process of its own: only one without other threads has workers that are copies of it, with what is denied.
+    """
+    arguments = ["--challenge", challenge, "--submission", submission, "--output", output, "--workers", workers]
+    command = [sys.executable, "-c", DENIED, closed, "score", *arguments]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr.splitlines()
+
+
+def test_a_challenge_that_cannot_be_looked_into_is_the_organisers_fault(tmp_path):
+    challenge, submission = write_challenge("polygons_json", tmp_path)
+    code, (first, last) = score_denied(challenge, challenge, submission, tmp_path / "out")
+    assert (code, last.partition(";")[0]) == (3, "The challenge itself has a fault")
+    assert first == "[invalid-text] challenge.toml: Permission denied; expected a readable file."
+
+
+@pytest.mark.parametrize("kind", ["polygons_json", "label_image by class", "points_json by class"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_folder_of_the_reference_that_cannot_be_looked_into_is_the_organisers_fault(tmp_path, kind, workers):
+    challenge, submission = write_challenge(kind, tmp_path)
+    code, (*before, last) = score_denied(challenge / "reference", challenge, submission, tmp_path / "out", workers)
+    assert code == 3, before
+    assert last.startswith("The challenge itself has a fault")
+    assert before[0].startswith("[unreadable-file] 'reference/")
 
 
 def test_an_image_that_was_built_with_a_ground_truth_uses_it(made, tmp_path, monkeypatch, capsys):

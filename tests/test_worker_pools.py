@@ -21,6 +21,7 @@ import dask
 import pytest
 from distributed import LocalCluster
 from pool_killer import score_after_a_loss, score_but_the_poisoned
+from signals import HELD, wait_for
 
 from evaluation import score_submission
 from evaluation.analysis.audit import audit_challenge, write_audit
@@ -258,22 +259,23 @@ def test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_go
 ) -> None:
     """Killed: no handler and no 'finally' runs."""
     options = ["--challenge", made / "challenge", "--submissions", made / "teams", "--output", tmp_path / "out"]
-    command = [sys.executable, "-m", "evaluation", "leaderboard", *map(str, options), "--workers", "2"]
-    command += ["--log", "/dev/stderr"]
-    with subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, text=True) as call:
-        assert call.stderr is not None
+    mark = tmp_path / "mark"
+    command = [sys.executable, HELD, "noting", mark, "leaderboard", *options, "--workers", "2"]
+    command += ["--log", tmp_path / "log"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([*map(str, command)], env=environment, start_new_session=True) as call:
         try:
-            told = [call.stderr.readline() for _ in range(2)]
+            wait_for(mark, call)
             call.kill()
             for _ in range(6000):
                 if session(call.pid):
                     time.sleep(0.1)
             assert session(call.pid) == []
-            told += call.stderr.readlines()
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(call.pid, signal.SIGKILL)
-    assert 2 <= len(told) <= TEAMS
+    told = (tmp_path / "log").read_text().splitlines()
+    assert len(told) == 2
     outcomes: dict[str, str] = {}
     rank(made, tmp_path / "out", workers=1, note=outcomes.__setitem__)
     records = [json.loads(line) for line in told]
@@ -430,6 +432,9 @@ def test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes(
     with cluster.connect(dask_cluster.scheduler_address) as executor:
         rank(made, tmp_path / "out", executor=executor, note=kill_half_way)
     assert len(told) == TEAMS + 1
+    for _ in range(6000):
+        if Path(f"/proc/{killed[0]}").exists():  # its nanny has not seen it yet
+            time.sleep(0.1)
     assert not Path(f"/proc/{killed[0]}").exists()
     assert contents(tmp_path / "out") == expected
 

@@ -247,6 +247,17 @@ def test_a_case_that_may_not_fit_has_a_process_of_its_own(asked, memory):
     assert plan_workers(asked, CASES[:1], [GB], MemoryLeft(2 * GB, 2 * GB)).is_in_process
 
 
+@pytest.mark.parametrize("asked", [0, -1, 1.5, "2"])
+def test_a_number_of_workers_that_cannot_be_is_refused(asked):
+    """-1 never came to an end, 0 was 1."""
+    with pytest.raises(ValueError, match=r"workers is .*; expected a whole number from 1"):
+        plan_workers(asked, [], [])
+
+
+def test_a_number_of_workers_may_be_numpys():
+    assert plan_workers(np.int64(1), CASES[:1], [GB]).workers == 1
+
+
 def test_batches_keep_the_order_and_never_hold_more_than_the_largest_case_may():
     rng = np.random.default_rng(3)
     for _ in range(50):
@@ -344,9 +355,12 @@ def test_other_errors_of_a_worker_are_raised_as_they_are():
 def test_a_set_that_takes_long_is_shared_after_its_first_task_and_a_short_one_is_not():
     for seconds, workers in ((0.3, "2"), (0.001, "0")):
         script = (
-            "import os, time\n"
+            "import os, types\n"
+            "from evaluation.execution import workers\n"
             "from evaluation.execution.workers import Plan, run_tasks\n"
-            f"def task(number):\n    time.sleep({seconds})\n    return os.getpid()\n"
+            "now = [0.0]\n"  # a clock that no other process delays
+            "workers.time = types.SimpleNamespace(perf_counter=lambda: now[0])\n"
+            f"def task(number):\n    now[0] += {seconds}\n    return os.getpid()\n"
             "plan = Plan(2, is_in_process=True, may_shrink=True)\n"
             "pids = list(run_tasks(task, [(n,) for n in range(9)], plan, None))\n"
             "print(pids[0] == os.getpid(), len(set(pids[1:]) - {os.getpid()}))\n"

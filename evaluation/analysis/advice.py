@@ -13,7 +13,7 @@ from evaluation.analysis.sensitivity_document import (
     Stratum,
     TriedRule,
 )
-from evaluation.findings import quote
+from evaluation.findings import percent, quote
 
 COSTLY = 0.15  # of IoU, for a pixel: three tenths of what a threshold of 0.5 forgives
 CHEAP = 0.10
@@ -103,7 +103,7 @@ def advise_on_rules(found: Sensitivity) -> list[Advice]:
     others = list(found.rules)
     if others[0].is_own:
         first = others.pop(0)
-        one, two = (percent(found.everything.most_lost(first.name, names)) for names in (ONE_PIXEL, TWO_PIXELS))
+        one, two = (percent(found.everything.most_lost(first.name, names), 1) for names in (ONE_PIXEL, TWO_PIXELS))
         breaks = found.everything.most_lost(first.name, ONE_PIXEL) > BREAKS
         text = f"Your matching rule ({first.words}) loses {one} of the nuclei for one pixel, {two} for two"
         advice.append(Advice("rule", f"{text}{': it breaks' * breaks}.", breaks))
@@ -116,7 +116,7 @@ def broken_rules(found: Sensitivity, rules: Sequence[TriedRule], perturbations: 
     """The rules that lose too many nuclei, the worst first, in words."""
     lost = {rule.words: found.everything.most_lost(rule.name, perturbations) for rule in rules}
     broken = sorted((words for words in lost if lost[words] > BREAKS), key=lambda words: -lost[words])
-    return first_of([f"{words} ({percent(lost[words])})" for words in broken]) or "none"
+    return first_of([f"{words} ({percent(lost[words], 1)})" for words in broken]) or "none"
 
 
 def advise_on_classes(judged: Sequence[Stratum]) -> list[Advice]:
@@ -169,16 +169,3 @@ def first_of(words: Iterable[str]) -> str:
     every = list(words)
     more = f" and {len(every) - NAMES_UP_TO:,} more" * (len(every) > NAMES_UP_TO)
     return ", ".join(every[:NAMES_UP_TO]) + more
-
-
-def percent(share: float) -> str:
-    """A share in words; never "0 %" or "100 %" for what is not quite.
-
-    >>> [percent(share) for share in (0.0, 0.0001, 0.0042, 0.25, 0.9999, 1.0)]
-    ['0 %', '< 0.1 %', '0.4 %', '25.0 %', '> 99.9 %', '100 %']
-    """
-    if share in (0, 1):
-        return f"{100 * share:.0f} %"
-    if share < 0.001 or share > 0.999:
-        return "< 0.1 %" if share < 0.5 else "> 99.9 %"
-    return f"{100 * share:.1f} %"

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 import orjson
 
-from evaluation.analysis.audit_document import Audit, Dimension, audit_csv, audit_json, plural
+from evaluation.analysis.audit_document import Audit, Dimension, audit_csv, audit_json
 from evaluation.analysis.reweighted import ALL, other_patients, other_weights, reweighted, without_unit
 from evaluation.analysis.variants import audit_positions, find_differences
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
@@ -29,7 +29,7 @@ from evaluation.execution.storage import fetched
 from evaluation.execution.stored_output import LocalOutput, StoredOutput, output_at
 from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, Workers
-from evaluation.findings import Finding
+from evaluation.findings import Finding, counted
 from evaluation.findings.challenge import Contradiction
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WorkersLost
 from evaluation.leaderboard.board import apply_method, compare_columns, load_ranked, share_places
@@ -579,7 +579,7 @@ def audit_runs(plan: Plan, teams: Sequence[TeamRuns], unranked: Sequence[Unranke
         own = keep_complete_units(own) if plan.rules.missing == "complete_cases" else own
         ranked.add_weights(own, plan.weights)
         ranked.add_patients(own, plan.patients)
-    note = f"{plural(len(ranked.settings), 'variant')} out of {plural(len(plan.runs), 'run')} of each team."
+    note = f"{counted(len(ranked.settings), 'variant')} out of {counted(len(plan.runs), 'run')} of each team."
     return ranked.audit(
         identity=identity(plan.challenge),
         unranked=unranked,

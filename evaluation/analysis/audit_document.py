@@ -280,7 +280,3 @@ def audit_csv(audit: Audit) -> str:
             places = (audit.position[index, team], audit.combined[index, team])
             rows.append([*head, name, *(number(float(value)) for value in places)])
     return csv_table(["variant", *names, "published", "team", "position", "combined"], rows)
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import get_args
 
 from evaluation.analysis.audit import AS_WRITTEN, Variants, own_first, plan_methods
-from evaluation.analysis.audit_document import Audit, Dimension, plural
+from evaluation.analysis.audit_document import Audit, Dimension
 from evaluation.analysis.reweighted import ALL, other_patients, other_weights
 from evaluation.challenge.rules import AuditRules, RankingRules
-from evaluation.findings import render_findings
+from evaluation.findings import counted, render_findings
 from evaluation.leaderboard.board import identity_of, table_in_file
 from evaluation.leaderboard.rank_given import parse_settings, rules_of_scores
 from evaluation.leaderboard.score_csv import ScoreRows, Unit, aggregation_of, read_rows, table_of_rows
@@ -61,7 +61,7 @@ def audit_scores_in_file(
         ranked.add_table(table_in_file(found, by_rule, challenge), by_rule, missing=rule, unit=name)
     ranked.add_weights(table, weights)
     ranked.add_patients(table, patients)
-    note = f"{plural(len(ranked.settings), 'variant')} of one table of scores."
+    note = f"{counted(len(ranked.settings), 'variant')} of one table of scores."
     return ranked.audit(
         identity=identity_of(challenge, rules),
         unranked=[],

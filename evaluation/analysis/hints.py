@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
 from evaluation.challenge import Challenge
-from evaluation.findings import Finding, listed
+from evaluation.findings import Finding, listed, percent
 from evaluation.findings.comparison import BackgroundIsNucleus, ClassesMixedUp, HalfPixelAside, NearlyNothingMatches
 from evaluation.findings.errors import InputFault
 from evaluation.instances.labels import instances_from_labels
@@ -191,8 +191,8 @@ def what_would_match(seen: Sequence[Seen]) -> list[Finding]:
     if best < max(CLEARLY_MORE, min(3 * now, now + CLEARLY_MORE)):
         return []
     images = "1 image was" if len(seen) == 1 else f"{len(seen)} images were"
-    advice = f"{words[0].upper()}{words[1:]}, it is {100 * best:.0f} % ({images} tried): {question}"
-    return [NearlyNothingMatches(f"IoU > 0.5 for {100 * now:.0f} % of the nuclei", advice).at("prediction")]
+    advice = f"{words[0].upper()}{words[1:]}, it is {percent(best)} ({images} tried): {question}"
+    return [NearlyNothingMatches(f"IoU > 0.5 for {percent(now)} of the nuclei", advice).at("prediction")]
 
 
 def attempts(seen: Sequence[Seen]) -> Iterable[tuple[str, str, list[Instances]]]:
@@ -244,7 +244,7 @@ def background_hint(seen: Sequence[Seen]) -> list[Finding]:
     if max(largest(image.reference) for image in seen) > 0.5:
         return []
     least = min(largest(image.prediction()) for image in seen)
-    return [BackgroundIsNucleus(f"{100 * least:.0f}").at("prediction")] if least > 0.5 else []
+    return [BackgroundIsNucleus(percent(least)).at("prediction")] if least > 0.5 else []
 
 
 def half_pixel(seen: Sequence[Seen]) -> list[Finding]:
@@ -330,5 +330,5 @@ def classes_hint(result: Result) -> list[Finding]:
     said = listed((f"{names[j]} is {names[i]}" for i, j in met), 4, last="and")
     kind = "are their numbers off by one?" if steps in ({1}, {-1}) else "are they in another order?"
     return [
-        ClassesMixedUp(f"{100 * np.trace(confusion) / pairs:.0f}", f"{100 * right:.0f}", said, kind).at("prediction")
+        ClassesMixedUp(percent(int(np.trace(confusion)) / pairs), percent(float(right)), said, kind).at("prediction")
     ]

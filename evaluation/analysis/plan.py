@@ -123,10 +123,6 @@ def plan_challenge(
     ]
     groups = values.shape[2]
     simulated = groups >= FEWEST_UNITS
-    if not simulated:
-        words.append(
-            f"{groups} groups (patients) are too few to simulate how many are needed: {FEWEST_UNITS} at least."
-        )
     noisy = [simulated and (of.needed is None or of.needed > groups) for of in columns]
     proposal.take_columns(rules, margins, noisy)
     return {
@@ -314,9 +310,17 @@ def plan_lines(document: Mapping[str, Any]) -> list[str]:
     """What the plan says, a line for each column."""
     lines = [MADE] if document["pilot"] == "made teams" else []
     lines += document["fit"]
+    lines += [few] if (few := few_groups(document)) else []
     lines += [line_of(of, document["groups"]) for of in document["columns"]]
     noise = noise_words(document)
     return [*lines, *([noise] if noise else []), *(f"Not proposed: {reason}" for reason in document["not_proposed"])]
+
+
+def few_groups(document: Mapping[str, Any]) -> str:
+    """Why nothing was simulated, "" if it was."""
+    groups = document["groups"]
+    told = f"{groups} groups (patients) are too few to simulate how many are needed: {FEWEST_UNITS} at least."
+    return told if groups < FEWEST_UNITS else ""
 
 
 def line_of(column: Mapping[str, Any], groups: int) -> str:

@@ -25,9 +25,8 @@ from evaluation.analysis.audit_document import (
     Swap,
     TeamTrust,
     Verdict,
-    plural,
 )
-from evaluation.findings import quote
+from evaluation.findings import counted, quote
 from evaluation.leaderboard.team_scores import Unranked
 from evaluation.model import Bool, Float64, Int64, Ties
 from evaluation.ranking.kendall import count_pairs, kendall_tau
@@ -362,7 +361,7 @@ def first_names(teams: Sequence[str], first: Bool) -> str:
 def few(lines: list[str], limit: int = 3) -> list[str]:
     rest = len(lines) - limit
     verb = "is" if rest == 1 else "are"
-    return lines if rest <= 0 else [*lines[:limit], f"So {verb} {plural(rest, 'more team')} in some variants."]
+    return lines if rest <= 0 else [*lines[:limit], f"So {verb} {counted(rest, 'more team')} in some variants."]
 
 
 def tell_variants(dimensions: Sequence[Dimension], settings: Int64, chosen: Bool) -> str:

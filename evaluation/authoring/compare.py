@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 from evaluation.analysis.hints import hints_about_files
 from evaluation.authoring.challenge_text import challenge_text, table_text, tables_above
-from evaluation.authoring.class_plan import IGNORED, Plan, plan_classes
+from evaluation.authoring.class_plan import IGNORED, Plan, has_ignored, is_none, plan_classes
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.found import look_at
 from evaluation.authoring.pairing import Pairing, pair_names
@@ -30,6 +30,7 @@ from evaluation.challenge.formats import FORMATS
 from evaluation.challenge.formats.rules import PointRules
 from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, quote
+from evaluation.findings.annotations import UnknownClass
 from evaluation.findings.command_line import FolderNotEmpty
 from evaluation.findings.comparison import (
     NoPrediction,
@@ -40,9 +41,11 @@ from evaluation.findings.comparison import (
     NothingToCompare,
     SizesDiffer,
 )
-from evaluation.findings.errors import WrongUsage
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
+from evaluation.findings.submission import InstanceWithoutClass
 from evaluation.results.files import write_atomically
 from evaluation.scoring.from_files import score_submission
+from evaluation.scoring.score import Result
 
 XENIUM, XENIUM_BYTES = "experiment.xenium", 1 << 20
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "percentile", "resample": "groups"}
@@ -104,7 +107,11 @@ def compare_paths(
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise WrongUsage(FolderNotEmpty().at(quote(folder, 120)))
         paths = [reference, *predictions.values()]
-        sides = [look_at(path, Path(tempfile.mkdtemp(dir=workspace))) for path in paths]
+        skip_tables = is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
+        sides = [
+            look_at(path, Path(tempfile.mkdtemp(dir=workspace)), skip_tables=skip_tables and index > 0)
+            for index, path in enumerate(paths)
+        ]
         spacing_um = spacing_um or next(filter(None, (pixel_size_beside(side.path) for side in sides)), None)
         sides = [in_pixels(side, spacing_um) for side in sides]
         found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
@@ -115,13 +122,61 @@ def compare_paths(
         hints: list[Finding] = []
         for model, document in made.documents.items():
             own = Challenge.build({**document, "cases": challenge.cases})
-            result = score_submission(
-                made.folder, made.folder / "submissions" / model, challenge=own, workers=workers, progress=progress
-            )
+            with named_model(model if len(made.documents) > 1 else ""), about_classes(classes, found):
+                result = score_submission(
+                    made.folder, made.folder / "submissions" / model, challenge=own, workers=workers, progress=progress
+                )
             found_hints = hints_about_files(made.folder, made.folder / "submissions" / model, result)
             hints += [replace(hint, where=f"prediction {quote(model)}") for hint in found_hints]
             results[model] = replace(result, challenge=challenge)
-        return comparison_of(results, made.notes, (*made.findings, *hints))
+        notes = (*made.notes, *about_overlaps(challenge, next(iter(results.values()))))
+        return comparison_of(results, notes, (*made.findings, *hints))
+
+
+def about_overlaps(challenge: Challenge, result: Result) -> list[str]:
+    """A note if outlines of the reference overlap: even a copy of it is not scored as perfect then."""
+    reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
+    lost = sum(of.outlines_that_lost_pixels for of in reports)
+    if not lost:
+        return []
+    outlines = f"{lost:,} of {sum(of.outlines for of in reports):,} lose pixels to others"
+    rule = f"overlap = {challenge.reference.overlap}"
+    return [f"Outlines of the reference overlap: {outlines} ({rule}); those of predictions keep theirs."]
+
+
+@contextmanager
+def named_model(model: str) -> Iterator[None]:
+    """Put the name of one of several models, "" for the only one, before what is wrong with its files."""
+    try:
+        yield
+    except SubmissionRejected as error:
+        if not model:
+            raise
+        findings = (replace(one, where=f"prediction {quote(model)}, {one.where}") for one in error.findings)
+        raise SubmissionRejected(*findings).hiding(error.hidden_names) from None
+
+
+@contextmanager
+def about_classes(given: str | None, reference: FoundSide) -> Iterator[None]:
+    """Put what ``--classes`` can do behind what is wrong with the classes of nuclei; ``given``: its value."""
+    ignored = IGNORED if has_ignored(reference) else None
+    try:
+        yield
+    except (SubmissionRejected, ChallengeBroken) as error:
+        error.findings = tuple(one if is_none(given) else with_advice(one, ignored) for one in error.findings)
+        raise
+
+
+def with_advice(finding: Finding, ignored: str | None) -> Finding:
+    if finding.code == InstanceWithoutClass.code:
+        return replace(finding, fix=f"{finding.fix} Or leave classes out: --classes none.")
+    if finding.code != UnknownClass.code:
+        return finding
+    if ignored and ignored in finding.got.casefold():
+        fix = "The reference alone can have what is not scored. With --classes none all nuclei of a prediction count."
+    else:
+        fix = f"{finding.fix} Name all classes in --classes, or take all nuclei as one class: --classes none."
+    return replace(finding, got=finding.got.replace("of this challenge", "that is compared"), fix=fix.strip())
 
 
 def model_names(paths: Sequence[Path]) -> dict[str, Path]:
@@ -268,9 +323,8 @@ def document_of(
     of_submission: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The tables of challenge.toml: the preset and what differs from it."""
-    has_ignored = any(name.casefold() == IGNORED for name in reference.classes)
     points = any(are_points(side) for side in (reference, *models.values()))
-    ignore: dict[str, Any] = {} if has_ignored or points else {"ignore": {"classes": []}}
+    ignore: dict[str, Any] = {} if has_ignored(reference) or points else {"ignore": {"classes": []}}
     return {
         **tables_above(RECOMMENDED, f"Comparison with {safe_name(reference.path.resolve().name)}"),
         "classes": [{"name": name, **({"aliases": aliases} if aliases else {})} for name, aliases in plan],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
+from math import inf
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,23 @@ from typing import Any
 import numpy as np
 
 from evaluation.analysis.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
-from evaluation.authoring.class_plan import Plan, named_class, parsed_classes
+from evaluation.authoring.class_plan import Plan, distinct, named_class, parsed_classes
 from evaluation.authoring.compare import CONFIDENCE, ONE_CLASS, compare_paths, model_names
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.sides import NAMELESS
-from evaluation.challenge import Challenge
+from evaluation.challenge import Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED
 from evaluation.decoding.label_array import find_binary_mask
-from evaluation.findings import Finding, quote
+from evaluation.execution.workers import check_workers
+from evaluation.findings import Finding, listed, quote
 from evaluation.findings.comparison import ClassesDiffer, NoPrediction
-from evaluation.instances.labels import instances_from_labels, instances_from_runs, majority_classes, whole_labels
+from evaluation.instances.labels import (
+    as_array,
+    instances_from_labels,
+    instances_from_runs,
+    majority_classes,
+    whole_labels,
+)
 from evaluation.model import Instances
 from evaluation.model.label_runs import runs_of
 from evaluation.scoring.from_arrays import score_instances
@@ -52,31 +60,32 @@ def compare(
     classes  the classes in order, and how else they are written: "tumour=neoplastic=1,stroma", or a list of such names
     groups   the patient of each image; for arrays
 
-    Raises ValueError for arrays that cannot be labels, and for paths what ``compare_paths`` raises.
+    Raises ValueError for arrays that cannot be labels and for what fits together with nothing, and EvaluationError for
+    paths that cannot be read or paired and for faulty files.
 
     >>> import numpy as np
     >>> compare(np.array([[1, 1, 0, 2]]), np.array([[7, 7, 0, 0]]))
     Comparison of 1 image, means
       prediction: detection F1 0.667, IoU 1.000, PQ 0.667
     """
-    given = classes if classes is None or isinstance(classes, str) else ",".join(classes)
+    check_workers(workers)
+    given = classes_text(classes)
     if isinstance(reference, PATHS):
-        given_paths = [prediction] if isinstance(prediction, PATHS) else prediction
-        several = given_paths.values() if isinstance(given_paths, Mapping) else given_paths
-        if not all(isinstance(path, PATHS) for path in several):
-            raise ValueError("the reference is a path, the prediction is none: both are paths, or both are arrays")
-        if isinstance(given_paths, Mapping):
-            paths = {name: Path(path) for name, path in given_paths.items()}
-        else:
-            paths = model_names([Path(path) for path in given_paths])
-        return compare_paths(Path(reference), paths, classes=given, workers=workers)
+        if groups is not None:
+            raise ValueError("groups are for arrays; of files, each patient is a folder")
+        return compare_paths(Path(reference), paths_in(prediction), classes=given, workers=workers)
     if isinstance(prediction, PATHS):
         raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
     images = images_by_name(reference)
     models = {name: images_by_name(of_model) for name, of_model in models_in(reference, prediction).items()}
+    if not (images and models):
+        raise ValueError(f"nothing to compare: no {'model in the prediction' if images else 'image in the reference'}")
+    for name in (*images, *models, *(name for of_model in models.values() for name in of_model)):
+        if not isinstance(name, str):
+            raise ValueError(f"{name!r} cannot be the name of an image or of a model; expected text")
     plan = plan_of([images, *models.values()], given)
     challenge = challenge_of(plan)
-    ids = {spelling: index for index, (name, aliases) in enumerate(plan, start=1) for spelling in (name, *aliases)}
+    ids = ids_of(plan)
     findings: dict[Finding, None] = {}
 
     def side(of_side: Images, where: str) -> dict[str, Instances]:
@@ -93,9 +102,9 @@ def compare(
     results = {}
     for model, of_model in models.items():
         if set(of_model) - set(known):
-            raise ValueError(
-                f"{model!r} has images that the reference has not: {sorted(set(of_model) - set(known))[:3]}"
-            )
+            got = f"{model!r} has images that the reference has not: {sorted(set(of_model) - set(known))[:3]}"
+            expected = "two images, two lists, or two tables with the same names; several models are a table by name"
+            raise ValueError(f"{got}; expected {expected}")
         if isinstance(reference, list) and len(of_model) < len(known):
             raise ValueError(f"{len(known)} images in the reference, {len(of_model)} in {model!r}: give tables by name")
         if lacking := [f"prediction {quote(model)}, {quote(name)}" for name in known if name not in of_model]:
@@ -114,6 +123,30 @@ def compare(
     return comparison_of(results, (), tuple(findings))
 
 
+def classes_text(classes: Any) -> str | None:
+    """The classes as the option ``--classes`` has them. Raises ValueError."""
+    if classes is None or isinstance(classes, str):
+        return classes
+    names = [] if isinstance(classes, Mapping | Set | bytes) or not isinstance(classes, Iterable) else list(classes)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"classes are {classes!r}; expected names in order, such as ['tumour', 'stroma'] for 1 and 2")
+    return ",".join(names)
+
+
+def paths_in(prediction: Any) -> dict[str, Path]:
+    """The paths of models by name. Raises ValueError."""
+    paths = prediction if isinstance(prediction, list | tuple | Mapping) else [prediction]
+    if not all(isinstance(path, PATHS) for path in (paths.values() if isinstance(paths, Mapping) else paths)):
+        raise ValueError("the reference is a path, the prediction is none: both are paths, or both are arrays")
+    if not paths:
+        raise ValueError("nothing to compare: no path in the prediction")
+    if not isinstance(paths, Mapping):
+        return model_names([Path(path) for path in paths])
+    if wrong := [name for name in paths if not is_safe_name(name)]:
+        raise ValueError(f"{wrong[0]!r} cannot be the name of a model; expected letters, digits and any of ' _-.+@'")
+    return {name: Path(path) for name, path in paths.items()}
+
+
 def models_in(reference: Any, prediction: Any) -> dict[str, Any]:
     """The models of a prediction by name: it is a table of what the reference is, or one such thing."""
     if isinstance(prediction, Mapping):
@@ -127,10 +160,18 @@ def images_by_name(images: Any) -> dict[str, Any]:
     """Images as a table; a single one is "image", those of a list "image_0", "image_1", …"""
     if isinstance(images, Mapping):
         return dict(images)
-    if isinstance(images, list) and images and np.ndim(images[0]) != 1:
+    if isinstance(images, list) and not (images and is_row(images[0])):
         digits = len(str(len(images) - 1))
         return {f"image_{index:0{digits}}": image for index, image in enumerate(images)}
     return {"image": images}
+
+
+def is_row(first: Any) -> bool:
+    """Whether the first part of a list is a row of one image, and not an image."""
+    try:
+        return as_array(first, "labels").ndim == 1
+    except ValueError:  # a pair of labels and classes
+        return False
 
 
 def parts_of(image: Any) -> tuple[Any, Classes]:
@@ -146,8 +187,13 @@ def class_keys(classes: Classes) -> list[str]:
     """What stands for a class among the classes of an image; 0 and "" stand for none."""
     if classes is None:
         return []
-    values = list(classes.values()) if isinstance(classes, Mapping) else np.unique(np.asarray(classes)).tolist()
-    return [key_of(value) for value in values if value not in (0, "", None)]
+    try:
+        values = (
+            list(classes.values()) if isinstance(classes, Mapping) else np.unique(as_array(classes, "classes")).tolist()
+        )
+    except TypeError:  # that cannot be sorted
+        raise ValueError("classes are neither all names nor all numbers") from None
+    return [key_of(value) for value in values if not isinstance(value, Hashable) or value not in (0, "", None)]
 
 
 def key_of(value: Any) -> str:
@@ -156,34 +202,42 @@ def key_of(value: Any) -> str:
     >>> key_of("tumour"), key_of(np.uint8(3)), key_of(2.0)
     ('tumour', '3', '2')
     """
-    if isinstance(value, str):
+    if isinstance(value, str) and value:
         return value
-    if value != int(value):
-        raise ValueError(f"{value!r} is no class; expected names or whole numbers")
+    if not isinstance(value, int | float | np.number) or not 1 <= value < inf or value != int(value):
+        raise ValueError(f"{value!r} is no class; expected names or whole numbers from 1")
     return str(int(value))
 
 
 def ids_in(side: Images, ids: Mapping[str, int]) -> set[int]:
     """The classes that occur on a side."""
-    return {ids[key] for image in side.values() for key in class_keys(parts_of(image)[1]) if key in ids}
+    keys = {key.casefold() for image in side.values() for key in class_keys(parts_of(image)[1])}
+    return {ids[key] for key in keys if key in ids}
 
 
 def plan_of(sides: Sequence[Images], given: str | None) -> Plan:
     """The classes that occur, names in the order in which they are met and numbers by size, or those that are given."""
-    met = dict.fromkeys(key for side in sides for image in side.values() for key in class_keys(parts_of(image)[1]))
-    met = dict.fromkeys(sorted(met, key=lambda key: int(key) if key.isdecimal() else 0))
-    if given == "none" or not (met or given):
-        return [(NAMELESS, list(met))]
+    keys = dict.fromkeys(key for side in sides for image in side.values() for key in class_keys(parts_of(image)[1]))
+    ordered = sorted(keys, key=lambda key: int(key) if key.isdecimal() else 0)
+    met = {key.casefold(): key for key in distinct(ordered)}
+    if given == "none" or not (met or given is not None):
+        return [(NAMELESS, [*met.values()])]
     if given is None:
-        return [named_class(key) for key in met]
+        return [named_class(key) for key in met.values()]
     plan = parsed_classes(given)
-    known = {spelling for name, aliases in plan for spelling in (name, *aliases)}
-    if all(key.isdecimal() for key in met) and not met.keys() & known:
+    known = ids_of(plan)
+    if all(key.isdecimal() for key in met) and not met.keys() & known.keys():
         plan = [(name, [*aliases, str(number)]) for number, (name, aliases) in enumerate(plan, start=1)]
-        known = {spelling for name, aliases in plan for spelling in (name, *aliases)}
-    if met.keys() - known:
-        raise ValueError(f"{sorted(met.keys() - known)[:3]} are not among the classes {', '.join(sorted(known))}")
+        known = ids_of(plan)
+    if unknown := sorted(met[key] for key in met.keys() - known.keys()):
+        names = [word for name, more in plan for word in (name, *more)]
+        raise ValueError(f"{unknown[:3]} are not among the classes {', '.join(names)}")
     return plan
+
+
+def ids_of(plan: Plan) -> dict[str, int]:
+    """The id of each class by all its spellings, in small letters."""
+    return {word.casefold(): index for index, (name, more) in enumerate(plan, start=1) for word in (name, *more)}
 
 
 def challenge_of(plan: Plan) -> Challenge:
@@ -213,27 +267,35 @@ def instances_of(image: Any, ids: Mapping[str, int], where: str) -> Instances:
             return labels
         if classes is None:
             if len(set(ids.values())) > 1:
-                raise ValueError("no classes, although other images have some; give pairs (labels, classes)")
+                raise ValueError("no classes, although there are several; give pairs (labels, classes)")
             return instances_from_labels(labels, class_id=1)
         whole = whole_labels(labels)
+        present = [int(label) for label in np.unique(whole) if label]
+        if getattr(classes, "ndim", 0) == 1 and hasattr(classes, "to_dict") and set(present) <= set(classes.index):
+            classes = classes.to_dict()  # a column of pandas that is indexed by label
         if isinstance(classes, Mapping):
-            present = [int(label) for label in np.unique(whole) if label]
-            of_label = {int(label): value for label, value in classes.items()}
+            try:
+                of_label = {int(label): value for label, value in classes.items()}
+            except (TypeError, ValueError):
+                raise ValueError(f"a table of classes has labels as keys, not {listed(classes, 3)}") from None
             if lacking := [label for label in present if label not in of_label]:
                 raise ValueError(f"no class for the labels {lacking[:3]}")
-            return instances_from_labels(whole, [ids[key_of(of_label[label])] for label in present])
-        given = np.asarray(classes)
+            return instances_from_labels(whole, [ids[key_of(of_label[label]).casefold()] for label in present])
+        given = as_array(classes, "classes")
         if given.shape == whole.shape and given.ndim == 2:
             return instances_from_labels(whole, majority(whole, given, ids))
-        return instances_from_labels(whole, [ids[key_of(value)] for value in given.tolist()])
-    except (ValueError, KeyError) as error:
+        if given.shape != (len(present),):
+            expected = "one for each label in ascending order, a table by label, or an image of the same shape"
+            raise ValueError(f"classes of shape {given.shape} for {len(present)} labels; expected {expected}")
+        return instances_from_labels(whole, [ids[key_of(value).casefold()] for value in given.tolist()])
+    except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
 
 
 def majority(labels: Any, class_map: Any, ids: Mapping[str, int]) -> list[int]:
     """The class of most pixels of each label that have one, as files with a class map are read."""
     values, index = np.unique(class_map, return_inverse=True)
-    table = np.array([0 if value in (0, "") else ids[key_of(value)] for value in values.tolist()], np.int16)
+    table = np.array([0 if value in (0, "") else ids[key_of(value).casefold()] for value in values.tolist()], np.int16)
     classes = majority_classes(instances_from_runs(runs_of(labels), 0), runs_of(table[index.reshape(labels.shape)]))
     if (classes == 0).any():
         raise ValueError(f"{int((classes == 0).sum())} nuclei have no class in the class map")

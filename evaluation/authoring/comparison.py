@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from evaluation.challenge import Challenge
-from evaluation.findings import Finding
+from evaluation.findings import Finding, listed
 from evaluation.findings.comparison import NoPrediction
 from evaluation.findings.submission import MissingCaseWorst
-from evaluation.leaderboard.board import board_of_challenge, with_common_nuclei
+from evaluation.leaderboard.board import board_of_challenge, with_pairs
 from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
 from evaluation.leaderboard.titles import metric_title
@@ -58,6 +58,8 @@ class Comparison:
     def result_of(self, model: str | None = None) -> Result:
         if model is None and len(self.results) > 1:
             raise ValueError(f"there are several models: {', '.join(self.results)}; name one")
+        if model is not None and model not in self.results:
+            raise ValueError(f"no model {model!r}; expected {listed(self.results)}")
         return next(iter(self.results.values())) if model is None else self.results[model]
 
     def __repr__(self) -> str:
@@ -150,11 +152,14 @@ class Comparison:
 
     def write(self, folder: Path | str) -> None:
         """Write metrics.json, details.json and objects.csv of each model, and the leaderboard if there are several."""
+        from evaluation.authoring.compare import free_name, safe_name
         from evaluation.leaderboard.board import write_board
 
         folder = Path(folder)
+        written: dict[str, Result] = {}
         for model, result in self.results.items():
-            result.write(folder if self.board is None else folder / "results" / model)
+            written[name := free_name(safe_name(model), written)] = result
+            result.write(folder if self.board is None else folder / "results" / name)
         if self.board is not None:
             write_board(folder, self.board)
 
@@ -179,7 +184,7 @@ def comparison_of(
             for model, path in objects.items():
                 assert path is not None
                 path.write_text(results[model].objects, encoding="utf-8")
-            board = with_common_nuclei(board, challenge, challenge.ranking, objects)
+            board = with_pairs(board, challenge, challenge.ranking, objects, alike=False)
     reported = [*findings, *(finding for result in results.values() for finding in result.findings)]
     if any(finding.code == NoPrediction.code for finding in findings):
         reported = [finding for finding in reported if finding.code != MissingCaseWorst.code]  # the same in other words
@@ -190,6 +195,6 @@ def number(result: Result, path: str) -> str:
     """The value at a path in short, "" where there is none."""
     try:
         value = result.value(path)
-    except KeyError:
+    except ValueError:
         return ""
     return "" if value is None else f"{value:.3f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,10 @@ from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault
 from evaluation.formats import Request, read_collection
 from evaluation.formats.case_array import CaseArray
+from evaluation.formats.class_table import read_class_table
 from evaluation.formats.images import find_image, list_images
 from evaluation.formats.label_image import read_image
 from evaluation.model import Annotations, Case, Outlines, Points
@@ -23,6 +25,10 @@ from evaluation.model import Annotations, Case, Outlines, Points
 NUMBERED = ("hovernet_mat", "conic_array", "pannuke_masks")  # formats with numbers for classes alone
 PANNUKE = ("Neoplastic", "Inflammatory", "Connective", "Dead", "Epithelial")
 UNKNOWN_YX = (1 << 20, 1 << 20)
+
+
+class TableFault(InputFault):
+    """A table of ids and classes beside a label image cannot be read; without it the image can."""
 
 
 def size_beside(file: FoundFile) -> tuple[int, int] | None:
@@ -46,7 +52,7 @@ def look_into(
 ) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
     """The size of the image of a file, and how far its nuclei reach; new classes are added to the lists.
 
-    Raises InputFault if the file cannot be read.
+    Raises InputFault if the file cannot be read, TableFault if its class table cannot.
     """
     given, keys = keys, dict(keys)
     if format == "pannuke_masks":
@@ -61,7 +67,15 @@ def look_into(
         size_yx = read_image_size(file.path) if found is None else found.size_yx
         if format == "hovernet_mat":
             add_numbers(numbers_in_mat(stream, file.name), classes, numbers)
-        if file.class_map is not None:
+        if file.classes is not None and file.class_key == "class_table":
+            with file.classes.open("rb") as table:
+                where = quote(str(PurePosixPath(file.name).with_name(file.classes.name)), 120)
+                try:
+                    read_class_table(table, request, where)
+                except InputFault as fault:
+                    raise TableFault(*fault.findings) from None
+            classes += [name for name in request.classes.ids if name not in classes]
+        elif file.classes is not None:
             add_numbers(numbers_in_image(file, size_yx), classes, numbers)
         if request.rules.dense or found is None:
             return size_yx, None
@@ -84,9 +98,9 @@ def extent_of(said: Annotations) -> tuple[int, int] | None:
 
 
 def numbers_in_image(file: FoundFile, size_yx: tuple[int, int] | None) -> list[int]:
-    assert file.class_map is not None
+    assert file.classes is not None
     assert size_yx is not None
-    with file.class_map.open("rb") as stream:
+    with file.classes.open("rb") as stream:
         case = Case(file.case, file.case, *size_yx)
         limit = LimitRules().bytes_per_file
         return whole_numbers(

@@ -9,7 +9,7 @@ import re
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -26,7 +26,7 @@ from evaluation.decoding.foreign import foreign_file
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.npy import CLASS_NAMES, ID_NAMES, read_npz
 from evaluation.decoding.streams import damage_told
-from evaluation.findings import Finding, quote
+from evaluation.findings import Finding, counted, quote
 from evaluation.findings.annotations import (
     AllLeftOut,
     LostNumbers,
@@ -39,11 +39,13 @@ from evaluation.findings.annotations import (
 )
 from evaluation.findings.challenge import InvalidValue, OnlyOwnKeys, UnknownOption
 from evaluation.findings.command_line import (
+    FolderForFile,
     ForeignFormat,
     NoChallengeOfPanoptic,
     NoImageSize,
     NoKnownFormat,
     NoPixelSize,
+    SourceAsOutput,
     UnknownFormat,
 )
 from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage, faults_as
@@ -78,7 +80,7 @@ from evaluation.model import (
     Part,
     Points,
 )
-from evaluation.results.files import write_atomically
+from evaluation.results.files import all_or_none
 from evaluation.scoring.cases import CaseContent
 from evaluation.scoring.read import (
     Side,
@@ -88,6 +90,7 @@ from evaluation.scoring.read import (
     read_shared_reference,
     reference_files,
     reference_side,
+    shared_reference_files,
     submission_side,
 )
 from evaluation.scoring.receive import receive_submission
@@ -102,6 +105,7 @@ TARGETS: dict[Target, str] = {
     "points_json": ".json",
     "counts_csv": ".csv",
 }
+SUFFIXES = {*TARGETS.values(), ".tiff"}  # of OUTPUT; another one is a part of its name
 DEFAULTS: Mapping[str, Any] = {
     "vertices": "exact",
     "vanished": "drop",
@@ -183,11 +187,15 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The files that were written, warnings about what is not in them, and the numbers of the classes in class maps."""
+    """The files that were written, warnings about what is not in them, and the numbers of the classes in class maps.
+
+    replaced  those of the files that were there before
+    """
 
     files: tuple[Path, ...]
     findings: tuple[Finding, ...]
     classes: Mapping[str, int]
+    replaced: frozenset[Path] = frozenset()
 
 
 def traced(instances: Instances, origin: OriginRule, where: str) -> Outlines:
@@ -228,7 +236,7 @@ def encode(content: Content, target: Target, origin: OriginRule, overlap: Overla
         resolved = resolve_overlaps(instances, overlap, "image")
         instances = resolved.instances
         if lost := int(resolved.lost_whole.sum()):
-            findings.append(LostPixels(lost, nuclei, overlap).at(where, count=lost))
+            findings.append(LostPixels(lost, nuclei, overlap).at(where))
     try:
         files = encode_instances(instances, content, target, origin, where)
     except MemoryError:
@@ -255,7 +263,7 @@ def lost_numbers(parts: Sequence[Part], target: Target, where: str) -> list[Find
         if target not in targets and having:
             count = sum(map(len, having))  # type: ignore[arg-type]  # label images have no probabilities
             words = "the probabilities" if what == "probability" else "the class probabilities"
-            found.append(LostNumbers(words, count, target).at(where, count=count))
+            found.append(LostNumbers(words, counted(count, "nucleus", "nuclei"), target).at(where))
     return found
 
 
@@ -276,7 +284,7 @@ def encode_instances(
         raise InputFault(SomeWithoutClass(count[0], len(instances), target).at(where))
     if target == "counts_csv":
         return {suffix: write_counts_csv({content.case.name: tuple(count[1:])}, names)}
-    present = [c for c in range(1, len(count)) if count[c]]
+    present = [c for c in range(1, len(count)) if count[c]] or [1]  # an image without nuclei has a file, too
     return {f"_{names[c - 1]}{suffix}": write_nary_mat(instances, c, where=where) for c in present}
 
 
@@ -284,6 +292,14 @@ def encode_outlines(outlines: Outlines, content: Content, target: Target, where:
     if target == "geojson":
         return {TARGETS[target]: write_geojson(outlines, content.class_names, content.colours)}
     return {TARGETS[target]: write_polygons_json(outlines, content.class_names, "nuclei", where=where)}
+
+
+def check_free(path: Path, sources: set[Path]) -> None:
+    """Raise WrongUsage if a file that is to be written is one of those that are converted, or a folder."""
+    if path.resolve() in sources:
+        raise WrongUsage(SourceAsOutput().at("OUTPUT"))
+    if path.is_dir():
+        raise WrongUsage(FolderForFile().at(quote(path)))
 
 
 # --- the files of a challenge -----------------------------------------------------------------------------------------
@@ -309,37 +325,41 @@ def convert_challenge(
     written: list[Path] = []
     faults: list[Finding] = []
     nuclei = left = 0
-    held: dict[Path, bytes] = {}  # until a nucleus is left in some case: if there is none, nothing is written
     with faults_as(ConversionRefused):
-        readers, findings = readers_of_cases(challenge, folder, source)
-    for case, read in readers:
-        try:
-            said = read()
-            content = Content(case, in_image(said.parts, case, rules), rules, names, colours, len(challenge.classes))
-            encoded = encode(content, target, origin, overlap)
-        except InputFault as fault:
-            faults += fault.findings
-            continue
-        findings += [*said.findings, *encoded.findings, *lost_numbers(said.parts, target, f"case {quote(case.name)}")]
-        nuclei += encoded.nuclei
-        left += encoded.left
-        held.update({output / f"{case.name}{suffix}": data for suffix, data in encoded.files.items()})
-        if left:
-            written += [write(path, data) for path, data in held.items()]
-            held.clear()
-    if nuclei and not left and not faults:
-        faults.append(EverythingOutsideImage(nuclei).at("reference" if source is None else "submission"))
-    if faults:
-        raise ConversionRefused(*faults)
-    written += [write(path, data) for path, data in held.items()]
-    return Conversion(tuple(written), tuple(findings), class_numbers(names))
+        readers, findings, sources = readers_of_cases(challenge, folder, source)
+    with all_or_none(output) as keep:
+        for case, read in readers:
+            try:
+                said = read()
+                parts = in_image(said.parts, case, rules)
+                content = Content(case, parts, rules, names, colours, len(challenge.classes))
+                encoded = encode(content, target, origin, overlap)
+            except InputFault as fault:
+                faults += fault.findings
+                continue
+            lost = lost_numbers(said.parts, target, f"case {quote(case.name)}")
+            findings += [*said.findings, *encoded.findings, *lost]
+            nuclei += encoded.nuclei
+            left += encoded.left
+            for suffix, data in encoded.files.items():
+                written.append(output / f"{case.name}{suffix}")
+                check_free(written[-1], sources)
+                keep(written[-1].name, data)
+        if nuclei and not left and not faults:
+            faults.append(EverythingOutsideImage(nuclei).at("reference" if source is None else "submission"))
+        if faults:
+            raise ConversionRefused(*faults)
+        replaced = frozenset(filter(Path.exists, written))
+    return Conversion(tuple(written), tuple(findings), class_numbers(names), replaced)
 
 
 CaseReader = tuple[Case, Callable[[], Annotations]]
 
 
-def readers_of_cases(challenge: Challenge, folder: Path, source: Path | None) -> tuple[list[CaseReader], list[Finding]]:
-    """Every case that is there with a function that reads it, and warnings about the files."""
+def readers_of_cases(
+    challenge: Challenge, folder: Path, source: Path | None
+) -> tuple[list[CaseReader], list[Finding], set[Path]]:
+    """Every case that is there with a function that reads it, warnings about the files, and the paths of the files."""
 
     def reader(side: Side, case: Case, content: CaseContent) -> CaseReader:
         return case, lambda: content if isinstance(content, Annotations) else read_case(side, case, content)
@@ -347,18 +367,26 @@ def readers_of_cases(challenge: Challenge, folder: Path, source: Path | None) ->
     if source is None:
         shared = read_shared_reference(challenge, folder)
         side = reference_side(challenge, folder)
-        readers = [
-            reader(side, case, shared.cases[case.name] if shared else reference_files(challenge, folder, case))
-            for case in challenge.cases
+        if shared:
+            names = [file.name for file in shared_reference_files(challenge, folder)]
+            readers = [reader(side, case, shared.cases[case.name]) for case in challenge.cases]
+            return readers, shared.warnings, resolved(folder, names)
+        files = {case: reference_files(challenge, folder, case) for case in challenge.cases}
+        names = [
+            name for of_case in files.values() for file in of_case for name in (file.name, *file.companions.values())
         ]
-        return readers, shared.warnings if shared else []
+        return [reader(side, case, of_case) for case, of_case in files.items()], [], resolved(folder, names)
     received = receive_submission(challenge, source)
     if received.has_errors:
         raise ConversionRefused(*received.findings)
     side = submission_side(challenge, received.files)
     contents = received.contents
     readers = [reader(side, case, contents[case.name]) for case in challenge.cases if case.name in contents]
-    return readers, list(received.findings)
+    return readers, list(received.findings), resolved(source, received.files.names) | {source.resolve()}
+
+
+def resolved(folder: Path, names: Iterable[str]) -> set[Path]:
+    return {(folder / name).resolve() for name in names}
 
 
 # --- one file ---------------------------------------------------------------------------------------------------------
@@ -476,9 +504,16 @@ def convert_file(
         raise ConversionRefused(*findings) from None
     except OSError as error:
         raise WrongUsage(UnreadableFile((error.strerror or "not readable").lower()).at(quote(source))) from None
-    base = output.with_suffix("") if output.suffix else output
-    written = [write(base.with_name(base.name + suffix), data) for suffix, data in encoded.files.items()]
-    return Conversion(tuple(written), (*said.findings, *encoded.findings, *lost), class_numbers(names))
+    base = output.with_suffix("") if output.suffix.lower() in SUFFIXES else output
+    files = {f"{base.name}{suffix}": data for suffix, data in encoded.files.items()}
+    written = tuple(base.parent / name for name in files)
+    for path in written:
+        check_free(path, {source.resolve()})
+    replaced = frozenset(filter(Path.exists, written))
+    with all_or_none(base.parent) as keep:
+        for name, data in files.items():
+            keep(name, data)
+    return Conversion(written, (*said.findings, *encoded.findings, *lost), class_numbers(names), replaced)
 
 
 def numbered_classes(source: Path, class_names: Sequence[str]) -> dict[str, Any]:
@@ -660,9 +695,3 @@ def parse_size(size: str | None) -> tuple[int, int] | None:
     if match is None:
         raise WrongUsage(InvalidValue(quote(size), "height and width in px, such as 1000x800").at("--size"))
     return int(match[1]), int(match[2])
-
-
-def write(path: Path, data: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, data)
-    return path

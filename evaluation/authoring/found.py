@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from evaluation.authoring.contents import look_into, look_into_shared, size_beside
+from evaluation.authoring.contents import TableFault, look_into, look_into_shared, size_beside
 from evaluation.authoring.convert import DEFAULTS, usual_origin
-from evaluation.authoring.places import bare_parts, images_of_jobs, place_files, place_in_jobs
-from evaluation.authoring.sides import NAMELESS, FoundCase, FoundFile, FoundSide
+from evaluation.authoring.places import bare_parts, class_maps, images_of_jobs, place_files, place_in_jobs
+from evaluation.authoring.sides import CLASS_TABLE, NAMELESS, FoundCase, FoundFile, FoundSide
 from evaluation.challenge import LimitRules
 from evaluation.challenge.formats import FORMATS
 from evaluation.decoding.content import (
@@ -23,15 +24,18 @@ from evaluation.decoding.content import (
     PNG_MAGIC,
     TIFF_MAGICS,
     ZIP_MAGIC,
+    what_it_is,
 )
 from evaluation.decoding.foreign import foreign_file
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff_header import TiffFile
 from evaluation.decoding.zarr import is_zarr
 from evaluation.findings import Finding, quote
-from evaluation.findings.comparison import NothingToCompare, NotRead
+from evaluation.findings.comparison import NothingToCompare, NotRead, TableNotRead
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, faults_as
-from evaluation.formats.detect import Detected, detect_format
+from evaluation.findings.submission import UnsafePath
+from evaluation.formats.class_table import CLASS_COLUMNS, ID_COLUMNS
+from evaluation.formats.detect import Detected, columns_of, detect_format
 from evaluation.formats.imagej_roi import shape_in
 from evaluation.formats.label_image import suffix_of
 from evaluation.submission import open_submission
@@ -67,8 +71,10 @@ PICTURE = "a picture in colour"
 KAGGLE = {"pixel_order": "column", "first_pixel": 1}
 
 
-def look_at(path: Path, workspace: Path) -> FoundSide:
+def look_at(path: Path, workspace: Path, *, skip_tables: bool = False) -> FoundSide:
     """Find out what a folder, a ZIP or a file holds; a ZIP is unpacked into the workspace, an empty folder.
+
+    skip_tables   tables of ids and classes are not read
 
     Raises WrongUsage with what is wrong if there is nothing in it that can be read.
     """
@@ -108,19 +114,46 @@ def look_at(path: Path, workspace: Path) -> FoundSide:
     chosen = kinds[order[0]]
     for kind in order[1:]:
         not_read += [(name, f"{kind[0]} ({kind[2]})") for name, _, _ in kinds[kind]]
-    stems = {bare_parts(name) for name, _, _ in chosen}
+    stems = {bare_parts(name): name for name, _, _ in chosen}
+    paths = dict(named)
+    tables = class_tables((name, paths[name]) for name, _ in not_read) if order[0][0] == "label_image" else {}
+    of_tables = set(tables.values())
+    first_map = next(iter(class_maps(stems.values()).values()), None) if tables else None
+    without = next((name for stem, name in stems.items() if stem not in tables), None)
+    but = ""  # why the tables are not used: all images of a side must have one
+    if first_map:
+        but = f", but class maps such as {quote(first_map, 120)} go before tables"
+    elif without:
+        but = f", but {quote(without, 120)} has none beside it"
     left_out: dict[str, list[str]] = {}
     for name, what in not_read:
         if what == PICTURE and bare_parts(name) in stems:  # the image of a case
             continue
+        if paths[name] in of_tables:
+            if skip_tables or (not but and bare_parts(name) in stems):
+                continue
+            what = f"a table of ids and classes{but}"
         left_out.setdefault(what, []).append(quote(f"{path.name}/{name}", 120))
     findings = [NotRead(what).at(*names) for what, names in left_out.items()]
     (format, _, suffix), detected = order[0], chosen[0][2]
     if format == "yolo_txt":
         chosen = [*chosen, *blank]
-    files = [FoundFile(file, name, suffix) for name, file, _ in chosen]
-    with faults_as(WrongUsage):
-        return understand(path, format, suffix, dict(detected.keys), files, tuple(findings), images)
+    if skip_tables or but:
+        tables = {}
+    files = [FoundFile(file, name, suffix, classes=tables.get(bare_parts(name))) for name, file, _ in chosen]
+    side, keys = quote(str(path), 200), dict(detected.keys)
+    try:
+        try:
+            return understand(path, format, suffix, keys, files, tuple(findings), images)
+        except TableFault as fault:
+            first = fault.findings[0]
+            findings.append(TableNotRead(first.got, first.expected).at(f"{side}, {first.where}"))
+            files = [replace(file, classes=None) for file in files]
+            return understand(path, format, suffix, keys, files, tuple(findings), images)
+    except InputFault as fault:
+        is_told = files[0].path == path or all(one.where.startswith(side) for one in fault.findings)
+        here = fault.findings if is_told else [replace(one, where=f"{side}, {one.where}") for one in fault.findings]
+        raise WrongUsage(*here) from None
 
 
 def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
@@ -138,7 +171,13 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
     try:
         files = open_submission(path, limits)
     except SubmissionRejected as error:
-        raise WrongUsage(*(replace(one, where=quote(str(path), 200)) for one in error.findings)) from None
+        side = quote(str(path), 200)
+        raise WrongUsage(
+            *(
+                replace(one, where=f"{side}, {one.where}" if one.code == UnsafePath.code else side)
+                for one in error.findings
+            )
+        ) from None
     names = [name for name in files.names if not any(part.startswith(".") for part in name.split("/"))]
     found = []
     with faults_as(WrongUsage):
@@ -151,6 +190,20 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
                 shutil.copyfileobj(packed, target)
             found.append((name, workspace / name))
     return found
+
+
+def class_tables(others: Iterable[tuple[str, Path]]) -> dict[tuple[str, ...], Path]:
+    """The tables of ids and classes, by the parts of their names without suffixes."""
+    return {bare_parts(name): path for name, path in others if is_class_table(path)}
+
+
+def is_class_table(path: Path) -> bool:
+    """Whether a CSV file has a column of ids and one of classes."""
+    if path.suffix.lower() != CLASS_TABLE:
+        return False
+    with path.open("rb") as stream:
+        columns = columns_of(stream.read(4096).removeprefix(codecs.BOM_UTF8))
+    return bool(columns & set(ID_COLUMNS) and columns & set(CLASS_COLUMNS))
 
 
 def holds_one_image(path: Path) -> bool:
@@ -167,12 +220,28 @@ def holds_one_image(path: Path) -> bool:
             return len(find_stores(archive.namelist())) < 2
 
 
+def is_plain_zip(path: Path) -> bool:
+    return path.name.lower().endswith(".zip") and not path.name.lower().endswith(".zarr.zip")
+
+
+def has_arrays(stream: BinaryIO) -> bool:
+    """Whether a ZIP has arrays of NumPy, or is damaged, which is told later; the stream is left at its start."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            return any(name.endswith(".npy") for name in archive.namelist())
+    except zipfile.BadZipFile:
+        return True
+    finally:
+        stream.seek(0)
+
+
 def detect_file(path: Path) -> tuple[Detected | None, str]:
     """The format of a file and the suffix that its content has; None and what it is if it holds no nuclei."""
     try:
         detected = detect_format(path)
         if detected is None:
-            return None, foreign_file(path) or "of no format that is known"
+            with path.open("rb") as stream:
+                return None, foreign_file(path) or what_it_is(stream.read(16)) or "of no format that is known"
         if detected.format != "label_image":
             return detected, SUFFIXES.get(detected.format, ".json")
         with path.open("rb") as stream:
@@ -181,6 +250,8 @@ def detect_file(path: Path) -> tuple[Detected | None, str]:
             stream.seek(0)
             if suffix == ".npz" and is_zarr(stream):
                 return detected, ".zarr.zip"
+            if suffix == ".npz" and is_plain_zip(path) and not has_arrays(stream):
+                return None, "a ZIP, which is not opened: name that one, or unpack it"
             if is_coloured(head, suffix, stream):
                 return None, PICTURE
         return detected, suffix

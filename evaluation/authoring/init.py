@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluation.authoring.challenge_text import challenge_text, heading_of, table_text, tables_above
+from evaluation.authoring.places import patients_of
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.challenge.documents import read_rules, read_text, resolve_preset
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
@@ -122,9 +123,9 @@ def initialise_challenge(
     looked: Looked | None = None
     cases = () if sample else find_cases(challenge, folder)
     if sample or has_files(folder / "reference"):
-        from evaluation.authoring.init_by_looking import has_other_classes, text_by_looking
+        from evaluation.authoring.init_by_looking import has_other_content, text_by_looking
 
-    if sample or (has_files(folder / "reference") and (not cases or has_other_classes(folder, challenge))):
+    if sample or (has_files(folder / "reference") and (not cases or has_other_content(folder, challenge))):
         looked = text_by_looking(folder, preset, title, sample, in_place=bool(cases))
         challenge = Challenge.build(resolve_preset(tomllib.loads(looked.text)))
         sizes = looked.sizes
@@ -215,7 +216,11 @@ def find_cases(challenge: Challenge, folder: Path) -> tuple[FoundCase, ...]:
     """The cases of the reference in a folder, sorted by group and name. Raises ChallengeBroken."""
     find = shared_cases if challenge.reference.is_shared else own_cases
     with faults_as(ChallengeBroken):
-        return tuple(sorted(find(challenge, folder), key=lambda case: (case.group, case.name)))
+        found = list(find(challenge, folder))
+    if all(case.group == case.name for case in found):  # nothing tells of patients but the names
+        patients = patients_of([case.name for case in found])
+        found = [replace(case, group=patient or case.name) for case, patient in zip(found, patients, strict=True)]
+    return tuple(sorted(found, key=lambda case: (case.group, case.name)))
 
 
 def request_of(challenge: Challenge, path: Path) -> Request:

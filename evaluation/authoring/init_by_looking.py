@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from evaluation.authoring.challenge_text import challenge_text, heading_of, tables_above
-from evaluation.authoring.class_plan import IGNORED, Plan, class_values, plan_classes
+from evaluation.authoring.class_plan import Plan, class_values, has_ignored, needs_classes, plan_classes
 from evaluation.authoring.compare import OF_POINTS, ONE_CLASS, are_points
 from evaluation.authoring.found import look_at
 from evaluation.authoring.pairing import pair_names
@@ -19,10 +19,13 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS
 from evaluation.findings import Finding, quote
-from evaluation.findings.comparison import NothingToCompare
+from evaluation.findings.comparison import OfPlatform, SeveralPlaces
 from evaluation.findings.errors import WrongUsage
+from evaluation.submission.jobs import JOBS_FILE
 
 REFERENCE = "reference"
+PLACES = ("files", "class_map", "class_table")
+TOLD = ("shape", "tool")  # keys that the content of a file decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +42,12 @@ def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None, *
     """challenge.toml for what lies in ``reference/`` of a folder.
 
     sample    a submission, whose format becomes that of the submissions; None: they look like the reference
-    in_place  the files lie where the preset expects them: only their classes differ
+    in_place  the files lie where the preset expects them: if their format is the preset's, only their classes differ
 
     Raises WrongUsage if nothing there can be read, or if files of one form lie in places of several.
     """
+    if sample is not None and (sample / JOBS_FILE).is_file():
+        raise WrongUsage(OfPlatform(f"{JOBS_FILE}, a download from the platform").at(quote(str(sample), 200)))
     with tempfile.TemporaryDirectory(prefix="evaluation-init-") as workspace:
         (Path(workspace) / "reference").mkdir()
         (Path(workspace) / "sample").mkdir()
@@ -50,9 +55,12 @@ def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None, *
         found = None if sample is None else look_at(sample, Path(workspace) / "sample")
         plan, findings = plan_classes(reference, {}, None)
         tables = tables_of(reference, found or reference, plan, preset)
-        if in_place:
+        expected = Challenge.from_preset(preset, name=preset)
+        if in_place and has_form(expected, reference):
             ignore = {key: value for key, value in tables["reference"].items() if key == "ignore"}
             tables |= {"reference": ignore, "submission": {}}
+        elif sample is None and preset != RECOMMENDED and is_of(expected, reference):
+            tables = {"reference": {key: tables["reference"][key] for key in PLACES if key in tables["reference"]}}
         document = tables_above(preset, name) | {key: value for key, value in tables.items() if value}
     notes, sizes = [f"Reference {reference.words()}"], dict[str, tuple[int, int]]()
     if found is not None:
@@ -62,15 +70,37 @@ def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None, *
     return Looked(challenge_text(heading_of(preset), document), tuple(notes), (*reference.findings, *findings), sizes)
 
 
-def has_other_classes(folder: Path, challenge: Challenge) -> bool:
-    """Whether the files of a reference name classes that a challenge does not know; numbers stand for any class."""
+def has_other_content(folder: Path, challenge: Challenge) -> bool:
+    """Whether the files of a reference have another format than a challenge expects, or classes that it does not know.
+
+    Numbers stand for any class.
+    """
     try:
         with tempfile.TemporaryDirectory(prefix="evaluation-init-") as workspace:
             found = look_at(folder / REFERENCE, Path(workspace))
     except WrongUsage:
         return False
+    return not is_of(challenge, found)
+
+
+def is_of(challenge: Challenge, found: FoundSide) -> bool:
     known = {*challenge.class_ids(), NAMELESS}
-    return not found.numbers and any(name.casefold() not in known for name in found.classes)
+    return has_form(challenge, found) and (
+        bool(found.numbers) or all(name.casefold() in known for name in found.classes)
+    )
+
+
+def has_form(challenge: Challenge, found: FoundSide) -> bool:
+    """Whether the files of a reference have the format that a challenge expects, its shape, and its files of classes.
+
+    Of one class these are not needed.
+    """
+    rules, file = challenge.reference, found.class_file
+    is_one = len(found.classes) < 2
+    is_same = all(found.keys[key] == rules.value(key) for key in TOLD if key in found.keys)
+    return (
+        found.format == rules.format and is_same and (file is None or is_one or rules.value(file.class_key) is not None)
+    )
 
 
 def tables_of(reference: FoundSide, submission: FoundSide, plan: Plan, preset: str) -> dict[str, Any]:
@@ -80,10 +110,10 @@ def tables_of(reference: FoundSide, submission: FoundSide, plan: Plan, preset: s
     of_reference = {**keys_of(reference, plan), "files": pattern_of(reference, f"{REFERENCE}/")}
     of_submission = {**keys_of(submission, plan), "files": pattern_of(submission, "")}
     for side, of_side, before in ((reference, of_reference, f"{REFERENCE}/"), (submission, of_submission, "")):
-        if side.has_class_maps and len(plan) > 1:
-            of_side["class_map"] = class_map_pattern(side, before)
-    ignored = [name for name in reference.classes if name.casefold() == IGNORED]
-    if below["reference"].get("ignore", {}).get("classes") and not (ignored or points):
+        is_reference = of_side is of_reference
+        if needs_classes(side, plan, is_reference=is_reference) and (file := side.class_file) is not None:
+            of_side[file.class_key] = pattern_of(side, before, of_classes=True)
+    if below["reference"].get("ignore", {}).get("classes") and not (has_ignored(reference) or points):
         of_reference["ignore"] = {"classes": []}
     colours = {of_class["name"]: of_class.get("colour") for of_class in below["classes"]}
     classes = [
@@ -110,16 +140,29 @@ def keys_of(side: FoundSide, plan: Plan) -> dict[str, Any]:
     return keys
 
 
-def pattern_of(side: FoundSide, before: str) -> str:
-    """The pattern of the files of a side, with {case}, {group} and {class}. Raises WrongUsage if they need several."""
+def pattern_of(side: FoundSide, before: str, *, of_classes: bool = False) -> str:
+    """The pattern of the files of a side, or of their files of classes, with {case}, {group} and {class}.
+
+    Raises WrongUsage if they need several.
+    """
     files = [file for case in side.cases.values() for file in case.files]
+    if of_classes:
+        files = [
+            replace(file, name=str(PurePosixPath(file.name).with_name(file.classes.name)))
+            for file in files
+            if file.classes is not None
+        ]
     if side.is_shared:
         return before + files[0].name
     has_groups = any(file.group and f"{file.group}/" in file.name for file in files)
     patterns = {pattern_of_file(file, has_groups) for file in files}
+    if len(patterns) > 1 and not has_groups:  # a folder for each patient, with one image
+        in_folders = [replace(file, group=PurePosixPath(file.name).parent.name) for file in files]
+        of_folders = {pattern_of_file(file, has_groups=True) for file in in_folders}
+        patterns = of_folders if len(of_folders) == 1 else patterns
     if len(patterns) > 1:
         got = f"files in places that no one pattern describes, such as {' and '.join(map(quote, sorted(patterns)[:2]))}"
-        raise WrongUsage(NothingToCompare(got).at(quote(str(side.path), 200)))
+        raise WrongUsage(SeveralPlaces(got).at(quote(str(side.path), 200)))
     return before + patterns.pop()
 
 
@@ -136,11 +179,3 @@ def pattern_of_file(file: FoundFile, has_groups: bool) -> str:
         if file.of_class and name.startswith(f"{{case}}_{file.of_class}"):
             name = "{case}_{class}" + name[len("{case}_" + file.of_class) :]
     return "/".join([*folders, name])
-
-
-def class_map_pattern(side: FoundSide, before: str) -> str:
-    """The pattern of the class maps, which lie beside their label images."""
-    file = next(file for case in side.cases.values() for file in case.files if file.class_map)
-    assert file.class_map is not None
-    pattern = pattern_of(side, before)
-    return pattern.rpartition("{case}")[0] + "{case}" + file.class_map.name[len(file.case) :]

@@ -63,16 +63,14 @@ def place_in_jobs(files: Sequence[FoundFile], images: Mapping[str, str]) -> list
 def place_files(files: Sequence[FoundFile], format: str) -> list[FoundFile]:
     """The files with the case, group and class in their paths; class maps go with their label images."""
     parts = {file.name: bare_parts(file.name) for file in files}
-    maps: dict[str, Path] = {}
     if format == "label_image":
-        stems = {name: "/".join(of_file) for name, of_file in parts.items()}
-        known = set(stems.values())
-        for file in files:
-            base = next((stems[file.name][: -len(e)] for e in CLASS_MAPS if stems[file.name].endswith(e)), None)
-            if base in known:
-                maps[base] = file.path
-        files = [file for file in files if file.path not in maps.values()]
-        files = [replace(file, class_map=maps.get(stems[file.name])) for file in files]
+        maps, paths = class_maps(parts), {file.name: file.path for file in files}
+        files = [
+            replace(file, classes=file.classes or paths.get(maps.get(parts[file.name], "")))
+            for file in files
+            if file.name not in maps.values()
+        ]
+        parts = {file.name: parts[file.name] for file in files}
     if classes := classes_in_names(parts.values()):
         split = {name: (*of_file[:-1], *class_of_stem(of_file[-1])) for name, of_file in parts.items()}
         files = [replace(file, of_class=split[file.name][-1]) for file in files]
@@ -92,6 +90,22 @@ def place_files(files: Sequence[FoundFile], format: str) -> list[FoundFile]:
         case = of_file[-last] if has_class_folders or stems_alone or folders_alone else "_".join(of_file)
         placed.append(replace(file, case=case, group=of_file[-last - 1] if len(of_file) > last else ""))
     return with_groups(placed)
+
+
+def class_maps(names: Iterable[str]) -> dict[tuple[str, ...], str]:
+    """The names of class maps, by the parts of those of their label images.
+
+    >>> class_maps(["P1/a.tif", "P1/a_class.tif", "b_class.tif"])
+    {('P1', 'a'): 'P1/a_class.tif'}
+    """
+    parts = {name: bare_parts(name) for name in names}
+    known = set(parts.values())
+    maps = {}
+    for name, (*folders, stem) in parts.items():
+        base = next(((*folders, stem[: -len(end)]) for end in CLASS_MAPS if stem.endswith(end)), None)
+        if base in known:
+            maps[base] = name
+    return maps
 
 
 def bare_parts(name: str) -> tuple[str, ...]:
@@ -143,7 +157,11 @@ def with_groups(files: Sequence[FoundFile]) -> list[FoundFile]:
         cases_of.setdefault(file.group, set()).add(file.case)
     if len(cases_of) > 1 and max(map(len, cases_of.values())) > 1 and "" not in cases_of:
         return list(files)
-    codes = [re.match(r"TCGA-[A-Z0-9]{2}-[A-Z0-9]{4}", file.case) for file in files]
-    return [
-        replace(file, group=code[0] if code and all(codes) else "") for file, code in zip(files, codes, strict=True)
-    ]
+    patients = patients_of([file.case for file in files])
+    return [replace(file, group=patient) for file, patient in zip(files, patients, strict=True)]
+
+
+def patients_of(cases: Sequence[str]) -> list[str]:
+    """The patients in the names of cases, by TCGA's barcodes; "" for each if not all names have one."""
+    codes = [re.match(r"TCGA-[A-Z0-9]{2}-[A-Z0-9]{4}", case) for case in cases]
+    return [code[0] if code and all(codes) else "" for code in codes]

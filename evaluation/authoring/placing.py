@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.authoring.class_plan import Plan, class_values
-from evaluation.authoring.sides import FoundFile, FoundSide
+from evaluation.authoring.class_plan import Plan, class_values, has_ignored, is_nameless, needs_classes
+from evaluation.authoring.sides import NAMELESS, FoundFile, FoundSide
 from evaluation.findings import quote
 from evaluation.findings.comparison import NothingToCompare
 from evaluation.findings.errors import WrongUsage
@@ -47,21 +47,31 @@ def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, pla
     """
     prefix = "reference/" if below == "reference" else ""
     keys = {"format": side.format, "files": f"{prefix}{{case}}{side.suffix}", **side.keys}
+    with_classes = side.class_file
+    # Of files whose names tell the class nobody asks which one they say: the reference alone has what is not scored.
+    is_told = below != "reference" and is_nameless(plan) and has_ignored(side) and with_classes is None
     if side.is_shared:
-        keys["files"] = f"{prefix}all{side.suffix}"
+        name, key = (NAMELESS, "{class}") if is_told else ("all", "all")
+        keys["files"] = f"{prefix}{key}{side.suffix}"
         file = next(iter(side.cases.values())).files[0]
-        placing.put(file.path, f"{below}/all{side.suffix}")
+        placing.put(file.path, f"{below}/{name}{side.suffix}")
     elif side.has_class_files:
         if len(plan) == 1:
             got = "a file for each class, but the classes are not on both sides"
             raise WrongUsage(NothingToCompare(got).at(quote(str(side.path), 200)))
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
+    elif is_told:
+        keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
+    is_named = not is_nameless(plan) and with_classes is not None and with_classes.class_key == "class_table"
+    if not is_named and not needs_classes(side, plan, is_reference=below == "reference"):
+        with_classes = None
     for case, name in cases.items():
         if not side.is_shared:
             for file in side.cases[name].files:
-                put_file(file, case, plan, below, placing)
-    if len(plan) > 1 and side.has_class_maps:
-        keys["class_map"] = f"{prefix}{{case}}_class{side.suffix}"
+                file = file if with_classes else replace(file, classes=None)
+                put_file(replace(file, of_class=NAMELESS) if is_told else file, case, plan, below, placing)
+    if with_classes is not None:
+        keys[with_classes.class_key] = f"{prefix}{{case}}{with_classes.class_ending}"
     needs_numbers = side.format in ("conic_array", "pannuke_masks")
     if needs_numbers or (len(plan) > 1 and side.numbers):
         keys["class_values"] = class_values(side, plan)
@@ -77,5 +87,5 @@ def put_file(file: FoundFile, case: str, plan: Plan, below: str, placing: Placin
         placing.put(file.path, f"{below}/{case}/{name}{file.suffix}")
         return
     placing.put(file.path, f"{below}/{case}{file.suffix}")
-    if file.class_map is not None and len(plan) > 1:
-        placing.put(file.class_map, f"{below}/{case}_class{file.suffix}")
+    if file.classes is not None:
+        placing.put(file.classes, f"{below}/{case}{file.class_ending}")

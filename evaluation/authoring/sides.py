@@ -10,6 +10,7 @@ from typing import Any
 from evaluation.findings import Finding, listed, quote
 
 NAMELESS = "nucleus"  # what nuclei without a class are called
+CLASS_TABLE = ".csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class FoundFile:
     case       the name of its case, from its path
     group      of the case, "" if the path has none
     of_class   the class whose nuclei it has, "" for all
-    class_map  a second image that has the class of every pixel
+    classes    a second file, with the class of every pixel (an image) or of every id (a table), None for neither
     """
 
     path: Path
@@ -30,7 +31,18 @@ class FoundFile:
     case: str = ""
     group: str = ""
     of_class: str = ""
-    class_map: Path | None = None
+    classes: Path | None = None
+
+    @property
+    def class_key(self) -> str:
+        """The key of the rules for the file of classes."""
+        is_table = self.classes is not None and self.classes.suffix.lower() == CLASS_TABLE
+        return "class_table" if is_table else "class_map"
+
+    @property
+    def class_ending(self) -> str:
+        """What the name of the file of classes has behind the case."""
+        return CLASS_TABLE if self.class_key == "class_table" else f"_class{self.suffix}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +78,10 @@ class FoundSide:
     findings: tuple[Finding, ...] = ()
 
     @property
-    def has_class_maps(self) -> bool:
-        return any(file.class_map for case in self.cases.values() for file in case.files)
+    def class_file(self) -> FoundFile | None:
+        """The first file whose classes another one has."""
+        files = (file for case in self.cases.values() for file in case.files)
+        return next((file for file in files if file.classes and not file.of_class), None)
 
     @property
     def has_class_files(self) -> bool:

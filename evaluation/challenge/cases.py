@@ -109,9 +109,14 @@ def lines_of(rows: csv.DictReader[str], faults: list[Finding]) -> Iterator[dict[
         faults.append(InvalidCases(str(error), "comma-separated values").at(f"{CASES_FILE}, line {rows.line_num}"))
 
 
-def is_safe_name(name: str) -> bool:
+def is_safe_name(name: object) -> bool:
     """Whether a case or group name can be part of a path and of a message."""
-    return 0 < len(name) <= 200 and set(name) != {"."} and all(c.isalnum() or c in " _-.+@" for c in name)
+    return (
+        isinstance(name, str)
+        and 0 < len(name) <= 200
+        and set(name) != {"."}
+        and all(c.isalnum() or c in " _-.+@" for c in name)
+    )
 
 
 def whole_number(text: str) -> int | None:

@@ -161,11 +161,6 @@ class Challenge(Rules):
                     f"{rule.rule!r} for points",
                     f"a rule that needs no pixels, {fitting}, with a radius",
                 )
-            lacking = [case.name for case in self.cases if case.spacing_um is None]
-            if rule.needs_spacing and lacking:
-                raise RuleFault(
-                    EmptyColumn("given", "spacing_um", len(lacking)).at(f"matching.rules.{index}.radius_um")
-                )
         if self.reference.are_points and self.reference.ignore.classes:
             raise contradiction(
                 "reference.ignore.classes",
@@ -216,7 +211,10 @@ class Challenge(Rules):
                 raise contradiction(f"metrics.class_costs.{reference}", listed(sorted(costs), 20), expected)
         for name, metrics in unknown_metrics(self.metric_choice()).items():
             raise RuleFault(UnknownMetric(name, metrics).at("metrics.families"))
-        needs = {f"metrics.measures: {name}": name.endswith("_um") for name in self.metrics.measures}
+        needs = {
+            f"matching.rules.{index}.radius_um": rule.needs_spacing for index, rule in enumerate(self.matching.rules)
+        }
+        needs |= {f"metrics.measures: {name}": name.endswith("_um") for name in self.metrics.measures}
         needs["metrics.tolerance_um"] = self.metrics.tolerance_um is not None
         for key, is_used in needs.items():
             lacking = [case.name for case in self.cases if case.spacing_um is None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,9 @@ def preset_text(name: str) -> str:
 
 def read_rules(path: Path) -> dict[str, Any]:
     """challenge.toml as a document, its preset merged in."""
-    if not path.is_file():
-        raise ChallengeBroken(NoChallengeFile().at(CHALLENGE_FILE))
+    with suppress(PermissionError):  # reading says so
+        if not path.is_file():
+            raise ChallengeBroken(NoChallengeFile().at(CHALLENGE_FILE))
     try:
         document = tomllib.loads(read_text(path))
     except ValueError as error:  # TOMLDecodeError, and whole numbers of thousands of digits

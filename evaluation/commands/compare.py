@@ -8,6 +8,7 @@ import click
 
 from evaluation.commands.options import FolderPath, Workers, existing, output_folder, writing_to
 from evaluation.commands.screen import check_report, progress_bar, show, show_findings, show_lines, show_sections
+from evaluation.findings.errors import ChallengeBroken, ReferenceBroken
 
 
 @click.command()
@@ -34,23 +35,31 @@ def compare(
     Formats, pairs of files, sizes and classes are found out; the rules are those of the preset 'recommended'. Several
     predictions are shown side by side and ranked.
     """
+    from evaluation.authoring.class_plan import parsed_classes
     from evaluation.authoring.compare import compare_paths, model_names
 
+    try:
+        parsed_classes("none" if classes is None else classes)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--classes") from None
     for path, option in ((reference, "REFERENCE"), *((path, "PREDICTIONS") for path in predictions)):
         existing(path, option)
     if output is not None:
         output_folder(output)
     check_report(report)
-    with progress_bar("Comparing") as progress, writing_to(save_challenge or Path()):
-        found = compare_paths(
-            reference,
-            model_names(predictions),
-            classes=classes,
-            folder=save_challenge,
-            spacing_um=spacing,
-            workers=workers,
-            progress=progress,
-        )
+    try:
+        with progress_bar("Comparing") as progress, writing_to(save_challenge or Path()):
+            found = compare_paths(
+                reference,
+                model_names(predictions),
+                classes=classes,
+                folder=save_challenge,
+                spacing_um=spacing,
+                workers=workers,
+                progress=progress,
+            )
+    except ChallengeBroken as broken:
+        raise ReferenceBroken(*broken.findings) from None
     from evaluation.report.terminal import skill_grid
 
     show_lines(found.notes)

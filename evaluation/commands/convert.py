@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evaluation.findings import counted
 from evaluation.findings.challenge import OnlyOneOption
 from evaluation.findings.command_line import UnknownFormat
 from evaluation.findings.errors import WrongUsage
@@ -77,9 +78,10 @@ def convert(
                 trust_pickle=trust_pickle,
             )
     for path in done.files[:10]:
-        click.echo(f"Written: {path}")
-    if len(done.files) > 10:
-        click.echo(f"and {len(done.files) - 10:,} more files")
+        click.echo(f"{'Replaced' if path in done.replaced else 'Written'}: {path}")
+    if more := done.files[10:]:
+        again = len(done.replaced.intersection(more))
+        click.echo(f"and {counted(len(more), 'more file')}" + f", {again:,} of them replaced" * (again > 0))
     if target == "label_tiff":
         click.echo(f"Classes: {', '.join(f'{number} is {name}' for name, number in done.classes.items())}")
     show_findings(done.findings)

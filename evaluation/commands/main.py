@@ -130,7 +130,7 @@ def explain_failure(error: EvaluationError) -> None:
     """
     lines = render_findings(error.findings)
     if isinstance(error, ChallengeBroken):
-        last = "The challenge itself has a fault; this is not about the submission. Organisers: see the lines above."
+        last = error.last
     elif isinstance(error, WorkerDied):
         last = out_of_memory()
     elif isinstance(error, ResultsNotWritten):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from evaluation.commands.options import OUTPUT as OUTPUT
 from evaluation.commands.options import existing
 from evaluation.findings import quote
+from evaluation.findings.annotations import UnreadableFile
 from evaluation.findings.command_line import NoGroundTruth
 from evaluation.findings.errors import ChallengeBroken
 
@@ -24,8 +26,11 @@ def ground_truth() -> Path:
     """The uploaded ground truth if there are files in it, else the image's own.
 
     On the platform the folder always exists; elsewhere the image is only being tried, and its demo is used.
-    Raises ChallengeBroken if the folder is empty and the image holds only the demo's ground truth.
+    Raises ChallengeBroken if the folder is empty and the image holds only the demo's ground truth, or if what is in
+    the folder cannot be seen.
     """
+    if is_platform() and not os.access(GROUND_TRUTH, os.R_OK | os.X_OK):
+        raise ChallengeBroken(UnreadableFile("permission denied").at(quote(GROUND_TRUTH)))
     if is_platform() and any(path.is_file() for path in GROUND_TRUTH.rglob("*")):
         return GROUND_TRUTH
     own = existing(OWN_GROUND_TRUTH, "--challenge", usual=True)

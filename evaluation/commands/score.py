@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -74,7 +75,8 @@ def score(
         with writing_to(output):
             remove_results(output)  # an earlier submission's would be taken for this one's
         raise
-    if any((challenge / "leaderboard").glob("*.json")):  # results that it keeps, to rank among
+    kept = challenge / "leaderboard"  # results to rank among, or a folder that may not be looked into
+    if any(kept.glob("*.json")) or (kept.is_dir() and not os.access(kept, os.R_OK | os.X_OK)):
         from evaluation.leaderboard.board import rank_result
 
         result = rank_result(challenge, result, team=team or "")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Iterable
@@ -16,6 +17,11 @@ from evaluation.execution.processes import end_with_parent
 from evaluation.results.files import written
 
 INTERNAL = 70
+# With less of these, in bytes, OpenBLAS does not come to an end while it is imported, or ends with 1.
+LEAST = (
+    ("address space (ulimit -v)", resource.RLIMIT_AS, 300_000_000),
+    ("data (ulimit -d)", resource.RLIMIT_DATA, 70_000_000),
+)
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -28,10 +34,15 @@ class Stopped(BaseException):
 
 
 def run_watched(program: Callable[[], int]) -> int:
-    """The exit code of a program, in which signals raise ``Stopped``; 70 for one that was killed.
+    """The exit code of a program, in which signals raise ``Stopped``; 70 if it was killed, or its limits are too low.
 
     Elsewhere than on Linux, and where no second process is allowed, the program runs alone.
     """
+    for what, kind, least in LEAST:
+        if 0 <= (limit := resource.getrlimit(kind)[0]) < least:  # -1: no limit
+            told = f"The evaluation needs {least / 1e6:.0f} MB of {what}, and may take {limit / 1e6:.0f} MB"
+            print(f"{told}; this is not about the submission.", file=sys.stderr)
+            return INTERNAL
     signals = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]  # as nohup asks for
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     watcher = os.getpid()

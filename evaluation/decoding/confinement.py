@@ -75,7 +75,7 @@ def confine(scratch: Path | None) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
     ):
-        resource.setrlimit(kind, (most, most))
+        limit(kind, most)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.unshare(CLONE_NEWUSER | CLONE_NEWNET)
     restrict_files(libc, scratch)
@@ -132,5 +132,14 @@ def limit_next(address_bytes: int, seconds: int) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     spent = int(used.ru_utime + used.ru_stime) + 1
     for kind, most in ((resource.RLIMIT_AS, address_bytes), (resource.RLIMIT_CPU, spent + seconds)):
-        hard = resource.getrlimit(kind)[1]
-        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+        limit(kind, most, keep_hard=True)
+
+
+def limit(kind: int, most: int, *, keep_hard: bool = False) -> None:
+    """Set a limit of this process, or leave that which it was given if it is lower: none can be raised again.
+
+    keep_hard   the limit can be changed later
+    """
+    hard = resource.getrlimit(kind)[1]
+    lowest = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (lowest, hard if keep_hard else lowest))

@@ -44,6 +44,17 @@ def check_content(stream: BinaryIO, *, where: str, magics: tuple[bytes, ...], na
         return
     if head.startswith(PICKLES):
         raise InputFault(Pickle().at(where))
-    seen = next((kind for starts, kind in MAGICS.items() if head.startswith(starts)), "something else")
-    got = seen if head else "an empty file"
-    raise InputFault(OtherContent(got, name).at(where))
+    raise InputFault(OtherContent(what_it_is(head) or "something else", name).at(where))
+
+
+def what_it_is(head: bytes) -> str:
+    """What a file is by its first 16 bytes; "" if they say nothing.
+
+    >>> what_it_is(b"GIF89a"), what_it_is(b"")
+    ('a GIF file', 'an empty file')
+    """
+    if not head:
+        return "an empty file"
+    if head.lstrip().lower().startswith((b"<!doctype htm", b"<html")):
+        return "a web page (HTML), such as the error of a download"
+    return next((kind for starts, kind in MAGICS.items() if head.startswith(starts)), "")

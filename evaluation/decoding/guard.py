@@ -8,6 +8,7 @@ file. It decodes a file while the parent does something else, until the parent a
     a fault of the file           InputFault, as if the reader had been called here
     too much memory, or time      InputFault (too-large)
     the decoder dies (a signal)   InputFault (unreadable-file), if a new decoder dies as well: it was this file
+    no space for its copy         OSError, which is no fault of the file either
     killed from outside           MemoryError: the machine is short of memory, which is no fault of the file
 
 Where processes cannot be forked like this (not Linux), readers are called in this process.
@@ -16,6 +17,7 @@ Where processes cannot be forked like this (not Linux), readers are called in th
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import pickle
 import shutil
@@ -231,6 +233,9 @@ def answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ..
         yield "fault", fault.findings
     except MemoryError:
         yield "memory", ()
+    except OSError as error:
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        yield ("full", error.errno) if is_full else ("error", (traceback.format_exc(),))
     except Exception:  # noqa: BLE001 (what it is, is said where it can be seen)
         yield "error", (traceback.format_exc(),)
     else:
@@ -307,7 +312,7 @@ class Decoder:
     def ask(self, request: bytes, descriptors: Sequence[int], bounds: Bounds) -> Iterator[Any]:
         """None as soon as a request is sent, then its results.
 
-        Raises InputFault, OutOfBounds, TimeoutError, Died, DecoderFault.
+        Raises InputFault, OutOfBounds, TimeoutError, Died, DecoderFault, OSError.
         """
         self.is_used = True
         left = float(WAITED * bounds.seconds)
@@ -324,6 +329,8 @@ class Decoder:
                 if kind == "end":
                     return
                 if kind != "result":
+                    if kind == "full":
+                        raise OSError(content, os.strerror(content))
                     raise {"fault": InputFault, "memory": OutOfBounds}.get(kind, DecoderFault)(*content)
                 yield content
         except (EOFError, ConnectionError):
@@ -413,7 +420,7 @@ def decode(
     owner      a decoder that has seen the files of one owner sees none of another
     writes     it makes copies of files, for libraries that read nothing else
 
-    Results raise InputFault, MemoryError, DecoderFault; see above.
+    Results raise InputFault, MemoryError, OSError, DecoderFault; see above.
     """
     if not IS_AVAILABLE:
         return find(function)(streams, *arguments)

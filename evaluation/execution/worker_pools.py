@@ -38,6 +38,7 @@ from evaluation.execution.workers import (
     WorkerPool,
     Workers,
     bytes_at_once,
+    check_workers,
     lost_worker,
     out_of_memory,
     plan_workers,
@@ -84,6 +85,7 @@ class SharedPool(WorkerPool):
         bytes_each: int = UNLIMITED,
         pool_from_px: int = 0,
     ) -> None:
+        check_workers(width)
         self.executor, self.is_alone = executor, submissions == 1
         self.width = width or tasks_at_once(executor)
         self.parts = -(-self.width // max(submissions, 1))

@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, TypeVar
 
 from evaluation.execution.forks import NoWorker, WorkerLost, can_fork, outcomes_of_forks
@@ -99,6 +100,7 @@ def plan_workers(
     """
     if isinstance(asked, WorkerPool):
         return asked.plan(cases, needs)
+    check_workers(asked)
     memory = memory_left() if memory is None else memory
     largest = max(needs, default=0)
     workers = asked or 1
@@ -109,6 +111,12 @@ def plan_workers(
     is_long = can_fork() and sum(needs) - CASE_BYTES * len(needs) >= SURELY_LONG_BYTES
     is_in_process = fits_easily and (workers == 1 or (asked is None and not is_long))
     return Plan(workers, is_in_process, asked is None, largest, memory.together)
+
+
+def check_workers(asked: int | None) -> None:
+    """Raise ValueError for a number of workers that cannot be."""
+    if asked is not None and not (isinstance(asked, Integral) and asked >= 1):
+        raise ValueError(f"workers is {asked!r}; expected a whole number from 1, or None for as many as fit")
 
 
 def bytes_at_once(needs: Sequence[int]) -> int:

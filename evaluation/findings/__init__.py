@@ -14,15 +14,17 @@ from evaluation.findings.finding import (
     render_summary,
     with_rest,
 )
-from evaluation.findings.words import did_you_mean, listed, quote
+from evaluation.findings.words import counted, did_you_mean, listed, percent, quote
 
 __all__ = [
     "EXAMPLES_SHOWN",
     "FAULTS_NAMED",
     "Finding",
+    "counted",
     "did_you_mean",
     "for_each",
     "listed",
+    "percent",
     "quote",
     "render_findings",
     "render_summary",

@@ -608,12 +608,12 @@ class LostPixels(LeftOut):
 
 
 class LostNumbers(LeftOut):
-    got = "{what} of {nuclei:,} nuclei"
+    got = "{what} of {nuclei}"
     expected = "what has a place in {target}"
     fix = "GeoJSON keeps them."
 
     what: str
-    nuclei: int
+    nuclei: str
     target: str
 
 

@@ -44,10 +44,22 @@ class FileExists(Kind):
     fix = "Remove it first."
 
 
+class SourceAsOutput(FileExists):
+    got = "what is converted would be replaced"
+    expected = "another name"
+    fix = "Write to another file or folder."
+
+
 class FileForFolder(FileExists):
     got = "a file"
     expected = "a folder to write to"
     fix = "Name another."
+
+
+class FolderForFile(FileExists):
+    got = "a folder"
+    expected = "a file, or nothing"
+    fix = "Write to another file or folder."
 
 
 class FolderNotEmpty(FileExists):

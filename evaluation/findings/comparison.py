@@ -31,6 +31,22 @@ class SeveralForEachJob(NothingToCompare):
     fix = "Keep the files of one output beside predictions.json, and remove the others."
 
 
+class SeveralPlaces(NothingToCompare):
+    expected = "files that one pattern describes, such as '{{case}}.tif'"
+    fix = "Give all of them one ending, and put them into one folder or into one for each patient."
+
+
+class OfPlatform(NothingToCompare):
+    expected = "a folder, file or ZIP as participants hand it in"
+    fix = "Leave out --submission, and write 'format' and 'socket' under [submission]; see docs/organisers.md."
+
+
+class NotScored(NothingToCompare):
+    got = "the class {what:quoted}, which the reference has for what is not scored"
+    expected = "classes that are scored"
+    fix = "Leave it out of --classes."
+
+
 class NoScale(Kind):
     """Coordinates are shares of an image, or um, and nothing tells how many px that is."""
 
@@ -59,7 +75,8 @@ class NothingPaired(Kind):
 class NotRead(Kind):
     """A file beside the labels was not read.
 
-    All files of a side are read in one format, that of most of them; pictures and tables beside them do no harm.
+    All files of a side are read in one format, that of most of them; pictures and tables beside them do no harm. If a
+    table of ids and classes cannot be read, it is left out, and those of the other images of its side with it.
 
     Nothing, unless these are the files that should be compared: then name their folder.
 
@@ -74,6 +91,17 @@ class NotRead(Kind):
     fix = "It was left out."
 
     what: str
+
+
+class TableNotRead(Kind):
+    code = NotRead.code
+    severity = "warning"
+    got = "a table of ids and classes, but {what}"
+    expected = "{wanted}"
+    fix = "No class table of this side is used; correct it if its classes are to count."
+
+    what: str
+    wanted: str
 
 
 class NoPrediction(Kind):
@@ -227,7 +255,7 @@ class HalfPixelAside(Kind):
 class BackgroundIsNucleus(Kind):
     code = NearlyNothingMatches.code
     severity = "warning"
-    got = "a nucleus that covers {percent} % of its image, or more, in every image that was tried"
+    got = "a nucleus that covers {percent} of its image, or more, in every image that was tried"
     expected = "nuclei, with 0 for the background"
     fix = "Is the background a value such as 255? Write 0 there, and a number of its own for each nucleus."
 
@@ -237,9 +265,9 @@ class BackgroundIsNucleus(Kind):
 class ClassesMixedUp(Kind):
     code = NearlyNothingMatches.code
     severity = "warning"
-    got = "the right class for {now} % of the matched nuclei"
+    got = "the right class for {now} of the matched nuclei"
     expected = "most of them"
-    fix = "With other names for its classes it is {right} % ({said}): {question}"
+    fix = "With other names for its classes it is {right} ({said}): {question}"
 
     now: str
     right: str

@@ -65,9 +65,19 @@ class WrongUsage(EvaluationError):
 
 
 class ChallengeBroken(EvaluationError):
-    """challenge.toml, cases.csv or the reference is at fault. The findings are for the organisers only."""
+    """challenge.toml, cases.csv or the reference is at fault. The findings are for the organisers only.
+
+    ``last`` is the last line, which participants read.
+    """
 
     exit_code = 3
+    last = "The challenge itself has a fault; this is not about the submission. Organisers: see the lines above."
+
+
+class ReferenceBroken(ChallengeBroken):
+    """The same of a reference that is compared with, where nobody organises a challenge."""
+
+    last = "The reference has a fault, or does not fit the options: see the lines above."
 
 
 class ResultsNotWritten(EvaluationError):

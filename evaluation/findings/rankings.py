@@ -401,6 +401,14 @@ class BrokenResult(Kind):
     found: str
 
 
+class ClosedLeaderboard(Kind):
+    code = OtherLeaderboard.code
+    severity = "warning"
+    got = "permission denied"
+    expected = "a folder that everybody may read"
+    fix = "The submission has no place. Pack the ground truth again."
+
+
 KINDS = (
     NoRanking,
     NoTeams,

@@ -270,6 +270,13 @@ class UnsafePath(Kind):
     why: str
 
 
+class Backslash(UnsafePath):
+    fix = (
+        f"{UnsafePath.fix} Some programs of Windows write such a ZIP: pack it with another one, such as 7-Zip or "
+        "'python -m zipfile -c'."
+    )
+
+
 class NoCaseFound(Kind):
     """No file lies where a prediction is expected.
 

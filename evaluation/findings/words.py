@@ -44,6 +44,31 @@ def did_you_mean(got: str, known: Iterable[str]) -> str:
     return f"Did you mean {quote(by_folded[close[0]])}?" if close else ""
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with the words that agree with it; without ``many`` an s is added.
+
+    >>> counted(1, "nucleus is", "nuclei are"), counted(1200, "nucleus is", "nuclei are"), counted(0, "team")
+    ('1 nucleus is', '1,200 nuclei are', '0 teams')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """A share in percent; only a true one is "100 %", and only a true zero "0 %".
+
+    >>> percent(1.0), percent(0.9995), percent(0.99), percent(0.25), percent(0.004), percent(0.0), percent(None)
+    ('100 %', '> 99 %', '99 %', '25 %', '< 1 %', '0 %', '–')
+    >>> percent(1.0, 1), percent(0.9995, 1), percent(0.25, 1), percent(0.0004, 1)
+    ('100 %', '> 99.9 %', '25.0 %', '< 0.1 %')
+    """
+    if share is None or share in (0, 1):
+        return "–" if share is None else f"{100 * share:.0f} %"
+    least = 0.1**digits
+    if not least <= 100 * share <= 100 - least:
+        return f"> {100 - least:.{digits}f} %" if share > 0.5 else f"< {least:.{digits}f} %"
+    return f"{100 * share:.{digits}f} %"
+
+
 def join_places(places: Sequence[str]) -> str:
     """Places in words; what stands before the last comma is said once.
 

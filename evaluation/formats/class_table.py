@@ -17,7 +17,7 @@ from evaluation.findings import for_each, quote
 from evaluation.findings.annotations import TooManyRows
 from evaluation.findings.csv_files import IdTwice, NoEntries, NoId, NoIdAndClass
 from evaluation.findings.errors import InputFault
-from evaluation.formats.classes import find_classes
+from evaluation.formats.classes import UNKNOWN, find_classes
 from evaluation.formats.csv_columns import rows_limit
 from evaluation.formats.request import Request
 
@@ -29,10 +29,10 @@ ID = re.compile(r"\s*0*([1-9][0-9]{0,17})(\.0*)?\s*", re.ASCII)
 def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
     """The class id of each instance id. Classes are names or, if the rules have ``class_values``, numbers.
 
-    where   the table, for messages; JSON if it ends in .json
+    where   the table, for messages; JSON if it ends in .json or .json.gz
 
-    Ids of classes that are skipped have the class id 0. Raises InputFault: too-large, invalid-csv, missing-column,
-    too-deep, not-json, invalid-class-table, duplicate-row, unknown-class.
+    Ids of classes that are skipped have the class id 0; those without a class are not there. Raises InputFault:
+    too-large, invalid-csv, missing-column, too-deep, not-json, invalid-class-table, duplicate-row, unknown-class.
 
     >>> import io
     >>> from evaluation.challenge import LimitRules, format_rules
@@ -44,7 +44,7 @@ def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int
     {7: 2, 9: 1}
     """
     with damage_told(where, "a class table"):
-        is_json = where.rstrip("'").lower().endswith(".json")
+        is_json = where.rstrip("'").lower().removesuffix(".gz").endswith(".json")
         entries = json_entries(stream, request, where) if is_json else csv_entries(stream, request, where)
         return classes_by_id(entries, request)
 
@@ -100,9 +100,10 @@ def distinct_numbers(ids: Sequence[str]) -> list[int]:
 
 def classes_by_id(entries: Entries, request: Request) -> dict[int, int]:
     """The class id by instance id. Raises InputFault with all entries that are wrong."""
-    class_id, _, faults = find_classes(*entries.classes, entries.place, request.classes)
+    class_id, is_nucleus, faults = find_classes(*entries.classes, entries.place, request.classes)
+    class_id[is_nucleus & (class_id == 0)] = UNKNOWN  # an empty cell: no class, and not left out either
     if not faults and (numbers := distinct_numbers(entries.ids)):
-        return dict(zip(numbers, class_id.tolist(), strict=True))
+        return known(dict(zip(numbers, class_id.tolist(), strict=True)))
     found: dict[int, int] = {}
     for index, (text, of_class) in enumerate(zip(entries.ids, class_id.tolist(), strict=True)):
         number = ID.fullmatch(text)
@@ -112,4 +113,11 @@ def classes_by_id(entries: Entries, request: Request) -> dict[int, int]:
             faults.append(IdTwice(text).at(entries.place(index)))
     if faults:
         raise InputFault(*count_rest(faults))
-    return found
+    return known(found)
+
+
+def known(found: dict[int, int]) -> dict[int, int]:
+    """The ids that have a class, or are left out."""
+    if UNKNOWN not in found.values():
+        return found
+    return {number: of_id for number, of_id in found.items() if of_id != UNKNOWN}

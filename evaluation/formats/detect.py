@@ -147,12 +147,17 @@ def first_word(
     return next((known[word] for word in LATE_WORDS if word in late), None)
 
 
+def columns_of(head: bytes) -> set[str]:
+    """The names in the first line of a CSV file, in lower case."""
+    line = re.split(rb"[\r\n]", head.lstrip(), maxsplit=1)[0].decode("utf-8", "replace")
+    return {name.strip().strip('"').casefold() for name in re.split("[,;\t]", line)}
+
+
 def detect_table(head: bytes) -> Detected | None:
     """The format of a CSV file by the names of its columns; of numbers with blanks between them that of YOLO."""
     if YOLO_LINE.match(head):
         return Detected("yolo_txt")
-    line = head.split(b"\n", 1)[0].decode("utf-8", "replace")
-    columns = {name.strip().strip('"').casefold() for name in re.split("[,;\t]", line)}
+    columns = columns_of(head)
     if {"vertex_x", "vertex_y"} <= columns:
         return Detected("geometry_table", {"shape": "outline", "units": "um"})
     if {"coords_x", "coords_y"} <= columns:

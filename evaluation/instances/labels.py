@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.model import Instances, Int64, LabelImage, LabelRuns
+from evaluation.model import Instances, Int16, Int64, LabelImage, LabelRuns
 from evaluation.model.intervals import overlaps
 from evaluation.model.label_runs import runs_of
 
@@ -33,15 +33,20 @@ def instances_from_labels(
     runs = runs_of(whole_labels(labels))
     if len(runs.value) and not 0 < runs.value.min() <= runs.value.max() <= np.iinfo(np.int64).max:
         raise ValueError(f"labels are from {runs.value.min()} to {runs.value.max()}, not from 0 to 2^63 - 1")
-    instances = instances_from_runs(runs, class_id)
-    if class_of_instance is None:
-        return instances
-    given = np.asarray(class_of_instance)
-    if given.shape != instances.class_id.shape or (given.size and given.dtype.kind not in "iu"):
-        raise ValueError(f"{given.shape} classes of {given.dtype} for {len(instances)} instances; one integer for each")
-    if given.size and not 0 <= given.min() <= given.max() <= np.iinfo(np.int16).max:
-        raise ValueError(f"class ids are from {given.min()} to {given.max()}, not from 1 to C")
-    return replace(instances, class_id=given.astype(np.int16))
+    instances = instances_from_runs(runs, 0)
+    given = np.full(len(instances), class_id) if class_of_instance is None else class_of_instance
+    return replace(instances, class_id=checked_class_ids(given, len(instances)))
+
+
+def checked_class_ids(class_ids: npt.ArrayLike, instances: int) -> Int16:
+    """The class id of each of N instances, int16 (N,). Raises ValueError for other shapes, types and numbers."""
+    given = as_array(class_ids, "classes")
+    if given.shape != (instances,) or (given.size and given.dtype.kind not in "iu"):
+        raise ValueError(f"{given.shape} classes of {given.dtype} for {instances} instances; one integer for each")
+    most = np.iinfo(np.int16).max
+    if given.size and not 0 <= given.min() <= given.max() <= most:
+        raise ValueError(f"class ids are from {given.min()} to {given.max()}; expected 1 to C, C up to {most:,}")
+    return given.astype(np.int16)
 
 
 def whole_labels(labels: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
@@ -52,7 +57,7 @@ def whole_labels(labels: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
     >>> whole_labels([[0.0, 2.0], [True, False]]).tolist()
     [[0, 2], [1, 0]]
     """
-    array = np.asarray(labels)
+    array = as_array(labels, "labels")
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise ValueError(f"labels are {array.dtype} of shape {array.shape}, not whole numbers of shape (H, W)")
     if array.dtype.kind == "b":
@@ -65,6 +70,16 @@ def whole_labels(labels: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
     if not np.array_equal(whole, array):
         raise ValueError(f"labels are not all whole numbers, such as {float(array[whole != array][0]):g}")
     return whole
+
+
+def as_array(given: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
+    """An array of what was given. Raises ValueError for what cannot be one: ragged rows, masks, tensors of a GPU."""
+    if np.ma.is_masked(given):
+        raise ValueError(f"{what} are masked; fill what does not count, for labels with 0: labels.filled(0)")
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{what} cannot become an array: {error}") from None
 
 
 def instances_from_runs(runs: LabelRuns, class_id: int) -> Instances:

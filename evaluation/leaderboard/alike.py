@@ -13,20 +13,15 @@ is a copy that is a pixel larger or leaves out half. Teams that both have the pi
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 
-from evaluation.challenge import Challenge
-from evaluation.decoding.csv import numbers_of
-from evaluation.findings import quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings import percent, quote
 from evaluation.leaderboard.attempts import team_of
-from evaluation.leaderboard.common_nuclei import matched_rows
-from evaluation.leaderboard.document import PAIRS_UP_TO, AlikeTeams, Board, percent
+from evaluation.leaderboard.document import AlikeTeams, Board
+from evaluation.leaderboard.matched_nuclei import MatchedNuclei
 from evaluation.model import Float64
 
 SAME_AREA, NEARLY_THE_SAME = 0.98, 0.6
@@ -35,18 +30,12 @@ PAIRS_NAMED = 10
 NUCLEI_UP_TO = 20_000  # of the reference that are compared, those with the lowest check sums
 
 
-def with_alike_teams(board: Board, challenge: Challenge, objects: Mapping[str, Path | None]) -> Board:
+def with_alike_teams(board: Board, found: MatchedNuclei) -> Board:
     """The board with the pairs of ranked teams that are nearly the same; attempts of one team may be.
 
-    objects  the objects.csv of each team; teams without it, or without areas, are not compared
+    Teams of which the nuclei, their areas or a measure that the board compares are not known are left out.
     """
-    names = sorted(team.name for team in board.teams)
-    if not challenge.matching.rules or len(names) > PAIRS_UP_TO:
-        return board
-    (rule, _), *_ = challenge.matching.passes
-    found = {name: areas_of(path, rule) for name in names if (path := objects[name]) is not None and path.is_file()}
-    nuclei = np.array(sorted({nucleus for of in found.values() for nucleus in of})[:NUCLEI_UP_TO], np.int64)
-    areas = {name: np.array([of.get(nucleus, np.nan) for nucleus in nuclei.tolist()]) for name, of in found.items()}
+    areas = areas_of_teams(found)
     shares = {
         (one, other): share_alike(areas[one], areas[other])
         for one, other in combinations(areas, 2)
@@ -56,18 +45,21 @@ def with_alike_teams(board: Board, challenge: Challenge, objects: Mapping[str, P
     return replace(board, alike=tuple(sorted(alike, key=lambda of: -of.share)))
 
 
-def areas_of(path: Path, rule: str) -> dict[int, float]:
-    """Area of the nucleus with which a reference nucleus was matched, px, by the check sum of the latter.
-
-    Empty for a table that cannot be read, and of points.
-    """
-    try:
-        chosen, nuclei = matched_rows(path, rule)
-        areas = numbers_of(chosen.cells(chosen.need("prediction_area_px")))
-    except InputFault:
-        return {}
-    found = zip(map(zlib.crc32, map(b"\0".join, nuclei)), areas.tolist(), strict=True)
-    return {nucleus: area for nucleus, area in found if area > 0}
+def areas_of_teams(found: MatchedNuclei) -> dict[str, Float64]:
+    """Area of the nucleus with which each team matched each of N reference nuclei, px, float64 (N,); NaN: none."""
+    known = {name: team.area > 0 for name, team in found.teams.items()}
+    has_area = np.zeros(len(found.nuclei), np.bool_)
+    for name, team in found.teams.items():
+        has_area[team.nucleus[known[name]]] = True
+    nuclei = np.flatnonzero(has_area)
+    sums = np.array([zlib.crc32(b"\0".join(found.nuclei[nucleus])) for nucleus in nuclei.tolist()], np.int64)
+    nuclei = nuclei[np.argsort(sums, kind="stable")[:NUCLEI_UP_TO]]
+    areas = {}
+    for name, team in found.teams.items():
+        area = np.full(len(found.nuclei), np.nan)
+        area[team.nucleus[known[name]]] = team.area[known[name]]
+        areas[name] = area[nuclei]
+    return areas
 
 
 def share_alike(one: Float64, other: Float64) -> float:

@@ -6,6 +6,7 @@ ranks one submission among earlier results.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -27,6 +28,7 @@ from evaluation.findings.challenge import InvalidValue, UnknownRule
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
 from evaluation.findings.rankings import (
     BrokenResult,
+    ClosedLeaderboard,
     FloorWithoutScores,
     MissingUnits,
     OtherLeaderboard,
@@ -36,7 +38,7 @@ from evaluation.findings.submission import TooManyEarlierResults
 from evaluation.leaderboard.alike import with_alike_teams
 from evaluation.leaderboard.annotators import annotator_names, with_annotators
 from evaluation.leaderboard.attempts import Decided, attempts_in_words, choose_attempts
-from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei
+from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei, compared_measures
 from evaluation.leaderboard.document import (
     DIFFERENCES_UP_TO,
     PAIRS_UP_TO,
@@ -49,6 +51,7 @@ from evaluation.leaderboard.document import (
     number,
 )
 from evaluation.leaderboard.gameable import gameable_ranking, stored_tricks
+from evaluation.leaderboard.matched_nuclei import matched_nuclei
 from evaluation.leaderboard.ranked_result import with_ranks, without_place
 from evaluation.leaderboard.registration import with_registration
 from evaluation.leaderboard.score_csv import ScoresInFile
@@ -149,7 +152,7 @@ def score_and_rank(
         paths = {team.name: team.path for team in find_teams(submissions, output=output.folder).teams}
         board = with_annotators(board, challenge, rules, challenge_folder, paths)
     board = replace(board, tricks=stored_tricks(output.folder / "tricks.json", board.identity, objects))
-    return with_common_nuclei(with_alike_teams(board, challenge, objects), challenge, rules, objects)
+    return with_pairs(board, challenge, rules, objects)
 
 
 def rank_folder(
@@ -165,17 +168,30 @@ def rank_folder(
     scores, unranked = results.read(challenge, plan_columns(challenge, rules.columns))
     board = board_of_attempts(challenge, rules, scores, unranked, (), attempts, progress)
     board = with_registration(board, challenge, rules, challenge_folder)
-    objects = results.objects()
-    return with_common_nuclei(with_alike_teams(board, challenge, objects), challenge, rules, objects)
+    return with_pairs(board, challenge, rules, results.objects())
 
 
-def with_common_nuclei(
-    board: Board, challenge: Challenge, rules: RankingRules, objects: Mapping[str, Path | None]
+def with_pairs(
+    board: Board,
+    challenge: Challenge,
+    rules: RankingRules,
+    objects: Mapping[str, Path | None],
+    *,
+    alike: bool = True,
 ) -> Board:
-    """The board with its second table: ranked teams in pairs, by their files objects.csv."""
+    """The board with its ranked teams in pairs: its second table and, if ``alike``, which are nearly the same.
+
+    objects  the objects.csv of each team
+
+    As it was for more than ``PAIRS_UP_TO`` teams, and for challenges in which nothing is matched.
+    """
     order = [team.name for team in board.teams]
-    found = common_nuclei(challenge, rules, {name: objects[name] for name in order})
-    return replace(board, common_nuclei=common_entry(found, order)) if found else board
+    if not challenge.matching.rules or len(order) > PAIRS_UP_TO:
+        return board
+    found = matched_nuclei(challenge, compared_measures(challenge, rules), {name: objects[name] for name in order})
+    if found.measures:
+        board = replace(board, common_nuclei=common_entry(common_nuclei(challenge, rules, found), order))
+    return with_alike_teams(board, found) if alike else board
 
 
 def rank_scores(
@@ -725,6 +741,9 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
     rules = result.challenge.ranking
     if rules is None or not rules.columns:
         return result
+    kept = challenge_folder / EARLIER
+    if kept.is_dir() and not os.access(kept, os.R_OK | os.X_OK):
+        return without_place(replace(result, findings=(*result.findings, ClosedLeaderboard().at(quote(EARLIER)))))
     files = [path for path in earlier_files(challenge_folder) if path.stem != team]
     earlier, findings = read_earlier(files, result.challenge)
     warned = replace(result, findings=(*result.findings, *findings)) if findings else result

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
-from evaluation.decoding.csv import Table, numbers_of, read_table
-from evaluation.findings import render_summary
-from evaluation.findings.errors import InputFault
-from evaluation.findings.rankings import NotMetrics
-from evaluation.leaderboard.document import PAIRS_UP_TO, number
+from evaluation.leaderboard.document import number
+from evaluation.leaderboard.matched_nuclei import MatchedNuclei
 from evaluation.leaderboard.team_scores import groups_of
 from evaluation.metrics.quality import DISTANCES, SCORES
-from evaluation.model import Bool, Float64
 from evaluation.ranking.common_nuclei import LEAST, SHARE, CommonPairs, compare_on_common
 
-OBJECTS_BYTES = 500_000_000
-OBJECTS_ROWS = 5_000_000
 FAMILIES = frozenset({"segmentation", "covered", "overall"})  # whose columns say what is compared
-
-Nucleus = tuple[bytes, ...]  # case, class, id and area of a reference nucleus, as written
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,89 +37,27 @@ class CommonNuclei:
     pairs: CommonPairs
 
 
-def common_nuclei(challenge: Challenge, rules: RankingRules, objects: Mapping[str, Path | None]) -> CommonNuclei | None:
-    """Compare teams in pairs; None where nothing is measured on matched pairs, or for more than ``PAIRS_UP_TO`` teams.
-
-    objects  the objects.csv of each team; None: there is none
-    """
-    measures = compared_measures(challenge, rules)
-    if not measures or len(objects) > PAIRS_UP_TO:
-        return None
-    (rule, _), *_ = challenge.matching.passes
-    group_of = {case.name.encode(): groups_of(challenge).index(case.group) for case in challenge.cases}
-    found: dict[str, dict[Nucleus, tuple[float, ...]]] = {}
-    without: dict[str, str] = {}
-    for name, path in sorted(objects.items()):
-        try:
-            found[name] = read_matched(path, rule, measures)
-            if not {nucleus[0] for nucleus in found[name]} <= group_of.keys():
-                raise InputFault(NotMetrics("of other cases").at("'objects.csv'"))
-        except InputFault as fault:
-            found.pop(name, None)
-            without[name] = render_summary(fault.findings, intro="").strip()
-    nuclei = list(dict.fromkeys(nucleus for of in found.values() for nucleus in of))
-    matched, values = as_arrays(nuclei, list(found.values()), len(measures))
-    group = np.array([group_of[nucleus[0]] for nucleus in nuclei], np.int64)
-    groups = len(groups_of(challenge))
-    pairs = compare_on_common(matched, values, group, groups=groups, samples=rules.samples, seed=rules.seed)
-    return CommonNuclei(rule, measures, tuple(found), without, pairs)
+def common_nuclei(challenge: Challenge, rules: RankingRules, found: MatchedNuclei) -> CommonNuclei:
+    """Compare teams in pairs by what was measured on the nuclei that they matched."""
+    groups = groups_of(challenge)
+    group_of = {case.name.encode(): groups.index(case.group) for case in challenge.cases}
+    group = np.array([group_of[nucleus[0]] for nucleus in found.nuclei], np.int64)
+    matched = np.zeros((len(found.teams), len(found.nuclei)), np.bool_)
+    values = np.zeros((len(found.measures), *matched.shape))
+    for index, team in enumerate(found.teams.values()):
+        matched[index, team.nucleus] = True
+        values[:, index, team.nucleus] = team.values.T
+    pairs = compare_on_common(matched, values, group, groups=len(groups), samples=rules.samples, seed=rules.seed)
+    return CommonNuclei(found.rule, found.measures, tuple(found.teams), found.without, pairs)
 
 
 def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
-    """What the columns of segmentation are made of; without any, IoU or the first that is measured."""
-    if not challenge.matching.rules:
+    """What the columns of segmentation are made of; without any, IoU or the first measured. None of points."""
+    if not challenge.matching.rules or challenge.reference.are_points or challenge.submission.are_points:
         return ()
     measured = [name for name in (*SCORES, *DISTANCES) if name in challenge.metrics.measures]
     ranked = [path[-2] for column in rules.columns if FAMILIES & set(path := column.path.split("."))]
     return tuple([name for name in measured if any(of.startswith(name) for of in ranked)] or measured[:1])
-
-
-# --- objects.csv ------------------------------------------------------------------------------------------------------
-
-
-def read_matched(path: Path | None, rule: str, measures: Sequence[str]) -> dict[Nucleus, tuple[float, ...]]:
-    """The measures of the reference nuclei that were matched under a rule. Raises InputFault.
-
-    Of nuclei with the same case, class, id and area one counts.
-    """
-    if path is None or not path.is_file():
-        raise InputFault(NotMetrics("not there").at("'objects.csv'"))
-    chosen, keys = matched_rows(path, rule)
-    values = zip(*(numbers_of(chosen.cells(chosen.need(name))).tolist() for name in measures), strict=True)
-    return dict(zip(keys, values, strict=True))
-
-
-def matched_rows(path: Path, rule: str) -> tuple[Table, Iterable[Nucleus]]:
-    """The rows of the matched pairs under a rule, with the reference nucleus of each. Raises InputFault, OSError."""
-    table = read_objects(path)
-    chosen = table.take(np.flatnonzero(rows_with(table, "rule", rule) & rows_with(table, "outcome", "matched")))
-    names = ("case", "reference_class", "reference_id", "reference_area_px")
-    return chosen, zip(*(chosen.cells(chosen.need(name)) for name in names), strict=True)
-
-
-def read_objects(path: Path) -> Table:
-    """The table of an objects.csv. Raises InputFault, OSError."""
-    with path.open("rb") as stream:
-        return read_table(stream, where="'objects.csv'", bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
-
-
-def rows_with(table: Table, column: str, text: str) -> Bool:
-    """The rows with a text in a column."""
-    texts, text_of_row = table.categories(table.need(column))
-    return np.asarray(text_of_row == (texts.index(text) if text in texts else -1))
-
-
-def as_arrays(
-    nuclei: Sequence[Nucleus], teams: Sequence[Mapping[Nucleus, tuple[float, ...]]], measures: int
-) -> tuple[Bool, Float64]:
-    """Which team matched which nucleus, bool (T, N), and what was measured there, float64 (K, T, N)."""
-    index_of = {nucleus: index for index, nucleus in enumerate(nuclei)}
-    matched, values = np.zeros((len(teams), len(nuclei)), np.bool_), np.zeros((measures, len(teams), len(nuclei)))
-    for team, found in enumerate(teams):
-        at = np.array([index_of[nucleus] for nucleus in found], np.int64)
-        matched[team, at] = True
-        values[:, team, at] = np.array(list(found.values())).reshape(len(found), measures).T
-    return matched, values
 
 
 # --- leaderboard.json -------------------------------------------------------------------------------------------------

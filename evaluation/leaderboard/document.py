@@ -220,6 +220,7 @@ def column_entry(column: BoardColumn, names: Sequence[str], *, few: bool) -> dic
 
 def difference_entries(names: Sequence[str], found: Differences) -> list[dict[str, Any]]:
     """What the first of each pair of teams is ahead of the second."""
+    needed = found.needed
     return [
         {
             "first": names[one],
@@ -230,7 +231,7 @@ def difference_entries(names: Sequence[str], found: Differences) -> list[dict[st
             "high": number(float(found.high[one, other])),
             "effect": finite(found.effect[one, other]),
             "ahead": number(float(found.ahead[one, other])),
-            "needed": finite(found.needed[one, other]),
+            "needed": finite(needed[one, other]),
             "verdict": VERDICTS[found.verdict[one, other]],
         }
         for one, other in np.argwhere(np.triu(np.ones((len(names), len(names))), 1)).tolist()
@@ -326,10 +327,6 @@ def shown(value: float | None) -> str:
 def interval(low: float | None, high: float | None) -> str:
     """An interval of places, of which both ends may be the same."""
     return shown(low) if low == high else f"{shown(low)} to {shown(high)}"
-
-
-def percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f} %"
 
 
 def probability(value: float | None) -> str:

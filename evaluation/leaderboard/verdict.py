@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from evaluation.findings import quote
+from evaluation.findings import counted, percent, quote
 from evaluation.leaderboard.titles import titles_by_path
 
 Document = Mapping[str, Any]
@@ -30,9 +30,8 @@ def verdict_sentences(document: Document, tricks: str = "") -> list[str]:
         return ["No team is ranked."]
     first = [team["name"] for team in teams if team["position"] == teams[0]["position"]]
     others = [team["name"] for team in teams if team["name"] not in first]
-    number = f"{len(teams):,} team{'' if len(teams) == 1 else 's'}"
     who = names_of(first) + (" are" if len(first) > 1 else " is")
-    sentences = [f"{who} first of {number}{without_values(document)}."]
+    sentences = [f"{who} first of {counted(len(teams), 'team')}{without_values(document)}."]
     if len(teams) > 1:
         sentences += [
             *about_patients(document, first),
@@ -67,20 +66,26 @@ def about_patients(document: Document, first: list[str]) -> list[str]:
     """Whether the first place holds in samples of the units."""
     stability, kind, units = document["stability"], document["units"]["kind"], document["units"]["number"]
     if stability["undefined"] is not None:
-        reason = NO_SAMPLES.get(stability["undefined"], stability["undefined"])
-        return [f"How far the places can be trusted is not known: {reason}."]
+        return [f"How far the places can be trusted is not known: {why_no_samples(document)}."]
     if units < FEWEST_UNITS:
         return [f"{units:,} {kind} are too few to say whether that would hold with others."]
     team = document["teams"][0]
     if len(first) > 1:
         return [
-            f"With other {kind} of the same kind all teams would keep their order in {share(stability['same_order'])}."
+            f"With other {kind} of the same kind all teams would keep their order in {share(stability['same_order'])} "
+            "of the samples."
         ]
     among = team["rank_interval"]
     low, high = (f"{among[end]:g}" for end in ("low", "high"))
     places = f"place {low}" if low == high else f"places {low} to {high}"
     chance = share(team["probability_of_first"])
     return [f"With other {kind} of the same kind it would be first in {chance} of the samples ({places})."]
+
+
+def why_no_samples(document: Document) -> str:
+    reason: str = document["stability"]["undefined"]
+    unit: str = document["units"]["kind"].removesuffix("s")
+    return NO_SAMPLES.get(reason, reason).replace("patient", unit)
 
 
 def about_differences(document: Document, first: list[str], others: list[str]) -> list[str]:
@@ -92,7 +97,7 @@ def about_differences(document: Document, first: list[str], others: list[str]) -
         return ["No difference between teams can be tested, so none is claimed."]
     titles = titles_by_path([of["path"] for of in document["columns"]])
     better: dict[str, set[str]] = {}
-    equivalent: set[str] = set()
+    equivalent: Counter[str] = Counter()
     worse: dict[str, str] = {}
     needed: dict[str, int] = {}
     for column in columns:
@@ -108,42 +113,79 @@ def about_differences(document: Document, first: list[str], others: list[str]) -
             elif found == "worse":
                 worse.setdefault(other, titles[column["path"]])
             elif found == "equivalent":
-                equivalent.add(other)
+                equivalent[other] += 1
             elif of["needed"] is not None:
                 needed[other] = min(of["needed"], needed.get(other, of["needed"]))
     parts = []
     order = [*first[1:], *others]
+    if not columns:  # pairs of many teams are not written
+        parts.append(tested_better(document, leader, titles, subject, len(order)))
     opposed = [name for name in order if name in worse]
     if opposed:
         parts.append(f"but {names_of(opposed)} {'are' if len(opposed) > 1 else 'is'} better in {worse[opposed[0]]}")
-    open_ = [name for name in order if name not in better and name not in worse and name not in equivalent]
-    alike = [name for name in order if name in equivalent and name not in better and name not in worse]
+    open_ = [name for name in order if name not in better and name not in worse and equivalent[name] < len(columns)]
+    alike = [name for name in order if columns and equivalent[name] == len(columns)]
     if alike:
-        parts.append(f"{names_of(alike)} differ{'' if len(alike) > 1 else 's'} by no more than the margin")
+        parts.append(f"{names_of(alike)} {how_alike(columns, len(alike) > 1, names_of([leader]))}")
     if open_:
-        lacking = f" (about {needed[open_[0]]:,} {kind} would decide the first of these)" if open_[0] in needed else ""
+        which = "the first of these" if len(open_) > 1 else "it"
+        lacking = f" (about {needed[open_[0]]:,} {kind} would decide {which})" if open_[0] in needed else ""
         parts.append(f"{subject} cannot be told apart from {names_of(open_)}{lacking}")
     if tested := tested_worse(document, leader, titles, set(opposed)):
         title, found_better = next(iter(tested.items()))
         parts.append(f"but the test, {unit} by {unit}, finds {names_of(found_better)} better in {title}")
     if beaten := better.keys() - set(opposed):
         where = set().union(*(better[name] for name in beaten))
-        only = f"{where.pop()} only" if len(where) == 1 < len(document["columns"]) else "at least one column"
-        parts.insert(0, f"{subject} is better than {len(beaten):,} of {len(order):,} teams in {only}")
+        only = " only" if len(document["columns"]) > 1 else ""
+        found_in = "at least one column" if len(where) > 1 else f"{where.pop()}{only}"
+        teams = counted(len(order), "team")
+        parts.insert(0, f"{subject} is better than {len(beaten):,} of {teams} in {found_in}")
     sentence = "; ".join(parts)
-    begins = sentence.startswith(("it ", "but "))  # names of teams stay as they are
+    begins = sentence.startswith(("it ", "but ", "by the test, ", "the test, "))  # names of teams stay as they are
     return [f"{sentence[0].upper() if begins else sentence[0]}{sentence[1:]}."] if sentence else []
+
+
+def how_alike(columns: list[Document], are_many: bool, leader: str) -> str:
+    """How teams that are equivalent to the first one in every column compare with it."""
+    if any(column["margin"] for column in columns):
+        return f"differ{'' if are_many else 's'} from {leader} by no more than the margin"
+    return f"{'are' if are_many else 'is'} equal to {leader}"
+
+
+def tested_better(document: Document, leader: str, titles: Mapping[str, str], subject: str, others: int) -> str:
+    """How many teams the test finds the first one better than, in the column in which these are most."""
+    unit = document["units"]["kind"].removesuffix("s")
+    found = {titles[path]: how_many(of["better_than"]) for path, of in tests_of(document, leader)}
+    title = max(found, key=found.__getitem__)
+    if not found[title]:
+        return f"the test, {unit} by {unit}, finds {subject} better than no other team"
+    beaten = f"{found[title]:,} of {counted(others, 'team')}"
+    return f"by the test, {unit} by {unit}, {subject} is better than {beaten} in {title}"
 
 
 def tested_worse(document: Document, leader: str, titles: Mapping[str, str], named: set[str]) -> dict[str, list[str]]:
     """By the title of a column, the teams that its test finds better than the first one, though no interval does."""
-    found = {
-        titles[column["path"]]: [name for name in of["worse_than"] if name not in named]
+    found = {}
+    for path, of in tests_of(document, leader):
+        worse, number = of["worse_than"], how_many(of["worse_than"])
+        many = [counted(number, "team")] if number else []
+        found[titles[path]] = [name for name in worse if name not in named] if isinstance(worse, list) else many
+    return {title: names for title, names in found.items() if names}
+
+
+def tests_of(document: Document, team: str) -> list[tuple[str, Document]]:
+    """The path of each column and what its test says of a team."""
+    return [
+        (column["path"], of)
         for column in document["columns"]
         for of in (column["significance"] or {}).get("teams", ())
-        if of["name"] == leader and isinstance(of["worse_than"], list)  # of many teams it is their number
-    }
-    return {title: names for title, names in found.items() if names}
+        if of["name"] == team
+    ]
+
+
+def how_many(teams: list[str] | int) -> int:
+    """Of many teams their number is written in the place of their names."""
+    return len(teams) if isinstance(teams, list) else teams
 
 
 def about_methods(document: Document, first: set[str], tricks: str) -> list[str]:
@@ -196,8 +238,4 @@ def share(value: float | None) -> str:
     >>> share(0.9996), share(1.0), share(0.004)
     ('more than 99 %', '100 %', 'less than 1 %')
     """
-    if value is None:
-        return "–"
-    if value not in (0, 1) and not 0.01 <= value <= 0.99:
-        return "more than 99 %" if value > 0.5 else "less than 1 %"
-    return f"{100 * value:.0f} %"
+    return percent(value).replace(">", "more than").replace("<", "less than")

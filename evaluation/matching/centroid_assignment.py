@@ -16,6 +16,7 @@ from evaluation.matching.distances import (
     close_centroids,
     squared_distances,
     squared_limit,
+    without_rounding,
 )
 from evaluation.model import Float64, Instances, Int64, Matches, OverlapTable
 
@@ -105,5 +106,6 @@ def least_total(left_at: Float64, right_at: Float64) -> tuple[Int64, Int64]:
     if len(left_at) > len(right_at):
         column, row = least_total(right_at, left_at)
         return row, column
-    row, column = scipy.optimize.linear_sum_assignment(scipy.spatial.distance.cdist(left_at, right_at))
+    distance = without_rounding(scipy.spatial.distance.cdist(left_at, right_at))
+    row, column = scipy.optimize.linear_sum_assignment(distance)
     return row, column

@@ -15,6 +15,7 @@ from evaluation.matching.distances import (
     refuse_too_many,
     squared_distances,
     squared_limit,
+    without_rounding,
 )
 from evaluation.matching.greedy import take_in_order
 from evaluation.matching.pairs import as_fraction, candidate_pairs, has_rival, matches_of
@@ -68,7 +69,7 @@ def match_confidence_first(
         kept = squared <= squared_limit(radius_px)
         if class_aware:
             kept &= left.class_id[free[i]] == right.class_id[who[j]]
-        i, j, squared = i[kept], j[kept], squared[kept]
+        i, j, squared = i[kept], j[kept], without_rounding(squared[kept])
         taken = take_in_order(i, j, [i, squared, j])
         found.append((free[i[taken]], who[j[taken]]))
         free = np.delete(free, i[taken])

@@ -401,6 +401,7 @@ FAMILY = MetricFamily(
             better="lower",
             highest=math.inf,
             worst=None,
+            limit="the largest cost of `metrics.class_costs`",
             sources=(RELOADED,),
             example=Example(
                 COSTLY,

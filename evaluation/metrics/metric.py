@@ -91,6 +91,7 @@ class Metric:
     better    which direction is better; "one": a ratio whose best value is 1
     lowest, highest  bounds of its values
     worst     what a missing case costs: a value, the longest diagonal of the images, or None if there is no worst value
+    limit     the rule of a challenge that is both ``highest`` and ``worst``, in words, if there is one
     unit      "px", "um", … or "" for a number without unit
     empty     what it is where there is nothing to compare
     outlines  whether it compares outlines: then it is undefined ("points-only") for points
@@ -113,6 +114,7 @@ class Metric:
     lowest: float = 0.0
     highest: float = 1.0
     worst: Worst | None = 0.0
+    limit: str = ""
     unit: str = ""
     empty: Empty = OF_PAIRS
     outlines: bool = False

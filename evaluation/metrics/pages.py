@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
@@ -134,7 +135,7 @@ def properties(metrics: Sequence[Metric]) -> str:
     if 0 < len(same) < len(metrics):
         swap = f"changes nothing in {', '.join(same)}, but changes the others"
     rows = {
-        "range": f"{bound(first.lowest)} to {bound(first.highest)}",
+        "range": f"{bound(first.lowest)} to {first.limit or bound(first.highest)}",
         "better": BETTER[first.better],
         "unit": first.unit or "none",
         **{side: value_text(value) for side, value in zip(SIDES, astuple(first.empty), strict=True)},
@@ -161,14 +162,20 @@ def bound(value: float) -> str:
 def cost_of_missing(metric: Metric) -> str:
     """What a missing case costs, in words."""
     scored = "is scored as if nothing had been found in it"
-    if metric.worst is None:
+    if metric.worst is None and not metric.limit:
         return f"{scored}; there is no worst value to penalise"
-    worst = f"the diagonal of the image, {metric.worst[-2:]}" if isinstance(metric.worst, str) else bound(metric.worst)
+    worst = metric.limit or worst_text(metric)
     if metric.counts_missed:
         return f"{scored}; a unit that is undefined for it has {worst}"
     return (
         f"penalised: (1 − m/n) value + (m/n) worst with m of the n cases of a unit missing; the worst value is {worst}"
     )
+
+
+def worst_text(metric: Metric) -> str:
+    if isinstance(metric.worst, str):
+        return f"the diagonal of the image, {metric.worst[-2:]}"
+    return bound(math.nan if metric.worst is None else metric.worst)
 
 
 # --- examples ---------------------------------------------------------------------------------------------------------

@@ -99,6 +99,7 @@ def quality_metrics(
         if is_distance:
             capped = Empty(empty.both_sides, None, empty.no_reference if family == "covered" else None, None)
             of_measure = {"better": "lower", "unit": measure[-2:], "empty": capped}
+            of_measure["limit"] = "`metrics.distance_cap_px` (`_um`)"
         for suffix, formula in formulas.items():
             found.append(
                 Metric(

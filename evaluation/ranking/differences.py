@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri, stdtrit
+from scipy.special import nctdtr, ndtri, stdtrit
 
 from evaluation.model import Float64, Int64
+from evaluation.ranking.ranks import ROUNDING
 from evaluation.ranking.significance import Comparison
 
 FEWEST_UNITS = 5  # in common, for an interval
 UNDECIDED, EQUIVALENT, BETTER, WORSE = 0, 1, 2, 3
 VERDICTS = ("undecided", "equivalent", "better", "worse")
 POWER = 0.8  # of the number of units that would decide a pair
+UNITS_WORKED_OUT = 2_000  # of more the approximation to Student's noncentral distribution is off by less than one
 PAIRS_AT_ONCE = 256
 
 
@@ -28,9 +30,8 @@ class Differences:
     low, high  of its interval, simultaneous for all pairs: all of them hold together with the level
     effect   the mean difference in standard deviations of the differences (Cohen's d of paired values)
     ahead    share of the units in which the row is ahead, equal values half
-    needed   in how many units the pair would be decided with probability 0.8, if mean and spread stay; infinite if the
-             mean is 0
     verdict  int8, the index in ``VERDICTS``
+    level    of each interval
     """
 
     units: Int64
@@ -39,8 +40,16 @@ class Differences:
     high: Float64
     effect: Float64
     ahead: Float64
-    needed: Float64
     verdict: npt.NDArray[np.int8]
+    level: float
+
+    @property
+    def needed(self) -> Float64:
+        """In how many units each pair would be decided with probability 0.8, if mean and spread stay, (T, T).
+
+        Infinite if the mean is 0. Decided is here: the interval does not hold 0.
+        """
+        return units_that_decide(self.effect, self.level)
 
 
 def paired_differences(values: Float64, *, higher_is_better: bool, level: float, margin: float = 0.0) -> Differences:
@@ -72,6 +81,8 @@ def paired_differences(values: Float64, *, higher_is_better: bool, level: float,
         mean[team] = np.where(number > 0, apart.sum(axis=1) / enough, np.nan)
         off = np.where(known, apart - mean[team][:, None], 0.0)
         spread[team] = np.where(number > 1, np.sqrt((off**2).sum(axis=1) / np.maximum(number - 1, 1)), np.nan)
+        size = np.clip(np.abs(np.where(known, signed[team], 0.0)), 1, np.finfo(np.float64).max)
+        apart = np.where(np.abs(apart) <= ROUNDING * size, 0.0, apart)
         ahead[team] = np.where(number > 0, (known * (np.sign(apart) + 1) / 2).sum(axis=1) / enough, np.nan)
     least = 1e-12 * max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-300)
     spread = np.where(spread <= least, 0.0, spread)
@@ -80,13 +91,38 @@ def paired_differences(values: Float64, *, higher_is_better: bool, level: float,
     low, high = mean - half, mean + half
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = np.where(mean == 0, 0.0, mean / spread)
-        needed = np.ceil(((-ndtri(level / 2 / pairs) + ndtri(POWER)) / np.abs(effect)) ** 2 + 2)
     verdict = np.zeros((teams, teams), np.int8)
     verdict[low > 0], verdict[high < 0] = BETTER, WORSE
     verdict[(low >= -margin) & (high <= margin)] = EQUIVALENT
-    return Differences(
-        units.astype(np.int64), mean, low, high, effect, ahead, np.maximum(needed, FEWEST_UNITS), verdict
-    )
+    return Differences(units.astype(np.int64), mean, low, high, effect, ahead, verdict, level / pairs)
+
+
+def units_that_decide(effect: Float64, level: float) -> Float64:
+    """The fewest units, 5 or more, in which an interval does not hold 0 with probability 0.8, (…), as ``effect``.
+
+    effect  the mean in standard deviations; units are infinite where it is 0, NaN where it is NaN
+
+    By Student's noncentral distribution; above 2,000 units by Guenther's approximation to it (The American Statistician
+    35, 1981).
+
+    >>> units_that_decide(np.array([0.3, -1.0, 0.0]), 0.05)
+    array([90., 10., inf])
+    """
+    normal = -ndtri(level / 2)
+    size = np.abs(effect)
+    with np.errstate(divide="ignore"):
+        fewest = ((normal + ndtri(POWER)) / size) ** 2  # Student's distribution asks for more
+    needed: Float64 = np.maximum(np.ceil(fewest + normal**2 / 2), FEWEST_UNITS)
+    few = fewest <= UNITS_WORKED_OUT
+    found, size = np.maximum(np.ceil(fewest[few]), FEWEST_UNITS), np.where(size[few] < 1e6, size[few], 1e6)
+    is_open = np.ones(len(found), np.bool_)
+    while is_open.any():
+        units = found[is_open]
+        missed = nctdtr(units - 1, size[is_open] * np.sqrt(units), stdtrit(units - 1, 1 - level / 2))
+        is_open[is_open] = missed > 1 - POWER
+        found[is_open] += 1
+    needed[few] = found
+    return needed
 
 
 def half_width(units: Float64, spread: Float64, level: float) -> Float64:

@@ -249,8 +249,9 @@ def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing
     if missing == "unranked":
         values[find_gaps(table).any(axis=(1, 2))] = np.nan
     in_unit = np.moveaxis(values, 0, -1)
-    ranks = np.moveaxis(rank_values(in_unit, higher_is_better=False, ties=ties, missing=missing), -1, 0)
-    return UnitValues(np.where(np.isnan(values).all(axis=0), np.nan, ranks), np.zeros(len(table.columns), np.bool_))
+    found = rank_values(in_unit, higher_is_better=False, ties=ties, missing=missing, tolerance=ROUNDING)
+    ranks = np.where(np.isnan(in_unit).all(axis=-1, keepdims=True), np.nan, found)
+    return UnitValues(np.moveaxis(ranks, -1, 0), np.zeros(len(table.columns), np.bool_))
 
 
 def aggregate_units(by_unit: Float64, aggregate: Aggregate) -> Float64:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from evaluation.findings import counted
 from evaluation.leaderboard.document import interval, shown
 from evaluation.leaderboard.titles import titles_by_path
 from evaluation.report.documents import document_page
@@ -91,7 +92,7 @@ def team_table(document: Document) -> Table:
 
     return table_of(
         "audit-teams",
-        f"Places in {variants:,} variant{'' if variants == 1 else 's'}",
+        f"Places in {counted(variants, 'variant')}",
         document["teams"],
         Column("team", of="name"),
         Column("place", 1, "by the challenge’s own rules", lambda of: Cell(of["published"], shown(of["published"]))),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.findings import counted
 from evaluation.model import Float64, Int64
 from evaluation.report.nuclei import NucleusTable
 from evaluation.report.page import Section, Widget
@@ -51,7 +52,8 @@ def browser_of(seen: Sequence[Seen]) -> Widget:
     drawn = int(np.count_nonzero(columns["reference"][kept] + columns["prediction"][kept] != ""))
     thinned = [f"The {ROWS_UP_TO:,} of {number:,} nuclei that lost most are here."] if number > ROWS_UP_TO else []
     if 0 < drawn < len(kept):
-        thinned.append(f"{drawn:,} of them have a picture: of large cases, what is around the nuclei that lost most.")
+        has = "has" if drawn == 1 else "have"
+        thinned.append(f"{drawn:,} of them {has} a picture: of large cases, what is around the nuclei that lost most.")
     scenes: dict[str, list[Scene]] = {name: [] for name in cases}
     for scene in (scene for of in seen for name, scene in of.scenes.items() if name in cases):
         scenes[scene.case].append(scene)
@@ -61,7 +63,7 @@ def browser_of(seen: Sequence[Seen]) -> Widget:
         "cases": [case_entry(name, of) for name, of in scenes.items()],
         "columns": {key: plain_values(values[kept]) for key, values in columns.items()},
     }
-    return Widget("browser", data, f"{len(kept):,} nuclei to look through", " ".join(thinned))
+    return Widget("browser", data, f"{counted(len(kept), 'nucleus', 'nuclei')} to look through", " ".join(thinned))
 
 
 def case_entry(name: str, scenes: Sequence[Scene]) -> dict[str, Any]:

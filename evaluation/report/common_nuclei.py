@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaluation.leaderboard.document import percent
+from evaluation.findings import percent
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.listing import table_of, with_key
 from evaluation.report.page import Cell, Column, Section, Text

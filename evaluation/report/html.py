@@ -18,7 +18,7 @@ from evaluation.findings.command_line import MissingExtra
 from evaluation.findings.errors import WrongUsage
 from evaluation.report.page import Cell, Figure, Page, Table, Widget
 from evaluation.report.plots import shorten, tabulate
-from evaluation.report.shown import common_ends, shown_cell, shown_value, visible
+from evaluation.report.shown import common_ends, isolated, shown_cell, shown_value, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -71,6 +71,7 @@ def load_environment() -> Environment:
     """Templates that escape every value; a name that is not defined is an error."""
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
+        from markupsafe import Markup, escape
     except ImportError:
         raise missing("jinja2") from None
     environment = Environment(
@@ -81,7 +82,9 @@ def load_environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    environment.filters |= {"shown_cell": shown_cell}
+    # as Markup, which "finalize" leaves as it is
+    in_order = lambda text: Markup(isolated(str(escape(visible(text))), "<bdi>", "</bdi>"))  # noqa: E731
+    environment.filters |= {"shown_cell": shown_cell, "in_order": in_order}
     environment.globals |= {
         "kind": lambda block: type(block).__name__,
         "shown_value": shown_value,

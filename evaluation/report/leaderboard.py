@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.findings import counted, percent
 from evaluation.leaderboard.document import (
     COMBINED,
     NO_TEST,
@@ -16,7 +17,7 @@ from evaluation.leaderboard.document import (
     shown,
 )
 from evaluation.leaderboard.titles import metric_title, short_titles
-from evaluation.leaderboard.verdict import NO_SAMPLES, verdict_sentences
+from evaluation.leaderboard.verdict import verdict_sentences, why_no_samples
 from evaluation.report.annotators import annotator_section
 from evaluation.report.audit import LINES_UP_TO, TEAMS_UP_TO, answer_text, labels_of, rule_sections, unranked_table
 from evaluation.report.common_nuclei import common_section
@@ -24,7 +25,7 @@ from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
 from evaluation.report.documents import document_page
 from evaluation.report.listing import interval_cell, percent_cell, show_rest, table_of, with_key
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles
-from evaluation.report.plots import Axis, Dot, Series, heat_map, place_discs, plot, rank_lines, series_colour
+from evaluation.report.plots import BOX_FROM, Axis, Dot, Series, heat_map, place_discs, plot, rank_lines, series_colour
 from evaluation.report.result import Document
 from evaluation.report.skills import team_table
 from evaluation.report.team_labels import label_teams, name_some
@@ -71,7 +72,7 @@ def leaderboard_page(
         "leaderboard",
         document,
         [*sections, rules_section(document)],
-        subtitle=f"{number:,} team{'' if number == 1 else 's'}, ranked",
+        subtitle=f"{counted(number, 'team')}, ranked",
         title=title,
         teams=[(team["name"], label) for label, team in labelled(document, number)],
     )
@@ -130,7 +131,8 @@ def verdict_section(document: Document) -> Section:
 def pairs_apart(tested: Document) -> str:
     teams, better = len(tested["teams"]), [team["better_than"] for team in tested["teams"]]
     apart = sum(of if isinstance(of, int) else len(of) for of in better)
-    return f"{apart:,} of {teams * (teams - 1) // 2:,}"
+    pairs = counted(teams * (teams - 1) // 2, "pair")
+    return f"{apart:,} of {pairs} of teams {'differs' if apart == 1 else 'differ'} significantly"
 
 
 def describe_test(tested: Document, title: str, kind: str) -> str:
@@ -142,10 +144,7 @@ def describe_test(tested: Document, title: str, kind: str) -> str:
         end = f"; Friedman {probability(friedman['p_value'])}, {DISTRIBUTIONS[friedman.get('distribution')]}"
     else:
         by, end = "Wilcoxon and Holm", f"; {DISTRIBUTIONS[tested.get('pair_distribution')]}"
-    return (
-        f"{title[:-2]}: {pairs_apart(tested)} pairs of teams differ significantly ({by}, "
-        f"{tested['units']:,} {kind}{left_out}{end})."
-    )
+    return f"{title[:-2]}: {pairs_apart(tested)} ({by}, {tested['units']:,} {kind}{left_out}{end})."
 
 
 DISTRIBUTIONS = {
@@ -247,10 +246,9 @@ def difference_section(document: Document) -> Section:
     ]
     if len(across) > 1:
         how = "all columns corrected for together (Holm)"
-        found = (
-            f"{sum(across):,} pairs of teams differ significantly, in {np.count_nonzero(across):,} of {len(across):,}"
-        )
-        blocks.insert(0, Text((f"With {how} {found} columns.",)))
+        apart = counted(sum(across), "pair of teams differs", "pairs of teams differ")
+        found = f"{apart} significantly, in {np.count_nonzero(across):,} of {len(across):,} columns."
+        blocks.insert(0, Text((f"With {how} {found}",)))
     lead = (
         "Are teams apart by more than chance? Bars join teams that cannot be told apart, which does not mean that they "
         f"are equal. Mean ranks go over all {kind}; the lower, the better."
@@ -374,7 +372,8 @@ def value_section(document: Document) -> Section:
         description = f"A row for each team, from the first place to the last.{rest_of(document)} Overall: {overall}."
         boxes = [box for box in boxes if box.dots]
         figures.append(plot(f"values-{index + 1}", caption, description, boxes, y=Axis(heading), horizontal=True))
-    return Section("values", title, tuple(figures), f"A point is a {unit}; the box is the middle half of them.")
+    lead = f"A point is a {unit}" + "; the box is the middle half of them" * (len(names) >= BOX_FROM) + "."
+    return Section("values", title, tuple(figures), lead)
 
 
 def value_map(document: Document, index: int, title: str) -> Figure:
@@ -426,13 +425,13 @@ def stability_section(document: Document) -> Section:
     """How much the order changes in samples of the units."""
     found, kind, title = document["stability"], document["units"]["kind"], "How stable the places are"
     if found["undefined"] is not None:
-        reason = NO_SAMPLES.get(found["undefined"], found["undefined"])
-        return Section("stability", title, (Text((f"How far the places can be trusted is not known: {reason}.",)),))
+        words = f"How far the places can be trusted is not known: {why_no_samples(document)}."
+        return Section("stability", title, (Text((words,)),))
     tau, without = found["kendall_tau"], found["first_changes_without"]
     to_published = f"to the published order, in the mean; {decimal(tau['low'])} at the low end"
     names = name_some(without, 5) or f"whichever of the {kind} is left out"
     tiles = (
-        Tile("same order", found["same_order"], "share of the samples"),
+        Tile("same order", percent(found["same_order"]), "share of the samples"),
         Tile("Kendall’s tau", tau["mean"], to_published),
         Tile(f"another first without one {unit_of(document)}", len(without), names),
     )

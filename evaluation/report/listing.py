@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from evaluation.leaderboard.document import percent
+from evaluation.findings import percent
 from evaluation.report.page import Cell, Column, Table, Value
 
 ROWS_UP_TO = 500  # of a table
@@ -47,6 +47,16 @@ def share_cell(number: int, total: int) -> Cell:
 
 def percent_cell(share: float | None) -> Cell:
     return Cell(share, percent(share))
+
+
+def in_percent(share: float) -> Value:
+    """A value of a column "…, %", of one decimal: a number, unless that would be rounded to all or none.
+
+    >>> in_percent(0.25), in_percent(0.9999)
+    (25.0, Cell(value=99.99, text='> 99.9', anchor='', shade=None, tone='plain', name='', page=''))
+    """
+    text = percent(share, 1)
+    return Cell(100 * share, text.removesuffix(" %")) if text[0] in "<>" else 100 * share
 
 
 def interval_cell(of: Mapping[str, Any]) -> Cell:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from evaluation.findings import counted
 from evaluation.model import Float64, Int64
-from evaluation.report.listing import table_of
-from evaluation.report.page import Block, Column, Figure, Section, Table, Text
+from evaluation.report.listing import in_percent, table_of
+from evaluation.report.page import Block, Column, Figure, Section, Table, Text, Value
 from evaluation.report.plots import Axis, Dot, Series, plot, series_colour
 from evaluation.report.result import ResultDocuments
 
@@ -116,7 +117,10 @@ def area_figure(nuclei: NucleusTable, pairs: Int64) -> Figure:
     area, iou = nuclei.reference_area[pairs], nuclei.measures["iou"][pairs]
     shown = pairs[spread_sample(area, POINTS_SHOWN)]
     tenths = [(len(of), float(np.median(area[of])), float(np.median(iou[of]))) for of in size_bins(area)]
-    medians = tuple(Dot(x, y, f"{n:,} nuclei around {x:g} px\nmedian IoU {y:.6g}", size=6) for n, x, y in tenths)
+    medians = tuple(
+        Dot(x, y, f"{counted(n, 'nucleus', 'nuclei')} around {x:g} px\nmedian IoU {y:.6g}", size=6)
+        for n, x, y in tenths
+    )
     areas = np.geomspace(max(area.min(), 1.0), max(area.max(), 2.0), 40)
     disc = tuple(map(Dot, areas.tolist(), disc_iou(areas).tolist()))
     return plot(
@@ -124,8 +128,8 @@ def area_figure(nuclei: NucleusTable, pairs: Int64) -> Figure:
         "IoU of matched pairs by the area of the reference nucleus",
         f"A pair loses {1 - iou.mean():.3f} of IoU in the mean; discs of the same areas that are drawn one pixel too "
         f"small would lose {1 - disc_iou(area).mean():.3f}. The median IoU is {tenths[0][2]:.3f} among the smallest "
-        f"tenth of the nuclei and {tenths[-1][2]:.3f} among the largest. The line of medians is of all {len(pairs):,} "
-        f"pairs; {sample_words(len(shown), len(pairs))}.",
+        f"tenth of the nuclei and {tenths[-1][2]:.3f} among the largest. The line of medians is of "
+        f"{every_pair(pairs)}; {sample_words(len(shown), len(pairs))}.",
         [
             *class_series(nuclei, shown, "reference_area", "iou"),
             Series("disc, one pixel too small", disc, "@muted", dash="dash", is_curve=True),
@@ -144,7 +148,7 @@ def distance_figure(nuclei: NucleusTable, pairs: Int64, distance: str) -> Figure
         "hausdorff-by-iou",
         "Hausdorff distance of matched pairs by their IoU",
         "High up on the right: the area agrees, but somewhere the outline strays. "
-        f"Over all {len(pairs):,} pairs the median IoU is {np.median(iou):.3f}, the median distance "
+        f"Over {every_pair(pairs)} the median IoU is {np.median(iou):.3f}, the median distance "
         f"{np.median(far):.2f} {unit}, the largest {far.max():.2f} {unit}; {sample_words(len(shown), len(pairs))}.",
         class_series(nuclei, shown, "iou", distance),
         x=Axis("IoU", (lower_end(iou), TOP)),
@@ -194,6 +198,9 @@ def size_table(nuclei: NucleusTable) -> Table:
     def areas(part: Int64) -> Float64:
         return nuclei.reference_area[part]
 
+    def matched(part: Int64) -> Value:
+        return in_percent(float(np.mean(nuclei.outcome[part] == 0)))
+
     def median_iou(part: Int64) -> float | None:
         iou = nuclei.measures["iou"][part[nuclei.outcome[part] == 0]]
         known = iou[np.isfinite(iou)]
@@ -204,12 +211,16 @@ def size_table(nuclei: NucleusTable) -> Table:
         "All reference nuclei in tenths by size",
         parts,
         Column("area, px", of=lambda part: f"{areas(part).min():,.0f} to {areas(part).max():,.0f}"),
-        Column("matched, %", 1, "share of the nuclei", lambda part: 100 * float(np.mean(nuclei.outcome[part] == 0))),
+        Column("matched, %", 1, "share of the nuclei", matched),
         Column("median IoU", 3, "of those matched", median_iou),
         Column("disc, one pixel too small", 3, "at the median area", lambda of: disc_iou(np.median(areas(of))).item()),
         Column("nuclei", 0, of=len),
         sortable=False,
     )
+
+
+def every_pair(pairs: Int64) -> str:
+    return "the only pair" if len(pairs) == 1 else f"all {len(pairs):,} pairs"
 
 
 def sample_words(shown: int, known: int) -> str:
@@ -232,7 +243,7 @@ def threshold_section(result: ResultDocuments, nuclei: NucleusTable | None) -> S
             return None
         curves = scores_of_pairs(nuclei, pairs, start)
         words = (
-            f"Of the {len(pairs):,} pairs that the rule '{result.rule}' made, those with an IoU (rounded to six "
+            f"Of {every_pair(pairs)} that the rule '{result.rule}' made, those with an IoU (rounded to six "
             "decimals) above the threshold count as matched, all others as missed and spurious; all cases pooled. No "
             "nucleus is matched anew."
             + (f" The rule itself makes no pair up to {start:g}, so the curve begins there." if start else "")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaluation.analysis.plan import MADE, NUMBERS, noise_words
+from evaluation.analysis.plan import MADE, NUMBERS, few_groups, noise_words
 from evaluation.leaderboard.titles import titles_by_path
-from evaluation.ranking.differences import FEWEST_UNITS, POWER
+from evaluation.ranking.differences import POWER
 from evaluation.report.documents import document_page
 from evaluation.report.listing import table_of
 from evaluation.report.page import Cell, Column, Page, Section, Text
@@ -25,8 +25,8 @@ def power_section(document: Mapping[str, Any]) -> Section:
     columns = document["columns"]
     names = titles_by_path([of["path"] for of in columns])
     noise = noise_words(document)
-    simulated = document["groups"] >= FEWEST_UNITS
-    texts = [Text((noise or "No column is too noisy.",), "warning" if noise else "good")] if simulated else []
+    few = few_groups(document)
+    texts = [] if few else [Text((noise or "No column is too noisy.",), "warning" if noise else "good")]
     texts += [Text((MADE,), "warning")] if document["pilot"] == "made teams" else []
     lines = [
         Series(
@@ -38,10 +38,9 @@ def power_section(document: Mapping[str, Any]) -> Section:
         for index, of in enumerate(columns)
     ]
     described = "; ".join(f"{names[of['path']]} {needed(of)}" for of in columns)
-    few = Text((f"{document['groups']} groups are too few: {FEWEST_UNITS} are needed to simulate.",), "warning")
     figure = (
-        few
-        if not simulated
+        Text((few,), "warning")
+        if few
         else plot(
             "power-by-groups",
             "Probability that a team ahead by the margin is called better",

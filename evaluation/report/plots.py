@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
 
+from evaluation.findings import percent
 from evaluation.report.page import Figure
 from evaluation.report.shown import shown_number
 
@@ -314,6 +315,15 @@ def heat_map(
 # --- special plots ----------------------------------------------------------------------------------------------------
 
 
+def in_tenths(share: float) -> str:
+    """A share in percent with a decimal, if it has one.
+
+    >>> in_tenths(0.5), in_tenths(0.125), in_tenths(0.9996)
+    ('50 %', '12.5 %', '> 99.9 %')
+    """
+    return percent(share, 1).replace(".0 %", " %")
+
+
 def place_discs(
     anchor: str,
     caption: str,
@@ -329,7 +339,7 @@ def place_discs(
         Dot(
             team,
             shown_number(place),
-            f"{team}\nplace {shown_number(place)} in {100 * share:.3g} % of the {of_what}",
+            f"{team}\nplace {shown_number(place)} in {in_tenths(share)} of the {of_what}",
             size=share,
             colour=series_colour(row),
         )

@@ -27,7 +27,7 @@ REASONS: Mapping[str, str] = {
     "no-reference": "there are predictions, but no reference nucleus",
     "no-prediction": "there are reference nuclei, but no prediction",
     "nothing-matched": "there are nuclei on both sides, but no matched pair",
-    "one-class": "all matched reference nuclei are of one class, so nothing can be told apart",
+    "one-class": "there is one class only, in the challenge or among the matched nuclei: nothing can be told apart",
     "constant-reference": "all cases have the same number of reference nuclei",
     "no-probability": "the predictions come without confidences, or without probabilities of classes",
     "class-aware-matching": "the matching rule already compared the classes",

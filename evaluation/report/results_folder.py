@@ -25,7 +25,7 @@ from evaluation.findings.rankings import (
     NotMetrics,
     NotOurForm,
 )
-from evaluation.leaderboard.common_nuclei import read_objects
+from evaluation.leaderboard.matched_nuclei import read_objects
 from evaluation.leaderboard.team_scores import all_metrics, read_details, read_metrics
 from evaluation.model import Int64, MatchCounts
 from evaluation.report.audit import audit_page

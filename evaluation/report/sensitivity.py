@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaluation.analysis.advice import percent
 from evaluation.analysis.sensitivity_document import AT_HALF, MEASURES, ONE_PIXEL, PERTURBATIONS
+from evaluation.findings import percent
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.documents import document_page
 from evaluation.report.listing import show_rest, table_of, with_key
@@ -205,7 +205,7 @@ def lost_figure(
     columns: Sequence[str],
     values: Sequence[Sequence[float | None]],
 ) -> Figure:
-    words = [["–" if value is None else percent(value) for value in row] for row in values]
+    words = [["–" if value is None else percent(value, 1) for value in row] for row in values]
     return heat_map(anchor, caption, description, names, columns, values, shown=words, ends=(0, 1))
 
 

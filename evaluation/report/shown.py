@@ -10,6 +10,7 @@ from os.path import commonprefix
 
 from evaluation.report.page import Cell, Column
 
+LEFTWARDS = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001eeff]"
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
@@ -25,6 +26,15 @@ def visible(text: str) -> str:
         f"‹U+{ord(character):04X}›" if character != "\n" and unicodedata.category(character) in HIDDEN else character
         for character in text
     )
+
+
+def isolated(text: str, before: str = "\u2068", after: str = "\u2069") -> str:
+    """A text whose words from right to left stand between marks: else they draw the numbers beside them along.
+
+    >>> isolated("שלום 0.5, b 0.7", "<", ">")
+    '<שלום> 0.5, b 0.7'
+    """
+    return re.sub(rf"{LEFTWARDS}+(?:[ '’._-]+{LEFTWARDS}+)*", rf"{before}\g<0>{after}", text)
 
 
 def common_ends(names: Sequence[str], limit: int = 40) -> tuple[int, int]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evaluation.findings import render_findings
+from evaluation.findings import counted, percent, render_findings
 from evaluation.leaderboard.ranked_result import NO_STORED_RESULTS
 from evaluation.leaderboard.titles import metric_title
 from evaluation.model import MatchCounts
 from evaluation.report.browser import Seen, browser_section
 from evaluation.report.coverage import coverage_section
 from evaluation.report.documents import embed_document, identify_document
-from evaluation.report.listing import show_rest, table_of, with_key
+from evaluation.report.listing import in_percent, show_rest, table_of, with_key
 from evaluation.report.nuclei import NucleusTable, size_section, threshold_section
 from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles, Value
 from evaluation.report.pictures import SecondPass
@@ -132,18 +132,22 @@ def verdict_sentences(result: ResultDocuments, costs: Document | None) -> list[s
             )
             right = sum(row[index] for index, row in enumerate(counts["confusion_matrix"]) if index)
             sentences.append(
-                f"Of {matched + missed:,} reference nuclei {matched:,} are matched and {missed:,} missed; "
-                f"{spurious:,} predictions are spurious. Of the matched nuclei {right:,} have the right class."
+                f"Of {counted(matched + missed, 'reference nucleus', 'reference nuclei')} "
+                f"{counted(matched, 'is', 'are')} matched and {missed:,} missed; "
+                f"{counted(spurious, 'prediction is', 'predictions are')} spurious."
+                + f" Of the matched nuclei {counted(right, 'has', 'have')} the right class."
+                * (matched > 0)
             )
     path = "panoptic.per_class.{}.pq." + result.main
     known = [(value, name) for name in result.classes if (value := result.value(path.format(name))) is not None]
     if len(known) > 1:
         (low, worst), (high, best) = min(known), max(known)
-        sentences.append(f"By class, PQ is highest for {best} ({high:.3f}) and lowest for {worst} ({low:.3f}).")
+        if low < high:
+            sentences.append(f"By class, PQ is highest for {best} ({high:.3f}) and lowest for {worst} ({low:.3f}).")
     if costs is not None:
         main = f"{main_score(result)}.{result.main}"
         gains = [(kind["cost"].get(main) or 0.0, kind["kind"]) for kind in costs["kinds"] if kind["kind"] != "all"]
-        if gains and max(gains)[0] > 0:
+        if gains and max(gains)[0] >= 0.0005:
             gain, kind = max(gains)
             score = metric_title(main)
             sentences.append(f"The error “{words_of(kind)}” costs most: without it {score} would be {gain:.3f} higher.")
@@ -174,7 +178,7 @@ def rank_table(result: ResultDocuments) -> Table:
 
     return table_of(
         "ranks",
-        f"Ranks among {board['submissions']} results",
+        f"Ranks among {counted(board['submissions'], 'result')}",
         list(leaves_of(board["rank"])),
         Column("column of the ranking", of=lambda entry: entry[0]),
         Column("value", 4, of=lambda entry: result.value(entry[0])),
@@ -195,7 +199,8 @@ def score_figure(result: ResultDocuments, rows: Sequence[SkillRow]) -> list[Figu
         return []
     series = [Series(skill, tuple(of), series_colour(index)) for index, (skill, of) in enumerate(dots.items())]
     values = "; ".join(f"{dot.x} {dot.y:.3f}" for one in series for dot in one.dots)
-    description = f"{values}.{f' Whiskers: {interval_name(result)}.' if result.has_intervals else ''}"
+    has_whiskers = any(dot.low is not None for one in series for dot in one.dots)
+    description = f"{values}.{f' Whiskers: {interval_name(result)}.' if has_whiskers else ''}"
     return [plot("main-scores", "Main scores", description, series, y=Axis("score", (0, 1.02)))]
 
 
@@ -253,7 +258,7 @@ def confusion_section(result: ResultDocuments) -> Section:
             return Cell(None, "–")
         number, total = matrix[row][column], sum(matrix[row])
         share = number / total if total else 0.0
-        return Cell(number, f"{number:,} ({100 * share:.1f} %)" if number else "0", shade=round(share, 3))
+        return Cell(number, f"{number:,} ({percent(share, 1)})" if number else "0", shade=round(share, 3))
 
     if len(names) <= MATRIX_CLASSES + 1:
         columns = (Column(names[column], 0, of=with_key(count, column)) for column in order)
@@ -270,7 +275,7 @@ def confusion_section(result: ResultDocuments) -> Section:
             Column("reference", of=lambda pair: names[pair[0]]),
             Column("prediction", of=lambda pair: names[pair[1]]),
             Column("nuclei", 0, of=lambda pair: matrix[pair[0]][pair[1]]),
-            Column("of the row, %", 1, of=lambda pair: 100 * matrix[pair[0]][pair[1]] / sum(matrix[pair[0]])),
+            Column("of the row, %", 1, of=lambda pair: in_percent(matrix[pair[0]][pair[1]] / sum(matrix[pair[0]]))),
             note=show_rest(len(found), 50, "confusions of details.json"),
         )
     lead = (
@@ -404,9 +409,10 @@ def mean_blocks(result: ResultDocuments) -> list[Block]:
     ignored = sum(case["ignored_predictions"] for case in result.details["cases"].values())
     said = ["All cases were submitted."]
     if missing:
-        said = [f"{missing:,} of {len(result.cases):,} cases were not submitted."]
+        cases, were = counted(len(result.cases), "case"), "was" if missing == 1 else "were"
+        said = [f"{missing:,} of {cases} {were} not submitted."]
     if ignored:
-        said.append(f"{ignored:,} predictions left because of ignore regions.")
+        said.append(f"{counted(ignored, 'prediction')} left because of ignore regions.")
     blocks: list[Block] = [Text((" ".join(said),), "warning" if missing else "plain")]
     if rows:
         caption = "Means that some units did not enter, or entered with the worst value"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from evaluation.findings import counted
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.listing import table_of, with_key
 from evaluation.report.page import Block, Cell, Column, Figure, Section, Table, Text
@@ -90,9 +91,11 @@ def spread_figure(result: ResultDocuments, anchor: str, what: str, paths: list[s
         known = [(unit, value) for unit in units if (value := unit.value(path)) is not None]
         step = -(-len(known) // POINTS_SHOWN) or 1
         if len(known) < len(units):
-            left_out.append(f"{len(units) - len(known)} of {len(units)} {what} have no {name}")
+            lacking = len(units) - len(known)
+            of_all = counted(len(units), what.removesuffix("s"))
+            left_out.append(f"{lacking:,} of {of_all} {'has' if lacking == 1 else 'have'} no {name}")
         if step > 1:
-            left_out.append(f"of {len(known):,} {what} every {step}th is drawn")
+            left_out.append(f"of {len(known):,} {what} one in {step} is drawn")
         if known:
             dots = tuple(
                 Dot(name, value, f"{unit.name}\n{name}: {shown_number(value)}", first_anchor(unit, anchors))
@@ -100,7 +103,8 @@ def spread_figure(result: ResultDocuments, anchor: str, what: str, paths: list[s
             )
             boxes.append(Series(name, dots, series_colour(index), "boxes"))
             values = [value for _, value in known]
-            found.append(f"{name}: from {min(values):.3f} to {max(values):.3f} over {len(values)} {what}")
+            over = counted(len(values), what.removesuffix("s"))
+            found.append(f"{name}: from {min(values):.3f} to {max(values):.3f} over {over}")
     if not boxes:
         return Text((f"{sentence(left_out)} There is nothing to plot.",))
     most = max(float(dot.y or 0) for box in boxes for dot in box.dots)
@@ -138,6 +142,7 @@ def precision_recall(result: ResultDocuments, what: str) -> list[Figure]:
             label = {"x": 1, "y": end, "text": f"F1 {f1:g}", "showarrow": False, "xanchor": "right"}
             labels.append({**label, "yanchor": "bottom", "font": {"size": 11, "color": "@muted"}})
     above = sum(float(dot.y or 0) > float(dot.x) for dot in dots)
+    every = f"Of {counted(len(dots), what)} {above:,} {'has' if above == 1 else 'have'}"
     ends = (low, 1 + 0.04 * (1 - low))
     dots = dots[:: -(-len(dots) // POINTS_SHOWN) or 1]
     return [
@@ -145,7 +150,7 @@ def precision_recall(result: ResultDocuments, what: str) -> list[Figure]:
             "precision-recall",
             f"Precision and recall of detection, a point for each {what}",
             "Lower right: too many predictions; upper left: too few. Thin lines join points of equal F1. "
-            f"Of {len(dots)} points {above} have more precision than recall.",
+            f"{every} more precision than recall.",
             [Series(f"{what}s", tuple(dots)), *lines],
             x=Axis("recall", ends),
             y=Axis("precision", ends),

@@ -7,9 +7,11 @@ import os
 import re
 import secrets
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -48,6 +50,45 @@ def write_together(folder: Path, contents: Mapping[str, str | bytes]) -> None:
             for path in (*temporary.values(), *(folder / name for name in placed)):
                 path.unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def all_or_none(folder: Path) -> Iterator[Callable[[str, bytes], None]]:
+    """Gives a function that keeps a file by its name; at the end of the block all are renamed into ``folder``.
+
+    They are kept in a hidden folder on the same file system, in the first of ``folder`` and those above that is there.
+    After a fault, in the block or of a rename, the files that were there before are there, and nothing else.
+    """
+    new = list(takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
+    near = (folder, *folder.parents)[len(new)]
+    names: list[str] = []
+    with TemporaryDirectory(prefix=".evaluation-", dir=near) as workspace:
+
+        def keep(name: str, content: bytes) -> None:
+            write_new(Path(workspace) / str(len(names)), content)
+            names.append(name)
+
+        yield keep
+        undo: list[tuple[Path, Path]] = []
+        with undisturbed():
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                for number, name in enumerate(names):
+                    kept, target = Path(workspace) / str(number), folder / name
+                    if os.path.lexists(target):
+                        target.rename(before := kept.with_suffix(".before"))
+                        undo.append((before, target))
+                    kept.rename(target)
+                    undo.append((target, kept))
+            except BaseException:
+                for now, then in reversed(undo):
+                    with suppress(OSError):
+                        now.rename(then)
+                for path in new:
+                    with suppress(OSError):
+                        path.rmdir()
+                raise
+            written.extend(names)
 
 
 def remove_unfinished(folder: Path, names: Iterable[str]) -> None:

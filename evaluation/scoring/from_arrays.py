@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge import Challenge, RuleFault, is_safe_name
+from evaluation.challenge.cases import LARGEST, SMALLEST
 from evaluation.findings import quote
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.findings.submission import NoPrediction
-from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.labels import checked_class_ids, instances_from_labels, whole_labels
 from evaluation.instances.prepare import PreparedReference
 from evaluation.matching import compare_label_maps, match_iou_above, overlap_table
 from evaluation.metrics import count_matches
@@ -53,12 +55,20 @@ def score_instances(
     classes, and what the rules contradict in the cases, and
     SubmissionRejected for a missing prediction if the challenge rejects those.
     """
+    if not isinstance(challenge, Challenge):
+        raise ValueError(f"the first argument is of type {type(challenge).__name__}; expected the rules, a Challenge")
+    if not isinstance(images, Mapping):
+        expected = "a table by name, such as {'image': (reference, prediction)}"
+        raise ValueError(f"the second argument is of type {type(images).__name__}; expected {expected}")
     if not images:
         raise ValueError("no images to score")
-    sides = {
-        name: (as_instances(challenge, reference), None if prediction is None else as_instances(challenge, prediction))
-        for name, (reference, prediction) in images.items()
-    }
+    for table, word, example in ((groups, "groups", "patient 1"), (strata, "strata", "colon")):
+        if table is not None and not (isinstance(table, Mapping) and (not table or set(table) & set(images))):
+            got = "name none of the images" if isinstance(table, Mapping) else f"are of type {type(table).__name__}"
+            raise ValueError(f"{word} {got}; expected a table by name, such as {{{next(iter(images))!r}: {example!r}}}")
+    if spacing_um is not None and not (isinstance(spacing_um, Real) and SMALLEST <= spacing_um <= LARGEST):
+        raise ValueError(f"spacing_um is {spacing_um!r}; expected the size of a pixel in um, such as 0.25")
+    sides = {name: sides_of(challenge, name, pair) for name, pair in images.items()}
     missing = sorted(name for name, (_, prediction) in sides.items() if prediction is None)
     if missing and challenge.submission.missing_case == "reject":
         raise SubmissionRejected(*(NoPrediction().at(f"case {quote(name)}") for name in missing))
@@ -70,8 +80,10 @@ def score_instances(
     for case in cases:
         if stratum_of[case.group] != case.stratum:
             raise ValueError(f"group {case.group!r} is in two strata")
-        if not all(is_safe_name(name) for name in (case.name, case.group, case.stratum or "none")):
-            raise ValueError(f"{case.name!r} in {case.group!r} cannot be the name of a case and its group")
+        for word, known in (("case", case.name), ("group", case.group), ("stratum", case.stratum or "none")):
+            if not is_safe_name(known):
+                expected = "letters, digits and any of ' _-.+@', up to 200"
+                raise ValueError(f"{known!r} cannot be the name of a {word}; expected {expected}")
     cases.sort(key=lambda case: (case.group, case.name))
     complete = challenge.model_copy(update={"cases": tuple(cases)})
     try:
@@ -86,6 +98,36 @@ def score_instances(
         for case in cases
     ]
     return summarise(complete, measure_cases(complete, matched))
+
+
+def sides_of(challenge: Challenge, name: str, pair: Any) -> tuple[Instances, Instances | None]:
+    """The reference and the prediction of a case. Raises ValueError with its name."""
+    if not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
+        raise ValueError(f"case {name!r} is of type {type(pair).__name__}; expected a pair, (reference, prediction)")
+    sides: list[Instances | None] = []
+    for word, image in zip(("reference", "prediction"), pair, strict=True):
+        where, classes = f"case {name!r}, {word}", len(challenge.classes)
+        try:
+            side = None if image is None and word == "prediction" else as_instances(challenge, image)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
+        if side is not None and len(side) and not 1 <= side.class_id.min() <= side.class_id.max() <= classes:
+            got = f"class ids are from {side.class_id.min()} to {side.class_id.max()}, not from 1 to {classes}"
+            raise ValueError(
+                f"{where}: {got}; give instances_from_labels a class for each label, or class_id=1 for all"
+            )
+        sides.append(side)
+    reference, prediction = sides
+    assert reference is not None
+    if prediction is not None:
+        check_same_shape(f"case {name!r}", reference.shape_yx, prediction.shape_yx)
+    return reference, prediction
+
+
+def check_same_shape(where: str, reference_yx: tuple[int, ...], prediction_yx: tuple[int, ...]) -> None:
+    if reference_yx != prediction_yx:
+        sizes = f"the reference is {reference_yx} px, the prediction {prediction_yx} px (height, width)"
+        raise ValueError(f"{where}: {sizes}; expected one size")
 
 
 def as_instances(challenge: Challenge, image: Instances | npt.ArrayLike) -> Instances:
@@ -108,9 +150,16 @@ def count_label_maps(images: Sequence[LabelMaps], *, hausdorff: bool = True) -> 
     >>> maps = LabelMaps(labels, 10 * labels, np.array([1, 2]), np.array([1, 1]))
     >>> count_label_maps([maps])[0].confusion.tolist()
     [[0, 0, 0], [0, 1, 0], [0, 1, 0]]
+
+    Raises ValueError for arrays that cannot be labels, and for other than one class id, from 1, for each label.
     """
+    if not isinstance(images, Iterable):
+        raise ValueError(f"images are of type {type(images).__name__}; expected a list of LabelMaps")
     matched: list[tuple[Instances, Instances, list[Matches]]] = []
-    for maps in images:
+    for index, maps in enumerate(images):
+        if not isinstance(maps, LabelMaps):
+            expected = "LabelMaps(reference, prediction, reference_class, prediction_class)"
+            raise ValueError(f"image {index} is of type {type(maps).__name__}; expected {expected}")
         reference, prediction, table = instances_and_overlaps(maps, with_runs=hausdorff)
         found = match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False)
         matched.append((reference, prediction, [found]))
@@ -136,16 +185,18 @@ def instances_and_overlaps(maps: LabelMaps, *, with_runs: bool) -> tuple[Instanc
 
     Without runs the instances have classes and ids only; nothing that matches at an IoU above 1/2 asks for more.
     """
-    pair = compare_label_maps(maps.reference, maps.prediction, with_runs=with_runs)
+    labels = whole_labels(maps.reference), whole_labels(maps.prediction)
+    check_same_shape("label maps", labels[0].shape, labels[1].shape)
+    pair = compare_label_maps(*labels, with_runs=with_runs)
     if pair is None:
-        reference = instances_from_labels(maps.reference, maps.reference_class)
-        prediction = instances_from_labels(maps.prediction, maps.prediction_class)
+        reference = instances_from_labels(labels[0], maps.reference_class)
+        prediction = instances_from_labels(labels[1], maps.prediction_class)
         return reference, prediction, overlap_table(reference, prediction)
     none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
-    height, width = maps.reference.shape
+    height, width = labels[0].shape
 
-    def side(ids: npt.NDArray[np.int64], classes: npt.NDArray[np.int16], runs: Any) -> Instances:
-        return Instances((height, width), classes.astype(np.int16), ids, *(runs or none))
+    def side(ids: npt.NDArray[np.int64], classes: npt.ArrayLike, runs: Any) -> Instances:
+        return Instances((height, width), checked_class_ids(classes, len(ids)), ids, *(runs or none))
 
     return (
         side(pair.reference_ids, maps.reference_class, pair.reference_runs),

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from evaluation.challenge import Challenge
 from evaluation.execution.worker_pools import SharedPool
 from evaluation.execution.workers import Plan, Progress, Workers, batches, plan_workers, run_tasks
-from evaluation.findings import Finding
+from evaluation.findings import Finding, listed
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.model import (
     CaseResult,
@@ -51,9 +51,14 @@ def score_submission(
     perturbation  of the predictions, after they are read
     executor      works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
 
-    Raises SubmissionRejected or ChallengeBroken with all that is wrong; nothing is scored then. ``workers`` None
-    chooses from the processors, the memory and the size of the challenge; it never changes the result.
+    Raises SubmissionRejected or ChallengeBroken with all that is wrong, WrongUsage for a submission that is not there,
+    and ValueError for other wrong arguments; nothing is scored then. ``workers`` None chooses from the
+    processors, the memory and the size of the challenge; it never changes the result.
     """
+    if perturbation not in get_args(Perturbation):
+        raise ValueError(f"there is no perturbation {perturbation!r}; expected {listed(get_args(Perturbation))}")
+    if challenge is not None and not isinstance(challenge, Challenge):
+        raise ValueError(f"challenge is of type {type(challenge).__name__}; expected other rules, a Challenge")
     worker_pool = workers if executor is None else SharedPool(executor, workers)
     begun = begin_submission(challenge_folder, submission, worker_pool, progress, challenge)
     return summarise(*count_cases(begun, progress, perturbation))

@@ -99,7 +99,7 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
                 return open_attached(folder / name, where=quote(name), bytes_limit=challenge.limits.bytes_per_file)
             return open_file(folder / name, challenge.limits)
         except OSError as error:
-            raise InputFault(UnreadableFile((error.strerror or "not readable").lower()).at(quote(name))) from None
+            raise unreadable(name, error) from None
 
     classes = challenge.class_table(challenge.reference)
     names = (challenge.reference.files, challenge.reference.value("class_map") or "")
@@ -348,7 +348,7 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
 
     def existing(pattern: str, class_name: str = "") -> str | None:
         name = filled(pattern, case, class_name)
-        return next((found for found in (name, f"{name}.gz") if is_file(folder / found)), None)
+        return next((found for found in (name, f"{name}.gz") if is_there(folder, found)), None)
 
     patterns = {key: pattern for key in rules.companions if (pattern := rules.value(key)) is not None}
     companions = {key: name for key, pattern in patterns.items() if (name := existing(pattern)) is not None}
@@ -362,6 +362,18 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
         name = filled(pattern, case, challenge.class_names[0])
         raise InputFault(NoReference().at(quote(name)))
     return tuple(found)
+
+
+def is_there(folder: Path, name: str) -> bool:
+    """Whether the reference has a file. Raises InputFault if a folder does not let us look."""
+    try:
+        return is_file(folder / name)
+    except OSError as error:
+        raise unreadable(name, error) from None
+
+
+def unreadable(name: str, error: OSError) -> InputFault:
+    return InputFault(UnreadableFile((error.strerror or "not readable").lower()).at(quote(name)))
 
 
 def files_of_classes(challenge: Challenge, existing: Callable[[str], str | None]) -> list[tuple[str, int]]:
@@ -393,20 +405,26 @@ def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | N
     rules = challenge.reference
     if not rules.is_shared:
         return None
-    files = [SharedFile(rules.files, 0)]
-    if "{class}" in rules.files:
-
-        def existing(class_name: str) -> str | None:
-            name = rules.files.replace("{class}", class_name)
-            return name if (folder / name).is_file() else None
-
-        files = [SharedFile(name, class_id) for name, class_id in files_of_classes(challenge, existing)]
+    files = shared_reference_files(challenge, folder)
     found = read_shared(reference_side(challenge, folder), challenge.cases, files)
     missing = [case.name for case in challenge.cases if case.name not in found.mentioned]
     faults = [NoReferenceEntry(name).at(quote(rules.files)) for name in missing if not found.faults]
     if found.faults or faults:
         raise InputFault(*found.faults, *faults)
     return found
+
+
+def shared_reference_files(challenge: Challenge, folder: Path) -> list[SharedFile]:
+    """The file that holds the reference of all cases, or those of the classes. Raises InputFault."""
+    pattern = challenge.reference.files
+    if "{class}" not in pattern:
+        return [SharedFile(pattern, 0)]
+
+    def existing(class_name: str) -> str | None:
+        name = pattern.replace("{class}", class_name)
+        return name if is_there(folder, name) else None
+
+    return [SharedFile(name, class_id) for name, class_id in files_of_classes(challenge, existing)]
 
 
 def in_image(parts: Sequence[Part], case: Case, rules: FormatRules) -> list[Part]:

@@ -22,6 +22,8 @@ from evaluation.scoring.read import (
 from evaluation.submission import SubmissionFiles, collection_findings, find_case_files, open_submission
 from evaluation.submission.names import unsafe
 
+ZIP_IN_ZIP = "a ZIP, which is not opened: hand in that one, or its files"
+
 
 def rejection(challenge: Challenge, findings: Iterable[Finding], inputs: Iterable[str] = ()) -> SubmissionRejected:
     """What is raised for a submission with faults. ``inputs``: names of images that the jobs were given."""
@@ -68,7 +70,9 @@ def named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
         return finding
     what = ZARR_FOLDER if any(map(is_of_zarr, files.names)) else ""
     with suppress(InputFault), files.open(files.names[0]) as stream:
-        what = what or foreign_content(stream.read(HEAD_BYTES))
+        head = stream.read(HEAD_BYTES)
+        is_zip = head.startswith(b"PK") and files.names[0].lower().endswith(".zip")
+        what = what or (ZIP_IN_ZIP if is_zip else foreign_content(head))
     return replace(finding, fix=f"{finding.fix} {quote(files.names[0], 120)} is {what}.") if what else finding
 
 

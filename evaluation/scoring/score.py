@@ -15,7 +15,7 @@ import numpy as np
 from evaluation.aggregation import Bootstrap, Column, bootstrap, mean_of_units, penalise, stack_cases, unite
 from evaluation.aggregation.units import PenalisedScores
 from evaluation.challenge import Challenge
-from evaluation.findings import Finding
+from evaluation.findings import Finding, did_you_mean, listed
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import (
     STRATUM_MEAN,
@@ -78,11 +78,21 @@ class Result:
         return objects_csv(self.cases, self.challenge.class_names, self.challenge.metrics.measures)
 
     def value(self, path: str) -> float | None:
-        """The number at a path of metrics.json such as ``"panoptic.pq.group_mean"``; None if undefined."""
+        """The number at a path of metrics.json such as ``"panoptic.pq.group_mean"``; None if undefined.
+
+        Raises ValueError if there is none.
+        """
         node: Any = self.metrics
-        for key in path.split("."):
-            node = node[key]
-        return None if node is None else float(node)
+        try:
+            for key in path.split("."):
+                node = node[key]
+            return None if node is None else float(node)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            known = (
+                ".".join((*metric.path, name)) for metric in next(iter(self.scores.values())) for name in metric.means
+            )
+            wanted = f"expected a path of metrics.json. {did_you_mean(str(path), known)}"
+            raise ValueError(f"no number at {path!r}; {wanted}".rstrip()) from None
 
     def __repr__(self) -> str:
         cases = len(self.cases)
@@ -97,6 +107,8 @@ class Result:
         """
         import pandas
 
+        if level not in (levels := ("scores", "cases", "nuclei")):
+            raise ValueError(f"no level {level!r}; expected {listed(levels)}")
         rule = next(iter(self.scores))
         if level == "nuclei":
             nuclei = pandas.read_csv(StringIO(self.objects))

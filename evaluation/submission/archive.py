@@ -112,8 +112,8 @@ class ZipFiles(SubmissionFiles):
         member = self.members[name]
         if fault := why_not_opened(member, self.limits):
             raise InputFault(fault)
+        content = room_for(member)
         try:
-            content = room_for(member)
             with self.path.open("rb") as archive:
                 copy_checked(unpack(archive, member), member, content)
             content.seek(0)

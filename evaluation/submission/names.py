@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -9,12 +10,13 @@ from evaluation.challenge import LimitRules
 from evaluation.findings import EXAMPLES_SHOWN, Finding, quote
 from evaluation.findings.annotations import DamagedInSubmission, TooManyBytesInAll
 from evaluation.findings.errors import SubmissionRejected
-from evaluation.findings.submission import EmptySubmission, TooManyFiles, UnsafePath
+from evaluation.findings.submission import Backslash, EmptySubmission, TooManyFiles, UnsafePath
 
 MAX_NAME_CHARACTERS = 1000
 MAX_PART_CHARACTERS = 255
 LITTER = {"__macosx", ".ds_store", "thumbs.db", "desktop.ini", "icon\r"}
 ROOT = "submission"
+OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 PLATFORM_CSV = "predictions.csv"  # what the platform makes of a CSV file that is handed in as it is
 
 
@@ -88,7 +90,7 @@ class Faults:
 
 
 def unsafe(name: str, why: str) -> Finding:
-    return UnsafePath(why).at(quote(name))
+    return (Backslash if "backslash" in why else UnsafePath)(why).at(quote(name))
 
 
 def unreadable(name: str, why: str) -> Finding:
@@ -96,4 +98,7 @@ def unreadable(name: str, why: str) -> Finding:
 
 
 def why_unreadable(error: OSError) -> str:
+    """Why a file could not be read. Raises the error where space, memory or open files of the machine have run out."""
+    if error.errno in OF_THE_MACHINE:
+        raise error
     return (error.strerror or "not readable").lower()

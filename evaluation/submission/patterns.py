@@ -15,6 +15,7 @@ from evaluation.model import Case
 
 MAX_WRAPPERS = 5
 PIECE = re.compile(r"\{(case|group|class)\}|(\*+)")
+PACKED = re.compile(r"\.gz\Z", re.IGNORECASE)
 NOTE = re.compile(r"(readme|license|licence)[^/]*|[^/]*\.(txt|md)", re.IGNORECASE)
 
 
@@ -70,11 +71,15 @@ def composed(name: str) -> str:
 
 
 def compile_pattern(pattern: str, known: Mapping[str, Mapping[str, str]]) -> Callable[[str], dict[str, str] | None]:
-    """A function from a name to the fields of the pattern, or None if the name does not fit."""
+    """A function from a name to the fields of the pattern, or None if the name does not fit.
+
+    Behind names of JSON and XML, which are read packed too, ``.gz`` may stand, as behind those of references.
+    """
     parts = [compile_part(part, known) for part in pattern.split("/")]
+    may_be_packed = pattern.lower().endswith((".json", ".geojson", ".xml"))
 
     def read(name: str) -> dict[str, str] | None:
-        texts = name.split("/")
+        texts = (PACKED.sub("", name) if may_be_packed else name).split("/")
         if len(texts) != len(parts):
             return None
         fields: dict[str, str] = {}

@@ -8,6 +8,7 @@ of files and cases are. Long values are shown with "…" in the middle; what is 
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -48,7 +49,9 @@ class Redactor:
     """Names to be taken out, ready for many texts."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self.names = frozenset(filter(None, names))
+        # File systems of macOS take accents apart: each name is looked for in both of its forms.
+        forms = (unicodedata.normalize(form, name) for name in names for form in ("NFC", "NFD"))
+        self.names = frozenset(filter(None, forms))
         self.telling = frozenset(name for name in self.names if not PLAIN.fullmatch(name))
         self.lengths = sorted({len(name) for name in self.names}, reverse=True)
         self.forwards = sorted(self.names)

@@ -90,7 +90,7 @@ def children_of(pid: int) -> list[int]:
 
 def others() -> list[int]:
     """Processes beside this one, after those that have just ended were waited for."""
-    until = time.monotonic() + 2.0
+    until = time.monotonic() + 60.0
     while True:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:

@@ -299,7 +299,7 @@ FOLDERS = [
     folder_record("file of more than 2 GB", "too-large", sparse),
     folder_record("case of another spelling", "unknown-case", lambda folder: (folder / "C1.json").write_bytes(b"[]"), says="Did you mean 'c1'?"),
     folder_record("2,000 unknown cases", "unknown-case", empty_files(*(f"x{index}.json" for index in range(2000))), says="1,997 more"),
-    Hostile("folder a file twice, once compressed", "aperio_xml", None, {"P1/c1.xml.gz": b""}, nuclei=3, warns=("unused-file",)),
+    Hostile("folder a file twice, once compressed", "aperio_xml", "duplicate-file", {"P1/c1.xml.gz": b""}),
     Hostile("folder of another group", "aperio_xml", "wrong-group",
             build=in_folder(lambda folder: (folder / "P1/c1.xml").rename(folder / "P2/c1.xml"))),
     Hostile("folder without a companion", "coco_panoptic", "incomplete-case",

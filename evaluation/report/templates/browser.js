@@ -81,9 +81,9 @@
     for (const ring of outline.rings) {
       if (ring.length === 1) context.arc(ring[0][0], ring[0][1], 6, 0, 7);
       else {
+        context.moveTo(ring[0][0], ring[0][1]); // without it a line joins the rings of a nucleus
         for (const [x, y] of ring) context.lineTo(x, y);
         context.closePath();
-        context.moveTo(ring[0][0], ring[0][1]);
       }
     }
   };
@@ -236,7 +236,7 @@
   };
   const update = () => {
     chosen = filtered();
-    find(".found").textContent = chosen.length ? `${number(chosen.length)} of ${number(count)} nuclei.` : "No nucleus is like this. Choose another kind, class, case or area.";
+    find(".found").textContent = chosen.length ? `${number(chosen.length)} of ${number(count)} ${count === 1 ? "nucleus" : "nuclei"}.` : "No nucleus is like this. Choose another kind, class, case or area.";
     turn(0);
     showCase();
   };

@@ -73,7 +73,9 @@
         .sort((one, other) => other.gain - one.gain);
       const [compared, higher, lower, mean] = column.pairs[Math.min(a, b)][Math.abs(a - b) - 1]; // in all units
       const better = a < b === column.higher ? [higher, lower] : [lower, higher];
-      words = `${column.title}: ${names[0]} ${shown(column.overall[a])}, ${names[1]} ${shown(column.overall[b])}. Of ${compared} ${kind} ${names[0]} is better in ${better[0]} and ${names[1]} in ${better[1]}; the mean difference is ${signed(a < b ? mean : -mean)}.`;
+      // Names from right to left would draw the numbers beside them along.
+      const [one, other] = names.map((name) => (/[\u0590-\u08ff]/.test(name) ? `\u2068${name}\u2069` : name));
+      words = `${column.title}: ${one} ${shown(column.overall[a])}, ${other} ${shown(column.overall[b])}. Of ${compared} ${kind} ${one} is better in ${better[0]} and ${other} in ${better[1]}; the mean difference is ${signed(a < b ? mean : -mean)}.`;
       root.querySelector(".bars").append(bars(known, names));
       const rows = [...known].sort((one, other) => Math.abs(other.gain) - Math.abs(one.gain)).slice(0, ROWS);
       const caption = `${column.title}: ${known.length > ROWS ? `the ${ROWS} largest of ${known.length} differences` : `differences in all ${kind}`}, the largest first`;
