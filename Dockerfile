@@ -4,14 +4,14 @@
 #   ./build.sh --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:…
 ARG PYTHON_IMAGE=docker.io/library/python:3.11-slim-bookworm
 
-# The packages of requirements.lock, each checked against its hash; without pip and without the packages' own tests
+# The packages of requirements/run.lock, each checked against its hash; without pip and without the packages' own tests
 # (NumPy's stay: numpy.testing imports from them).
 FROM ${PYTHON_IMAGE} AS builder
-COPY requirements.lock /build/requirements.lock
+COPY requirements/run.lock /build/run.lock
 RUN python3 -m venv --without-pip /opt/venv \
  && python3 -m venv /build/pip \
  && /build/pip/bin/python -m pip --python /opt/venv/bin/python --disable-pip-version-check install \
-      --no-cache-dir --require-hashes --only-binary :all: --requirement /build/requirements.lock \
+      --no-cache-dir --require-hashes --only-binary :all: --requirement /build/run.lock \
  && find /opt/venv -depth -type d \( -name tests -o -name test \) -not -path '*/numpy/*' -exec rm -rf {} +
 COPY evaluation /opt/evaluation/evaluation
 COPY ground_truth /opt/evaluation/ground_truth

@@ -51,7 +51,7 @@ tar --create --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u
   --exclude=__pycache__ --exclude='.git*' --exclude='.*.sw?' --exclude='*~' \
   --directory "$ground_truth" . | gzip -n >"$work/ground_truth.tar.gz"
 
-sbom_of "$root/requirements.lock" "$(version_of "$root")" >"$work/sbom.cdx.json"
+sbom_of "$root/requirements/run.lock" "$(version_of "$root")" >"$work/sbom.cdx.json"
 (cd "$work" && sha256sum -- "$name.tar.gz" ground_truth.tar.gz sbom.cdx.json >SHA256SUMS)
 mv -f -- "$work/$name.tar.gz" "$work/ground_truth.tar.gz" "$work/sbom.cdx.json" "$work/SHA256SUMS" "$folder/"
 

@@ -13,7 +13,7 @@ root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=setup/venv.sh
 source "$root/setup/venv.sh"
 
-prepare_venv "$root/.venv-test" "$root/requirements-test.lock"
+prepare_venv "$root/.venv-test" "$root/requirements/test.lock"
 python=$root/.venv-test/bin/python
 cd "$root"
 export PYTHONPATH="$root" PYTHONSAFEPATH=1

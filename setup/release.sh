@@ -40,7 +40,7 @@ for built in sdist wheel; do
 done
 
 if [[ ${WITHOUT_IMAGE:-0} == 1 ]]; then
-  sbom_of "$root/requirements.lock" "$version" >"$work/out/sbom.cdx.json"
+  sbom_of "$root/requirements/run.lock" "$version" >"$work/out/sbom.cdx.json"
 else
   find_engine || stop "$no_engine"
   built=$("$engine" image inspect --format '{{index .Config.Labels "org.opencontainers.image.revision"}}' "$image" 2>/dev/null) || built=

@@ -11,18 +11,20 @@ trap 'rm -rf -- "$work"' EXIT
 
 python3.11 -m venv "$work/venv"
 "$work/venv/bin/pip" --disable-pip-version-check --quiet install pip-tools
-cp -- "$root"/pyproject.toml "$root/setup/s3.in" "$root"/requirements*.lock "$work"
+cp -- "$root"/pyproject.toml "$root/setup/s3.in" "$root"/requirements-s3.lock "$root"/requirements/*.lock "$work"
 cd -- "$work"
 export CUSTOM_COMPILE_COMMAND="setup/renew_locks.sh"
 compile() {
   venv/bin/pip-compile --quiet --strip-extras --no-annotate --no-emit-index-url --no-emit-find-links \
     --no-emit-options --generate-hashes "$@"
 }
-compile "$@" --extra report --extra cluster --extra storage --extra parquet --extra test --output-file requirements-test.lock pyproject.toml
-compile "$@" --constraint requirements-test.lock --output-file requirements.lock pyproject.toml
-compile "$@" --constraint requirements-test.lock --extra report --output-file requirements-report.lock pyproject.toml
-compile "$@" --extra benchmark --output-file requirements-benchmark.lock pyproject.toml
+compile "$@" --extra report --extra imports --extra cluster --extra storage --extra test --output-file test.lock pyproject.toml
+compile "$@" --constraint test.lock --output-file run.lock pyproject.toml
+compile "$@" --constraint test.lock --extra report --output-file report.lock pyproject.toml
+compile "$@" --constraint test.lock --extra report --extra imports --output-file imports.lock pyproject.toml
+compile "$@" --extra benchmark --output-file benchmark.lock pyproject.toml
 compile "$@" --output-file requirements-s3.lock s3.in
-cp -- requirements*.lock "$root"
+cp -- requirements-s3.lock "$root"
+cp -- run.lock report.lock imports.lock test.lock benchmark.lock "$root/requirements"
 
 exec "$root/test.sh" tests/test_golden.py tests/test_hashes.py tests/test_kept_results.py

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The list of the image's Python packages for those who look for known faults (an SBOM), from requirements.lock.
+# The list of the image's Python packages for those who look for known faults (an SBOM), from requirements/run.lock.
 # Sourced, not run.
 
 # CycloneDX 1.5 as JSON, the same bytes for the same lock. Hashes are those of all wheels that pip may take.

@@ -66,7 +66,7 @@ def test_a_public_archive_holds_nothing_that_tells_the_reference(scored: Path, t
     path = archived(scored, tmp_path / "a.zip")
     names = zipfile.ZipFile(path).namelist()
     assert not [n for n in names if "reference" in n or n.endswith(("details.json", "objects.csv"))]
-    assert {"results/finder/metrics.json", "results/empty/key.json", "requirements.lock"} <= set(names)
+    assert {"results/finder/metrics.json", "results/empty/key.json", "requirements/run.lock"} <= set(names)
     capfd.readouterr()
     assert run(["verify", str(path)]) == 0
     told = capfd.readouterr().out

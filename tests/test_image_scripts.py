@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 from evaluation.results.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
-ENVIRONMENTS = ("test", "s3")  # that test.sh --all makes
+ENVIRONMENTS = {"test": "requirements/test.lock", "s3": "requirements-s3.lock"}  # that test.sh --all makes
 TARBALL = f"nuclei-evaluation-image-{__version__}.tar.gz"
 GOOD = "linux/amd64 10001:10001 [/opt/venv/bin/python -m evaluation score]"
 TOOLS = (
@@ -252,7 +252,7 @@ def test_export_lists_the_packages_of_the_lock(with_podman, ground_truth):
     assert found["metadata"]["component"] == {
         "type": "container", "name": "nuclei-evaluation", "version": __version__
     }  # fmt: skip
-    lines = (ROOT / "requirements.lock").read_text().replace("\\\n", " ").splitlines()
+    lines = (ROOT / "requirements/run.lock").read_text().replace("\\\n", " ").splitlines()
     locked = {}
     for line in (line for line in lines if line and not line.lstrip().startswith("#")):
         requirement = Requirement(line.partition(" --hash")[0])
@@ -364,8 +364,7 @@ def test_the_tarball_of_the_ground_truth_is_the_same_whatever_the_disk_says(with
 def clone(tmp_path: Path) -> Path:
     """The scripts of the repository, with a Python that finds nothing wrong."""
     folder = tmp_path / "clone"
-    locks = [f"requirements-{name}.lock" for name in ENVIRONMENTS]
-    for name in ("test.sh", "setup", "tests/container", *locks, "evaluation/results/version.py"):
+    for name in ("test.sh", "setup", "tests/container", *ENVIRONMENTS.values(), "evaluation/results/version.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy(ROOT / name, folder / name)
@@ -379,10 +378,10 @@ def clone(tmp_path: Path) -> Path:
 
 def stand_in(clone: Path, script: str) -> None:
     """Another Python for the clone, with the stamp of a finished set-up."""
-    for name in ENVIRONMENTS:
+    for name, of_lock in ENVIRONMENTS.items():
         python = clone / f".venv-{name}" / "bin" / "python"
         python.write_text(f"#!/bin/bash\n{script}\n")
-        lock = clone / f"requirements-{name}.lock"
+        lock = clone / of_lock
         stamp = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (lock, python)]
         (python.parents[1] / ".lock-stamp").write_text("".join(f"{line}  -\n" for line in stamp))
 

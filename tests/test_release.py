@@ -96,7 +96,7 @@ def test_the_scripts_take_a_tested_python_only(version: tuple[int, ...], taken: 
     stand_in.chmod(0o755)
     for name in ("bash", "cat", "sha256sum"):
         (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
-    code = f"source {ROOT}/setup/venv.sh; find_python || make_venv {tmp_path}/venv {ROOT}/requirements.lock"
+    code = f"source {ROOT}/setup/venv.sh; find_python || make_venv {tmp_path}/venv {ROOT}/requirements/run.lock"
     environment = {"PATH": str(tmp_path / "bin")}
     done = subprocess.run(
         [str(tmp_path / "bin/bash"), "-c", code], env=environment, capture_output=True, text=True, check=False

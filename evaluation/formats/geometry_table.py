@@ -10,7 +10,7 @@
     .csv.gz)                              label_id, since a cell may have several nuclei
 
 TIAToolbox: ``annotation/storage.py`` in https://github.com/TissueImageAnalytics/tiatoolbox. https://geoparquet.org.
-Xenium: https://www.10xgenomics.com/support/software/xenium-onboard-analysis. Parquet needs the extra ``parquet``.
+Xenium: https://www.10xgenomics.com/support/software/xenium-onboard-analysis. Parquet needs the extra ``imports``.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ def features_of_parquet(stream: BinaryIO, request: Request) -> Iterator[Feature]
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise InputFault(MissingExtra("pyarrow", "parquet").at(request.where)) from None
+        raise InputFault(MissingExtra("pyarrow", "imports").at(request.where)) from None
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())  # others reserve much address space
     try:
         file = parquet.ParquetFile(io.BytesIO(stream.read()))
@@ -396,7 +396,7 @@ def parquet_bytes(shapes: Sequence[Any], classes: Sequence[str]) -> bytes:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise WrongUsage(MissingExtra("pyarrow", "parquet").at("GeoParquet")) from None
+        raise WrongUsage(MissingExtra("pyarrow", "imports").at("GeoParquet")) from None
     column = {"encoding": "WKB", "geometry_types": sorted({shape.geom_type for shape in shapes}), "crs": None}
     geo = {"version": "1.0.0", "primary_column": "geometry", "columns": {"geometry": column}}
     table = pyarrow.table({"class": list(classes), "geometry": [shape.wkb for shape in shapes]})

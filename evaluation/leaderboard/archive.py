@@ -36,7 +36,7 @@ from evaluation.submission import open_submission
 
 SUMS_FILE = "SHA256SUMS"
 BOARD_FILE = "leaderboard.json"
-LOCK_FILE = "requirements.lock"
+LOCK_FILE = "requirements/run.lock"
 DIGITS = 1e-6  # results have six decimals
 COUNTS = {"matched": "true_positives", "missed": "false_negatives", "spurious": "false_positives"}
 

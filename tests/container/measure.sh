@@ -12,6 +12,6 @@ source "$root/setup/container.sh"
 source "$root/setup/venv.sh"
 
 find_engine || { echo "$no_engine" >&2; exit 75; }
-prepare_venv "$root/.venv-test" "$root/requirements-test.lock"
+prepare_venv "$root/.venv-test" "$root/requirements/test.lock"
 cd "$root"
 PYTHONPATH="$root:$root/tests" PYTHONSAFEPATH=1 exec "$root/.venv-test/bin/python" -m container.measure "$engine" "$IMAGE" "$@"
