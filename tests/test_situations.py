@@ -47,8 +47,7 @@ def test_what_each_metric_says_when(path: str, situation: str) -> None:
         assert (score.value, score.undefined) == (None, expected)
     else:
         assert score.undefined is None
-        rounded = 1e-6 if path.startswith("calibration.") else 1e-12  # probabilities come in float32
-        assert score.value == pytest.approx(number(expected), abs=rounded)
+        assert score.value == pytest.approx(number(expected), abs=1e-12)
 
 
 def test_everything_ignored_leaves_nothing_on_either_side() -> None:

@@ -204,11 +204,6 @@ class Challenge(Rules):
                     listed(sorted(members), 20),
                     f"each of {listed(self.class_names)} once at the most",
                 )
-        for reference, costs in self.metrics.class_costs.items():
-            named = {reference.casefold(), *(name.casefold() for name in costs)}
-            if not named <= known or reference.casefold() in {name.casefold() for name in costs}:
-                expected = f"a class, and others of {listed(self.class_names)}"
-                raise contradiction(f"metrics.class_costs.{reference}", listed(sorted(costs), 20), expected)
         for name, metrics in unknown_metrics(self.metric_choice()).items():
             raise RuleFault(UnknownMetric(name, metrics).at("metrics.families"))
         needs = {
@@ -258,25 +253,12 @@ class Challenge(Rules):
             false_positives=rules.false_positives,
             per=rules.per,
             class_probabilities=rules.class_probabilities,
-            calibration_bins=rules.calibration_bins,
-            kappa_weights=rules.kappa_weights,
-            class_costs=self.class_costs(),
             sizes_px=rules.sizes_px or dict.fromkeys(rules.size_quantiles, (0.0, 0.0)),
             class_present=self.aggregation.class_present,
             coverage=rules.coverage,
             distance_cap_px=rules.distance_cap_px,
             distance_cap_um=rules.distance_cap_um,
         )
-
-    def class_costs(self) -> tuple[tuple[float, ...], ...]:
-        """What it costs to call the class of each row by that of each column, (C, C); empty if no cost is given."""
-        ids, given = self.class_ids(), self.metrics.class_costs
-        classes = range(len(self.classes))
-        costs = [[float(row != column) for column in classes] for row in classes]
-        for reference, of_class in given.items():
-            for prediction, cost in of_class.items():
-                costs[ids[reference.casefold()] - 1][ids[prediction.casefold()] - 1] = cost
-        return tuple(map(tuple, costs)) if given else ()
 
     @property
     def published_paths(self) -> tuple[str, ...] | None:

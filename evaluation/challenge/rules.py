@@ -210,9 +210,6 @@ class MetricRules(Rules):
     iou_thresholds   ascending; for the family thresholds, and the mean AP of COCO in the family curves
     false_positives, per   where the FROC curve is read, for the family curves: false positives per "image" or "mm2"
     class_probabilities    predictions come with the probability of each class: adds AUROC to the family classification
-    calibration_bins of the expected calibration error, for the family calibration
-    kappa_weights    adds the weighted kappa to the family classification: how disagreement grows along the classes
-    class_costs      adds the expected cost to it: by class, what it costs to call it another class; 1 if not given
     sizes_px         for the family sizes: by name, the smallest and the largest area of its nuclei, px, both included
     size_quantiles   in its place: names, the smallest first; the reference nuclei of all cases are parted by area into
                      so many sizes with as many nuclei each (``quantile_sizes``). No submission can change that
@@ -232,9 +229,6 @@ class MetricRules(Rules):
     false_positives: Annotated[tuple[Annotated[float, Field(gt=0, le=1e9)], ...], Field(max_length=100)] = ()
     per: Literal["image", "mm2"] = "image"
     class_probabilities: bool = False
-    calibration_bins: Annotated[int, Field(ge=1, le=1000)] = 15
-    kappa_weights: Literal["linear", "quadratic"] | None = None
-    class_costs: dict[str, dict[str, Annotated[float, Field(gt=0, le=1e6)]]] = Field(default_factory=dict)
     sizes_px: Annotated[dict[Name, tuple[Area, Area]], Field(max_length=20)] = Field(default_factory=dict)
     size_quantiles: Annotated[tuple[Name, ...], Field(max_length=20)] = ()
     class_groups: dict[Name, Grouping] = Field(default_factory=dict)
@@ -279,8 +273,6 @@ class MetricRules(Rules):
         if self.iou_thresholds and not {"thresholds", "curves", "sizes"} & set(families):
             got = "given without the family 'thresholds', 'curves' or 'sizes'"
             raise contradiction("iou_thresholds", got, "no such key")
-        if "calibration" in families and not self.class_probabilities:
-            raise contradiction("class_probabilities", "not set for the family 'calibration'", "true")
         if bool(self.sizes_px or self.size_quantiles) != ("sizes" in families):
             key = "size_quantiles" if self.size_quantiles else "sizes_px"
             got = "missing for the family 'sizes'" if "sizes" in families else "given without the family 'sizes'"

@@ -7,14 +7,12 @@ classes out. With ``groups``, lists of class ids, rows and columns of the classe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
 
 import numpy as np
 
 from evaluation.metrics.counts import hits, matched
-from evaluation.metrics.literature import COHEN, GORODKIN, HANLEY, LESSONS, RELOADED, WEIGHTED_KAPPA
+from evaluation.metrics.literature import COHEN, GORODKIN, HANLEY, LESSONS
 from evaluation.metrics.metric import Example, Metric, MetricFamily, Variant
 from evaluation.metrics.order_statistics import weighted_auroc
 from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, why_undefined
@@ -69,34 +67,6 @@ def cohen_kappa(units: Units, groups: Groups | None = None) -> Scores:
     total, right = matrix.sum(axis=(1, 2)), diagonal(matrix).sum(axis=1)
     chance = (matrix.sum(axis=2) * matrix.sum(axis=1)).sum(axis=1)
     return ratio(right * total - chance, total**2 - chance, one_class(units, total, groups))
-
-
-def weighted_kappa(units: Units, weights: Literal["linear", "quadratic"]) -> Scores:
-    """Cohen's kappa for classes in an order, such as grades: a confusion weighs more the farther the classes are apart.
-
-    ``1 - s sum_kl w_kl M_kl / sum_kl w_kl t_k p_l`` with ``w_kl = |k - l|`` (linear) or ``(k - l)^2`` (quadratic), the
-    classes in the order of the challenge, in [-1, 1]; other signs as for kappa, which it is for two classes. Given if
-    ``metrics.kappa_weights`` says which. Undefined "one-class" if both sides have the same one class only, and if
-    nothing matched. scikit-learn's ``cohen_kappa_score(weights=...)``.
-    """
-    matrix = matched(units)
-    order = np.arange(matrix.shape[1])
-    distance = np.abs(order[:, None] - order)
-    weight = distance if weights == "linear" else distance**2
-    total = matrix.sum(axis=(1, 2))
-    by_chance = np.einsum("bk,kl,bl->b", matrix.sum(axis=2), weight, matrix.sum(axis=1))
-    return ratio(by_chance - total * (weight * matrix).sum(axis=(1, 2)), by_chance, one_class(units, total))
-
-
-def expected_cost(units: Units, costs: tuple[tuple[float, ...], ...]) -> Scores:
-    """What a matched nucleus costs on average by its class, ``sum_kl c_kl M_kl / sum_kl M_kl``; 0 is best.
-
-    c_kl, from ``metrics.class_costs``, is what it costs to call class k class l: 0 if both are the same, 1 unless it is
-    given. The most that it can be is the largest cost. With all costs 1 it is 1 minus the accuracy. Undefined if
-    nothing matched.
-    """
-    matrix = matched(units)
-    return ratio((np.array(costs) * matrix).sum(axis=(1, 2)), matrix.sum(axis=(1, 2)), nothing_matched(units))
 
 
 def macro_f1(units: Units, groups: Groups | None = None) -> Scores:
@@ -252,29 +222,12 @@ a.b.c  a.b.c
 .....  .....
 D....  D....
 """
-COSTLY = """
-a.b.C  a.B.C
-.....  .....
-D....  d....
-"""
 CONFIDENCE = {"a": 0.9, "b": 0.4, "c": 0.7, "D": 0.5}
 MATRIX = (
     "The pairs of lymphocytes have the right class 3 times and the wrong one once (c), those of tumor cells the right "
     "one twice"
 )
 TUMOR = "classification.per_class.tumor."
-
-
-def if_ordered(choice: MetricChoice) -> Iterable[Variant]:
-    return [Variant(arguments={"weights": choice.kappa_weights})] if choice.kappa_weights else []
-
-
-def with_costs(choice: MetricChoice) -> Iterable[Variant]:
-    """The largest cost is the worst value."""
-    if not choice.class_costs:
-        return []
-    largest = max(map(max, choice.class_costs))
-    return [Variant(arguments={"costs": choice.class_costs}, properties={"highest": largest, "worst": largest})]
 
 
 def if_probabilities(choice: MetricChoice) -> Iterable[Variant]:
@@ -375,38 +328,6 @@ FAMILY = MetricFamily(
                 "2/3.",
                 0.666667,
                 confidence=CONFIDENCE,
-            ),
-        ),
-        Metric(
-            path=("classification", "weighted_kappa"),
-            evaluate=weighted_kappa,
-            judges_class=True,
-            each=(if_ordered,),
-            lowest=-1.0,
-            worst=-1.0,
-            symmetric=True,
-            sources=(WEIGHTED_KAPPA, RELOADED),
-            example=Example(
-                PAIRS,
-                f"{MATRIX}; t = (4, 2), p = (3, 3). One disagreement in six, by chance (4 * 3 + 2 * 3) / 36 = 1/2: 1 - "
-                "(1/6) / (1/2) = 2/3, as kappa, since there are two classes.",
-                0.666667,
-            ),
-        ),
-        Metric(
-            path=("classification", "expected_cost"),
-            evaluate=expected_cost,
-            judges_class=True,
-            each=(with_costs,),
-            better="lower",
-            highest=math.inf,
-            worst=None,
-            limit="the largest cost of `metrics.class_costs`",
-            sources=(RELOADED,),
-            example=Example(
-                COSTLY,
-                "To call a tumor cell a lymphocyte costs 3 here (D), the other way round 1 (b): (3 + 1) / 4 = 1.",
-                1.0,
             ),
         ),
         of_one_class(

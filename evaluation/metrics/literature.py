@@ -51,13 +51,6 @@ LESSONS = (
     "A. Foucart, O. Debeir, C. Decaestecker: Evaluating participating methods in image analysis challenges: "
     "lessons from MoNuSAC 2020. Pattern Recognition 141, 2023."
 )
-BRIER = "G. W. Brier: Verification of forecasts expressed in terms of probability. Monthly Weather Review 78(1), 1950."
-GUO = "C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger: On calibration of modern neural networks. ICML, 2017."
-GOOD = "I. J. Good: Rational decisions. Journal of the Royal Statistical Society B 14(1), 1952."
-WEIGHTED_KAPPA = (
-    "J. Cohen: Weighted kappa: nominal scale agreement with provision for scaled disagreement or partial credit. "
-    "Psychological Bulletin 70(4), 1968."
-)
 RELOADED = (
     "L. Maier-Hein, A. Reinke and others: Metrics reloaded: recommendations for image analysis validation. Nature "
     "Methods 21, 2024."

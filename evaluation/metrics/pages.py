@@ -63,7 +63,6 @@ def general_path(keys: Sequence[str]) -> tuple[str, ...]:
     if keys[:1] == ["sizes"] and len(keys) > 2:
         keys[1] = "<size>"
     if keys:
-        keys[-1] = re.sub(r"^ece_\d+_bins$", "ece_<bins>_bins", keys[-1])
         keys[-1] = re.sub(r"_at_[0-9_e+]+_per_(image|mm2)$", "_at_<rate>", keys[-1])
         keys[-1] = re.sub(r"_iou(\d+)(?:_(\d+))?((?:_\d+)*)$", general_thresholds, keys[-1])
     return tuple(keys)

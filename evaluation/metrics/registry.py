@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evaluation.metrics import (
-    calibration,
     classification,
     counting,
     covered,
@@ -29,7 +28,6 @@ METRIC_FAMILIES: dict[str, MetricFamily] = {
     for family in (
         detection.FAMILY,
         classification.FAMILY,
-        calibration.FAMILY,
         segmentation.FAMILY,
         panoptic.FAMILY,
         covered.FAMILY,

@@ -48,9 +48,6 @@ class MetricChoice:
     iou_thresholds  ascending; for the families thresholds and curves
     false_positives, per   where the FROC curve is read: false positives per "image" or per "mm2"
     class_probabilities    whether predictions come with the probability of each class
-    calibration_bins       of the expected calibration error
-    class_costs            (C, C), what it costs to call the class of the row by that of the column; empty: not given
-    kappa_weights          how disagreement grows along the order of the classes, for the weighted kappa
     sizes_px       by name, the smallest and the largest area of the nuclei of a size, px
     class_present          where a class must occur in a unit to count there
     coverage       share of the reference nuclei that the family covered looks at; at most six decimals
@@ -66,9 +63,6 @@ class MetricChoice:
     false_positives: tuple[float, ...] = ()
     per: Literal["image", "mm2"] = "image"
     class_probabilities: bool = False
-    calibration_bins: int = 15
-    class_costs: tuple[tuple[float, ...], ...] = ()
-    kappa_weights: Literal["linear", "quadratic"] | None = None
     sizes_px: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     class_present: ClassPresence = "either"
     metrics: tuple[str, ...] = ()

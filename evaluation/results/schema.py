@@ -55,7 +55,6 @@ class Families(Part):
     thresholds: Scores | None = None
     curves: Scores | None = None
     sizes: Scores | None = None
-    calibration: Scores | None = None
     overlap: Scores | None = None
     objects: Scores | None = None
     counting: Scores | None = None
