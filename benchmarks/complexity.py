@@ -321,7 +321,6 @@ MASKS: dict[str, dict[str, Any]] = {
         "border_colour": "#00ff00",
         "colours": {name: f"#ff{number:02x}00" for name, number in VALUES.items()},
     },
-    "coco_panoptic": {"files": "{case}.png", "segments": "{case}.json"},
 }
 
 
@@ -376,7 +375,7 @@ def toml_value(value: Any) -> str:
 def challenge_document(side: dict[str, Any], overlap: str) -> dict[str, Any]:
     """A challenge with all matching rules, whose reference and submission have the same format."""
     reference = dict(side, overlap=overlap, overlap_scope="image")
-    for key in ("files", "class_map", "class_table", "segments"):
+    for key in ("files", "class_map", "class_table"):
         if key in side:
             reference[key] = f"reference/{side[key]}".replace("*", "1")
     return {

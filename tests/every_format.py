@@ -45,8 +45,6 @@ SIDES: dict[str, dict[str, Any]] = {
     "midog_json shared": {"files": "all.json", "origin": "pixel_centre", "case_key": "{case}.tiff"},
     "coco_json": {**OUTLINES, "files": "{case}.json"},
     "coco_json shared": {**OUTLINES, "files": "all.json", "case_key": "{case}.png"},
-    "coco_panoptic": {"files": "{case}.png", "segments": "{case}.json"},
-    "coco_panoptic shared": {"files": "{case}.png", "segments": "panoptic.json"},
     "rle_csv": {"files": "codes.csv", "pixel_order": "column", "first_pixel": 1},
     "rle_csv by rows": {"files": "codes.csv", "pixel_order": "row", "first_pixel": 0},
     "label_image by class": {"files": "{case}/{class}.tif"},
@@ -105,7 +103,7 @@ def challenge_document(kind: str, cases: tuple[Case, ...] = CASES) -> dict[str, 
     reference: dict[str, Any] = {**side, "files": side["files"].replace("*", "1")}
     if not points:
         reference |= {"overlap": "keep", "overlap_scope": "image"}
-    for key in ("files", "class_map", "class_table", "segments"):
+    for key in ("files", "class_map", "class_table"):
         if key in reference:
             reference[key] = f"reference/{reference[key]}"
     iou = {"name": "iou_above", "rule": "iou_above", "threshold": 0.5}

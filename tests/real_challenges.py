@@ -437,41 +437,6 @@ def consep(data: Path, folder: Path) -> Real:
     return Real(challenge, folder / "submission")
 
 
-def panoptic(data: Path, folder: Path) -> Real:
-    """PNG files with their shared JSON as reference, the same segments as run-length codes as submission."""
-    source = data / "panopticapi"
-    document = json.loads((source / "panoptic_examples.json").read_text())
-    things = [category["name"] for category in document["categories"] if category["isthing"]]
-    stuff = [category["name"] for category in document["categories"] if not category["isthing"]]
-    challenge = write_rules(
-        folder / "challenge",
-        classes=things,
-        cases=case_rows(
-            (image["file_name"].removesuffix(".jpg"), image["height"], image["width"]) for image in document["images"]
-        ),
-        reference={
-            "format": "coco_panoptic",
-            "files": "reference/{case}.png",
-            "segments": "reference/panoptic_examples.json",
-            "skip_classes": stuff,
-            **KEEP,
-        },
-        submission={
-            "format": "coco_json",
-            "files": "segments.json",
-            "case_key": "{case}.jpg",
-            "skip_classes": stuff,
-            **CORNERS,
-        },
-        rules=[iou_rule(0.5)],
-    )
-    for path in (source / "panoptic_examples").iterdir():
-        link(path, challenge / "reference" / path.name)
-    link(source / "panoptic_examples.json", challenge / "reference" / "panoptic_examples.json")
-    copy(source / "panoptic_coco_detection_format.json", folder / "submission" / "segments.json")
-    return Real(challenge, folder / "submission")
-
-
 # --- label images -----------------------------------------------------------------------------------------------------
 
 

@@ -68,7 +68,7 @@ def test_examples_are_written_with_the_first_number(kind):
 
 def test_the_numbered_formats_are_those_that_know_class_values():
     formats = {name for name, rules in FORMATS.items() if "class_values" in rules.model_fields}
-    by_name = {"midog_json", "coco_json", "coco_panoptic"}  # their examples have names of classes
+    by_name = {"midog_json", "coco_json"}  # their examples have names of classes
     assert {kind.split()[0] for kind in NUMBERED} | by_name == formats
 
 

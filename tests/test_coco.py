@@ -1,4 +1,4 @@
-"""COCO JSON and COCO panoptic: what images, categories, segmentations and scores mean, and what is refused."""
+"""COCO JSON: what images, categories, segmentations and scores mean, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-import imagecodecs
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from label_pictures import picture
 from pycocotools import mask as coco_mask
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats.coco_json import read_coco_json, read_coco_json_collection
-from evaluation.formats.coco_panoptic import read_coco_panoptic
 from evaluation.formats.request import Request
 from evaluation.instances.runs import cover_depth
 from evaluation.model import Case, ClassTable, Instances, Outlines
@@ -29,7 +26,6 @@ from evaluation.model import Case, ClassTable, Instances, Outlines
 RULES = format_rules(
     format="coco_json", files="{case}.json", vertices="exact", origin="pixel_centre", vanished="drop", skip_classes=()
 )
-PANOPTIC = format_rules(format="coco_panoptic", files="{case}.png", segments="panoptic.json")
 CLASSES = ClassTable(
     ("plasma", "Tumour"), {"plasma": 1, "tumour": 2, "smear": -1}, skipped=frozenset({"region of interest"})
 )
@@ -200,7 +196,7 @@ def test_a_file_may_be_compressed():
 
 EXAMPLES = {
     code: CATALOGUE[code].example.replace("case 'case_017', ", "").replace("case_017", "a").replace("nuclei.", "a.")
-    for code in ("not-coco", "no-segments", "segment-mismatch")
+    for code in ("not-coco",)
 }
 
 
@@ -473,103 +469,10 @@ def test_many_codes_of_whole_images_are_refused():
     assert line.startswith("[too-complex-runs] 'a.json', case 'a': run-length codes that cover more than 278,144 rows")
 
 
-# --- panoptic ---------------------------------------------------------------------------------------------------------
-
-IDS = np.array([[0, 3, 3, 70_000], [0, 3, 300, 70_000], [300, 300, 300, 0]])
-SEGMENTS = [{"id": 70_000, "category_id": 1}, {"id": 3, "category_id": 2}, {"id": 300, "category_id": 5}]
-
-
-def as_png(ids: np.ndarray) -> bytes:
-    rgb = np.stack([ids % 256, ids // 256 % 256, ids // 65536], axis=-1)
-    return imagecodecs.png_encode(np.ascontiguousarray(rgb, np.uint8))
-
-
-def panoptic_json(segments=SEGMENTS, **keys) -> dict:
-    return {"annotations": [{"file_name": "a.png", "segments_info": segments} | keys], "categories": CATEGORIES}
-
-
-def read_panoptic(document=None, png=None, **options):
-    png = as_png(IDS) if png is None else png
-    segments = as_file(panoptic_json() if document is None else document), "'panoptic.json'"
-    options = {"rules": PANOPTIC, "name": "a.png"} | options
-    return read_coco_panoptic(io.BytesIO(png), request(**options), CASES["a"], segments=segments)
-
-
-def panoptic_faults(document=None, **options) -> str:
-    return faults_of(document, read=read_panoptic, **options)
-
-
-def test_ids_of_a_panoptic_png_are_labels_with_the_classes_of_their_segments():
-    (part,) = read_panoptic().parts
-    assert picture(part.labels).tolist() == IDS.tolist()
-    assert part.class_of_instance.tolist() == [1, -1, 2]  # of 3, 300 and 70,000
-
-
-def test_skipped_segments_and_crowds_become_background():
-    segments = [SEGMENTS[0] | {"category_id": 6}, SEGMENTS[1] | {"iscrowd": 1}, SEGMENTS[2] | {"iscrowd": 1}]
-    found = read_panoptic(panoptic_json(segments))
-    assert picture(found.parts[0].labels).tolist() == np.where(IDS == 300, IDS, 0).tolist()
-    assert found.parts[0].class_of_instance.tolist() == [-1]
-    assert [finding.where for finding in found.findings] == ["'panoptic.json', annotations[0].segments_info[1]"]
-
-
-def test_the_entry_of_an_image_is_found_by_the_png_or_by_the_image():
-    other = {"file_name": "b.png", "segments_info": 3}
-    document = panoptic_json()
-    for entries in ([other, *document["annotations"]], [*document["annotations"], other]):
-        assert read_panoptic(document | {"annotations": entries}).parts
-    by_image = {"images": [{"id": 4, "file_name": "x/a.jpg"}]} | panoptic_json(file_name=None, image_id=4)
-    assert read_panoptic(by_image).parts
-    assert read_panoptic(panoptic_json(file_name="masks/a.png")).parts
-
-
-def test_an_image_without_an_entry_or_with_two_is_refused():
-    other = {"file_name": "b.png", "segments_info": []}
-    assert panoptic_faults({"annotations": [other, other]}) == EXAMPLES["no-segments"]
-    twice = panoptic_json()
-    assert "2 entries for this image" in panoptic_faults(twice | {"annotations": twice["annotations"] * 2})
-
-
-def test_ids_and_segments_must_be_the_same():
-    png = as_png(np.array([[7, 0, 0, 0]] * 3))
-    assert panoptic_faults(panoptic_json([]), png=png) == EXAMPLES["segment-mismatch"]
-    lines = panoptic_faults(panoptic_json([{"id": 9, "category_id": 1}]), png=png)
-    assert "the id 9 in 'segments_info' only; expected pixels for every segment" in lines
-    many = [{"id": id, "category_id": 1} for id in range(1, 8)]
-    assert "ids 1, 2, 3 and 3 more in 'segments_info' only" in panoptic_faults(panoptic_json(many), png=png)
-
-
-def test_an_image_without_segments_has_no_nuclei():
-    (part,) = read_panoptic(panoptic_json([]), png=as_png(IDS * 0)).parts
-    assert not picture(part.labels).any()
-    assert len(part.class_of_instance) == 0
-
-
-@pytest.mark.parametrize(
-    ("segments", "line"),
-    [
-        (3, "[invalid-annotation] 'panoptic.json', annotations[0]: 'segments_info' is '3'"),
-        ([3], "annotations[0].segments_info[0]: the id 'None'; expected an id for each segment, from 1 to 16,777,215"),
-        ([*SEGMENTS, {"id": 0, "category_id": 1}], "segments_info[3]: the id '0'"),
-        ([*SEGMENTS, {"id": 1 << 24, "category_id": 1}], "segments_info[3]: the id '16777216'"),
-        ([*SEGMENTS, SEGMENTS[1]], "segments_info[3]: the id '3' again"),
-        ([{"id": 3}], "segments_info[0]: 'category_id' is 'None'"),
-        ([{"id": 3, "category_id": 99}], "segments_info[0]: '99' is not a class of this challenge"),
-    ],
-)
-def test_broken_segments_are_refused(segments, line):
-    assert line in panoptic_faults(panoptic_json(segments))
-
-
-def test_other_png_and_json_files_are_refused():
-    grey = imagecodecs.png_encode(IDS.astype(np.uint16))
-    assert "[unsupported-format] 'a.png': a PNG of 1 channel of 16 bits; expected RGB of 8" in panoptic_faults(png=grey)
-    assert "[wrong-shape] 'a.png'" in panoptic_faults(png=as_png(IDS.T))
-    assert "[wrong-format] 'a.png'" in panoptic_faults(png=b"no PNG")
-    assert "[not-coco] 'panoptic.json'" in panoptic_faults([])
-    assert "[not-json] 'panoptic.json'" in panoptic_faults(b"{")
-    limits = LimitRules(instances_per_case=2)
-    assert "[too-large] 'a.png': more than 2 segments" in panoptic_faults(limits=limits)
+def test_coco_panoptic_is_named_and_what_to_export_instead():
+    listed = {"annotations": [{"image_id": 7, "file_name": "a.png", "segments_info": [{"id": 3, "category_id": 1}]}]}
+    for document in (listed, {"images": IMAGES, "categories": CATEGORIES} | listed):
+        assert faults_of(document).startswith("[not-coco] 'a.json': COCO panoptic, whose shapes are in PNG files")
 
 
 # --- real files -------------------------------------------------------------------------------------------------------
@@ -608,36 +511,6 @@ def test_the_masks_predicted_for_consep_contest_148237_pixels(shared_data):
     assert (cover.stop - cover.start)[cover.depth > 1].sum() == 148_237
 
 
-@pytest.mark.parametrize(("name", "crowds", "segments"), [("000000142238", 1, 18), ("000000439180", 2, 32)])
-def test_panopticapi_says_the_same_as_png_and_as_codes(shared_data, name, crowds, segments):
-    folder = shared_data / "panopticapi"
-    path = folder / "panoptic_examples.json"
-    document = json.loads(path.read_bytes())
-    (image,) = (image for image in document["images"] if image["file_name"] == f"{name}.jpg")
-    (listed,) = (entry for entry in document["annotations"] if entry["image_id"] == image["id"])
-    case = Case(name, "", image["height"], image["width"])
-    classes = table_of(names_of(path))
-    asked = request(classes=classes, rules=PANOPTIC, name=f"{name}.png")
-    with (folder / "panoptic_examples" / f"{name}.png").open("rb") as png, path.open("rb") as stream:
-        found = read_coco_panoptic(png, asked, case, segments=(stream, "'panoptic.json'"))
-    (part,) = found.parts
-    assert sum(finding.count for finding in found.findings) == crowds
-    assert len(listed["segments_info"]) == segments
-    ids, areas = np.unique(picture(part.labels)[picture(part.labels) > 0], return_counts=True)
-    singles = {segment["id"]: segment for segment in listed["segments_info"] if not segment["iscrowd"]}
-    assert dict(zip(ids.tolist(), areas.tolist(), strict=True)) == {id: of["area"] for id, of in singles.items()}
-    with (folder / "panoptic_coco_detection_format.json").open("rb") as stream:
-        coded = read_coco_json_collection(stream, request(classes=classes), {name: case}).cases[name].parts[0]
-    canvas = np.zeros(case.height * case.width, int)
-    label_of = dict(zip(sorted(singles), part.class_of_instance.tolist(), strict=True))
-    assert sorted(coded.class_id.tolist()) == sorted(label_of.values())
-    for start, stop, instance in zip(coded.run_start, coded.run_stop, coded.run_instance, strict=True):
-        canvas[start:stop] = coded.class_id[instance]
-    class_of_pixel = np.zeros(1 << 24, int)
-    class_of_pixel[list(label_of)] = list(label_of.values())
-    assert (class_of_pixel[picture(part.labels)].ravel() == canvas).all()
-
-
 # --- fuzz -------------------------------------------------------------------------------------------------------------
 
 STRANGE = [None, True, -1, 0, 3, 2.5, 1e300, 1 << 63, "", "a", "é\0", [], [1], [[1, 2]], {}, {"id": 1}, {"size": []}]
@@ -672,15 +545,6 @@ def test_mutated_documents_give_annotations_or_findings(seed, document):
             read(changed, classes=replace(CLASSES, values={0: 1, 1: 2}))
         except InputFault as fault:
             assert all(str(finding) for finding in fault.findings)
-
-
-@given(st.integers(0, 1 << 32))
-@settings(max_examples=200, deadline=None)
-def test_mutated_segments_give_annotations_or_findings(seed):
-    try:
-        read_panoptic(mutated(panoptic_json(images=IMAGES), random.Random(seed)))
-    except InputFault as fault:
-        assert all(str(finding) for finding in fault.findings)
 
 
 @given(st.data())

@@ -502,13 +502,11 @@ def test_the_way_out_of_a_file_of_points_is_told_and_works(tmp_path):
     assert counts.read_text() == "case,cells\na,1\n"  # neither 'a.xml' nor 'a.xml.gz'
 
 
-def test_options_that_would_do_nothing_are_refused(tmp_path, label_tiff, capsys):
+def test_options_that_would_do_nothing_are_refused(tmp_path, capsys):
     source = write_features(tmp_path / "a.geojson", square(1, 1))
     for key, value in (("case_key", "{case}"), ("coordinates", "slide"), ("class_map", "{case}.png"), ("files", "x")):
         assert run(["convert", str(source), str(tmp_path / "o"), "--to", "geojson", "--set", f"{key}={value}"]) == 2
         assert f"--set {key}=: given for a single file" in capsys.readouterr().err
-    with pytest.raises(WrongUsage, match=r"missing-option.*--challenge"):
-        convert_file(label_tiff, tmp_path / "o", "geojson", format="coco_panoptic")
     challenge, _ = write_challenge("geojson outlines", tmp_path)
     arguments = ["convert", "--challenge", str(challenge), "reference", str(tmp_path / "o"), "--to", "geojson"]
     for more in (["--size", "3x3"], ["--from", "geojson"], ["--set", "units=mm"], ["--trust-pickle"]):

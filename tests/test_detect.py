@@ -15,7 +15,7 @@ from evaluation.challenge import Challenge
 from evaluation.findings.errors import InputFault
 from evaluation.formats.detect import Detected, detect_format
 
-LOOK_LIKE_LABELS = ("colour_map", "coco_panoptic")
+LOOK_LIKE_LABELS = ("colour_map",)
 
 
 def first_example(kind: str) -> bytes:

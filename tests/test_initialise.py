@@ -142,10 +142,7 @@ def test_real_tables_of_the_data_science_bowl_are_taken_over(shared_data, tmp_pa
 
 # --- every format -----------------------------------------------------------------------------------------------------
 
-TELLS_SIZE = {name for name, keys in FORMATS.items() if keys.dense and name != "coco_panoptic"} | {
-    "coco_json",
-    "midog_json",
-}
+TELLS_SIZE = {name for name, keys in FORMATS.items() if keys.dense} | {"coco_json", "midog_json"}
 
 
 def prepared(kind: str, folder: Path) -> Challenge:

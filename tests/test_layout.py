@@ -374,45 +374,6 @@ def test_half_a_case_names_what_is_missing() -> None:
     ]
 
 
-def test_segments_of_each_case() -> None:
-    challenge = make_challenge(CASES[:1], format="coco_panoptic", files="{case}.png", segments="{case}.json")
-    layout = find_case_files(["P1_1.png", "P1_1.json"], challenge)
-    assert layout.files["P1_1"] == (CaseFile("P1_1.png", 0, {"segments": "P1_1.json"}),)
-
-
-def test_segments_of_all_cases_are_one_file() -> None:
-    challenge = make_challenge(format="coco_panoptic", files="png/{case}.png", segments="panoptic.json")
-    names = ["s/panoptic.json", *(f"s/png/{case.name}.png" for case in CASES)]
-    layout = find_case_files(names, challenge)
-    assert {name: file.companions["segments"] for name, (file,) in layout.files.items()} == {
-        case.name: "s/panoptic.json" for case in CASES
-    }
-    assert layout.findings == ()
-
-
-def test_segments_of_all_cases_make_no_case_complete_and_none_of_them_present() -> None:
-    challenge = make_challenge(format="coco_panoptic", files="png/{case}.png", segments="panoptic.json")
-    assert codes(find_case_files(["panoptic.json", "png/P1_1.png"], challenge)) == ["missing-case-worst"] * 2
-    assert codes(find_case_files(["panoptic.json"], challenge)) == ["no-case-found"]
-    without = find_case_files(["png/P1_1.png"], challenge)
-    assert codes(without) == ["incomplete-case", "missing-case-worst", "missing-case-worst"]
-    assert lines(without)[0] == (
-        "[incomplete-case] case 'P1_1': a label image without a segments file; expected both for every case. "
-        "Add 'panoptic.json'."
-    )
-
-
-def test_segments_of_a_group_go_with_its_cases() -> None:
-    challenge = make_challenge(format="coco_panoptic", files="{case}.png", segments="{group}.json")
-    names = ["P1.json", "P2.json", *(f"{case.name}.png" for case in CASES)]
-    layout = find_case_files(names, challenge)
-    assert {name: file.companions["segments"] for name, (file,) in layout.files.items()} == {
-        "P1_1": "P1.json",
-        "P1_2": "P1.json",
-        "P2_1": "P2.json",
-    }
-
-
 def test_a_known_case_decides_between_a_file_and_what_goes_with_one() -> None:
     cases = [Case("b_class", "P", 9, 8)]
     names = ["b_class.npy", "b_class_class.npy"]

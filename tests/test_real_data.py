@@ -608,18 +608,6 @@ def test_the_overlapping_masks_of_consep_become_label_images_only_by_a_rule(shar
     assert np.array_equal(tifffile.imread(tmp_path / "a" / "test_1.tif") > 0, covered > 0)
 
 
-def test_panoptic_png_and_run_length_codes_of_the_same_segments_score_perfectly(shared_data, tmp_path):
-    pair = real.panoptic(shared_data, tmp_path)
-    assert set(validated(pair)) == {"left-out"}
-    result = score(pair)
-    document = json.loads((shared_data / "panopticapi" / "panoptic_examples.json").read_text())
-    things = {category["id"] for category in document["categories"] if category["isthing"]}
-    segments = [segment for entry in document["annotations"] for segment in entry["segments_info"]]
-    nuclei = sum(segment["category_id"] in things and not segment["iscrowd"] for segment in segments)
-    assert counts_of(result) == (nuclei, 0, 0)
-    assert values(result, "panoptic.pq.pooled", "segmentation.iou.pooled", "classification.accuracy.pooled") == PERFECT
-
-
 # --- stardist, neurips_cellseg ----------------------------------------------------------------------------------------
 
 

@@ -41,7 +41,6 @@ from evaluation.findings.challenge import InvalidValue, OnlyOwnKeys, UnknownOpti
 from evaluation.findings.command_line import (
     FolderForFile,
     ForeignFormat,
-    NoChallengeOfPanoptic,
     NoImageSize,
     NoKnownFormat,
     NoPixelSize,
@@ -122,7 +121,7 @@ CLASS_PROBABILITIES = {
 }
 KEEP_PROBABILITY: tuple[Target, ...] = (*DRAWN, "points_json")
 KEEP_CLASS_PROBABILITIES: tuple[Target, ...] = ("geojson",)
-OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table", "segments")
+OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table")
 WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their sizes."
 CENTRES = ("aperio_xml", "hovernet", "cellvit")  # formats and tools whose whole coordinates are taken for pixel centres
 
@@ -594,8 +593,6 @@ def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
     """The rules of a format, with the usual values for what is not given. Raises WrongUsage."""
     if name not in FORMATS:
         raise WrongUsage(UnknownFormat(name, FORMATS).at("--from"))
-    if name == "coco_panoptic":
-        raise WrongUsage(NoChallengeOfPanoptic().at("--challenge"))
     for key in OF_CHALLENGES:
         if key in options:
             found, allowed = "given for a single file, where it says nothing", "a key that says how a file is read"

@@ -113,57 +113,8 @@ class NotCoco(Kind):
     advice: str = "Export it as COCO again, or name the right format."
 
 
-class NoSegments(Kind):
-    """A panoptic JSON file does not say what the segments of an image are.
-
-    The PNG file holds only ids; their classes are in the entry of the image in the JSON file.
-
-    Add the entry, or correct its 'file_name': that of the PNG file.
-
-    [no-segments] case 'case_017', 'panoptic.json': no entry for this image among 2; expected one, whose 'file_name' is
-    'case_017.png'.
-    """
-
-    code = "no-segments"
-    got = "no entry for this image among {entries:,}"
-    expected = "one, whose 'file_name' is {name:quoted}"
-
-    entries: int
-    name: str
-
-
-class SeveralSegmentLists(NoSegments):
-    got = "{entries} entries for this image"
-
-
-class SegmentMismatch(Kind):
-    """The ids of a panoptic PNG file are not those in its JSON file.
-
-    Pixels whose id is in no list have no class; a segment without pixels was lost. Often the PNG file was scaled, or
-    saved with other colours.
-
-    Write both files from the same segments.
-
-    [segment-mismatch] case 'case_017', 'panoptic.json', annotations[0]: the id 7 in the PNG file only; expected every
-    id of the PNG file in 'segments_info'.
-    """
-
-    code = "segment-mismatch"
-    got = "{ids} in the PNG file only"
-    expected = "every id of the PNG file in 'segments_info'"
-
-    ids: str
-
-
-class SegmentsWithoutPixels(SegmentMismatch):
-    got = "{ids} in 'segments_info' only"
-    expected = "pixels for every segment in 'segments_info'"
-
-
 KINDS = (
     InvalidRle,
     TooComplexRuns,
     NotCoco,
-    NoSegments,
-    SegmentMismatch,
 )

@@ -155,11 +155,6 @@ class NoChallengeOfResults(MissingOption):
     fix = "Add --challenge DIR."
 
 
-class NoChallengeOfPanoptic(MissingOption):
-    got = "not given, and the PNG file of coco_panoptic goes with a JSON file"
-    expected = "the challenge whose rules name both"
-
-
 class NoColumn(MissingOption):
     got = "not given, and there is no --challenge"
     expected = "every metric to rank by, with its direction, among {metrics:listed}"

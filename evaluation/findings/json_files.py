@@ -140,15 +140,6 @@ class CaseAgain(InvalidAnnotation):
     case: str
 
 
-class InvalidSegmentId(InvalidAnnotation):
-    got = "the id {id:quoted}{again}"
-    expected = "an id for each segment, from 1 to {last:,}"
-
-    id: object
-    again: str
-    last: int
-
-
 class DamagedRoi(InvalidAnnotation):
     got = "{file:quoted}: {why}"
     expected = "a .roi file of ImageJ"

@@ -103,15 +103,6 @@ class OtherColours(UnsupportedFormat):
     dtype: str
 
 
-class NoPanopticPng(UnsupportedFormat):
-    got = "a PNG of {channels} {channels:channel/channels} of {bits} bits"
-    expected = "RGB of 8 bits"
-    fix = "Write id = R + 256 G + 65536 B, as panopticapi's id2rgb does."
-
-    channels: int
-    bits: int
-
-
 class UnsupportedTiff(UnsupportedFormat):
     got = "a TIFF file with {what}"
     expected = "whole numbers of 8, 16, 32 or 64 bits, without compression or with a lossless one (deflate, LZW, zstd)"

@@ -102,12 +102,9 @@ def id_of(entry: Mapping[str, Any], key: str) -> str | None:
     return str(value) if type(value) is int or type(value) is str else None
 
 
-def read_document(stream: BinaryIO, request: Request, *, where: str | None = None) -> Document:
-    """The document in a file. Raises InputFault: not-json, too-large, too-deep, not-coco, invalid-annotation.
-
-    where  the file, for messages, if it is another than that of the request
-    """
-    where = request.where if where is None else where
+def read_document(stream: BinaryIO, request: Request) -> Document:
+    """The document in a file. Raises InputFault: not-json, too-large, too-deep, not-coco, invalid-annotation."""
+    where = request.where
     stream.seek(0)
     records = read_records(stream, key="annotations", where=where, limits=request.limits)
     root = records.root
@@ -335,6 +332,9 @@ class Nuclei(ABC):
         if type(entry) is not dict:
             self.fault(number, OtherValue(entry, "an object"))
             return
+        if "segments_info" in entry:
+            fix = "Export COCO with a 'segmentation' for each nucleus, or label images."
+            raise InputFault(NotCoco("COCO panoptic, whose shapes are in PNG files", fix).at(self.document.where))
         case = self.places.number_of_entry(entry, self.place(number))
         if case == NO_CASE:
             return

@@ -77,7 +77,7 @@ class Detected:
 def detect_format(path: Path) -> Detected | None:
     """The format of a file, None if it is of no known one. Text may be compressed with gzip.
 
-    Label images and class maps look the same, as do maps of colours and panoptic PNG files: all are label images here.
+    Label images and class maps look the same, as do maps of colours: all are label images here.
     Raises InputFault for damaged files, OSError for those that cannot be read.
     """
     where, limit = quote(path.name, 120), LimitRules().bytes_per_file

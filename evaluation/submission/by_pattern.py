@@ -31,7 +31,7 @@ def find_by_pattern(names: Sequence[str], challenge: Challenge) -> Layout:
     for parsed in found:
         if parsed is not None:
             assignment.add(parsed)
-    if not any(parsed is not None and "case" in parsed.fields for parsed in found):
+    if not any(found):
         return Layout({}, frozenset(case.name for case in challenge.cases), (no_case_found(names, challenge),))
     unused = [name for name, parsed in zip(names, found, strict=True) if parsed is None]
     files = assignment.case_files()
@@ -78,9 +78,6 @@ class Assignment:
 
     def add(self, parsed: ParsedName) -> None:
         """Assign a file to its case, or keep a finding on why it has none."""
-        if "case" not in parsed.fields:
-            self.add_shared_companion(parsed)
-            return
         name = parsed.fields["case"]
         case = self.cases.get(name)
         if case is None:
@@ -104,12 +101,6 @@ class Assignment:
 
     def class_id(self, parsed: ParsedName) -> int:
         return self.class_ids.get(parsed.fields["class"].casefold(), 0) if self.has_class else self.class_of_nameless
-
-    def add_shared_companion(self, parsed: ParsedName) -> None:
-        """Put a file that goes with the files of all cases, or of those of a group."""
-        for name, case in self.cases.items():
-            if parsed.fields.get("group", case.group) == case.group:
-                self.companions[parsed.key].setdefault(name, parsed.name)
 
     def check_twice(self, parsed: ParsedName, other: str, what: str) -> None:
         if other == parsed.name:
@@ -174,7 +165,7 @@ class Assignment:
             pattern, kind = self.patterns.texts[key], self.kinds[key]
             for name, case in self.cases.items():
                 has_file, has_companion = bool(self.files.get(name)), name in by_case
-                if has_file == has_companion or (has_companion and "{case}" not in pattern):
+                if has_file == has_companion:
                     continue
                 there, absent = ("label image", kind) if has_file else (kind, "label image")
                 right = fill_pattern(pattern if has_file else self.patterns.texts["files"], self.challenge, case)

@@ -13,7 +13,7 @@ class CaseFile:
     """A file of a case, and the files that go with it.
 
     class_id    the class of everything in it, or 0: the file says it
-    companions  names of these files by the key of the rules that has their pattern: class_map, class_table, segments
+    companions  names of these files by the key of the rules that has their pattern: class_map, class_table
     """
 
     name: str

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import numpy as np
-
 from evaluation.model import Case
-from findings.bench import SLIDES, Bench
+from findings.bench import Bench
 from findings.registry import example_of
 
 
@@ -34,24 +29,3 @@ def codes_of_the_background(bench: Bench) -> str:
 def geojson_as_coco(bench: Bench) -> str:
     bench.write("nuclei.json", {"type": "FeatureCollection", "features": []})
     return bench.convert("nuclei.json", "--from", "coco_json")
-
-
-@example_of("no-segments")
-def entry_that_is_left_out(bench: Bench) -> str:
-    bench.make("coco_panoptic shared", cases=(*SLIDES, Case("case_019", "P2", 20, 30, 0.25, 2)))
-    document = json.loads(Path("submission/panoptic.json").read_text())
-    del document["annotations"][0]
-    bench.write("submission/panoptic.json", document)
-    return bench.validate()
-
-
-@example_of("segment-mismatch")
-def segment_that_is_left_out(bench: Bench) -> str:
-    bench.make("coco_panoptic shared")
-    pixels = np.zeros((20, 30, 3), np.uint8)
-    pixels[:6, :6, 0] = 7
-    bench.write("submission/case_017.png", pixels)
-    document = json.loads(Path("submission/panoptic.json").read_text())
-    document["annotations"][0]["segments_info"] = []
-    bench.write("submission/panoptic.json", document)
-    return bench.validate()

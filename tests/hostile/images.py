@@ -466,7 +466,7 @@ MAT = [
     hovernet("map of objects", "not-numeric", hovernet_file([1, 2], np.array([[1, "a"]], object))),
 ]  # fmt: skip
 
-# --- arrays of all cases, masks by channel, colours, panoptic ---------------------------------------------------------
+# --- arrays of all cases, masks by channel, colours ------------------------------------------------------------------
 
 conic = one("conic_array", "pred.npy")
 pannuke = one("pannuke_masks", "c1.npy")
@@ -481,15 +481,6 @@ def changed(array: np.ndarray, place: tuple[int, ...], value: Any, dtype: Any = 
     return copy
 
 
-def panoptic(segments: Any, picture: bytes | None = None) -> dict[str, Content]:
-    categories = [{"id": 1, "name": "Epithelial"}, {"id": 2, "name": "Lymphocyte"}]
-    annotation = {"image_id": "c1", "file_name": "c1.png", "segments_info": segments}
-    files: dict[str, Content] = {"c1.json": as_json({"annotations": [annotation], "categories": categories})}
-    return files if picture is None else {**files, "c1.png": picture}
-
-
-IDS = rgb_png(colours(first=(7, 0, 0)))
-SEGMENT = {"id": 7, "category_id": 1}
 ARRAYS = [
     conic("empty file", "wrong-format", b""),
     conic("cut off", "unreadable-file", npy(CONIC)[:-1]),
@@ -516,21 +507,6 @@ ARRAYS = [
     coloured("JPEG by content", "wrong-format", b"\xff\xd8\xff\xe0" + b"\0" * 100),
     coloured("one pixel", None, rgb_png(changed(colours(first=(0, 0, 0)), (3, 4), (255, 0, 0))), nuclei=1),
     coloured("only borders", None, rgb_png(np.full((*SHAPE, 3), (0, 255, 0))), nuclei=0),
-    *(Hostile(f"coco_panoptic {name}", "coco_panoptic", code, panoptic(segments, picture), **more)
-      for name, code, segments, picture, more in [
-        ("id without a segment", "segment-mismatch", [], IDS, {}),
-        ("segment without a pixel", "segment-mismatch", [SEGMENT, {**SEGMENT, "id": 8}], IDS, {}),
-        ("segment twice", "invalid-annotation", [SEGMENT, SEGMENT], IDS, {}),
-        ("segment of 2^64", "invalid-annotation", [SEGMENT, {**SEGMENT, "id": 2**64 - 1}], IDS, {}),
-        ("segments that are none", "invalid-annotation", [SEGMENT, None, 7, []], IDS, {}),
-        ("no list of segments", "invalid-annotation", {"id": 7}, IDS, {}),
-        ("unknown category", "unknown-class", [{"id": 7, "category_id": 99}], IDS, {}),
-        ("grey", "unsupported-format", [SEGMENT], png(bits=8), {}),
-        ("nothing", None, [], rgb_png(colours(first=(0, 0, 0))), {"nuclei": 0}),
-        ("a nucleus", None, [SEGMENT], IDS, {"nuclei": 1}),
-    ]),
-    Hostile("coco_panoptic JSON cut off", "coco_panoptic", "not-json", {"c1.json": b'{"annotations": ['}),
-    Hostile("coco_panoptic no entry", "coco_panoptic", "no-segments", {"c1.json": b'{"annotations": [], "categories": []}'}),
     Hostile("class table not a number", "label_image class table", "invalid-class-table", {"c1.csv": b"id,class\n1e999,Epithelial\n"}),
     Hostile("class table twice", "label_image class table", "duplicate-row",
             {"c1.csv": b"id,class\n1,Epithelial\n1,Lymphocyte\n2,Epithelial\n3,Epithelial\n"}),
@@ -552,7 +528,6 @@ LARGE = [
         ("hovernet_mat", "too-large", {"c1.mat": lambda: hdf5(lambda file: [
             file.create_dataset("inst_map", (SLIDE, SLIDE), "u4", chunks=(64, 64)), file.create_dataset("inst_type", (1, 1), "u1")])}),
         ("colour_map", "too-large", {"c1.png": png(width=SLIDE, height=SLIDE, bits=8, colour=2)}),
-        ("coco_panoptic", "too-large", {"c1.png": png(width=SLIDE, height=SLIDE, bits=8, colour=2)}),
     ]
 ]  # fmt: skip
 

@@ -23,7 +23,6 @@ NAMES = (  # the registry: a new format adds its line here
     "nucls_csv",
     "midog_json",
     "coco_json",
-    "coco_panoptic",
     "rle_csv",
     "label_image",
     "nary_mat",

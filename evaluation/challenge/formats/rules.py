@@ -86,8 +86,7 @@ class FormatRules(Rules):
         check_pattern(self.case_key, "case_key", required={"case"}, allowed={"case", "group"})
         for key in self.companions:
             if (pattern := self.value(key)) is not None:
-                required = set() if key == "segments" else {"case"}
-                check_pattern(pattern, key, required=required, allowed={"case", "group"})
+                check_pattern(pattern, key, required={"case"}, allowed={"case", "group"})
         if self.is_shared and self.file_holds == "one case":
             raise invalid("files", "a pattern without {case}", "{case}, since a file holds one case in this format")
         if not self.is_shared and self.file_holds == "all cases":
