@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import json
-import pickle
 import re
 import tempfile
 
@@ -194,27 +193,6 @@ def test_points_are_the_centroids(label_tiff, tmp_path):
     assert found == [[3.0, 2.5], [5.0, 8.0], [11.0, 1.0]]
     (counts,) = convert_file(label_tiff, tmp_path / "counts", "counts_csv").files
     assert counts.read_text() == "case,nucleus\ncase,3\n"
-
-
-def test_a_trusted_pickle_is_converted_and_no_other(tmp_path):
-    content = {"inst_map": LABELS.astype(np.int32), "type_map": np.where(LABELS == 7, 2, (LABELS > 0).astype(int))}
-    np.save(tmp_path / "tile.npy", np.array(content, object), allow_pickle=True)
-    with pytest.raises(ConversionRefused, match="pickle"):
-        convert_file(tmp_path / "tile.npy", tmp_path / "out", "geojson")
-    labels, classes = convert_file(
-        tmp_path / "tile.npy", tmp_path / "out", "label_tiff", class_names=["a", "b"], trust_pickle=True
-    ).files
-    assert np.array_equal(tifffile.imread(labels), LABELS)
-    assert np.array_equal(tifffile.imread(classes), content["type_map"])
-
-
-def test_a_trusted_pickle_of_contours_needs_no_size_to_become_outlines(tmp_path):
-    contour = np.array([[1, 1], [5, 1], [5, 4]])
-    (tmp_path / "cells.pkl").write_bytes(pickle.dumps([{"contour": contour, "type": 1}]))
-    (geojson,) = convert_file(tmp_path / "cells.pkl", tmp_path / "out", "geojson", trust_pickle=True).files
-    assert len(json.loads(geojson.read_text())["features"]) == 1
-    with pytest.raises(WrongUsage, match=r"missing-option.*--size"):
-        convert_file(tmp_path / "cells.pkl", tmp_path / "out", "label_tiff", trust_pickle=True)
 
 
 def test_what_is_not_known_is_told(label_tiff, tmp_path, capsys):
@@ -509,7 +487,7 @@ def test_options_that_would_do_nothing_are_refused(tmp_path, capsys):
         assert f"--set {key}=: given for a single file" in capsys.readouterr().err
     challenge, _ = write_challenge("geojson outlines", tmp_path)
     arguments = ["convert", "--challenge", str(challenge), "reference", str(tmp_path / "o"), "--to", "geojson"]
-    for more in (["--size", "3x3"], ["--from", "geojson"], ["--set", "units=mm"], ["--trust-pickle"]):
+    for more in (["--size", "3x3"], ["--from", "geojson"], ["--set", "units=mm"]):
         assert run([*arguments, *more]) == 2
         assert f"[contradictory-rules] {more[0]}: given with --challenge" in capsys.readouterr().err
     assert run(arguments) == 0

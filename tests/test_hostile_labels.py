@@ -476,8 +476,8 @@ def test_an_npz_with_more_than_its_array_is_refused() -> None:
 # --- what is not a label image ----------------------------------------------------------------------------------------
 
 PICKLE = (
-    "[pickle] a pickled Python object; never unpickled from a submission; expected an array of whole numbers. Run "
-    "'evaluation convert --trust-pickle' on your own machine."
+    "[pickle] a pickled Python object; never unpickled from a submission; expected an array of whole numbers. Save the "
+    "label image alone, such as numpy.save('name.npy', labels)."
 )
 
 

@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
-import joblib
 import numpy as np
 import pytest
 import tifffile
@@ -178,18 +177,6 @@ def apart(ring, other):
     return any(max(a[axis::2]) + 2 < min(b[axis::2]) for axis in (0, 1) for a, b in ((ring, other), (other, ring)))
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"\x80\x04}\x94.", b"\x80\x04\x95garbage", b"\x80\x04cnowhere\nnothing\n.", pickle.dumps([{"contour": [1, 2, 3]}]),
-     pickle.dumps({"inst_map": "text"})],
-)  # fmt: skip
-def test_a_pickle_that_is_none_of_ours_gives_a_message_and_no_traceback(content, capsys):
-    Path("a.pkl").write_bytes(content)
-    printed = said(capsys, "convert", "a.pkl", "a", "--to", "geojson", "--trust-pickle", code=1)
-    assert "[wrong-format] 'a.pkl'" in printed
-    assert "Traceback" not in printed
-
-
 @pytest.mark.parametrize("version", ["0.2", "0.4"])
 def test_arrays_of_qupath_are_known_without_their_format(version, capsys):
     """``[Feature, …]`` of 0.2 and 0.3, a FeatureCollection of 0.4 and later, with the suffix .json."""
@@ -215,23 +202,6 @@ def test_objects_of_qupath_without_a_classification_are_of_no_class(capsys):
     said(capsys, "convert", "a.json", "a", "--to", "geojson")
     (feature,) = json.loads(Path("a.geojson").read_text())["features"]
     assert feature["properties"]["classification"]["name"] == "nucleus"
-
-
-@pytest.mark.parametrize("compress", [0, 3])
-def test_what_tiatoolbox_writes_with_joblib_is_converted_on_request_only(compress, capsys):
-    contour = np.array([[3, 2], [3, 6], [8, 6], [8, 2]], np.int32)
-    cell = {"centroid": contour.mean(axis=0), "contour": contour, "prob": 0.75, "type": 2}
-    joblib.dump({"5a1e": cell, "7b2f": {**cell, "contour": contour + 20, "type": 1}}, "a.dat", compress=compress)
-    if not compress:
-        printed = said(capsys, "convert", "a.dat", "a", "--to", "geojson", code=2)
-        assert "a pickle, which is not read; export as GeoJSON" in printed and "--trust-pickle" in printed
-    names = ("--classes", "tumour,stroma")
-    said(capsys, "convert", "a.dat", "a", "--to", "geojson", "--trust-pickle", *names, "--origin", "pixel_centre")
-    first, second = json.loads(Path("a.geojson").read_text())["features"]
-    assert first["geometry"]["coordinates"][0][:-1] == contour.tolist()
-    assert first["properties"]["measurements"] == {"Probability": 0.75}
-    assert [f["properties"]["classification"]["name"] for f in (first, second)] == ["stroma", "tumour"]
-    assert (first["id"], second["id"]) == ("5a1e", "7b2f")
 
 
 def test_two_arrays_of_one_npz_are_labels_and_classes(capsys):
@@ -285,6 +255,7 @@ def foreign(name: str) -> Path:
         heads = {
             ".parquet": b"PAR1" + bytes(100),
             ".dcm": bytes(128) + b"DICM" + bytes(50),
+            ".dat": pickle.dumps({"5a1e": {"type": 2}}),
             ".bmp": b"BM" + bytes(100),
             ".jpg": b"\xff\xd8\xff\xe0" + bytes(100),
         }
@@ -298,6 +269,7 @@ def foreign(name: str) -> Path:
         ("a.parquet", "a Parquet file, which is not read; export as GeoJSON"),
         ("a.dcm", "a DICOM file, which is not read; export as"),
         ("a.db", "an SQLite database, which is not read; export as GeoJSON"),
+        ("a.dat", "a pickle, such as TIAToolbox's .dat, which is not read; export as GeoJSON"),
         ("a.bmp", "a BMP image, which is not read; export as"),
         ("a.jpg", "a JPEG image, which is not read; export as"),
     ],

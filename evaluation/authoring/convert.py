@@ -57,7 +57,6 @@ from evaluation.formats.geojson import write_geojson
 from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.images import FoundImage, find_image
 from evaluation.formats.label_image import suffix_of
-from evaluation.formats.pickled import read_own_pickle
 from evaluation.formats.points_json import write_points_json
 from evaluation.formats.polygons_json import write_polygons_json
 from evaluation.formats.write_labels import write_class_tiff, write_label_tiff, write_nary_mat
@@ -429,7 +428,6 @@ def convert_file(
     spacing_um: float | None = None,
     origin: OriginRule = "pixel_corner",
     overlap: OverlapRule | None = None,
-    trust_pickle: bool = False,
 ) -> Conversion:
     """Convert one file that holds one case. Classes keep their names; without ``class_names`` those of the file count.
 
@@ -446,12 +444,12 @@ def convert_file(
                 packed = packed_copy(source, Path(workspace))
             return convert_file(
                 packed, output, target, format=format, options=options, class_names=class_names, size_yx=size_yx,
-                spacing_um=spacing_um, origin=origin, overlap=overlap, trust_pickle=trust_pickle,
+                spacing_um=spacing_um, origin=origin, overlap=overlap,
             )  # fmt: skip
     options = dict(options or {})
     hints = {"other-case": WITH_CHALLENGE, "overlap-in-label-map": "The option is --overlap."}
     try:
-        detected = Detected(format or "label_image") if format or trust_pickle else detect(source)
+        detected = Detected(format) if format else detect(source)
         name = detected.format
         if name == "hovernet_mat" and "class_values" not in options:
             options |= numbered_classes(source, class_names)
@@ -474,19 +472,15 @@ def convert_file(
         )
         stem = Path(bare_name(source)).stem
         with source.open("rb") as stream:
-            if trust_pickle:
-                said, found_yx = read_own_pickle(stream, request)
-                found, is_dense = FoundImage(stem, found_yx), False
-            else:
-                found = find_image(source, stream, request, stem)
-                is_dense = rules.dense or name in ("rle_csv", "yolo_txt")
+            found = find_image(source, stream, request, stem)
+            is_dense = rules.dense or name in ("rle_csv", "yolo_txt")
             case = Case(stem, stem, *(size_yx or known_size(found, is_dense, target)), spacing_um, index=0)
-            if name == "label_image" and not trust_pickle and (numbers := numbers_in_npz(stream, request, case)):
+            if name == "label_image" and (numbers := numbers_in_npz(stream, request, case)):
                 names = names or list(map(str, range(1, max(numbers) + 1)))
                 request = replace(request, classes=class_table(rules, names))
                 with source.open("rb") as again:
                     said = read_annotations(stream, request, case, {"class_map": (again, request.where)})
-            elif not trust_pickle:
+            else:
                 said = read_one_case(stream, request, case, found)
         names = names or ["nucleus"]
         content = Content(case, said.parts, rules, names, [None] * len(names), len(names))

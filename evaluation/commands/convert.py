@@ -34,7 +34,6 @@ from evaluation.commands.screen import show_findings
               help="Where whole coordinates lie in what is written.", show_default=True)  # fmt: skip
 @click.option("--overlap", type=click.Choice(["last", "first", "smallest", "class_order"]),
               help="Who keeps pixels of several nuclei, for label images.")  # fmt: skip
-@click.option("--trust-pickle", is_flag=True, help="SOURCE is a pickle of your own: loading it runs what is in it.")
 def convert(
     source: Path,
     output: Path,
@@ -47,7 +46,6 @@ def convert(
     challenge: Path | str | None,
     origin: OriginRule,
     overlap: OverlapRule | None,
-    trust_pickle: bool,
 ) -> None:
     """Convert annotations or predictions: one file, or with --challenge a whole submission or reference."""
     from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file, parse_options, parse_size
@@ -57,7 +55,7 @@ def convert(
     with writing_to(output):
         if challenge is not None:
             given = {"--from": format, "--set": options, "--classes": classes, "--size": size, "--spacing": spacing}
-            for option in [name for name, value in given.items() if value] + ["--trust-pickle"] * trust_pickle:
+            for option in (name for name, value in given.items() if value):
                 raise WrongUsage(OnlyOneOption("--challenge", "the challenge says how its files are read").at(option))
             submission = None if str(source) == "reference" else source
             done = convert_challenge(
@@ -75,7 +73,6 @@ def convert(
                 spacing_um=spacing,
                 origin=origin,
                 overlap=overlap,
-                trust_pickle=trust_pickle,
             )
     for path in done.files[:10]:
         click.echo(f"{'Replaced' if path in done.replaced else 'Written'}: {path}")

@@ -7,7 +7,6 @@ from pathlib import Path
 HEAD_BYTES = 352
 LABELS = "label images (.tif, .png, .npy)"
 SHAPES = "GeoJSON, or as label images"
-PICKLED = f"{SHAPES}; 'evaluation convert --trust-pickle' does so with your own"
 CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to export
     (0, b"PAR1", "a Parquet file", SHAPES),
     (128, b"DICM", "a DICOM file", LABELS),
@@ -16,7 +15,7 @@ CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to 
     (0, b"\xff\xd8\xff", "a JPEG image", "label images (.tif, .png, .npy), since JPEG changes labels"),
     (0, b"GIF8", "a GIF image", LABELS),
     (0, b"\0\0\0\x0cjP  ", "a JPEG 2000 image", LABELS),
-    *((0, bytes([0x80, protocol]), "a pickle", PICKLED) for protocol in (2, 3, 4, 5)),
+    *((0, bytes([0x80, protocol]), "a pickle, such as TIAToolbox's .dat", SHAPES) for protocol in (2, 3, 4, 5)),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "a ZIP or a folder"),
     (0, b"Rar!", "a RAR archive", "a ZIP or a folder"),
 )

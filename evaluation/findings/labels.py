@@ -34,14 +34,6 @@ class OtherDocument(WrongFormat):
     name: str
 
 
-class OtherPickle(WrongFormat):
-    got = "{seen}"
-    expected = "a dictionary with {known:listed}"
-
-    seen: str
-    known: Collection[str]
-
-
 class OtherContent(OtherDocument):
     expected = "{name}, as its suffix says"
 
@@ -160,17 +152,16 @@ class Pickle(Kind):
 
     Unpickling runs whatever code the file contains, so it is never done with a file that is not trusted.
 
-    Convert the file on the machine where it was made, where you trust it: 'evaluation convert --trust-pickle'; or save
-    plain arrays.
+    Save the label image alone, as an array of numbers or a TIFF; outlines as GeoJSON.
 
     [pickle] case 'case_017', 'case_017.npy': a pickled Python object; never unpickled from a submission; expected an
-    array of whole numbers. Run 'evaluation convert --trust-pickle' on your own machine.
+    array of whole numbers. Save the label image alone, such as numpy.save('name.npy', labels).
     """
 
     code = "pickle"
     got = "a pickled Python object; never unpickled from a submission"
     expected = "an array of whole numbers"
-    fix = "Run 'evaluation convert --trust-pickle' on your own machine."
+    fix = "Save the label image alone, such as numpy.save('name.npy', labels)."
 
 
 class NoMaskVariable(Kind):
