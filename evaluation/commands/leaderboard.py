@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from evaluation.commands.options import (
-    Attempts,
+    Before,
     BoardReport,
     Cluster,
     FolderPath,
     PathOrAddress,
-    PhaseBefore,
     ReferenceFolder,
     Workers,
     challenge_folder,
@@ -23,9 +21,6 @@ from evaluation.commands.options import (
 )
 from evaluation.commands.progress import Log, submissions_progress
 from evaluation.commands.screen import check_report, progress_bar, show_board
-
-if TYPE_CHECKING:
-    from evaluation.leaderboard.attempts import Counting
 
 
 @click.command()
@@ -39,8 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--store", type=FolderPath, help="Folder that gets the metrics.json of each ranked team, for the next phase."
 )
-@Attempts
-@PhaseBefore
+@Before
 @BoardReport
 @Cluster
 @Log
@@ -54,8 +48,7 @@ def leaderboard(
     cluster: str | None,
     log: Path | None,
     report: bool,
-    attempts: Counting | None,
-    phase_before: Path | None,
+    before: Path | None,
 ) -> None:
     """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table.
 
@@ -66,10 +59,8 @@ def leaderboard(
     leaderboard/ of the challenge: 'score' then ranks a submission among these results.
     """
     from evaluation.execution.cluster import connect
-    from evaluation.leaderboard.attempts import decided_by
     from evaluation.leaderboard.board import score_and_rank
 
-    decided = decided_by(attempts, phase_before, challenge_folder(challenge) if phase_before else None)
     opened = open_output(output)
     folder = opened.folder
     check_report(report)
@@ -86,7 +77,7 @@ def leaderboard(
             progress=progress.progress,
             note=progress.note,
             executor=executor,
-            attempts=decided,
+            before=before,
         )
     if report or store is not None:
         opened.kept.bring("results")

@@ -30,7 +30,6 @@ COMMANDS = (
     "rasterise",
     "leaderboard",
     "rank",
-    "rescore",
     "audit",
     "sensitivity",
     "annotators",

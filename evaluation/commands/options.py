@@ -43,13 +43,11 @@ PathOrAddress = AddressType()
 ReferenceFolder = click.option("--challenge", type=PathOrAddress, required=True,
                                help="Folder with challenge.toml, cases.csv, reference.")  # fmt: skip
 BoardReport = click.option("--report", is_flag=True, help="Write leaderboard.html as well, to be opened in a browser.")
-Attempts = click.option("--attempts", type=click.Choice(["last", "best", "chosen", "ladder"]),
-                        help="Entries called TEAM@NAME are attempts of a team; which one counts.")  # fmt: skip
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that works on the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
 FolderPath = LocalType()
-PhaseBefore = click.option("--phase-before", type=FolderPath,
-                           help="Its leaderboard with --attempts, of other cases; what counted is ranked.")  # fmt: skip
+Before = click.option("--before", type=FolderPath,
+                      help="An older leaderboard, its folder or its leaderboard.json: who moves?")  # fmt: skip
 
 
 def ScoreColumns(command: Callable[..., None]) -> Callable[..., None]:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
 from evaluation.commands.options import (
-    Attempts,
+    Before,
     BoardReport,
     FolderPath,
     PathOrAddress,
-    PhaseBefore,
     ScoreColumns,
     challenge_folder,
     local,
     open_output,
 )
 from evaluation.commands.screen import check_report, progress_bar, show_board
-
-if TYPE_CHECKING:
-    from evaluation.leaderboard.attempts import Counting
 
 
 @click.command()
@@ -30,8 +26,7 @@ if TYPE_CHECKING:
 @click.option("--scores", type=FolderPath, help="CSV with the columns team, case, group, metric, value.")
 @ScoreColumns
 @click.option("--output", type=PathOrAddress, required=True, help="Folder for the leaderboard.")
-@Attempts
-@PhaseBefore
+@Before
 @BoardReport
 def rank(
     challenge: Path | str | None,
@@ -42,12 +37,10 @@ def rank(
     unit: Literal["group", "case"],
     output: Path | str,
     report: bool,
-    attempts: Counting | None,
-    phase_before: Path | None,
+    before: Path | None,
 ) -> None:
     """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
     from evaluation.challenge import Challenge
-    from evaluation.leaderboard.attempts import decided_by
     from evaluation.leaderboard.rank_given import rank_given
     from evaluation.leaderboard.teams import ResultFolder
 
@@ -63,7 +56,7 @@ def rank(
             columns=columns,
             settings=settings,
             unit=unit,
-            attempts=decided_by(attempts, phase_before, folder),
+            before=before,
             progress=progress,
         )
     classes = Challenge.load(folder).class_names if folder else ()

@@ -104,7 +104,7 @@ def show_board(
         page = leaderboard_page(document, results=results, classes=classes)
         if report:
             write_page(page, output / "leaderboard.html")
-    show_sections(page, "places")
+    show_sections(page, "places", "moves")
     if results:
         show(team_grid(document, results))
     show_sections(page, "common", "annotators")

@@ -19,7 +19,6 @@ from itertools import combinations
 import numpy as np
 
 from evaluation.findings import percent, quote
-from evaluation.leaderboard.attempts import team_of
 from evaluation.leaderboard.document import AlikeTeams, Board
 from evaluation.leaderboard.matched_nuclei import MatchedNuclei
 from evaluation.model import Float64
@@ -31,16 +30,12 @@ NUCLEI_UP_TO = 20_000  # of the reference that are compared, those with the lowe
 
 
 def with_alike_teams(board: Board, found: MatchedNuclei) -> Board:
-    """The board with the pairs of ranked teams that are nearly the same; attempts of one team may be.
+    """The board with the pairs of ranked teams that are nearly the same.
 
     Teams of which the nuclei, their areas or a measure that the board compares are not known are left out.
     """
     areas = areas_of_teams(found)
-    shares = {
-        (one, other): share_alike(areas[one], areas[other])
-        for one, other in combinations(areas, 2)
-        if team_of(one) != team_of(other)
-    }
+    shares = {(one, other): share_alike(areas[one], areas[other]) for one, other in combinations(areas, 2)}
     alike = (AlikeTeams(*pair, share) for pair, share in shares.items() if share >= NEARLY_THE_SAME)
     return replace(board, alike=tuple(sorted(alike, key=lambda of: -of.share)))
 

@@ -14,7 +14,7 @@ import platform
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,6 @@ import orjson
 
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRules
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WrongUsage
-from evaluation.leaderboard.attempts import decided_in
 from evaluation.leaderboard.board import load_ranked, rank_folder
 from evaluation.leaderboard.document import leaderboard_json
 from evaluation.leaderboard.registration import REGISTRATION_FILE
@@ -312,7 +311,8 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
     stored = (folder / BOARD_FILE).read_bytes()
     try:
         before = orjson.loads(stored)
-        found = leaderboard_json(rank_folder(folder / "challenge", results, {}, decided_in(before))).encode()
+        board = rank_folder(folder / "challenge", results, {})
+        found = leaderboard_json(replace(board, before=before.get("before"))).encode()  # an older board is not here
         after = orjson.loads(found)
         if stored == found:
             return Checked(what, "same to the byte")

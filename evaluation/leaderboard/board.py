@@ -25,7 +25,7 @@ from evaluation.execution.stored_output import LocalOutput, StoredOutput, output
 from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, quote, render_findings
 from evaluation.findings.challenge import InvalidValue, UnknownRule
-from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage
+from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
 from evaluation.findings.rankings import (
     BrokenResult,
     ClosedLeaderboard,
@@ -37,7 +37,6 @@ from evaluation.findings.rankings import (
 from evaluation.findings.submission import TooManyEarlierResults
 from evaluation.leaderboard.alike import with_alike_teams
 from evaluation.leaderboard.annotators import annotator_names, with_annotators
-from evaluation.leaderboard.attempts import Decided, attempts_in_words, choose_attempts
 from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei, compared_measures
 from evaluation.leaderboard.document import (
     DIFFERENCES_UP_TO,
@@ -63,6 +62,7 @@ from evaluation.leaderboard.team_scores import (
     number_at,
     plan_columns,
     ranking_of,
+    read_board,
     read_metrics,
     score_table,
 )
@@ -120,16 +120,17 @@ def score_and_rank(
     progress: Progress | None = None,
     note: Note | None = None,
     executor: Executor | None = None,
-    attempts: Decided | None = None,
+    before: Path | None = None,
 ) -> Board:
     """Score all teams of a folder, as far as it is not done, and rank them.
 
     output    a folder of this machine, or at an address, where results that are not read are not fetched
-    attempts  which of a team's attempts counts; None: each entry is a team
     executor  works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
+    before    an older board, its folder or its leaderboard.json: who moves is told
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
+    old = older_board(before)
     challenge, rules = load_ranked(challenge_folder)
     columns, output = plan_columns(challenge, rules.columns), output_at(output)
     found = score_teams(
@@ -143,7 +144,7 @@ def score_and_rank(
         note=note,
         executor=executor,
     )
-    board = board_of_attempts(challenge, rules, found.scores, found.unranked, found.findings, attempts)
+    board = board_of_challenge(challenge, rules, found.scores, found.unranked, found.findings)
     if len(board.teams) <= PAIRS_UP_TO:  # teams are compared in pairs, by their nuclei
         output.bring(RESULTS)
     objects = {team.name: output.folder / RESULTS / team.name / "objects.csv" for team in board.teams}
@@ -152,6 +153,7 @@ def score_and_rank(
         paths = {team.name: team.path for team in find_teams(submissions, output=output.folder).teams}
         board = with_annotators(board, challenge, rules, challenge_folder, paths)
     board = replace(board, tricks=stored_tricks(output.folder / "tricks.json", board.identity, objects))
+    board = with_moves(board, old)
     return with_pairs(board, challenge, rules, objects)
 
 
@@ -159,16 +161,35 @@ def rank_folder(
     challenge_folder: Path,
     results: ResultFolder,
     settings: Mapping[str, Any],
-    attempts: Decided | None = None,
     progress: Progress | None = None,
 ) -> Board:
-    """Rank the results of a folder; ``attempts`` as in ``score_and_rank``. Raises WrongUsage, ChallengeBroken."""
+    """Rank the results of a folder. Raises WrongUsage, ChallengeBroken."""
     challenge, rules = load_ranked(challenge_folder)
     rules = changed_rules(rules, settings)
     scores, unranked = results.read(challenge, plan_columns(challenge, rules.columns))
-    board = board_of_attempts(challenge, rules, scores, unranked, (), attempts, progress)
+    board = board_of_challenge(challenge, rules, scores, unranked, (), progress)
     board = with_registration(board, challenge, rules, challenge_folder)
     return with_pairs(board, challenge, rules, results.objects())
+
+
+def older_board(path: Path | None) -> dict[str, Any] | None:
+    """The content of a leaderboard.json that was written before. Raises WrongUsage."""
+    with faults_as(WrongUsage):
+        return None if path is None else read_board(path)
+
+
+def with_moves(board: Board, old: Mapping[str, Any] | None) -> Board:
+    """The board with the teams that stand elsewhere than on an older one."""
+    if old is None:
+        return board
+    places = {team["name"]: team["position"] for team in old["teams"]}
+    now = {team.name: number(team.position) for team in board.teams}
+    moved = [
+        {"name": name, "before": places.get(name), "now": now.get(name)}
+        for name in [*now, *sorted(places.keys() - now.keys())]
+        if places.get(name) != now.get(name)
+    ]
+    return replace(board, before={"challenge": old["challenge"], "teams": moved})
 
 
 def with_pairs(
@@ -257,29 +278,6 @@ def write_board(folder: Path, board: Board) -> None:
 
 
 # --- from scores to a board -------------------------------------------------------------------------------------------
-
-
-def board_of_attempts(
-    challenge: Challenge,
-    rules: RankingRules,
-    scores: Sequence[TeamScores],
-    unranked: Sequence[Unranked],
-    findings: Sequence[Finding],
-    counting: Decided | None,
-    progress: Progress | None = None,
-) -> Board:
-    """The leaderboard of results of a challenge, of the attempts that count if entries are attempts."""
-    if counting is None:
-        return board_of_challenge(challenge, rules, scores, unranked, findings, progress)
-
-    def rank(of: Sequence[TeamScores]) -> dict[str, float]:
-        table = score_table(of, rules, groups_of(challenge))
-        return dict(zip(table.teams, apply_method(table, rules).position.tolist(), strict=True))
-
-    chosen = choose_attempts(scores, unranked, rules, counting, rank)
-    board = board_of_challenge(challenge, rules, chosen.scores, chosen.unranked, findings, progress)
-    words = attempts_in_words(chosen.entry, [column.path for column in rules.columns])
-    return replace(board, attempts=chosen.entry, words=f"{board.words} {words}")
 
 
 def board_of_challenge(

@@ -96,7 +96,7 @@ class Board:
     unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
     methods, stability, common_nuclei, annotators  the tables of these names of leaderboard.json; None: not known
     tricks         what those do that were played on these teams, in words (``stored_tricks``); "" if it is not known
-    attempts       which attempt of each team counts, and how many it made; None: each entry is a team
+    before         the challenge of an older board, and the teams that stand elsewhere now; None: none was given
     registration   when the design was registered, and what differs from it; None: it was not
     alike          pairs of teams that are nearly the same: for organisers, never in leaderboard.json
     """
@@ -117,7 +117,7 @@ class Board:
     methods: tuple[Mapping[str, Any], ...] = ()
     common_nuclei: Mapping[str, Any] | None = None
     registration: Mapping[str, Any] | None = None
-    attempts: Mapping[str, Any] | None = None
+    before: Mapping[str, Any] | None = None
     alike: tuple[AlikeTeams, ...] = ()
     annotators: Mapping[str, Any] | None = None
     tricks: str = ""
@@ -149,11 +149,12 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
         ],
         "methods": list(board.methods),
         "common_nuclei": board.common_nuclei,
-        "attempts": board.attempts,
         "registration": board.registration,
         "stability": board.stability,
         "findings": list(board.findings),
     }
+    if board.before is not None:
+        document["before"] = board.before
     if board.annotators is not None:
         document["annotators"] = board.annotators
     document["verdict"] = verdict_sentences(document, board.tricks)

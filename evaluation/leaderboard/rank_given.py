@@ -15,8 +15,14 @@ from evaluation.findings import listed, quote
 from evaluation.findings.challenge import Contradiction, InvalidValue, OnlyOneOption
 from evaluation.findings.command_line import NoChallengeOfResults, NoColumn, NoResultsOrScores
 from evaluation.findings.errors import WrongUsage
-from evaluation.leaderboard.attempts import Decided
-from evaluation.leaderboard.board import changed_rules, load_ranked, rank_folder, rank_scores
+from evaluation.leaderboard.board import (
+    changed_rules,
+    load_ranked,
+    older_board,
+    rank_folder,
+    rank_scores,
+    with_moves,
+)
 from evaluation.leaderboard.document import Board
 from evaluation.leaderboard.score_csv import Unit, metrics_in, read_scores
 from evaluation.leaderboard.teams import ResultFolder
@@ -33,10 +39,12 @@ def rank_given(
     columns: Sequence[str],
     settings: Sequence[str],
     unit: Unit,
-    attempts: Decided | None = None,
+    before: Path | None = None,
     progress: Progress | None = None,
 ) -> Board:
     """Rank the teams of a folder of results, or of a CSV file. Raises WrongUsage, ChallengeBroken.
+
+    before  an older board, its folder or its leaderboard.json: who moves is told
 
     Without a challenge the columns of a CSV file must be given; the rules are then sum_of_ranks, ties "min", level 0.05
     but for what ``settings`` change.
@@ -44,23 +52,17 @@ def rank_given(
     if (results is None) == (scores is None):
         number = "neither is" if results is None else "both are"
         raise WrongUsage(NoResultsOrScores(number).at("--results, --scores"))
-    changes = parse_settings(settings)
+    changes, old = parse_settings(settings), older_board(before)
     if results is not None:
         if challenge_folder is None:
             raise WrongUsage(NoChallengeOfResults().at("--challenge"))
         if columns:
             raise WrongUsage(OnlyOneOption("--results", "the columns are those of the challenge").at("--column"))
-        return rank_folder(challenge_folder, ResultFolder(results), changes, attempts, progress)
+        return with_moves(rank_folder(challenge_folder, ResultFolder(results), changes, progress), old)
     assert scores is not None
-    if attempts is not None:
-        raise WrongUsage(OnlyOneOption("--scores", "which attempts there are is known of results").at("--attempts"))
     challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
-    return rank_scores(
-        read_scores(scores, rules.columns, unit=unit, missing=rules.missing, challenge=challenge),
-        rules,
-        challenge,
-        progress,
-    )
+    found = read_scores(scores, rules.columns, unit=unit, missing=rules.missing, challenge=challenge)
+    return with_moves(rank_scores(found, rules, challenge, progress), old)
 
 
 def rules_of_scores(

@@ -309,10 +309,11 @@ def read_details(path: Path, *, where: str) -> dict[str, Any]:
         raise InputFault(NotMetrics((error.strerror or "not readable").lower()).at(where)) from None
 
 
-def read_board(folder: Path) -> dict[str, Any]:
-    """The leaderboard.json of a folder. Raises InputFault: not-metrics, too-large, too-deep."""
-    where = "'leaderboard.json'"
-    board = read_details(folder / "leaderboard.json", where=where)
+def read_board(path: Path) -> dict[str, Any]:
+    """A leaderboard.json, or that of a folder. Raises InputFault: not-metrics, too-large, too-deep."""
+    path = path / "leaderboard.json" if path.is_dir() else path
+    where = quote(path.name)
+    board = read_details(path, where=where)
     try:
         LeaderboardFile.model_validate(board)
     except (ValidationError, RecursionError) as error:

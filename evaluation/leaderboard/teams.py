@@ -58,9 +58,7 @@ from evaluation.submission.redact import redact_findings
 
 KEY_FILE, RESULTS = "key.json", "results"
 RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
-OTHER_FILES = {
-    f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "tricks", "rescore", "registration")
-}
+OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "tricks", "registration")}
 SUFFIXES = (".zip", ".csv")
 HASH_BYTES = 1 << 20
 KEY_FILE_BYTES = 1 << 20
@@ -204,7 +202,6 @@ def score_teams(
     folder_of_teams = find_teams(submissions, output=output.folder)
     teams = folder_of_teams.teams
     of_challenge = challenge_key(challenge_folder, challenge)
-    of_reference = reference_hash(challenge_folder, challenge)
     challenge = with_sizes(challenge, challenge_folder, workers)
     floors = challenge.ranking.require if challenge.ranking else ()
     of_scores = digest_of([of_challenge, *(column.path for column in columns), *(floor.path for floor in floors)])
@@ -230,7 +227,7 @@ def score_teams(
                         team.name,
                         path,
                         folder,
-                        {"key": key, "reference": of_reference},
+                        key,
                         workers,
                     )
                 )
@@ -283,12 +280,12 @@ def score_team(
     name: str,
     path: Path,
     folder: Path,
-    key: Mapping[str, str],
+    key: str,
     workers: Workers,
 ) -> Unranked | None:
-    """Score one submission and keep the result, or why there is none. Raises ChallengeBroken, WorkersLost.
+    """Score one submission and keep the result under a key, or why there is none.
 
-    key  what the result is kept under: the ``key`` of all that it depends on, and the hash of the ``reference``
+    Raises ChallengeBroken, WorkersLost.
     """
     forget(folder)
     try:
@@ -299,10 +296,10 @@ def score_team(
         unranked = why_unranked(name, error)
         lasts = isinstance(error, SubmissionRejected)  # anything else may be gone the next time
         folder.mkdir(parents=True, exist_ok=True)
-        write_key(folder, {"key": key["key"] if lasts else "", "code": unranked.code, "reason": unranked.reason})
+        write_key(folder, {"key": key if lasts else "", "code": unranked.code, "reason": unranked.reason})
         return unranked
     write_together(folder, texts)
-    write_key(folder, {**key, "files": {name: file_hash(folder / name) for name in RESULT_FILES}})
+    write_key(folder, {"key": key, "files": {name: file_hash(folder / name) for name in RESULT_FILES}})
     return None
 
 
@@ -324,18 +321,6 @@ def challenge_key(folder: Path, challenge: Challenge) -> str:
     """
     digest = hashlib.sha256()
     add_text(digest, __version__, challenge.hash, challenge.model_dump_json(exclude={"ranking", "audit", "publish"}))
-    add_reference(digest, folder, challenge)
-    return digest.hexdigest()
-
-
-def reference_hash(folder: Path, challenge: Challenge) -> str:
-    """The hash of the reference alone, by the names and contents of its files. Raises ChallengeBroken."""
-    digest = hashlib.sha256()
-    add_reference(digest, folder, challenge)
-    return digest.hexdigest()
-
-
-def add_reference(digest: Any, folder: Path, challenge: Challenge) -> None:
     try:
         for name in sorted(reference_names(challenge, folder)):
             with (folder / name).open("rb") as stream:
@@ -345,6 +330,7 @@ def add_reference(digest: Any, folder: Path, challenge: Challenge) -> None:
     except OSError as error:
         why = (error.strerror or "not readable").lower()
         raise ChallengeBroken(CannotReadReference(why).at(CHALLENGE_FILE)) from None
+    return digest.hexdigest()
 
 
 def reference_names(challenge: Challenge, folder: Path) -> set[str]:

@@ -56,6 +56,7 @@ def leaderboard_page(
         sections.append(Section("teams", "Detection, classification and segmentation", (table,)))
     if (versus := versus_section(document, results or {}, classes)) is not None:
         sections.append(versus)
+    sections += moves_section(document)
     if document["teams"]:
         sections += [
             *common_section(document),
@@ -126,6 +127,31 @@ def verdict_section(document: Document) -> Section:
     if document["not_ranked"]:
         blocks.append(unranked_table(document["not_ranked"]))
     return Section("places", "Who stands where", tuple(blocks))
+
+
+def moves_section(document: Document) -> list[Section]:
+    """Who stands elsewhere than on an older board, and whether the rules are the same; nothing without one."""
+    before = document.get("before")
+    if before is None:
+        return []
+    moved, lines = before["teams"], []
+    for key, what in (("hash", "Rules and cases"), ("ranking_hash", "Rules of the ranking")):
+        old, now = ((of or {}).get(key) for of in (before["challenge"], document["challenge"]))
+        if old != now:
+            lines.append(f"{what}: {old or 'not known'} before, {now or 'not known'} now.")
+        elif now:
+            lines.append(f"{what} are the same: {now}.")
+
+    def place(team: Document, key: str) -> Cell:
+        return Cell(team[key], "none" if team[key] is None else shown(team[key]))
+
+    table = table_of(
+        "moves-table", counted(len(moved), "team moves", "teams move"), moved,
+        Column("team", of="name"),
+        Column("rank before", 1, of=with_key(place, "before")), Column("rank now", 1, of=with_key(place, "now")),
+    )  # fmt: skip
+    first: Block = table if moved else Text(("No team moves.",))
+    return [Section("moves", "Who moves", (first, Text(tuple(lines))), "This board beside an older one.")]
 
 
 def pairs_apart(tested: Document) -> str:

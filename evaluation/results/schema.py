@@ -129,19 +129,6 @@ class UnrankedTeam(BaseModel):
     columns: list[Table]
 
 
-class AttemptsOfTeam(BaseModel):
-    team: str
-    made: int
-    scored: int
-    counts: str | None
-    inflation: list[FiniteFloat | None]
-
-
-class AttemptsTable(BaseModel):
-    counting: str
-    teams: list[AttemptsOfTeam]
-
-
 class LeaderboardFile(BaseModel):
     """leaderboard.json; further tables may stand in it."""
 
@@ -154,7 +141,6 @@ class LeaderboardFile(BaseModel):
     not_ranked: list[UnrankedTeam]
     stability: Table
     findings: list[str]
-    attempts: AttemptsTable | None = None
 
 
 FILES: dict[str, type[BaseModel]] = {
