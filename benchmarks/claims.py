@@ -3,6 +3,7 @@
 python -m benchmarks.claims tests         how often equal teams are told apart
 python -m benchmarks.claims columns       the same in any of several columns
 python -m benchmarks.claims intervals     how often 95 % intervals hold the true value
+python -m benchmarks.claims pooled        the same of pooled numbers, with patients of unequal size
 python -m benchmarks.claims differences   how often paired differences call equal teams better, and others equivalent
 python -m benchmarks.claims annotators    how often a team at human agreement is called above or below it
 """
@@ -16,9 +17,18 @@ from itertools import permutations
 
 import numpy as np
 
-from evaluation.aggregation.intervals import Method, bca_interval, percentile_interval, studentised_interval
+from evaluation.aggregation.intervals import (
+    Bootstrap,
+    Column,
+    Method,
+    bca_interval,
+    bootstrap,
+    percentile_interval,
+    standard_errors,
+    studentised_interval,
+)
 from evaluation.leaderboard.annotators import place_beside
-from evaluation.model import Float64, Int64
+from evaluation.model import CaseTable, Float64, Int64, Units
 from evaluation.ranking.differences import BETTER, EQUIVALENT, across_columns, paired_differences
 from evaluation.ranking.significance import Comparison, Test, compare_teams
 
@@ -107,12 +117,46 @@ def coverage(name: str, groups: int, *, sets: int, seed: int, samples: int = 999
     weights: Int64 = random.multinomial(groups, np.full(groups, 1 / groups), samples)
     replicates, estimate = weights @ values / groups, values.mean(axis=0)
     jackknife = (groups * estimate - values) / (groups - 1)
+    every = np.concatenate([weights, np.ones((1, groups), np.int64)])
+    errors = standard_errors(every, np.concatenate([replicates, estimate[None]]), estimate, jackknife, values)
     ends = {
         "percentile": percentile_interval(replicates, 0.95),
         "bca": bca_interval(replicates, estimate, jackknife, 0.95),
-        "studentised": studentised_interval(replicates, estimate, jackknife, weights, 0.95),
+        "studentised": studentised_interval(replicates, estimate, errors[:-1], errors[-1], 0.95),
     }
     return {name: float(((of[:, 0] <= true) & (true <= of[:, 1])).mean()) for name, of in ends.items()}  # type: ignore[misc]
+
+
+def pooled_coverage(groups: int, *, sets: int, seed: int, samples: int = 999) -> dict[Method, float]:
+    """Share of made data sets whose 95 % interval of the pooled recall holds the true 0.8, by method.
+
+    Patients have unequal numbers of nuclei, lognormal around 100 (sigma 0.7), of which a share is found: Beta(8, 2).
+    """
+    random = np.random.default_rng([seed, groups])
+    held = dict.fromkeys(METHODS, 0)
+
+    def recall(units: Units) -> Float64:
+        return np.asarray(units.sum("found") / units.sum("nuclei"))[:, None]
+
+    for draw in range(sets):
+        nuclei = np.maximum(1, np.rint(100 * random.lognormal(0, 0.7, groups))).astype(np.int64)
+        found = random.binomial(nuclei, random.beta(8, 2, groups))
+        sums = {"cases": np.ones(groups, np.int64), "found": found, "nuclei": nuclei}
+        table = CaseTable(sums, {}, np.ones(groups), None, None)  # type: ignore[arg-type]
+        for method in METHODS:
+            rules = Bootstrap(samples=samples, seed=draw, level=0.95, method=method, stages="groups")
+            (interval,) = bootstrap(table, np.arange(groups), [Column(0, "pooled", bounds=(0, 1))], recall, rules)
+            held[method] += interval.low is not None and interval.low <= 0.8 <= (interval.high or 0)
+    return {method: number / sets for method, number in held.items()}
+
+
+def table_of_pooled_intervals(sets: int) -> None:
+    rows = []
+    for groups in (5, 8, 10, 15, 25, 50, 100):
+        found = pooled_coverage(groups, sets=sets, seed=1)
+        rows.append([str(groups), *(percent(found[method]) for method in METHODS)])
+        print(rows[-1], file=sys.stderr, flush=True)  # progress
+    print_table(["patients of unequal size", *METHODS], rows)
 
 
 def table_of_intervals(sets: int) -> None:
@@ -232,6 +276,7 @@ TABLES = {
     "tests": table_of_tests,
     "columns": table_of_columns,
     "intervals": table_of_intervals,
+    "pooled": table_of_pooled_intervals,
     "differences": table_of_differences,
     "annotators": table_of_annotators,
 }

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from benchmarks.claims import coverage
+from benchmarks.claims import coverage, pooled_coverage
 from evaluation.aggregation import intervals, resampling
 from evaluation.aggregation.intervals import Bootstrap, Interval, bca_interval, bootstrap, percentile_interval
 from evaluation.aggregation.resampling import Column, everything, leave_one_out, resample, score_samples
-from evaluation.model import CaseTable
+from evaluation.model import CaseTable, Units
 from evaluation.model.random_integers import RandomIntegers
 
 STAGES = ("groups", "groups_and_cases")
@@ -501,16 +501,56 @@ def test_a_studentised_interval_of_a_mean_is_that_of_efron_and_tibshirani():
         steps.append((drawn.mean() - values.mean()) / scipy.stats.sem(drawn))
     high, low = np.quantile(steps, [0.975, 0.025])
     error = scipy.stats.sem(values)
-    jackknife = np.array([np.delete(values, place).mean() for place in range(9)])
-    found = intervals.studentised_interval(
-        (weights @ values / 9)[:, None], values.mean()[None], jackknife[:, None], weights, 0.95
-    )
+    jackknife = np.array([np.delete(values, place).mean() for place in range(9)])[:, None]
+    every = np.concatenate([weights, np.ones((1, 9), np.int64)])
+    mean = (every @ values / 9)[:, None]
+    errors = intervals.standard_errors(every, mean, mean[-1], jackknife, values[:, None])
+    found = intervals.studentised_interval(mean[:-1], mean[-1], errors[:-1], errors[-1], 0.95)
     assert found[0] == pytest.approx([values.mean() - high * error, values.mean() - low * error])
 
 
+@pytest.mark.parametrize("groups", [4, 14, 15, 40])
+def test_the_standard_error_of_a_ratio_in_each_sample_is_made_from_that_sample(groups):
+    """s = sqrt(D f² - 2 R D(f n) + R² D n²) / sqrt(G (G - 1)) / (D n / G), with D how often each group is drawn."""
+    rng = np.random.default_rng(groups)
+    nuclei = np.rint(100 * rng.lognormal(0, 0.7, groups)) + 1
+    found = rng.binomial(nuclei.astype(int), rng.beta(8, 2, groups))
+    drawn = rng.multinomial(groups, np.full(groups, 1 / groups), 200)
+    drawn = drawn[(drawn > 0).sum(axis=1) > 1]
+    value = drawn @ found / (drawn @ nuclei)
+    squares = drawn @ found**2 - 2 * value * (drawn @ (found * nuclei)) + value**2 * (drawn @ nuclei**2)
+    expected = np.sqrt(squares) / np.sqrt(groups * (groups - 1)) / (drawn @ nuclei / groups)
+    estimate = found.sum() / nuclei.sum()
+    jackknife = (found.sum() - found) / (nuclei.sum() - nuclei)
+    errors = intervals.standard_errors(
+        drawn, value[:, None], estimate[None], jackknife[:, None], (found / nuclei)[:, None]
+    )
+    assert errors[:, 0] == pytest.approx(expected)
+
+
+def test_the_nested_jackknife_is_the_jackknife_of_each_sample_written_out():
+    found, nuclei = np.array([3, 9, 1, 20, 7]), np.array([4, 10, 9, 21, 30])
+    table, groups = table_of(found, nuclei), np.arange(5)
+    drawn = np.random.default_rng(1).multinomial(5, np.full(5, 0.2), 50)
+
+    def score(samples):
+        return np.concatenate([evaluate(Units(table, part.cases())) for part in samples])
+
+    for times, error in zip(drawn, intervals.nested_jackknife(drawn, groups, score)[:, 0], strict=True):
+        sample = np.repeat(groups, times)
+        without = [np.delete(sample, place) for place in range(5)]
+        values = np.array([found[rest].sum() / nuclei[rest].sum() for rest in without])
+        assert error == pytest.approx(np.sqrt(4 / 5 * ((values - values.mean()) ** 2).sum()))
+
+
+@pytest.mark.parametrize(("groups", "least"), [(5, 0.88), (10, 0.90), (25, 0.91), (60, 0.92)])
+def test_studentised_intervals_of_pooled_numbers_hold_the_truth_with_unequal_patients(groups, least):
+    """0.91 at least at 10 patients, of 5 patients 0.90; 300 data sets are within 0.02 of their rate."""
+    assert pooled_coverage(groups, sets=300, seed=2, samples=499)["studentised"] >= least
+
+
 @pytest.mark.parametrize(("groups", "method", "reason"), [
-    (1, None, "one-group"), (4, None, "few-groups"), (5, "studentised", None), (49, "studentised", None),
-    (50, "bca", None),
+    (1, None, "one-group"), (4, None, "few-groups"), (5, "studentised", None), (50, "studentised", None),
 ])  # fmt: skip
 def test_the_method_is_chosen_by_the_number_of_groups(groups, method, reason):
     table = table_of(np.arange(groups) % 7, np.full(groups, 9))

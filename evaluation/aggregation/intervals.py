@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Literal
 
@@ -12,6 +13,7 @@ import numpy as np
 import scipy
 
 from evaluation.aggregation.resampling import (
+    SAMPLES_AT_ONCE,
     Column,
     Evaluate,
     Samples,
@@ -27,7 +29,8 @@ from evaluation.aggregation.resampling import (
 from evaluation.model import Bool, CaseTable, Float64, Int64, Interval
 
 Method = Literal["percentile", "bca", "studentised", "by_groups"]
-FEWEST_GROUPS, ENOUGH_GROUPS = 5, 50  # of "by_groups": none below, studentised below, else BCa
+FEWEST_GROUPS = 5  # of "by_groups": none below
+FEW_GROUPS = 15  # below, the standard error of a pooled number is made from each sample without each of its groups
 DEFINED_SHARE = 0.9  # of the samples: with fewer, what is left is no longer a sample of the data set
 SPREAD_PART = 1e3  # times these: a spread below that is none
 TIE, TIE_PART = 1e-12, 1e-9  # numbers closer than TIE, or than this part of one, differ by rounding only
@@ -40,8 +43,7 @@ class Bootstrap:
     samples  how many are drawn
     seed     of the draw, 0 … 2^32 - 1
     level    share of such intervals that are to hold the true value, such as 0.95
-    method   "percentile", "bca", "studentised"; or "by_groups": none of fewer than 5 groups, studentised of 5 to 49,
-             BCa of 50 or more
+    method   "percentile", "bca", "studentised"; or "by_groups": studentised, and none of fewer than 5 groups
     stages   "groups": groups are drawn with replacement; "groups_and_cases": then cases inside each drawn group
     """
 
@@ -83,7 +85,7 @@ def bootstrap(
     """
     number, method = int(groups.max()) + 1, rules.method
     if method == "by_groups":
-        method = "bca" if number >= ENOUGH_GROUPS else "studentised"
+        method = "studentised"
     if number == 1 or (rules.method == "by_groups" and number < FEWEST_GROUPS):
         return tuple(Interval(None, None, "one-group" if number == 1 else "few-groups") for _ in columns)
     single_units, of_group = group_units(np.arange(len(groups))), None
@@ -116,8 +118,18 @@ def bootstrap(
     elif method == "bca":
         ends = bca_interval(replicates, estimate, jackknife, rules.level)
     else:
-        weights = np.concatenate([drawn_groups(part, groups) for part in samples])
-        ends = studentised_interval(replicates, estimate, jackknife, weights, rules.level)
+        weights = np.concatenate([*(drawn_groups(part, groups) for part in samples), np.ones((1, number), np.int64)])
+        values = np.concatenate([replicates, estimate[None]])
+        alone = np.where(
+            [column.of_strata for column in columns],
+            number * estimate - (number - 1) * jackknife,
+            score([each_alone(groups)], of_group),
+        )
+        errors = standard_errors(weights, values, estimate, jackknife, alone)
+        pooled = np.array([column.unit == "pooled" for column in columns])
+        if number < FEW_GROUPS and rules.stages == "groups" and pooled.any():
+            errors[:, pooled] = nested_jackknife(weights, groups, partial(score, of_group=of_group))[:, pooled]
+        ends = studentised_interval(replicates, estimate, errors[:-1], errors[-1], rules.level)
         bounds = np.array([column.bounds for column in columns]).reshape(-1, 2)
         ends = np.clip(ends, bounds[:, :1], bounds[:, 1:])
     often = often_defined(replicates)
@@ -187,42 +199,91 @@ def bca_interval(replicates: Float64, estimate: Float64, jackknife: Float64, lev
 
 
 def studentised_interval(
-    replicates: Float64, estimate: Float64, jackknife: Float64, weights: Int64, level: float
+    replicates: Float64, estimate: Float64, errors: Float64, own: Float64, level: float
 ) -> Float64:
     """The bootstrap-t interval, float64 (K, 2): how many standard errors samples lie from the estimate.
 
-    replicates, estimate, jackknife  as in ``bca_interval``
-    weights  how often each sample has each group, int64 (S, G)
+    replicates, estimate  as in ``bca_interval``
+    errors  the standard error of each column in each sample, made from that sample, float64 (S, K)
+    own     that of each column in the data set, float64 (K,)
 
-    Each group has a pseudo-value, G * estimate - (G - 1) * jackknife, which for a mean over groups is its own value.
-    The standard error s of the estimate is that of the mean of the pseudo-values, and that of a sample, s*, the same
-    with the groups that it has. With t the quantiles of (sample - estimate) / s*, the ends are
-    estimate - t((1 + level) / 2) s and estimate - t((1 - level) / 2) s. A sample without a spread has no t and is left
-    out. Efron & Tibshirani 1993, section 12.5.
-
-    A column that is the same without each group has an interval of no width.
+    With t the quantiles of (sample - estimate) / errors, the ends are estimate - t((1 + level) / 2) own and
+    estimate - t((1 - level) / 2) own. A sample without a spread has no t and is left out. A column without a spread
+    has an interval of no width. Efron & Tibshirani 1993, section 12.5.
     """
-    number = len(jackknife)
-    pseudo = number * estimate - (number - 1) * jackknife
-    known = ~np.isnan(pseudo)
-    pseudo = np.where(known, pseudo, 0.0)
-
-    def standard_error(drawn: Float64) -> Float64:
-        """From how often groups are drawn, (B, G); (B, K)."""
-        size = np.maximum(drawn @ known, 1.0)
-        mean = drawn @ pseudo / size
-        spread = np.maximum(drawn @ pseudo**2 / size - mean**2, 0.0)
-        return np.asarray(np.sqrt(spread / np.maximum(size - 1, 1.0)))
-
-    own = standard_error(np.ones((1, number)))[0]
-    of_samples = standard_error(weights.astype(np.float64))
-    spreads = of_samples > (TIE + TIE_PART * np.abs(estimate)) * SPREAD_PART
-    steps = np.where(spreads, (replicates - estimate) / np.where(spreads, of_samples, 1.0), np.nan)
+    spreads = errors > (TIE + TIE_PART * np.abs(estimate)) * SPREAD_PART
+    steps = np.where(spreads, (replicates - estimate) / np.where(spreads, errors, 1.0), np.nan)
     tail = (1 - level) / 2
     ends = quantiles(steps, np.broadcast_to([1 - tail, tail], (len(estimate), 2)), defined=often_defined(replicates))
     found: Float64 = np.where(own[:, None] > 0, estimate[:, None] - ends * own[:, None], estimate[:, None])
     found[np.isnan(steps).all(axis=0) & (own > 0)] = np.nan
     return found
+
+
+def standard_errors(
+    weights: Int64, replicates: Float64, estimate: Float64, jackknife: Float64, alone: Float64
+) -> Float64:
+    """The standard error of each column in each sample, from the groups of that sample, float64 (S, K).
+
+    weights     how often each sample has each group, int64 (S, G)
+    replicates  of each column in each sample, float64 (S, K)
+    estimate    of each column in the data set, e, float64 (K,)
+    jackknife, alone  of each column in the data set without each group, J, and in that group alone, r, float64 (G, K)
+
+    A mean over groups or cases, and a pooled number such as recall, is a ratio sum f / sum n over the groups. The share
+    that a group has of sum n is c = (J - e) / (J - r), and f - e n of it is a = (e - J) (1 - c) of sum n. In a sample
+    that has each group w times and the value R, a group moves the value by u = (a - (R - e) c) / sum w c, and
+    the standard error is sqrt(m / (m - 1) sum w u²), with the m drawn groups that have a share. Numbers that are no
+    ratios, such as means over classes, are treated as if they were. Where c is not determined (a group whose
+    value is the estimate), it is 1 / G; a group without a value has none. Cochran, Sampling Techniques, 1977,
+    chapter 6.
+    """
+    distance = jackknife - alone
+    share = np.divide(jackknife - estimate, distance, out=np.zeros_like(distance), where=distance != 0)
+    share = np.where((share > TIE) & (share < 1 - TIE), share, 1 / len(jackknife))
+    share = np.where(np.isnan(distance), 0.0, share)
+    moved = np.where(np.isnan(jackknife), 0.0, (estimate - jackknife) * (1 - share))
+    total, drawn = weights @ share, weights @ (share > 0)
+    change = replicates - estimate
+    squares = weights @ moved**2 - 2 * change * (weights @ (moved * share)) + change**2 * (weights @ share**2)
+    scale = np.sqrt(drawn / np.maximum(drawn - 1, 1)) / np.where(total > 0, total, 1.0)
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)) * scale)
+
+
+def nested_jackknife(weights: Int64, groups: Int64, score: Callable[[Iterable[Samples]], Float64]) -> Float64:
+    """The standard error of each column in each sample, by the jackknife of that sample, float64 (S, K).
+
+    weights  how often each sample has each group, int64 (S, G)
+    score    the columns in samples, float64 (B, K)
+
+    sqrt((G - 1) / G sum w (v - mean)²), with v the value of the sample without one of its groups, once. Samples that
+    are the same are computed once. Efron & Tibshirani 1993, section 11.
+    """
+    number = weights.shape[1]
+    distinct, sample = np.unique(weights, axis=0, return_inverse=True)
+    row, left_out = np.nonzero(distinct)
+    times = distinct[row, left_out].astype(np.float64)[:, None]
+    units = group_units(groups)
+    values = []
+    for first in range(0, len(row), SAMPLES_AT_ONCE):
+        part = slice(first, first + SAMPLES_AT_ONCE)
+        drawn = distinct[row[part]]
+        drawn[np.arange(len(drawn)), left_out[part]] -= 1
+        values.append(score([Samples(scipy.sparse.csr_array(drawn), units)]))
+    value = np.concatenate(values)
+    known = ~np.isnan(value)
+    value, times = np.where(known, value, 0.0), times * known
+    begin = np.flatnonzero(np.diff(row, prepend=-1))
+    drawn_times = np.maximum(np.add.reduceat(times, begin), 1.0)
+    mean = np.add.reduceat(times * value, begin) / drawn_times
+    spread = np.add.reduceat(times * (value - mean[row]) ** 2, begin)
+    return np.asarray(np.sqrt((number - 1) / drawn_times * spread)[sample.ravel()])
+
+
+def each_alone(groups: Int64) -> Samples:
+    """Each group alone, once."""
+    units = group_units(groups)
+    return Samples(scipy.sparse.eye_array(units.shape[0], dtype=np.int64, format="csr"), units)
 
 
 def drawn_groups(samples: Samples, groups: Int64) -> Int64:

@@ -15,7 +15,7 @@ from evaluation.metrics.counts import hits, matched
 from evaluation.metrics.literature import COHEN, GORODKIN, HANLEY, LESSONS
 from evaluation.metrics.metric import Example, Metric, MetricFamily, Variant
 from evaluation.metrics.order_statistics import weighted_auroc
-from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, why_undefined
+from evaluation.metrics.undefined import Numbers, Reasons, code, mean_of, ratio, scores, why_undefined
 from evaluation.model import Float64, Int64, MetricChoice, Scores, Units
 
 Groups = Sequence[Sequence[int]]
@@ -45,7 +45,7 @@ def matthews_correlation(units: Units, groups: Groups | None = None) -> Scores:
     references and p_k predictions of class k. 0 if all predictions have one class but the references do not.
     Undefined "one-class" if all references do, and if nothing matched. Gorodkin, Comput. Biol. Chem. 28, 2004.
     """
-    matrix = grouped(units, groups)
+    matrix = safe_to_multiply(grouped(units, groups))
     total, right = matrix.sum(axis=(1, 2)), diagonal(matrix).sum(axis=1)
     references, predictions = matrix.sum(axis=2), matrix.sum(axis=1)
     spread_references = total**2 - (references**2).sum(axis=1)
@@ -63,7 +63,7 @@ def cohen_kappa(units: Units, groups: Groups | None = None) -> Scores:
     and predictions p_k of each class among s pairs. Undefined "one-class" if both sides have one class only (p_e = 1),
     and if nothing matched. Cohen, Educ. Psychol. Meas. 20, 1960.
     """
-    matrix = grouped(units, groups)
+    matrix = safe_to_multiply(grouped(units, groups))
     total, right = matrix.sum(axis=(1, 2)), diagonal(matrix).sum(axis=1)
     chance = (matrix.sum(axis=2) * matrix.sum(axis=1)).sum(axis=1)
     return ratio(right * total - chance, total**2 - chance, one_class(units, total, groups))
@@ -177,7 +177,12 @@ def grouped(units: Units, groups: Groups | None) -> Int64:
     return np.asarray(member @ matrix @ member.T)
 
 
-def diagonal(matrix: Int64 | Float64) -> Float64:
+def safe_to_multiply(matrix: Numbers) -> Numbers:
+    """The same counts as Python's whole numbers, which have no end, if some unit has 2^31 pairs or more."""
+    return matrix.astype(object) if matrix.sum(axis=(1, 2)).max(initial=0) >= 2**31 else matrix
+
+
+def diagonal(matrix: Numbers) -> Numbers:
     return np.diagonal(matrix, axis1=1, axis2=2)
 
 

@@ -16,7 +16,15 @@ from evaluation.metrics.literature import GEIFMAN, REINKE
 from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variant
 from evaluation.metrics.order_statistics import rank
 from evaluation.metrics.panoptic import DRAWN
-from evaluation.metrics.quality import ONE, mean_quality, quality_metrics, quality_of_pairs, why_no_reference
+from evaluation.metrics.quality import (
+    HALF,
+    ONE,
+    join_halves,
+    mean_quality,
+    quality_metrics,
+    quality_of_pairs,
+    why_no_reference,
+)
 from evaluation.metrics.segmentation import OF_POINTS
 from evaluation.metrics.undefined import code, mean_of, ratio, undefined
 from evaluation.model import Float64, Int64, Measure, MetricChoice, Scores, Units
@@ -103,7 +111,8 @@ def coverage_curve(
             best = np.zeros(references, np.int64)
             best[: np.count_nonzero(of_class)] = -np.sort(-quality[of_class])
             wanted = np.concatenate([share_of(np.array([references]), coverage) for coverage in coverages])
-            curves.append(np.cumsum(best)[wanted - 1] / (wanted * float(ONE)))
+            total = join_halves(*(np.cumsum(half)[wanted - 1] for half in np.divmod(best, HALF)))
+            curves.append(total / (wanted * float(ONE)))
     if not curves or (measure not in OF_POINTS and table.sums["points"].any()):
         return np.full(len(coverages), np.nan)
     mean = np.mean(curves, axis=0)
@@ -148,15 +157,16 @@ def best_sums(units: Units, quality: Int64, case: Int64, wanted: Int64) -> Float
     last = best_first[ranking.find(np.maximum(wanted - 1, 0))]  # the quality of the last one that is wanted
     last = np.where(ranking.number < wanted, 0, last)
     line = np.sort(case * (ONE + 1) + (ONE - quality), kind="stable")  # case by case, in each the best first
-    running = np.concatenate([[0], np.cumsum(ONE - line % (ONE + 1))])
+    upper, lower = (np.concatenate([[0], np.cumsum(half)]) for half in np.divmod(ONE - line % (ONE + 1), HALF))
     unit, times = np.repeat(np.arange(len(wanted)), np.diff(weights.indptr)), weights.data
     base = np.arange(weights.shape[1]) * (ONE + 1)
     # What is better than the last counts as often as its case, of its equals as many as are still lacking.
     begin = np.searchsorted(line, base)[weights.indices]
     end = np.searchsorted(line, base[weights.indices] + (ONE - last)[unit])
-    total = np.bincount(unit, (running[end] - running[begin]) * times.astype(np.float64), len(wanted))
+    better = join_halves(upper[end] - upper[begin], lower[end] - lower[begin])
+    total = np.bincount(unit, better * times, len(wanted))
     number = np.bincount(unit, (end - begin) * times, len(wanted))
-    return np.asarray(total + (wanted - number) * last)
+    return np.asarray(total + (wanted - number) * last.astype(np.float64))
 
 
 def mean_of_parts(parts: Sequence[Scores], confusion: Int64) -> Scores:

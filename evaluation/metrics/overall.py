@@ -30,7 +30,7 @@ from evaluation.metrics.covered import mean_of_parts
 from evaluation.metrics.literature import KIRILLOV, REINKE
 from evaluation.metrics.metric import OF_ALL, Example, Metric, MetricFamily
 from evaluation.metrics.panoptic import DRAWN
-from evaluation.metrics.quality import mean_quality, quality_metrics, quality_of_pairs
+from evaluation.metrics.quality import HALF, join_halves, mean_quality, quality_metrics, quality_of_pairs
 from evaluation.metrics.undefined import code, ratio
 from evaluation.model import Float64, Int64, Measure, Scores, Units
 
@@ -97,9 +97,10 @@ def all_of_class(confusion: Int64, class_id: int) -> Int64:
 def sums_of_classes(units: Units, measure: Measure, cap: float | None) -> Float64:
     """Sum of the qualities of the pairs by class of the reference, times ``ONE``, float64 (B, C)."""
     pairs, classes = units.table.pairs, units.sum("confusion").shape[1] - 1
-    of_cases = np.zeros((len(units.table), classes), np.int64)
-    np.add.at(of_cases, (pairs.case, pairs.class_id[:, 0] - 1), quality_of_pairs(units, measure, cap))
-    return np.asarray(units.weights @ of_cases.astype(np.float64))
+    cell, cells = pairs.case * classes + pairs.class_id[:, 0] - 1, len(units.table) * classes
+    halves = np.divmod(quality_of_pairs(units, measure, cap), HALF)
+    of_cases = join_halves(*(np.bincount(cell, half, cells) for half in halves))
+    return np.asarray(units.weights @ of_cases.reshape(-1, classes))
 
 
 # --- records ----------------------------------------------------------------------------------------------------------

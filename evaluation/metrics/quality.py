@@ -1,7 +1,8 @@
 """The quality of each matched pair in [0, 1]; a missed or spurious nucleus has 0. Covered and overall add it up.
 
 A score such as IoU is its own quality. A distance d has the quality 1 - min(d, cap) / cap. Qualities are whole numbers
-of 2^-41 (below 5e-13), so that sums inside a case are exact: the order of the nuclei changes no digit.
+of 2^-41 (below 5e-13), so that sums inside a case are exact: the order of the nuclei changes no digit. A sum of more
+than 2^22 of them does not fit 64 bits, so it is made of two halves (``join_halves``).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from evaluation.metrics.segmentation import OF_POINTS, where_spaced
 from evaluation.metrics.undefined import Numbers, Reasons, code, ratio
 from evaluation.model import Float64, Int64, Measure, MetricChoice, Scores, Units
 
-ONE = 2**41  # a case has at most 2^21 nuclei, so that their sum is below 2^63
+ONE = 2**41
+HALF = 2**21  # sums of the upper and the lower half of the digits are exact for up to 2^32 nuclei
 
 
 def quality_of_pairs(units: Units, measure: Measure, cap: float | None) -> Int64:
@@ -31,6 +33,11 @@ def quality_of_pairs(units: Units, measure: Measure, cap: float | None) -> Int64
         return np.zeros(len(units.table.pairs.case), np.int64)
     quality = values if cap is None else 1 - np.minimum(values, cap) / cap
     return np.rint(np.nan_to_num(quality) * ONE).astype(np.int64)
+
+
+def join_halves(upper: Any, lower: Any) -> Float64:
+    """``HALF`` times sums of quality // HALF, plus sums of quality % HALF: the sum, rounded once; float64."""
+    return np.asarray(upper * float(HALF) + lower)
 
 
 def mean_quality(
