@@ -43,6 +43,7 @@ from evaluation.findings.comparison import (
 )
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 from evaluation.findings.submission import InstanceWithoutClass
+from evaluation.model import um_to_px
 from evaluation.results.files import write_atomically
 from evaluation.scoring.from_files import score_submission
 from evaluation.scoring.score import Result
@@ -240,7 +241,7 @@ def in_pixels(side: FoundSide, spacing_um: float | None) -> FoundSide:
         todo = f"Give --spacing, the size of a pixel in um, or put {XENIUM} beside the files."
         raise WrongUsage(NoScale(units, "the size of a pixel", todo).at(quote(str(side.path), 200)))
     cases = {
-        name: replace(case, extent_yx=(ceil(case.extent_yx[0] / spacing_um), ceil(case.extent_yx[1] / spacing_um)))
+        name: replace(case, extent_yx=tuple(ceil(um_to_px(extent, spacing_um)) for extent in case.extent_yx))
         if case.extent_yx
         else case
         for name, case in side.cases.items()

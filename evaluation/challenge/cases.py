@@ -14,6 +14,7 @@ from evaluation.findings.challenge import InvalidCases
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.model import Case
 
+LONGEST_SIDE_PX = 999_999_999
 SMALLEST, LARGEST = 1e-6, 1e6  # sizes: products and quotients of such numbers stay finite
 
 

@@ -46,7 +46,7 @@ from evaluation.findings.challenge import (
 )
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics.registry import unknown_metrics
-from evaluation.model import Case, ClassTable, MetricChoice
+from evaluation.model import Case, ClassTable, MetricChoice, um_to_px
 
 MAX_CLASSES = 1000
 NO_SCORE: Mapping[str, Any] = {  # what changes no score; and the ranking
@@ -235,7 +235,7 @@ class Challenge(Rules):
         rules = self.metrics
         if rules.tolerance_um is None or case.spacing_um is None:
             return rules.tolerance_px
-        return rules.tolerance_um / case.spacing_um
+        return float(um_to_px(rules.tolerance_um, case.spacing_um))
 
     def metric_choice(self) -> MetricChoice:
         """What is to be measured, in the words of the engine."""

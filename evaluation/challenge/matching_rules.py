@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from evaluation.challenge.base import Rules, contradiction, invalid
-from evaluation.model import BorderRule, Case, Instances, Matches, OverlapTable
+from evaluation.model import BorderRule, Case, Instances, Matches, OverlapTable, um_to_px
 
 PublishedFault = Literal["reference_index", "unopened_masks", "file_order"]
 COUNTED = "counted"  # stands for the name of a matching rule where nuclei are counted and never paired
@@ -181,7 +181,7 @@ class RadiusRule(MatchingRule):
         if self.radius_px is not None:
             return self.radius_px
         assert self.radius_um is not None and case.spacing_um is not None
-        return self.radius_um / case.spacing_um
+        return float(um_to_px(self.radius_um, case.spacing_um))
 
 
 class CentroidClosestFirst(RadiusRule):

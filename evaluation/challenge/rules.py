@@ -327,7 +327,7 @@ class ConfidenceRules(Rules):
     level      share of the samples inside the interval
     samples    number of samples
     seed       of the random numbers: the same seed, the same intervals
-    method     percentile, bca (bias-corrected and accelerated), studentised; or by_groups: by how many groups there are
+    method     percentile, bca (bias-corrected and accelerated), studentised; or by_groups: studentised, none below 5
     resample   groups are drawn with replacement; or groups, then cases inside each; or groups inside their strata
     columns    paths of metrics.json with their aggregation; empty: all of the first matching rule in the unit of
                ``aggregation.unit``, but those of single classes

@@ -34,7 +34,7 @@ from evaluation.formats.class_probabilities import check_size
 from evaluation.formats.classes import UNKNOWN, ClassNames, shown
 from evaluation.formats.coordinates import are_coordinates, um_and_spacing
 from evaluation.formats.request import Request
-from evaluation.model import Case, Float32, Float64, Int64, Outlines, Points
+from evaluation.model import Case, Float32, Float64, Int64, Outlines, Points, um_to_px
 
 NUMBERS = frozenset({int, float})  # by type: True is no number
 NUCLEI_AT_ONCE = 1 << 12
@@ -184,7 +184,6 @@ class NucleusLists:
         self.closed = closed
         self.faults = Faults(request.where)
         self.names = ClassNames(request.classes, request.file_class)
-        self.are_px = request.rules.value("units") in (None, "px")
         self.factors = um_and_spacing(request.rules.value("units"), case.spacing_um)
         self.number = 0  # of the annotation at hand, from 1
         self.rings: list[Any] = []  # lists of positions, of the piece at hand
@@ -347,10 +346,11 @@ class NucleusLists:
 
     def in_px(self, numbers: Float64) -> Float64:
         """Coordinates of a file in px."""
-        if self.are_px:
+        factor, spacing_um = self.factors
+        if spacing_um is None:
             return numbers
         with np.errstate(over="ignore"):
-            return numbers * self.factors[0] / self.factors[1]
+            return np.asarray(um_to_px(numbers * factor, spacing_um))
 
     def keep(self, points: Float64, size: Int64) -> None:
         """Keep the vertices of rings, in px."""

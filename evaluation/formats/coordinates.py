@@ -15,11 +15,11 @@ def are_coordinates(numbers: Float64) -> Bool:
     return np.asarray(np.abs(numbers) <= COORDINATE_LIMIT)
 
 
-def um_and_spacing(units: str | None, spacing_um: float | Float64 | None) -> tuple[float, float | Float64]:
+def um_and_spacing(units: str | None, spacing_um: float | Float64 | None) -> tuple[float, float | Float64 | None]:
     """The factor and the divisor that make px of coordinates: um for a unit, and um for a px.
 
-    Both are 1 for px, or if a format has no units.
+    1 and None for px, or if a format has no units.
     """
     if units in (None, "px"):
-        return 1.0, 1.0
+        return 1.0, None
     return UM_PER_UNIT[units], np.nan if spacing_um is None else spacing_um

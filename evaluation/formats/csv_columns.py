@@ -18,7 +18,7 @@ from evaluation.findings.json_files import InvalidProbability, MissingProbabilit
 from evaluation.formats.classes import find_classes
 from evaluation.formats.coordinates import are_coordinates
 from evaluation.formats.request import Request
-from evaluation.model import Bool, Case, Float32, Float64, Int16, Int64
+from evaluation.model import Bool, Case, Float32, Float64, Int16, Int64, um_to_px
 
 CLASS_COLUMNS = ("class", "cell_type", "label", "type")
 PROBABILITY_COLUMNS = ("probability", "score", "confidence")
@@ -161,14 +161,16 @@ def rows_limit(request: Request, cases: int) -> int:
 
 
 def read_coordinates(
-    table: Table, columns: Sequence[int], um_per_unit: float = 1.0, spacing_um: Float64 | float = 1.0
+    table: Table, columns: Sequence[int], um_per_unit: float = 1.0, spacing_um: Float64 | float | None = None
 ) -> tuple[Float64, list[Finding]]:
     """Columns of coordinates in px, float64 (R, K), and what is wrong with them.
 
-    x_px = x * um_per_unit / spacing_um, with one spacing for all rows or one for each.
+    x_px = x * um_per_unit / spacing_um, with one spacing for all rows or one for each; None: they are px already.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        numbers = np.stack([numbers_of(table.cells(column)) * um_per_unit / spacing_um for column in columns], axis=1)
+    numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
+    if spacing_um is not None:
+        with np.errstate(over="ignore"):
+            numbers = um_to_px(numbers * um_per_unit, np.reshape(spacing_um, (-1, 1)))
 
     def fault(cell: list[int]) -> Finding:
         row, column = cell[0], columns[cell[1]]

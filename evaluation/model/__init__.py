@@ -18,7 +18,7 @@ from evaluation.model.annotations import (
     Part,
     Points,
 )
-from evaluation.model.arrays import Bool, Float32, Float64, Int16, Int32, Int64
+from evaluation.model.arrays import Bool, Float32, Float64, Int16, Int32, Int64, um_to_px
 from evaluation.model.cases import Case, ClassTable
 from evaluation.model.counts import (
     CaseResult,
@@ -144,4 +144,5 @@ __all__ = [
     "Units",
     "VanishedRule",
     "VerticesRule",
+    "um_to_px",
 ]

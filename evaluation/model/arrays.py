@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,21 @@ BLOCK = 1 << 18  # elements; what is computed of a block stays in the cache, and
 def blocks(elements: int) -> list[slice]:
     """So many elements, a block at a time: new memory for all at once costs more than most arithmetic."""
     return [slice(first, min(first + BLOCK, elements)) for first in range(0, elements, BLOCK)]
+
+
+def um_to_px(um: float | Float64, spacing_um: float | Float64) -> Any:
+    """``um / spacing_um`` as one would write it down: 0.7 um at 0.2 um/px are 3.5 px, not 3.4999999999999996.
+
+    A quotient that differs by rounding alone from a number of nine decimals is that number. Where an edge lies exactly
+    at half a pixel, or a pair exactly at the radius, the last digit would decide.
+
+    >>> float(um_to_px(0.7, 0.2)), um_to_px(np.array([0.3, 1.1, np.inf]), 0.1).tolist()
+    (3.5, [3.0, 11.0, inf])
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        quotient = np.asarray(um / spacing_um, np.float64)
+        short = np.round(quotient, 9)
+        return np.where(np.abs(quotient - short) <= 4 * np.spacing(np.abs(quotient)), short, quotient)[()]
 
 
 def give_memory_back(elements: int) -> None:

@@ -83,7 +83,7 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
         rows.append(("Segmentation", words))
     if (confidence := rules["confidence"]) is not None:
         drawn = f"{confidence['samples']:,} samples of {confidence['resample'].replace('_', ' ')}"
-        method = {"by_groups": "studentised bootstrap, BCa from 50 patients on", "bca": "BCa bootstrap"}.get(
+        method = {"by_groups": "studentised bootstrap", "bca": "BCa bootstrap"}.get(
             confidence["method"], f"{confidence['method']} bootstrap"
         )
         words = f"{100 * confidence['level']:g} %, {method}: {drawn}, seed {confidence['seed']}."

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge import Challenge, RuleFault, is_safe_name
-from evaluation.challenge.cases import LARGEST, SMALLEST
+from evaluation.challenge.cases import LARGEST, LONGEST_SIDE_PX, SMALLEST
 from evaluation.findings import quote
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.findings.submission import NoPrediction
@@ -128,6 +128,8 @@ def check_same_shape(where: str, reference_yx: tuple[int, ...], prediction_yx: t
     if reference_yx != prediction_yx:
         sizes = f"the reference is {reference_yx} px, the prediction {prediction_yx} px (height, width)"
         raise ValueError(f"{where}: {sizes}; expected one size")
+    if max(reference_yx) > LONGEST_SIDE_PX:  # squared distances, and coordinates of 32 bits, hold no more
+        raise ValueError(f"{where}: a side of {max(reference_yx):,} px; expected {LONGEST_SIDE_PX:,} at most")
 
 
 def as_instances(challenge: Challenge, image: Instances | npt.ArrayLike) -> Instances:
