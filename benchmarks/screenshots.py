@@ -1,4 +1,4 @@
-"""The pictures of pages in README and docs: four pages of the demo with made tissue, as Chromium shows them.
+"""The pictures of pages in README and docs: three pages of the demo with made tissue, as Chromium shows them.
 
 python -m benchmarks.screenshots          writes docs/pictures/*.webp
 """
@@ -19,7 +19,6 @@ MOST_BYTES = 200_000
 # name: page and the part that is shown
 PICTURES = {
     "leaderboard": ("leaderboard.html", "#places"),
-    "two-teams": ("leaderboard.html", "#versus-section"),
     "nuclei": ("results/namer/report.html", "#browser-section"),
     "case": ("cases/P1_1.html", "#browser-section"),
 }

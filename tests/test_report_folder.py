@@ -16,7 +16,6 @@ from browser import Browser, OpenedPage
 from PIL import Image
 
 from evaluation.commands.main import run
-from evaluation.report.versus import versus_section
 
 
 @pytest.fixture(scope="module")
@@ -72,71 +71,6 @@ def test_the_page_of_a_case_shows_it_for_every_team(made: Path, browser: Browser
         opened.check()
 
 
-def test_two_teams_are_compared_in_units_and_classes(made: Path, browser: Browser) -> None:
-    document = json.loads((made / "leaderboard.json").read_text())
-    first, second = document["teams"][0], document["teams"][2]
-    with browser.open(made / "leaderboard.html", width=1440) as opened:
-        versus = opened.page.locator("#versus")
-        versus.locator("[name=second]").select_option(label=second["name"])
-        index = 3  # a distance: lower is better
-        versus.locator("[name=column]").select_option(str(index))
-        values = [team["columns"][index]["by_unit"] for team in (first, second)]
-        better = sum(own < other for own, other in zip(*values, strict=True))
-        assert f"Of {len(values[0])} groups {first['name']} is better in {better}" in versus.inner_text()
-        assert versus.locator("svg rect.first").count() == better
-        mean = sum(own - other for own, other in zip(*values, strict=True)) / len(values[0])
-        assert f"the mean difference is {mean:+.4f}".replace("-", "−") in versus.inner_text()
-        versus.locator("[name=first]").select_option(label=second["name"])
-        versus.locator("[name=second]").select_option(label=first["name"])
-        assert f"and {first['name']} in {better}; the mean difference is {-mean:+.4f}".replace("-", "−") in (
-            versus.inner_text()
-        )
-        versus.locator("[name=first]").select_option(label=first["name"])
-        versus.locator("[name=second]").select_option(label=second["name"])
-        folders = [made / "results" / team["name"] for team in (first, second)]
-        metrics = [json.loads((folder / "metrics.json").read_text()) for folder in folders]
-        pq = [of["panoptic"]["per_class"]["Neutrophil"]["pq"]["group_mean"] for of in metrics]
-        row = versus.locator("tr", has_text="Neutrophil: PQ").inner_text().split("\t")
-        assert row[1:] == [f"{pq[0]:.4f}", f"{pq[1]:.4f}", f"{pq[0] - pq[1]:+.4f}".replace("-", "−")]
-        pair = next(
-            pair for pair in document["common_nuclei"]["pairs"] if {pair["first"], pair["second"]} ==
-            {first["name"], second["name"]}
-        )  # fmt: skip
-        common, *ahead = versus.locator("table").first.inner_text().splitlines()
-        assert common == f"On the {pair['common']} nuclei that both matched"
-        assert f"{pair['measures'][0]['ahead']} by {abs(pair['measures'][0]['difference']):.4f}" in "\n".join(ahead)
-        heads = versus.locator("table").nth(1).locator("tbody th").all_inner_texts()
-        assert [text.split(":")[0] for text in heads[:4]] == ["Epithelial", "Lymphocyte", "Neutrophil", "Macrophage"]
-        versus.locator("[name=second]").select_option(label=first["name"])
-        assert "two different teams" in versus.inner_text()
-        opened.check()
-
-
-def test_of_many_values_of_units_some_are_here_and_it_is_said() -> None:
-    column = {"path": "panoptic.pq.case_mean", "direction": "descending"}
-    values = [[0.123456] * 3000 for _ in range(200)]
-    values[1][1:10] = [0.9] * 9  # none of these cases is on the page
-    values[1][2000] = None
-    teams = [
-        {"name": f"team {index}", "columns": [{"value": 0.5, "by_unit": of_team}]}
-        for index, of_team in enumerate(values)
-    ]
-    names = [f"case {index}" for index in range(3000)]
-    document = {"teams": teams, "columns": [column], "unit_names": names, "units": {"kind": "cases"}}
-    section = versus_section(document, {})
-    assert section is not None
-    (widget,) = section.blocks
-    assert widget.note == "1,000 of 3,000 cases are here, evenly spread; counts and means are of all."
-    assert [widget.data["columns"][0]["names"][place] for place in (0, -1)] == ["case 0", "case 2999"]
-    # in all cases, not in those that are here
-    assert widget.data["columns"][0]["pairs"][0][:2] == [
-        (2999, 0, 9, round(-9 * (0.9 - 0.1235) / 2999, 4)),
-        (3000, 0, 0, 0),
-    ]
-    assert widget.data["columns"][0]["pairs"][1][0] == (2999, 9, 0, round(9 * (0.9 - 0.1235) / 2999, 4))
-    assert versus_section({**document, "teams": teams[:1]}, {}) is None
-
-
 def test_tables_and_plots_are_handed_on_as_files(made: Path, browser: Browser, tmp_path: Path) -> None:
     document = json.loads((made / "leaderboard.json").read_text())
     with browser.open(made / "leaderboard.html") as opened:
@@ -176,11 +110,11 @@ def test_one_team_stands_out_in_tables_and_plots(made: Path, browser: Browser) -
 
 # --- screenshots, compared by their structure -------------------------------------------------------------------------
 
-PARTS = """() => [...document.querySelectorAll('h1, h2, .tiles, .table, .plot, .bars svg, .gallery, .case-view canvas')]
+PARTS = """() => [...document.querySelectorAll('h1, h2, .tiles, .table, .plot, .gallery, .case-view canvas')]
   .filter(part => part.checkVisibility({ contentVisibilityAuto: true }) && part.getBoundingClientRect().height)
   .map(part => {
     const { x, y, width, height } = part.getBoundingClientRect();
-    const kinds = { H1: 'heading', H2: 'heading', CANVAS: 'picture', svg: 'bars', DL: 'tiles', OL: 'gallery' };
+    const kinds = { H1: 'heading', H2: 'heading', CANVAS: 'picture', DL: 'tiles', OL: 'gallery' };
     const kind = kinds[part.tagName] || (part.matches('.plot') ? 'plot' : 'table');
     return { kind, name: part.dataset.figure || part.id, x, y: y + scrollY, width, height };
   })"""

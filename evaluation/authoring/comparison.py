@@ -140,7 +140,6 @@ class Comparison:
         return leaderboard_page(
             leaderboard_document(self.board),
             results=documents,
-            classes=self.challenge.class_names,
             title=self.challenge.name,
         )
 

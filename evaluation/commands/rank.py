@@ -40,7 +40,6 @@ def rank(
     before: Path | None,
 ) -> None:
     """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
-    from evaluation.challenge import Challenge
     from evaluation.leaderboard.rank_given import rank_given
     from evaluation.leaderboard.teams import ResultFolder
 
@@ -59,6 +58,5 @@ def rank(
             before=before,
             progress=progress,
         )
-    classes = Challenge.load(folder).class_names if folder else ()
     files = ResultFolder(found).metrics() if found else None
-    show_board(board, opened, report=report, metrics=files, classes=classes)
+    show_board(board, opened, report=report, metrics=files)

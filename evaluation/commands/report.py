@@ -48,7 +48,7 @@ def report(
 
     given = {"--submission": submission, "--challenge": challenge, "--images": images, "--overlays": overlays}
     named = [option for option, path in given.items() if path is not None]
-    is_rules = named == ["--challenge"] and (public or (results / "leaderboard.json").is_file())
+    is_rules = named == ["--challenge"] and public
     for option in ("--challenge", "--submission"):
         if named and given[option] is None and not is_rules:
             raise WrongUsage(NotGivenBeside(option, named[0], "--challenge and --submission").at(option))

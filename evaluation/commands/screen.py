@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -82,12 +82,10 @@ def show_board(
     *,
     report: bool,
     metrics: Mapping[str, Path] | None = None,
-    classes: Sequence[str] = (),
 ) -> None:
     """Write a leaderboard and print what its page begins with.
 
     metrics   the metrics.json of each team; None: those that ``leaderboard`` keeps
-    classes   in the order of the challenge
     """
     from evaluation.leaderboard.alike import alike_lines
     from evaluation.leaderboard.board import write_board
@@ -101,7 +99,7 @@ def show_board(
     with writing_to(output):
         write_board(output, board)
         results = read_results(output, document) if metrics is None else results_in(metrics, document)
-        page = leaderboard_page(document, results=results, classes=classes)
+        page = leaderboard_page(document, results=results)
         if report:
             write_page(page, output / "leaderboard.html")
     show_sections(page, "places", "moves")

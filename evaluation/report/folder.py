@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import numpy as np
 
-from evaluation.challenge import Challenge
 from evaluation.execution.workers import Progress
 from evaluation.leaderboard.alike import alike_lines
 from evaluation.leaderboard.document import Board, leaderboard_document
@@ -68,8 +67,7 @@ def report_board(
         (output / "cases").mkdir(exist_ok=True)
         for case in chosen:
             write_page(case_page(case, seen, first), output / "cases" / f"{case}.html")
-    classes = Challenge.load(challenge).class_names
-    page = leaderboard_page(document, results=read_results(output, document), classes=classes)
+    page = leaderboard_page(document, results=read_results(output, document))
     links = {name: f"results/{quote(name)}/report.html" for name in names}
     page = linked(page, links)
     if lines := alike_lines(board):

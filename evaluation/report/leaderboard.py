@@ -29,7 +29,6 @@ from evaluation.report.plots import BOX_FROM, Axis, Dot, Series, heat_map, place
 from evaluation.report.result import Document
 from evaluation.report.skills import team_table
 from evaluation.report.team_labels import label_teams, name_some
-from evaluation.report.versus import versus_section
 
 BOXED_VALUES = 6000  # in all box plots together; more are heat maps
 MAPPED_VALUES = 20_000  # in a heat map of units; of more the units are thinned
@@ -42,20 +41,16 @@ def leaderboard_page(
     *,
     audit: Document | None = None,
     results: Mapping[str, Document] | None = None,
-    classes: Sequence[str] = (),
     title: str = "",
 ) -> Page:
     """The page of the content of a leaderboard.json.
 
     audit    the content of an audit.json of the same challenge: the places under other rules
     results  the content of the metrics.json of teams, by name: all their scores side by side
-    classes  in the order of the challenge; by name if that is not known
     """
     sections = [verdict_section(document)]
     if (table := team_table(document, results or {})) is not None:
         sections.append(Section("teams", "Detection, classification and segmentation", (table,)))
-    if (versus := versus_section(document, results or {}, classes)) is not None:
-        sections.append(versus)
     sections += moves_section(document)
     if document["teams"]:
         sections += [

@@ -124,12 +124,12 @@ class Figure:
 class Widget:
     """An interactive part of the page; ``templates/<kind>.html.j2`` and ``.js`` draw it from its data.
 
-    kind   "browser": nuclei to look through (browser.py); "versus": two teams side by side (versus.py)
+    kind   "browser": nuclei to look through (browser.py)
     words  what a terminal shows instead
     note   what is left out
     """
 
-    kind: Literal["browser", "versus"]
+    kind: Literal["browser"]
     data: Mapping[str, Any]
     words: str
     note: str = ""

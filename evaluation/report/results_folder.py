@@ -81,13 +81,13 @@ def page_of_results(
 
     sources  of pictures and costs of errors, for a metrics.json
     public   only what metrics.json holds, and of that what may be published
-    challenge  folder of its rules: what [publish] lets participants read, and the order of the classes; without it
-             details.json beside a result tells the order
+    challenge  folder of its rules, for a public page: what [publish] lets participants read, and the order of the
+             classes; without it details.json beside the result tells the order
 
     Raises WrongUsage for files that are not what they should be, and what ``illustrate_cases`` raises.
     """
     if not (folder / "metrics.json").is_file():
-        return page_of_others(folder, public=public, sources=sources, challenge=challenge)
+        return page_of_others(folder, public=public, sources=sources)
     if public and sources is not None:
         raise WrongUsage(OnlyOneOption("--submission", "pictures show the reference").at("--public"))
     if public:
@@ -180,7 +180,7 @@ def check_images(challenge: Challenge, folder: Path, images: Path) -> None:
         raise WrongUsage(NoImages(what, f"{challenge.cases[0].name}.svs").at(quote(images, 120)))
 
 
-def page_of_others(folder: Path, *, public: bool, sources: Sources | None, challenge: Path | None = None) -> Page:
+def page_of_others(folder: Path, *, public: bool, sources: Sources | None) -> Page:
     """The page of a folder without metrics.json."""
     name = next((name for name in OTHER_DOCUMENTS if (folder / name).is_file()), None)
     if name is None:
@@ -194,16 +194,8 @@ def page_of_others(folder: Path, *, public: bool, sources: Sources | None, chall
         if name == "leaderboard.json":
             audit = folder / "audit.json"
             beside = read_details(audit, where="'audit.json'") if audit.is_file() else None
-            classes = () if challenge is None else rules_of(document, challenge).class_names
-            classes = classes or classes_of_teams(folder)
-            return leaderboard_page(document, audit=beside, results=read_results(folder, document), classes=classes)
+            return leaderboard_page(document, audit=beside, results=read_results(folder, document))
         return OTHER_DOCUMENTS[name](document)
-
-
-def classes_of_teams(folder: Path) -> tuple[str, ...]:
-    """The classes in the order of the challenge, if a stored result beside leaderboard.json has its details.json."""
-    path = next(iter(sorted(folder.glob("results/*/details.json"))), None)
-    return () if path is None else tuple(read_details(path, where="'details.json'")["classes"][1:])
 
 
 # --- one submission ---------------------------------------------------------------------------------------------------
