@@ -28,7 +28,7 @@ def blocks(elements: int) -> list[slice]:
 def um_to_px(um: float | Float64, spacing_um: float | Float64) -> Any:
     """``um / spacing_um`` as one would write it down: 0.7 um at 0.2 um/px are 3.5 px, not 3.4999999999999996.
 
-    A quotient that differs by rounding alone from a number of nine decimals is that number. Where an edge lies exactly
+    A quotient that differs by rounding alone from a number of six decimals is that number. Where an edge lies exactly
     at half a pixel, or a pair exactly at the radius, the last digit would decide.
 
     >>> float(um_to_px(0.7, 0.2)), um_to_px(np.array([0.3, 1.1, np.inf]), 0.1).tolist()
@@ -36,7 +36,7 @@ def um_to_px(um: float | Float64, spacing_um: float | Float64) -> Any:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         quotient = np.asarray(um / spacing_um, np.float64)
-        short = np.round(quotient, 9)
+        short = np.round(quotient, 6)
         return np.where(np.abs(quotient - short) <= 4 * np.spacing(np.abs(quotient)), short, quotient)[()]
 
 
