@@ -181,8 +181,8 @@ def with_confidence(instances: Instances, confidence: Confidence | None) -> Inst
         return instances
     own = np.array([confidence[chr(value)] for value in instances.source_id], np.float64)
     lymphocyte = np.where(instances.class_id == 1, own, np.round(1 - own, 6))
-    both = np.stack([lymphocyte, np.round(1 - lymphocyte, 6)], axis=1).astype(np.float32)
-    return replace(instances, probability=own.astype(np.float32), class_probability=both)
+    both = np.stack([lymphocyte, np.round(1 - lymphocyte, 6)], axis=1).astype(np.float64)
+    return replace(instances, probability=own.astype(np.float64), class_probability=both)
 
 
 def at_centroids(instances: Instances) -> Instances:

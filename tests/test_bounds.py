@@ -11,11 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from test_csv_formats import points as read_csv_points
+from test_platform_json import point, points
+from test_platform_json import read_points as read_json_points
 
 from evaluation import Challenge, instances_from_labels, score_instances
 from evaluation.metrics import classification, covered, overall
+from evaluation.metrics.curves import average_precision
 from evaluation.metrics.quality import HALF, ONE, join_halves
-from evaluation.model import CaseTable, PairSamples, Units, um_to_px
+from evaluation.model import CaseTable, PairSamples, PredictionSamples, Units, um_to_px
+
+SURE = (0.99999999, 0.99999998, 0.99999997)
 
 
 def units_of(quality: np.ndarray, cases: int) -> Units:
@@ -101,7 +107,7 @@ def test_a_tolerance_in_um_is_that_in_px(family):
     for key, spacing in (("tolerance_px", None), ("tolerance_um", 0.2)):
         metrics = {
             "families": ["segmentation", "thresholds"],
-                "iou_thresholds": [0.5],
+            "iou_thresholds": [0.5],
             "measures": [family],
             "boundary": "closed",
             key: 3.5 if spacing is None else 0.7,
@@ -122,3 +128,19 @@ def test_a_tolerance_in_um_is_that_in_px(family):
     assert found[0] == found[1]
     if family == "boundary_iou":
         assert found[0] == pytest.approx(1 / 3, abs=1e-6)
+
+
+@pytest.mark.parametrize("read", [
+    lambda: read_json_points(points(*(point(1, 2, probability=p) for p in SURE))).probability,
+    lambda: read_csv_points("x,y,score\n" + "".join(f"1,2,{p}\n" for p in SURE)).probability,
+])  # fmt: skip
+def test_probabilities_that_differ_in_the_eighth_digit_are_no_ties(read):
+    """Right, wrong, right, in this order: (1 + 2/3) / 2 of two nuclei is 5/6; a tie of all would give 2/3."""
+    probability = read()
+    assert probability.tolist() == list(SURE)
+    samples = PredictionSamples(
+        np.zeros(3, np.int64), np.ones(3, np.int16), np.array([1, 0, 1]), probability, None, None
+    )
+    sums = {"cases": np.ones(1, np.int64), "confusion": np.array([[[0, 1], [0, 2]]])}
+    units = Units(CaseTable(sums, {}, np.ones(1), None, samples), csr_array([[1]]))
+    assert average_precision(units).value.tolist() == [pytest.approx(5 / 6)]

@@ -44,7 +44,7 @@ from evaluation.model import (
     Case,
     ClassTable,
     Counts,
-    Float32,
+    Float64,
     Instances,
     LabelImage,
     Outlines,
@@ -88,10 +88,10 @@ def nucls(text: str, classes: ClassTable = TWO, *, file_class: int = 0) -> Outli
     return found
 
 
-def table(numbers: Float32 | None) -> list[list[float]] | None:
+def table(numbers: Float64 | None) -> list[list[float]] | None:
     if numbers is None:
         return None
-    assert numbers.dtype == np.float32
+    assert numbers.dtype == np.float64
     return [[float(str(value)) for value in row] for row in numbers]
 
 
@@ -409,7 +409,7 @@ def test_the_pieces_of_a_file_do_not_matter(rows, piece_bytes, at_once):
         mock.patch.object(annotation_lists, "NUCLEI_AT_ONCE", at_once),
     ):
         found = read("geojson", *items)
-    assert table(found.class_probability) == ([[float(str(np.float32(n))) for n in row[1:]] for row in rows] or None)
+    assert table(found.class_probability) == ([[float(str(np.float64(n))) for n in row[1:]] for row in rows] or None)
 
 
 def test_a_file_whose_classes_are_not_known_beforehand_finds_no_classes_in_them(tmp_path):
@@ -428,7 +428,7 @@ def test_a_file_whose_classes_are_not_known_beforehand_finds_no_classes_in_them(
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def outlines_with(probability: Float32 | None, class_id: Sequence[int] = (2, 1)) -> Outlines:
+def outlines_with(probability: Float64 | None, class_id: Sequence[int] = (2, 1)) -> Outlines:
     square = np.array([[0, 0], [3, 0], [3, 3], [0, 3]], float)
     n = len(class_id)
     return Outlines(
@@ -439,7 +439,7 @@ def outlines_with(probability: Float32 | None, class_id: Sequence[int] = (2, 1))
 
 
 def test_geojson_that_is_written_is_read_again():
-    rows = np.array([[0.1, 0.7], [1, 0]], np.float32)
+    rows = np.array([[0.1, 0.7], [1, 0]], np.float64)
     names = ("Epithelial", "Lymphocyte", "Ambiguous")  # ignore classes stand behind the scored ones
     data = write_geojson(outlines_with(rows), names, [None] * 3)
     first = json.loads(data)["features"][0]["properties"]["class_probabilities"]
@@ -449,7 +449,7 @@ def test_geojson_that_is_written_is_read_again():
 
 
 def test_the_platforms_files_are_written_without_them_since_its_schema_refuses_them():
-    rows = np.array([[0.1, 0.7], [1, 0]], np.float32)
+    rows = np.array([[0.1, 0.7], [1, 0]], np.float64)
     names = ("Epithelial", "Lymphocyte")
     assert b"class_prob" not in write_polygons_json(outlines_with(rows), names, "nuclei")
     nuclei = Points(np.zeros((2, 2)), np.ones(2, np.int16), np.array([1, 2], object), None, rows)
@@ -483,13 +483,13 @@ def follow(instances: Instances) -> list[int]:
     """Which nuclei are left; each must still have its own probabilities."""
     index = [int(str(source).removeprefix("n")) for source in instances.source_id]
     assert instances.class_probability is not None
-    assert instances.class_probability.dtype == np.float32
+    assert instances.class_probability.dtype == np.float64
     assert instances.class_probability.tolist() == marks(6)[index].tolist()
     return index
 
 
-def marks(count: int) -> Float32:
-    return (np.arange(2 * count).reshape(count, 2) / 64).astype(np.float32)
+def marks(count: int) -> Float64:
+    return (np.arange(2 * count).reshape(count, 2) / 64).astype(np.float64)
 
 
 def six() -> Outlines:
@@ -571,7 +571,7 @@ def pick(instances: Instances, kept: np.ndarray) -> Instances:
 
 
 def test_parts_without_a_nucleus_take_nothing_away():
-    instances = replace(rasterised(), probability=np.linspace(0, 1, 5, dtype=np.float32))
+    instances = replace(rasterised(), probability=np.linspace(0, 1, 5, dtype=np.float64))
     nobody = join_instances([], (60, 60))
     assert nobody.probability is None and nobody.class_probability is None
     joined = join_instances([nobody, instances, nobody], (60, 60))

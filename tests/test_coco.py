@@ -299,7 +299,7 @@ def test_the_source_is_the_id_of_an_annotation_or_its_position():
 def test_scores_are_probabilities():
     part = nuclei_of(data_set(entry(score=1), entry(score=0.25)))
     assert part.probability.tolist() == [1, 0.25]
-    assert part.probability.dtype == np.float32
+    assert part.probability.dtype == np.float64
     assert nuclei_of(data_set(entry())).probability is None
 
 

@@ -348,7 +348,7 @@ def test_hundreds_of_unknown_classes_are_counted():
 def test_probabilities_are_for_all_or_for_none(column):
     assert points(f"x,y,{column}\n1,1,0.5\n1,1,1\n").probability.tolist() == [0.5, 1.0]
     assert points(f"x,y,{column}\n1,1,\n1,1, \n").probability is None
-    assert points(f"x,y,{column}\n1,1,1\n").probability.dtype == np.float32
+    assert points(f"x,y,{column}\n1,1,1\n").probability.dtype == np.float64
 
 
 @pytest.mark.parametrize("value", ["-0.01", "1.01", "nan", "inf", "high", "50%"])

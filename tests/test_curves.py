@@ -60,7 +60,7 @@ def table_of(predictions, missed=(), *, cases=1, classes=2, area_mm2=None, hits=
             case,
             class_id.astype(np.int16),
             found_class.astype(np.int16),
-            columns[3].astype(np.float32),
+            columns[3].astype(np.float64),
             right if hits is None else hits,
         ),
     )
@@ -452,7 +452,7 @@ def test_pycocotools_gives_the_same_average_precisions(seed):
     random = np.random.default_rng(seed)
     thresholds = (0.3, 0.5, 0.75)
     images, rows, missed, hits = [], [], [], []
-    scores = random.permutation(300).astype(np.float32) / 300
+    scores = random.permutation(300).astype(np.float64) / 300
     for case in range(5):
         reference, of_reference = rectangles(random, 30)
         spurious, of_spurious = rectangles(random, 8)

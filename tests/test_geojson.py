@@ -383,7 +383,7 @@ def test_the_id_is_that_of_the_feature_its_name_or_its_position():
 def test_a_probability_is_a_property_or_a_measurement(properties):
     outlines = read([feature(properties=properties)])
     assert outlines.probability is not None
-    assert outlines.probability.dtype == np.float32
+    assert outlines.probability.dtype == np.float64
     assert outlines.probability.tolist() == [0.25]
 
 
@@ -453,7 +453,7 @@ def outlines_of(shapes, class_id, probability=None, source_id=None) -> Outlines:
         ring_is_hole=np.array([hole for _, _, hole in rings], np.bool_),
         class_id=np.array(class_id, np.int16),
         source_id=np.array([*(source_id or map(str, range(len(shapes)))), None], object)[:-1],
-        probability=None if probability is None else np.array(probability, np.float32),
+        probability=None if probability is None else np.array(probability, np.float64),
     )
 
 

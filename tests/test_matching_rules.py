@@ -77,7 +77,7 @@ def pairs_of(matches: Matches) -> list[tuple[int, int]]:
 
 
 def with_probability(instances: Instances, probability) -> Instances:
-    return replace(instances, probability=np.array(probability, np.float32))
+    return replace(instances, probability=np.array(probability, np.float64))
 
 
 # Few values, so that predictions are equally probable.
@@ -270,7 +270,7 @@ def points_of(points_yx, classes=None, probability=None) -> Instances:
         run_stop=none,
         run_instance=none.astype(np.int32),
         point_yx=points,
-        probability=None if probability is None else np.array(probability, np.float32),
+        probability=None if probability is None else np.array(probability, np.float64),
     )
 
 
@@ -335,7 +335,7 @@ def test_points_are_ordered_by_y_x_class_and_probability():
 
 def test_equal_points_are_told_apart_by_the_probabilities_of_their_classes():
     points = replace(
-        points_of([(1, 1)] * 3), class_probability=np.array([[0.2, 0.3], [0.5, 0.1], [0.2, 0.4]], np.float32)
+        points_of([(1, 1)] * 3), class_probability=np.array([[0.2, 0.3], [0.5, 0.1], [0.2, 0.4]], np.float64)
     )
     assert points.position_order().tolist() == [1, 2, 0]
 
@@ -818,7 +818,7 @@ def test_overlapping_masks_of_a_real_model_match_as_pycocotools_matches_them(sha
     inside = [
         k for k, code in enumerate(results["masks"]) if (coco_mask.toBbox(code).reshape(2, 2).sum(axis=0) <= 500).all()
     ]
-    scores = np.array(results["scores"], np.float32)[inside]
+    scores = np.array(results["scores"], np.float64)[inside]
     codes = [code_of(coco_mask.decode(results["masks"][k])[:500, :500]) for k in inside]
     assert len(np.unique(scores)) == len(codes) > 200
     truth = [code_of(labels == label) for label in np.unique(labels[labels > 0])]

@@ -49,7 +49,7 @@ class Side:
 
     def instances(self) -> Instances:
         found = instances_of(self.masks, self.classes)
-        probability, of_class = self.confidence.astype(np.float32), self.of_class.astype(np.float32)
+        probability, of_class = self.confidence.astype(np.float64), self.of_class.astype(np.float64)
         return replace(found, probability=probability, class_probability=of_class)
 
     def chosen(self, order: Sequence[int]) -> Side:

@@ -410,7 +410,7 @@ def test_names_are_classes_unless_the_path_of_the_file_tells():
 
 def test_probabilities_are_those_of_all_nuclei_or_of_none():
     content = polygons(polygon(probability=1), polygon(name="ROI"), polygon(probability=0.1))
-    assert read_polygons(content, skipped=["roi"]).probability.tolist() == [1, np.float32(0.1)]
+    assert read_polygons(content, skipped=["roi"]).probability.tolist() == [1, 0.1]
     assert read_polygons(polygons(polygon(probability=None), polygon())).probability is None
     missing = faults_of(polygons(*[polygon()] * 30, polygon(probability=1)), "polygons_json")
     assert {fault.code for fault in missing} == {"missing-probability"}
@@ -524,7 +524,7 @@ def test_written_polygons_are_read_again(nuclei, with_probability):
         ring_is_hole=np.zeros(len(rings), np.bool_),
         class_id=np.array([class_id for _, class_id, _ in nuclei], np.int16),
         source_id=np.arange(1, len(rings) + 1).astype(object),
-        probability=np.array([value for _, _, value in nuclei], np.float32) if with_probability and nuclei else None,
+        probability=np.array([value for _, _, value in nuclei], np.float64) if with_probability and nuclei else None,
     )
     again = read_polygons(write_polygons_json(outlines, CLASSES, "nuclei"))
     for name in Outlines.__dataclass_fields__:
@@ -537,7 +537,7 @@ def test_written_points_are_read_again(nuclei, with_probability):
         points_xy=np.array([position for position, _, _ in nuclei], np.float64).reshape(-1, 2),
         class_id=np.array([class_id for _, class_id, _ in nuclei], np.int16),
         source_id=np.arange(1, len(nuclei) + 1).astype(object),
-        probability=np.array([value for _, _, value in nuclei], np.float32) if with_probability and nuclei else None,
+        probability=np.array([value for _, _, value in nuclei], np.float64) if with_probability and nuclei else None,
     )
     again = read_points(write_points_json(before, CLASSES))
     for name in Points.__dataclass_fields__:
@@ -563,7 +563,7 @@ def test_holes_and_parts_cannot_be_written_as_polygons(is_hole, got):
 def test_written_files_have_the_keys_of_the_platform():
     ring = two_rings(is_hole=False)
     outlines = Outlines(ring.points_xy[:4], np.array([0, 4]), np.zeros(1, np.int32), np.zeros(1, np.bool_),
-                        np.ones(1, np.int16), np.array(["a"], object), np.array([0.1], np.float32))  # fmt: skip
+                        np.ones(1, np.int16), np.array(["a"], object), np.array([0.1], np.float64))  # fmt: skip
     assert json.loads(write_polygons_json(outlines, CLASSES, "cells")) == {
         "type": "Multiple polygons",
         "name": "cells",
@@ -579,7 +579,7 @@ def test_written_files_have_the_keys_of_the_platform():
             }
         ],
     }
-    one = Points(np.array([[1.5, 2]]), np.ones(1, np.int16), np.array([1], object), np.array([0.1], np.float32))
+    one = Points(np.array([[1.5, 2]]), np.ones(1, np.int16), np.array([1], object), np.array([0.1], np.float64))
     assert json.loads(write_points_json(one, CLASSES)) == {
         "type": "Multiple points",
         "version": {"major": 1, "minor": 0},

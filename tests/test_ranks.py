@@ -111,7 +111,7 @@ def test_every_way_to_count_wins_gives_the_same_fraction(kind, largest_kernel, m
     monkeypatch.setattr(order_statistics, "LARGEST_KERNEL", largest_kernel)
     score, positive, case, random = entries(6, 7, 300, 40)
     weights = weights_of(kind, 7, random)
-    found = weighted_auroc(score.astype(np.float32), positive, case, units_of(weights))
+    found = weighted_auroc(score.astype(np.float64), positive, case, units_of(weights))
     for row, value in zip(weights, found, strict=True):
         n = row[case]
         high, low = score[positive], score[~positive]

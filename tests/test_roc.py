@@ -22,7 +22,7 @@ def counts(size: int, *, seed: int = 0, separation: float = 1.0):
     return replace(
         counts_of([[0, 0, 0], [0, 0, 0], [0, 0, 0]]),
         pair_class=np.stack([class_id, class_id], axis=1),
-        pair_probability=np.stack([score, 1 - score], axis=1).astype(np.float32),
+        pair_probability=np.stack([score, 1 - score], axis=1).astype(np.float64),
     )
 
 

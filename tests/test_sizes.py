@@ -36,7 +36,7 @@ THRESHOLDS = (0.3, 0.5, 0.75)
 def scene(seed):
     """Five images: masks, classes of the reference; masks, classes, probabilities of the prediction."""
     random = np.random.default_rng(seed)
-    scores = random.permutation(300).astype(np.float32) / 300
+    scores = random.permutation(300).astype(np.float64) / 300
     images = []
     for _ in range(5):
         reference, of_reference = rectangles(random, 30)
@@ -106,7 +106,7 @@ def tiny():
     reference[1, 20:23, 20:25] = 1  # 15 px, missed
     prediction = reference[:1].copy()
     prediction[0, 4, 4:8] = 0
-    return reference, np.array([1, 2]), prediction, np.array([1]), np.array([0.5], np.float32)
+    return reference, np.array([1, 2]), prediction, np.array([1]), np.array([0.5], np.float64)
 
 
 def with_quantiles(challenge, names=("small", "medium", "large")):

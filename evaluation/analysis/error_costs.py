@@ -19,7 +19,7 @@ from evaluation.challenge.matching_rules import Sides
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.metrics import metrics_of
 from evaluation.metrics.errors import ALL, KINDS, OUTLINES, ErrorKinds, bare, corrected_counts, sort_errors
-from evaluation.model import AGGREGATIONS, AggregationUnit, Case, CaseResult, Float32, Float64, Int64, MatchCounts
+from evaluation.model import AGGREGATIONS, AggregationUnit, Case, CaseResult, Float64, Int64, MatchCounts
 from evaluation.results.metrics_json import rounded
 from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.score import penalised
@@ -52,14 +52,14 @@ class CorrectedCase:
 
     reference, prediction  nuclei of each kind, int64 (7,), in the order of ``KINDS``
     counts                 by ``AS_IS``, each of ``KINDS[1:]``, and ``ALL``
-    probability            float32 (T, C) of the pairs of ``AS_IS``, or None
+    probability            float64 (T, C) of the pairs of ``AS_IS``, or None
     """
 
     case: Case
     reference: Int64
     prediction: Int64
     counts: Mapping[str, MatchCounts]
-    probability: Float32 | None = None
+    probability: Float64 | None = None
 
 
 @dataclass(frozen=True, slots=True)

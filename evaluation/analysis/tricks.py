@@ -243,7 +243,7 @@ def made(starts: Int64, stops: Int64, instance: Int64, like: Instances, class_id
         run_start=starts,
         run_stop=stops,
         run_instance=instance.astype(np.int32),
-        probability=None if like.probability is None else np.full(number, 0.5, np.float32),
+        probability=None if like.probability is None else np.full(number, 0.5, np.float64),
     )
     return with_runs(new, new.run_start, new.run_stop, new.run_instance)
 
@@ -340,7 +340,7 @@ def only_specks(nuclei: Instances, case: TrickCase, common: int, rare: int) -> I
 
 def sure(nuclei: Instances, case: TrickCase) -> Instances:
     """Every confidence 1."""
-    return replace(nuclei, probability=None if nuclei.probability is None else np.ones(len(nuclei), np.float32))
+    return replace(nuclei, probability=None if nuclei.probability is None else np.ones(len(nuclei), np.float64))
 
 
 def only_if(test: Callable[[Instances, TrickCase], Bool]) -> Apply:

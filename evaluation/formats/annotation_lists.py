@@ -34,7 +34,7 @@ from evaluation.formats.class_probabilities import check_size
 from evaluation.formats.classes import UNKNOWN, ClassNames, shown
 from evaluation.formats.coordinates import are_coordinates, um_and_spacing
 from evaluation.formats.request import Request
-from evaluation.model import Case, Float32, Float64, Int64, Outlines, Points, um_to_px
+from evaluation.model import Case, Float64, Int64, Outlines, Points, um_to_px
 
 NUMBERS = frozenset({int, float})  # by type: True is no number
 NUCLEI_AT_ONCE = 1 << 12
@@ -81,7 +81,7 @@ class ClassProbabilities:
         self.kind = kind
         self.faults = faults
         self.waiting: list[Any] = []  # objects of the nuclei of the piece at hand; None for those without
-        self.rows: list[Float32] = [np.empty((0, len(self.classes.names)), np.float32)]
+        self.rows: list[Float64] = [np.empty((0, len(self.classes.names)), np.float64)]
         self.given = 0  # how many nuclei have them
         self.lacking = 0  # and how many do not
         self.without: list[int] = []  # numbers of the first annotations of these
@@ -143,7 +143,7 @@ class ClassProbabilities:
             fault = InvalidClassProbability(shown(values[index]), name=self.classes.names[column])
             self.faults.add(fault, f"{self.kind} {number_of_row[row]}")
         if not len(wrong):
-            self.rows.append(numbers.reshape(-1, len(self.classes.names)).astype(np.float32))
+            self.rows.append(numbers.reshape(-1, len(self.classes.names)).astype(np.float64))
 
     def choose(self, keys: Sequence[str]) -> None:
         """Find the key of each class."""
@@ -159,8 +159,8 @@ class ClassProbabilities:
             self.fault = SomeClassesWithoutProbability(missing)
         self.chosen = [by_class[class_id] for class_id in sorted(by_class)]
 
-    def array(self) -> Float32 | None:
-        """Of all nuclei, float32 (N, C) in the order of the classes; None if none has any."""
+    def array(self) -> Float64 | None:
+        """Of all nuclei, float64 (N, C) in the order of the classes; None if none has any."""
         if not self.given:
             return None
         self.faults.count_rest(NoClassProbabilities, self.lacking)
@@ -377,7 +377,7 @@ class NucleusLists:
 
     # --- the whole file ---------------------------------------------------------------------------------------------
 
-    def check(self) -> tuple[Float32 | None, Float32 | None]:
+    def check(self) -> tuple[Float64 | None, Float64 | None]:
         """The probability of each nucleus, and those of the classes, or None.
 
         Raises InputFault with all that is wrong with the file.
@@ -389,7 +389,7 @@ class NucleusLists:
             raise InputFault(*findings)
         return probability, class_probability
 
-    def read_probabilities(self) -> Float32 | None:
+    def read_probabilities(self) -> Float64 | None:
         values = self.probability
         if values.count(None) == len(values):
             return None
@@ -403,7 +403,7 @@ class NucleusLists:
             self.faults.add(InvalidProbability(shown(values[index])), f"{self.kind} {self.numbers[index]}")
         for index in missing[:FAULTS_NAMED]:
             self.faults.add(MissingProbability(), f"{self.kind} {self.numbers[index]}")
-        return None if len(wrong) or len(missing) else numbers.astype(np.float32)
+        return None if len(wrong) or len(missing) else numbers.astype(np.float64)
 
     def outlines(self) -> Outlines:
         """All nuclei as outlines. Raises InputFault with all that is wrong with the file."""
@@ -485,6 +485,6 @@ def class_name_of(class_id: int, class_names: Sequence[str]) -> str | None:
     return class_names[class_id - 1] if class_id else None
 
 
-def probabilities_of(probability: Float32 | None, count: int) -> list[float | None]:
-    """Probabilities for JSON, with as many digits as float32 has."""
-    return [None] * count if probability is None else [float(str(value)) for value in probability]
+def probabilities_of(probability: Float64 | None, count: int) -> list[float | None]:
+    """Probabilities for JSON."""
+    return [None] * count if probability is None else probability.tolist()

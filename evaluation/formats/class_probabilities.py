@@ -15,7 +15,7 @@ from evaluation.findings.errors import InputFault
 from evaluation.findings.json_files import InvalidProbability, RowWithoutClassProbabilities
 from evaluation.formats.csv_columns import class_columns
 from evaluation.formats.request import Request
-from evaluation.model import Bool, Float32, Int16
+from evaluation.model import Bool, Float64, Int16
 
 NUMBERS_LIMIT = 50_000_000  # nuclei times classes: 200 MB
 COLUMN_PREFIX = "probability_"
@@ -30,10 +30,10 @@ def check_size(nuclei: int, classes: int, where: str) -> None:
         raise InputFault(TooManyProbabilities(classes, nuclei, NUMBERS_LIMIT).at(where))
 
 
-def read_class_probabilities(table: Table, request: Request) -> tuple[Float32 | None, list[Finding]]:
+def read_class_probabilities(table: Table, request: Request) -> tuple[Float64 | None, list[Finding]]:
     """The probabilities in the columns "probability_<class>", and what is wrong with them.
 
-    Float32 (R, C) in the order of the classes; None if there are no such columns, or no row has anything in them.
+    Float64 (R, C) in the order of the classes; None if there are no such columns, or no row has anything in them.
     Raises InputFault ("too-large").
     """
     if not request.classes.names:
@@ -42,7 +42,7 @@ def read_class_probabilities(table: Table, request: Request) -> tuple[Float32 | 
     if faults or not columns:
         return None, count_rest(faults)
     check_size(len(table), len(columns), request.where)
-    probability = np.empty((len(table), len(columns)), np.float32)
+    probability = np.empty((len(table), len(columns)), np.float64)
     given = np.ones(probability.shape, np.bool_)
     for k, column in enumerate(columns):
         cells = table.cells(column)
@@ -67,10 +67,10 @@ def wrong_cells(table: Table, columns: list[int], is_wrong: Bool) -> list[Findin
     return with_rest(named, int(is_wrong.sum()))
 
 
-def most_probable(class_probability: Float32) -> Int16:
+def most_probable(class_probability: Float64) -> Int16:
     """The class id of the largest probability of each nucleus, int16 (N,); of equal ones the earlier class.
 
-    >>> most_probable(np.array([[0.2, 0.7], [0.5, 0.5]], np.float32)).tolist()
+    >>> most_probable(np.array([[0.2, 0.7], [0.5, 0.5]], np.float64)).tolist()
     [2, 1]
     """
     return np.asarray(class_probability.argmax(axis=1) + 1, np.int16)

@@ -45,7 +45,7 @@ from evaluation.findings.labels import WrongShape
 from evaluation.formats.annotation_lists import NUMBERS, Faults
 from evaluation.formats.classes import SKIPPED, UNKNOWN, ClassNames
 from evaluation.formats.request import Request
-from evaluation.model import Annotations, Case, Collection, Float32, Int64, Part
+from evaluation.model import Annotations, Case, Collection, Float64, Int64, Part
 
 NO_CASE = -1
 NUMBER = re.compile(r"-?[0-9]+")
@@ -444,8 +444,8 @@ class NucleusTable:
     def described(self, chosen: Int64) -> dict[str, Any]:
         """What parts of all kinds have: class_id, source_id, probability."""
         nuclei = [self.nuclei[index] for index in chosen.tolist()]
-        score = np.array([nucleus.score for nucleus in nuclei], np.float32)
-        probability: Float32 | None = None if np.isnan(score).any() else score
+        score = np.array([nucleus.score for nucleus in nuclei], np.float64)
+        probability: Float64 | None = None if np.isnan(score).any() else score
         return {
             "class_id": np.array([nucleus.class_id for nucleus in nuclei], np.int16),
             "source_id": np.array([*(nucleus.source for nucleus in nuclei), None], object)[:-1],

@@ -18,7 +18,7 @@ from evaluation.findings.json_files import InvalidProbability, MissingProbabilit
 from evaluation.formats.classes import find_classes
 from evaluation.formats.coordinates import are_coordinates
 from evaluation.formats.request import Request
-from evaluation.model import Bool, Case, Float32, Float64, Int16, Int64, um_to_px
+from evaluation.model import Bool, Case, Float64, Int16, Int64, um_to_px
 
 CLASS_COLUMNS = ("class", "cell_type", "label", "type")
 PROBABILITY_COLUMNS = ("probability", "score", "confidence")
@@ -111,8 +111,8 @@ def read_classes(table: Table, column: int | None, request: Request) -> tuple[In
     return find_classes(*table.categories(column), table.place, request.classes)
 
 
-def read_probabilities(table: Table) -> tuple[Float32 | None, list[Finding]]:
-    """The probability of each row, float32 (R,), None if no row has one, and what is wrong with them."""
+def read_probabilities(table: Table) -> tuple[Float64 | None, list[Finding]]:
+    """The probability of each row, float64 (R,), None if no row has one, and what is wrong with them."""
     column = table.find(PROBABILITY_COLUMNS)
     if column is None:
         return None, []
@@ -128,7 +128,7 @@ def read_probabilities(table: Table) -> tuple[Float32 | None, list[Finding]]:
         *for_each(wrong, lambda row: InvalidProbability(table.text(row, column), what).at(table.place(row))),
         *for_each(missing, lambda row: MissingProbability().at(table.place(row))),
     ]
-    return (None if faults else numbers.astype(np.float32)), faults
+    return (None if faults else numbers.astype(np.float64)), faults
 
 
 def check_case(table: Table, column: int, request: Request, case: Case) -> None:

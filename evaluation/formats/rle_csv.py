@@ -30,7 +30,7 @@ from evaluation.formats.example import Example, csv_bytes
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.formats.run_lengths import instances_from_runs, runs_of_pairs
-from evaluation.model import Annotations, Case, Collection, Float32, Instances, Int16
+from evaluation.model import Annotations, Case, Collection, Float64, Instances, Int16
 
 CASE_COLUMNS = ("ImageId", "image_id", "id", "case", "image")
 CODE_COLUMNS = ("EncodedPixels", "annotation", "rle", "segmentation", "encoded_pixels", "predicted")
@@ -88,7 +88,7 @@ def instances_of(
     case: Case,
     *,
     class_id: Int16,
-    probability: Float32 | None,
+    probability: Float64 | None,
 ) -> Instances:
     """The nuclei of one case, from its codes and the rows that they are in."""
     runs = runs_of_pairs(codes, rows.place, pixels=case.height * case.width, first_pixel=request.rules.first_pixel)

@@ -36,7 +36,7 @@ from evaluation.findings.coco import (
     WrongSum,
 )
 from evaluation.findings.errors import InputFault
-from evaluation.model import Bool, Float32, Instances, Int16, Int32, Int64
+from evaluation.model import Bool, Float64, Instances, Int16, Int32, Int64
 from evaluation.model.intervals import expand, merge_runs, outside
 
 PixelOrder = Literal["row", "column"]
@@ -274,7 +274,7 @@ def instances_from_runs(
     pixel_order: PixelOrder,
     class_id: Int16,
     source_id: npt.NDArray[Any],
-    probability: Float32 | None,
+    probability: Float64 | None,
     where: str,
 ) -> Instances:
     """Runs of codes as instances: runs of single rows, sorted by start, joined where those of an instance meet.

@@ -15,7 +15,6 @@ from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.rasterise import cover_outlines, placed_vertices, settle_vanished
 from evaluation.model import (
     Bool,
-    Float32,
     Float64,
     Instances,
     LabelImage,
@@ -150,7 +149,7 @@ def join_instances(parts: Sequence[Instances], shape_yx: tuple[int, int]) -> Ins
     )
 
 
-def joined_or_none(arrays: Sequence[Float32 | None]) -> Float32 | None:
+def joined_or_none(arrays: Sequence[Float64 | None]) -> Float64 | None:
     """Arrays one after the other; None if there are none, or if one of them is None."""
     given = [array for array in arrays if array is not None]
     return np.concatenate(given) if given and len(given) == len(arrays) else None

@@ -25,7 +25,7 @@ from evaluation.metrics.literature import EVERINGHAM, FROC, LIN
 from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variant, if_several_thresholds
 from evaluation.metrics.order_statistics import Ranking, Steps, rank, tie_numbers
 from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, undefined
-from evaluation.model import Bool, Float32, Float64, Int64, MetricChoice, Scores, Units
+from evaluation.model import Bool, Float64, Int64, MetricChoice, Scores, Units
 
 Per = Literal["image", "mm2"]
 
@@ -185,7 +185,7 @@ def coco_at(units: Units, class_id: int, index: int) -> Scores:
     return scores(area, references_of(units, class_id) > 0, why_no_reference(units, class_id))
 
 
-def areas(units: Units, class_id: int, probability: Float32) -> Float64:
+def areas(units: Units, class_id: int, probability: Float64) -> Float64:
     """Areas under the precision-recall curves of all predictions (class 0) or of one class, float64 (B, 1 + K, 2).
 
     First under the matching rule, all points and 101 recalls, then those of COCO at K thresholds, 101 recalls only.
@@ -282,23 +282,23 @@ def sensitivities(units: Units, class_id: int, false_positives: Sequence[float],
 class Side:
     """Predictions that are right, or that are wrong, from the most confident one on.
 
-    below_zero  float32 (M,), minus their probabilities, so that they rise
+    below_zero  float64 (M,), minus their probabilities, so that they rise
     ranking     of the predictions
     """
 
-    below_zero: Float32
+    below_zero: Float64
     ranking: Ranking
 
-    def surer_than(self, below_zero: Float32) -> Int64:
+    def surer_than(self, below_zero: Float64) -> Int64:
         """How many are above a probability of each unit, int64 (B,)."""
         return self.ranking.before(np.searchsorted(self.below_zero, below_zero, side="left"))
 
-    def as_sure_as(self, below_zero: Float32) -> Int64:
+    def as_sure_as(self, below_zero: Float64) -> Int64:
         """How many have a probability of each unit, or are above it, int64 (B,)."""
         return self.ranking.before(np.searchsorted(self.below_zero, below_zero, side="right"))
 
 
-def side_of(units: Units, chosen: Int64, probability: Float32) -> Side:
+def side_of(units: Units, chosen: Int64, probability: Float64) -> Side:
     """Predictions given by their indices, in order."""
     order = np.argsort(-probability[chosen])
     chosen = chosen[order]
@@ -326,10 +326,10 @@ def predictions_of(units: Units, class_id: int) -> tuple[Int64, Bool]:
     return chosen, predictions.found_class[chosen] == class_id
 
 
-def probabilities(units: Units) -> Float32 | None:
+def probabilities(units: Units) -> Float64 | None:
     """Of all predictions, or None if one has none."""
     predictions = units.table.predictions
-    return predictions.probability if len(predictions.case) else np.empty(0, np.float32)
+    return predictions.probability if len(predictions.case) else np.empty(0, np.float64)
 
 
 def references_of(units: Units, class_id: int) -> Int64:

@@ -48,7 +48,7 @@ def count_matches(
     given = prediction.class_probability
     probability = prediction.probability
     if probability is None and len(prediction) == 0:
-        probability = np.empty(0, np.float32)
+        probability = np.empty(0, np.float64)
     return MatchCounts(
         confusion=confusion,
         pair_class=pair_class,

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.model import Bool, Float32, Float64, Int64, Units
+from evaluation.model import Bool, Float64, Int64, Units
 from evaluation.model.intervals import expand
 
 CHUNK = 2**15  # entries of several units that are worked on at once: few enough for the cache of the processor
@@ -48,7 +48,7 @@ def median_of_units(values: Float64, case: Int64, units: Units) -> Float64:
     return np.where(number > 0, (lower + upper) / 2, np.nan)
 
 
-def weighted_auroc(score: Float32 | Float64, positive: Bool, case: Int64, units: Units) -> Float64:
+def weighted_auroc(score: Float64, positive: Bool, case: Int64, units: Units) -> Float64:
     """Area under the ROC curve of each unit, float64 (B,), in [0, 1]; NaN where one of the two sides is empty.
 
     The share of the pairs (positive, negative entry) in which the positive one has the higher score; equal scores count
@@ -140,7 +140,7 @@ def is_short(case: Int64, units: Units) -> bool:
     return bool(units.holders[case].sum() <= 4 * len(case))
 
 
-def tie_numbers(ordered: Float32 | Float64) -> Int64:
+def tie_numbers(ordered: Float64) -> Int64:
     """Equal neighbours get equal numbers, 0, 1, 2, …, int64 (T,)."""
     return np.cumsum(np.concatenate([np.zeros(1, bool), ordered[1:] != ordered[:-1]])[: len(ordered)])
 

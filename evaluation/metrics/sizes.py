@@ -18,7 +18,7 @@ from evaluation.metrics.literature import LIN, RELOADED
 from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variant
 from evaluation.metrics.order_statistics import rank, tie_numbers
 from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, undefined
-from evaluation.model import Bool, Float32, Float64, Int64, Matches, MetricChoice, Scores, Units
+from evaluation.model import Bool, Float64, Int64, Matches, MetricChoice, Scores, Units
 
 Range = tuple[float, float]
 LARGEST = 1e12  # px
@@ -115,7 +115,7 @@ def size_average_precision(units: Units, size: int, limits: Range) -> Scores:
 
 
 def size_class_areas(
-    units: Units, size: int, class_id: int, said: npt.NDArray[np.int8], probability: Float32
+    units: Units, size: int, class_id: int, said: npt.NDArray[np.int8], probability: Float64
 ) -> list[Float64]:
     """COCO's areas of the nuclei of a size and a class at each IoU threshold, (B,) each."""
     predictions, many = units.table.predictions, units.sum("size_nuclei")[:, size, class_id - 1]

@@ -18,7 +18,7 @@ from evaluation.model.annotations import (
     Part,
     Points,
 )
-from evaluation.model.arrays import Bool, Float32, Float64, Int16, Int32, Int64, um_to_px
+from evaluation.model.arrays import Bool, Float64, Int16, Int32, Int64, um_to_px
 from evaluation.model.cases import Case, ClassTable
 from evaluation.model.counts import (
     CaseResult,
@@ -97,7 +97,6 @@ __all__ = [
     "Collection",
     "Contours",
     "Counts",
-    "Float32",
     "Float64",
     "IgnorePolicy",
     "Instances",

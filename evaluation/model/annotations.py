@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.findings import Finding
-from evaluation.model.arrays import Bool, Float32, Float64, Int16, Int32, Int64
+from evaluation.model.arrays import Bool, Float64, Int16, Int32, Int64
 from evaluation.model.instances import Instances
 
 
@@ -25,8 +25,8 @@ class Outlines:
     ring_is_hole   bool (K,)       True: its pixels are taken away from the outer ring of the instance before it
     class_id       int16 (N,)      1…C scored class, 0 not given, -1…-I ignore class; instances are in document order
     source_id      object (N,)     the id or index in the file, for messages and the object table
-    probability    float32 (N,)    confidence of each instance in 0…1, or None
-    class_probability  float32 (N, C)  probability of each class, or None
+    probability    float64 (N,)    confidence of each instance in 0…1, or None
+    class_probability  float64 (N, C)  probability of each class, or None
     """
 
     points_xy: Float64
@@ -35,8 +35,8 @@ class Outlines:
     ring_is_hole: Bool
     class_id: Int16
     source_id: npt.NDArray[Any]
-    probability: Float32 | None = None
-    class_probability: Float32 | None = None
+    probability: Float64 | None = None
+    class_probability: Float64 | None = None
 
     def __len__(self) -> int:
         return len(self.class_id)
@@ -49,15 +49,15 @@ class Points:
     points_xy    float64 (N, 2)  in the file's own coordinates, but in px
     class_id     int16 (N,)      as in ``Outlines``; points are in document order
     source_id    object (N,)
-    probability  float32 (N,)    confidence of each point in 0…1, or None
-    class_probability  float32 (N, C)  probability of each class, or None
+    probability  float64 (N,)    confidence of each point in 0…1, or None
+    class_probability  float64 (N, C)  probability of each class, or None
     """
 
     points_xy: Float64
     class_id: Int16
     source_id: npt.NDArray[Any]
-    probability: Float32 | None = None
-    class_probability: Float32 | None = None
+    probability: Float64 | None = None
+    class_probability: Float64 | None = None
 
     def __len__(self) -> int:
         return len(self.class_id)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.model.arrays import Bool, Float32, Float64, Int16, Int64
+from evaluation.model.arrays import Bool, Float64, Int16, Int64
 from evaluation.model.cases import Case
 from evaluation.model.instances import RasterisationReport
 from evaluation.model.matches import Matches
@@ -79,7 +79,7 @@ class MatchCounts:
                    spurious predictions of class c, ``confusion[c, 0]`` missed nuclei, ``confusion[0, 0]`` is 0
     pair_class     int16 (T, 2)    class of the reference and of the prediction of each matched pair
     measures       by name, float64 (T,), of each matched pair; what is not asked for or cannot be measured is absent
-    pair_probability  float32 (T, C)   class probabilities of the prediction of each pair, or None
+    pair_probability  float64 (T, C)   class probabilities of the prediction of each pair, or None
     pair_area_px   int64 (T,)      area of the reference nucleus of each pair, or None if no metric asks for it
     predictions    what is known of every prediction
     missing        the case was not submitted
@@ -91,7 +91,7 @@ class MatchCounts:
     confusion: Int64
     pair_class: Int16
     measures: Mapping[str, Float64]
-    pair_probability: Float32 | None = None
+    pair_probability: Float64 | None = None
     pair_area_px: Int64 | None = None
     predictions: PredictionList
     missing: bool = False
@@ -118,12 +118,12 @@ class PredictionList:
 
     class_id      int16, their classes
     found_class   int16, class of the reference nucleus that each found, 0 if it is spurious
-    probability   float32, or None if a prediction has none
+    probability   float64, or None if a prediction has none
     """
 
     class_id: Int16
     found_class: Int16
-    probability: Float32 | None
+    probability: Float64 | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,14 +148,14 @@ class PairSamples:
     case               int64, row of the case in the table
     class_id           int16 (T, 2), class of the reference and of the prediction
     measures           by name, float64
-    class_probability  float32 (T, C) of the predictions, or None if a case does not give them
+    class_probability  float64 (T, C) of the predictions, or None if a case does not give them
     area_px            int64, of the reference nuclei, or None if no metric asks for it
     """
 
     case: Int64
     class_id: Int16
     measures: Mapping[str, Float64]
-    class_probability: Float32 | None
+    class_probability: Float64 | None
     area_px: Int64 | None = None
 
 
@@ -165,14 +165,14 @@ class PredictionSamples:
 
     case         int64, row of the case in the table
     class_id, found_class  int16 as in ``PredictionList``
-    probability  float32, or None if a prediction of any case has none
+    probability  float64, or None if a prediction of any case has none
     hits, size_hits  as in ``SharedCounts``, or None
     """
 
     case: Int64
     class_id: Int16
     found_class: Int16
-    probability: Float32 | None
+    probability: Float64 | None
     hits: Bool | None
     size_hits: npt.NDArray[np.int8] | None = None
 

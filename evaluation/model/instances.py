@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.model.arrays import Bool, Float32, Float64, Int16, Int32, Int64, blocks
+from evaluation.model.arrays import Bool, Float64, Int16, Int32, Int64, blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,9 +23,9 @@ class Instances:
     source_id     int64 or object (N,)   the id in the file, for messages and the object table
     run_start, run_stop   int64 (R,)     half-open intervals of the row-major flat index
     run_instance  int32 (R,)    0…N-1
-    probability   float32 (N,)  confidence of each instance in 0…1, or None
+    probability   float64 (N,)  confidence of each instance in 0…1, or None
     point_yx      float64 (N, 2), for nuclei that are points without pixels; whole numbers are pixel centres; or None
-    class_probability  float32 (N, C)  probability of each class in 0…1, in the order of the classes, or None
+    class_probability  float64 (N, C)  probability of each class in 0…1, in the order of the classes, or None
     """
 
     shape_yx: tuple[int, int]
@@ -34,9 +34,9 @@ class Instances:
     run_start: Int64
     run_stop: Int64
     run_instance: Int32
-    probability: Float32 | None = None
+    probability: Float64 | None = None
     point_yx: Float64 | None = None
-    class_probability: Float32 | None = None
+    class_probability: Float64 | None = None
 
     def __len__(self) -> int:
         return len(self.class_id)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.model import Bool, Float32, Int64, MatchCounts
+from evaluation.model import Bool, Float64, Int64, MatchCounts
 from evaluation.report.page import Section
 from evaluation.report.plots import Axis, Dot, Series, plot, series_colour
 
@@ -54,7 +54,7 @@ def roc_section(classes: Sequence[str], counts: Sequence[MatchCounts]) -> Sectio
     return Section("roc", "Probabilities of the classes", (figure,), lead)
 
 
-def series_of(name: str, colour: str, probability: Float32, positive: Bool) -> tuple[list[Series], float, float]:
+def series_of(name: str, colour: str, probability: Float64, positive: Bool) -> tuple[list[Series], float, float]:
     """The mean curve and both edges of its band, and the ends of the interval of the area under it."""
     from grand_challenge_metrics.roc import get_bootstrapped_roc_ci_curves  # slow to import: scikit-learn
 
