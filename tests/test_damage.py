@@ -191,7 +191,6 @@ KINDS = {
     "tiff deflate floats": tiff(segments_of_tiff, CHEQUERED.astype(np.float32), compression="zlib", predictor=True),
     "tiff deflate tiles": tiff(segments_of_tiff, compression="zlib", tile=(64, 64)),
     "tiff lzma": tiff(segments_of_tiff, compression="lzma"),
-    "mat 4": matlab(None, format="4"),
     "mat 6": matlab(None),
     "mat 7": matlab(behind(128 + 8), do_compression=True),
     "mat 7.3": hdf5(None),

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.io
 from every_format import CASES, SIDES, challenge_document
 
 from evaluation.authoring.examples import example_files
@@ -47,6 +48,12 @@ def test_compressed_text_is_found_too(kind, tmp_path):
 
 def test_counts_are_found_by_a_column_of_images(tmp_path):
     assert detected(tmp_path, b"image,tumour,stroma\na,3,4\n") == Detected("counts_csv")
+
+
+def test_a_mat_file_that_is_not_read_is_named(tmp_path):
+    scipy.io.savemat(tmp_path / "a.mat", {"n_ary_mask": np.eye(3)}, format="4")
+    with pytest.raises(InputFault, match=r"a MATLAB file of version 4; .* Save it with save\(…, '-v7'\)"):
+        detect_format(tmp_path / "a.mat")
 
 
 def test_a_word_behind_the_first_piece_decides(tmp_path):

@@ -200,12 +200,6 @@ def test_mat_5_equals_what_scipy_reads(dtype: str, compressed: bool) -> None:
         assert labels.dtype == dtype
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i2", "u2", "i4", "f4", "f8"])
-def test_mat_4_equals_what_scipy_reads(dtype: str) -> None:
-    stream = mat_file({"other": "a text", "n_ary_mask": (LABELS % 100).astype(dtype)}, format="4")
-    np.testing.assert_array_equal(read_mat(stream), scipy.io.loadmat(stream)["n_ary_mask"])
-
-
 @given(hnp.arrays(st.sampled_from(INTEGERS), hnp.array_shapes(min_dims=2, max_dims=2, max_side=9)), st.booleans())
 def test_any_small_mat_equals_what_scipy_reads(array: Any, compressed: bool) -> None:
     array = np.where(array < 0, array * 0, array) & np.array(127, array.dtype)
@@ -219,6 +213,8 @@ def test_mat_written_by_other_programs_on_other_machines_equals_what_scipy_reads
     if not paths:
         pytest.skip("this build of scipy comes without its test data")
     for path in paths:
+        if "_4.2c_" in path.name:
+            continue
         with path.open("rb") as stream:
             labels = read_mat(stream, (3, 5))
         np.testing.assert_array_equal(labels, scipy.io.loadmat(path)["testmatrix"])

@@ -278,8 +278,7 @@ def test_7_3_of_the_wrong_size_is_refused() -> None:
 # --- hostile HDF5 -----------------------------------------------------------------------------------------------------
 
 HOW_TO_SAVE = (
-    "expected a MATLAB file of version 4, 6 or 7. Save it with '-v7' instead of '-v7.3'; from Python use "
-    "scipy.io.savemat."
+    "expected a MATLAB file of version 6 or 7. Save it with '-v7' instead of '-v7.3'; from Python use scipy.io.savemat."
 )
 
 

@@ -34,7 +34,7 @@ MAX_VARIABLES = 1000
 MAX_NAME_BYTES = 256
 HDF5_START = 512
 MI_MATRIX, MI_COMPRESSED = 14, 15
-LEVEL_4_TYPES = 5000  # the first number of a file of level 4 is below
+LEVEL_4 = {*range(0, 60, 10), *range(1000, 1060, 10)}  # the first number of a file of version 4
 TEXT, STRUCT, OBJECT, SPARSE = "a text", "a struct", "an object", "a sparse matrix"
 MATLAB_CLASSES = {
     "cell": "a cell array",
@@ -87,12 +87,10 @@ class MatFile:
         self.bytes_limit = bytes_limit
         size = stream_size(stream, where=where, bytes_limit=bytes_limit)
         with matlab_damage_told(where):
-            level = file_level(stream, size, where)
-            if level == 7:
+            if is_level_7_3(stream, size, where):
                 self.variables = [self.variable_of(member) for member in list_members(stream)]
                 return
-            if level == 5:
-                self.stream = without_compression(stream, size, where, bytes_limit)
+            self.stream = without_compression(stream, size, where, bytes_limit)
             self.variables = list_variables(self.stream)
 
     def variable_of(self, member: Hdf5Member) -> Variable:
@@ -148,31 +146,23 @@ def text_of(value: object) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value or "")
 
 
-def file_level(stream: BinaryIO, size: int, where: str) -> int:
-    """4, 5 or 7 (for 7.3). Raises InputFault, CutOff or NotMatlab for anything else."""
+def is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
+    """Whether a file is of level 7.3, or else of 5. Raises InputFault, CutOff or NotMatlab for anything else."""
     head = stream.read(HDF5_START + len(HDF5_MAGIC))
     if not head:
         raise NotMatlab("an empty file")
     if head[HDF5_START:] == HDF5_MAGIC and head.startswith(b"MATLAB"):
-        return 7
+        return True
     if HDF5_MAGIC in (head[: len(HDF5_MAGIC)], head[HDF5_START:]):
         raise InputFault(OtherHdf5().at(where))
     if head[126:128] in (b"IM", b"MI") and 1 in head[124:126]:
-        return 5
-    if size >= 20 and is_level_4(head):
-        return 4
+        return False
+    beginnings = [struct.unpack_from(f"{order}5i", head) for order in "<>"] if size >= 20 else []
+    if any(kind in LEVEL_4 and 1 <= name_bytes <= MAX_NAME_BYTES for kind, *_, name_bytes in beginnings):
+        raise NotMatlab("a MATLAB file of version 4")
     if head.startswith((b"MATLAB 5.0", b"MATLAB 7")):
         raise CutOff
     raise NotMatlab("a text file of Octave" if head.startswith(b"# Created by Octave") else "not a MATLAB file")
-
-
-def is_level_4(head: bytes) -> bool:
-    """Whether a file begins with the numbers of a variable of level 4: type, rows, columns, imaginary part, name."""
-    for order in "<>":
-        kind, rows, columns, _, name_bytes = struct.unpack(f"{order}5i", head[:20])
-        if 0 <= kind < LEVEL_4_TYPES and min(rows, columns) >= 0 and 1 <= name_bytes <= MAX_NAME_BYTES:
-            return True
-    return False
 
 
 def without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: int) -> BinaryIO:
@@ -221,7 +211,7 @@ def check_matrix(matrix: bytes, tag: struct.Struct) -> None:
 
 
 def list_variables(stream: BinaryIO) -> list[Variable]:
-    """The variables of a file of level 4 or 5 that have a name (a function workspace has none)."""
+    """The variables of a file of level 5 that have a name (a function workspace has none)."""
     from scipy.io import whosmat
 
     with scipy_faults():
@@ -239,7 +229,7 @@ def list_variables(stream: BinaryIO) -> list[Variable]:
 
 
 def read_variable(stream: BinaryIO, name: str) -> npt.NDArray[Any]:
-    """The numbers of a variable of a file of level 4 or 5."""
+    """The numbers of a variable of a file of level 5."""
     from scipy.io import loadmat
 
     with scipy_faults():

@@ -8,7 +8,7 @@ from typing import ClassVar
 from evaluation.findings.kind import FoundNotAllowed, Kind
 from evaluation.findings.words import listed, quote
 
-MATLAB = "a MATLAB file of version 4, 6 or 7"
+MATLAB = "a MATLAB file of version 6 or 7"
 
 
 class WrongFormat(Kind):
@@ -387,14 +387,6 @@ class DataBesideHeader(ExternalData):
     fix = "Write header and data into one file; with SimpleITK: WriteImage(image, 'name.nii.gz')."
 
     what: str
-
-
-class OtherDataFile(ExternalData):
-    got = "a header that names {name:quoted} as the file of its data"
-    expected = "the name of one file in the same folder"
-    fix = "Write header and data into one file; with SimpleITK: WriteImage(image, 'name.mha')."
-
-    name: str
 
 
 class InvalidLabels(Kind):

@@ -1,4 +1,4 @@
-"""Which format a file has, by what is in it; its name does not matter."""
+"""Which format a file has, by what is in it; its name matters only to say what is wrong with a ``.mat`` file."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def detect_format(path: Path) -> Detected | None:
             return Detected("label_image")
         if head.startswith(NPY_MAGIC):
             return detect_array(stream, where)
-        if head.startswith(MATLAB_MAGIC):
+        if head.startswith(MATLAB_MAGIC) or path.suffix.lower() == ".mat":
             names = {variable.name for variable in MatFile(stream, where=where, bytes_limit=limit).variables}
             return Detected("hovernet_mat" if hovernet_mat.IDS in names else "nary_mat")
         if head.startswith(SQLITE_MAGIC):

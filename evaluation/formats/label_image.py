@@ -57,6 +57,7 @@ VALUES_NAMED = 8
 MAX_CLASS_VALUE = 32767
 NO_CLASS = np.iinfo(np.int16).min
 PICKLE_SUFFIXES = (".pkl", ".pickle")
+DETACHED = {".mhd": ".mha", ".nhdr": ".nrrd"}  # headers of files with data, which they name
 TIFF_SUFFIXES = (".tif", ".tiff")
 DOUBLE_SUFFIXES = (".nii.gz", ".zarr.zip")
 
@@ -333,8 +334,8 @@ def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
     if suffix in PICKLE_SUFFIXES or head.startswith(PICKLES):
         raise InputFault(Pickle().at(where))
     fix = "Write the labels as .npy, .png, .tif or .mha."
-    if suffix == ".mhd":
-        fix = "Write one .mha file, which holds header and data."
+    if suffix in DETACHED:
+        fix = f"Write one {DETACHED[suffix]} file, which holds header and data."
     raise InputFault(OtherSuffix(suffix, KINDS, fix, foreign_content(head)).at(where))
 
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation.challenge import Challenge
-from evaluation.decoding.detached import attached_name
 from evaluation.instances.prepare import PreparedReference
 from evaluation.model import Case
 from evaluation.scoring.read import read_reference, reference_files
@@ -77,7 +76,7 @@ def states_of(folder: Path, files: Sequence[CaseFile]) -> tuple[tuple[object, ..
             except OSError:
                 return None
             is_settled = max(state.st_mtime_ns, state.st_ctime_ns) <= settled_before
-            if not stat.S_ISREG(state.st_mode) or not is_settled or attached_name(name) != name:
+            if not stat.S_ISREG(state.st_mode) or not is_settled:
                 return None
             states.append((name, file.class_id, state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns))
     return tuple(states)

@@ -45,7 +45,7 @@ from evaluation.submission.stores import is_file, open_file
 
 LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
 # Read by scipy.io, HDF5, blosc and SimpleITK.
-MAY_CRASH = (".mat", ".h5", ".hdf5", ".zarr.zip", ".nii", ".nii.gz", ".nrrd", ".nhdr")
+MAY_CRASH = (".mat", ".h5", ".hdf5", ".zarr.zip", ".nii", ".nii.gz", ".nrrd")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,6 @@ class Side:
     limits: LimitRules
     open: Callable[[str], BinaryIO]
     owner: str
-    is_reference: bool = False
 
     def request(self, where: str, name: str, class_id: int) -> Request:
         return Request(
@@ -89,14 +88,10 @@ def submission_side(challenge: Challenge, files: SubmissionFiles) -> Side:
 
 
 def reference_side(challenge: Challenge, folder: Path) -> Side:
-    from evaluation.decoding.detached import attached_name, open_attached
-
     prepare_decoders(challenge)
 
     def open_reference(name: str) -> BinaryIO:
         try:
-            if attached_name(name) != name:
-                return open_attached(folder / name, where=quote(name), bytes_limit=challenge.limits.bytes_per_file)
             return open_file(folder / name, challenge.limits)
         except OSError as error:
             raise unreadable(name, error) from None
@@ -104,7 +99,7 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
     classes = challenge.class_table(challenge.reference)
     names = (challenge.reference.files, challenge.reference.value("class_map") or "")
     owner = "reference" if any(name.endswith(MAY_CRASH) for name in names) else ""
-    return Side(challenge.reference, classes, challenge.limits, open_reference, owner=owner, is_reference=True)
+    return Side(challenge.reference, classes, challenge.limits, open_reference, owner=owner)
 
 
 # --- files of one case ------------------------------------------------------------------------------------------------
@@ -142,7 +137,6 @@ class BegunFile:
             self.fault = fault
 
     def begin(self, side: Side, case: Case, file: CaseFile) -> Callable[[], Annotations]:
-        from evaluation.decoding.detached import attached_name
         from evaluation.formats.guarded import begin_annotations
 
         stream = self.opened.enter_context(side.open(file.name))
@@ -150,8 +144,7 @@ class BegunFile:
             key: (self.opened.enter_context(side.open(name)), where_of(case, name))
             for key, name in file.companions.items()
         }
-        name = attached_name(file.name) if side.is_reference else file.name
-        request = side.request(where_of(case, file.name), name, file.class_id)
+        request = side.request(where_of(case, file.name), file.name, file.class_id)
         if side.owner:
             return begin_annotations(stream, request, case, companions, owner=side.owner)
         return partial(read_annotations, stream, request, case, companions)
