@@ -815,13 +815,12 @@ def test_what_scipy_keeps_as_test_files_equals_what_scipy_reads_or_is_refused() 
             labels = read(path.read_bytes(), ".mat", shape)
         except InputFault as fault:
             is_named = "a MATLAB file of version 4" in str(fault.findings[0])
-            assert is_named or "_4.2c_" not in path.name
-            assert not is_named or scipy.io.matlab.matfile_version(path)[0] == 0
+            assert is_named == (scipy.io.matlab.matfile_version(path)[0] == 0)
             continue
         same += 1
         variables = scipy.io.loadmat(path)
         assert any(np.array_equal(labels, value) for name, value in variables.items() if not name.startswith("__"))
-    assert same >= 5
+    assert same >= 4
 
 
 def test_names_inside_a_file_cannot_write_a_line_of_their_own() -> None:

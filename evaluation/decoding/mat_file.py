@@ -34,7 +34,8 @@ MAX_VARIABLES = 1000
 MAX_NAME_BYTES = 256
 HDF5_START = 512
 MI_MATRIX, MI_COMPRESSED = 14, 15
-LEVEL_4 = {*range(0, 60, 10), *range(1000, 1060, 10)}  # the first number of a file of version 4
+# The first number of a file of version 4: byte order, type of the numbers, and whether they are plain, text or sparse.
+LEVEL_4 = {order + dtype + kind for order in (0, 1000) for dtype in range(0, 60, 10) for kind in (0, 1, 2)}
 TEXT, STRUCT, OBJECT, SPARSE = "a text", "a struct", "an object", "a sparse matrix"
 MATLAB_CLASSES = {
     "cell": "a cell array",
