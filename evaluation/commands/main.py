@@ -39,7 +39,6 @@ COMMANDS = (
     "verify",
     "init",
     "presets",
-    "plan",
     "register",
     "kit",
     "convert",

@@ -17,11 +17,10 @@ Colour = Literal["matched", "missed", "spurious", "wrong_class", "ignored", "con
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Paragraphs; code as it stands, with its lines."""
+    """Paragraphs."""
 
     paragraphs: tuple[str, ...]
     tone: Tone = "plain"
-    is_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)
