@@ -72,8 +72,6 @@ OF_TEST = {
         "test_kept_references.py::test_what_has_just_changed_is_not_kept",
         "test_platform_json.py::test_a_file_is_refused_in_pieces_exactly_if_it_is_refused_as_a_whole",
         "test_platform_json.py::test_pieces_hold_the_records_of_the_file",
-        "test_registration.py::test_a_board_follows_what_was_registered",
-        "test_registration.py::test_the_board_is_written_with_it",
         "test_release.py::test_a_release_is_signed_and_anything_changed_is_seen",
         "test_report_command.py::test_the_page_is_the_same_whatever_the_workers",
         "test_scale.py::test_a_slide_of_ten_thousand_million_pixels_takes_memory_for_its_nuclei_alone",

@@ -39,7 +39,6 @@ COMMANDS = (
     "verify",
     "init",
     "presets",
-    "register",
     "kit",
     "convert",
     "schema",

@@ -25,7 +25,6 @@ from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRul
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WrongUsage
 from evaluation.leaderboard.board import load_ranked, rank_folder
 from evaluation.leaderboard.document import leaderboard_json
-from evaluation.leaderboard.registration import REGISTRATION_FILE
 from evaluation.leaderboard.team_scores import plan_columns
 from evaluation.leaderboard.teams import KEY_FILE, RESULT_FILES, ResultFolder, reference_names, score_teams
 from evaluation.results.files import write_atomically
@@ -79,8 +78,6 @@ def write_archive(
     paths = {f"challenge/{CHALLENGE_FILE}": challenge_folder / CHALLENGE_FILE}
     if private or challenge.submission.case_names != "hidden":
         paths[f"challenge/{CASES_FILE}"] = challenge_folder / CASES_FILE
-    if (challenge_folder / REGISTRATION_FILE).is_file():
-        paths[f"challenge/{REGISTRATION_FILE}"] = challenge_folder / REGISTRATION_FILE
     if private:
         names = sorted(reference_names(challenge, challenge_folder))
         paths |= {f"challenge/{name}": challenge_folder / name for name in names}

@@ -52,7 +52,6 @@ from evaluation.leaderboard.document import (
 from evaluation.leaderboard.gameable import gameable_ranking, stored_tricks
 from evaluation.leaderboard.matched_nuclei import matched_nuclei
 from evaluation.leaderboard.ranked_result import with_ranks, without_place
-from evaluation.leaderboard.registration import with_registration
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import (
     TeamScores,
@@ -148,7 +147,6 @@ def score_and_rank(
     if len(board.teams) <= PAIRS_UP_TO:  # teams are compared in pairs, by their nuclei
         output.bring(RESULTS)
     objects = {team.name: output.folder / RESULTS / team.name / "objects.csv" for team in board.teams}
-    board = with_registration(board, challenge, rules, challenge_folder)
     if annotator_names(challenge_folder):
         paths = {team.name: team.path for team in find_teams(submissions, output=output.folder).teams}
         board = with_annotators(board, challenge, rules, challenge_folder, paths)
@@ -168,7 +166,6 @@ def rank_folder(
     rules = changed_rules(rules, settings)
     scores, unranked = results.read(challenge, plan_columns(challenge, rules.columns))
     board = board_of_challenge(challenge, rules, scores, unranked, (), progress)
-    board = with_registration(board, challenge, rules, challenge_folder)
     return with_pairs(board, challenge, rules, results.objects())
 
 

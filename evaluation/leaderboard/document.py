@@ -97,7 +97,6 @@ class Board:
     methods, stability, common_nuclei, annotators  the tables of these names of leaderboard.json; None: not known
     tricks         what those do that were played on these teams, in words (``stored_tricks``); "" if it is not known
     before         the challenge of an older board, and the teams that stand elsewhere now; None: none was given
-    registration   when the design was registered, and what differs from it; None: it was not
     alike          pairs of teams that are nearly the same: for organisers, never in leaderboard.json
     """
 
@@ -116,7 +115,6 @@ class Board:
     unit_names: tuple[str, ...] = ()
     methods: tuple[Mapping[str, Any], ...] = ()
     common_nuclei: Mapping[str, Any] | None = None
-    registration: Mapping[str, Any] | None = None
     before: Mapping[str, Any] | None = None
     alike: tuple[AlikeTeams, ...] = ()
     annotators: Mapping[str, Any] | None = None
@@ -149,7 +147,6 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
         ],
         "methods": list(board.methods),
         "common_nuclei": board.common_nuclei,
-        "registration": board.registration,
         "stability": board.stability,
         "findings": list(board.findings),
     }

@@ -58,7 +58,7 @@ from evaluation.submission.redact import redact_findings
 
 KEY_FILE, RESULTS = "key.json", "results"
 RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
-OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "tricks", "registration")}
+OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "tricks")}
 SUFFIXES = (".zip", ".csv")
 HASH_BYTES = 1 << 20
 KEY_FILE_BYTES = 1 << 20
