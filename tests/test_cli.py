@@ -23,7 +23,7 @@ import tifffile
 from scipy.io import loadmat, savemat
 
 from evaluation.authoring.demo import write_demo
-from evaluation.challenge import preset_names
+from evaluation.challenge import preset_names, preset_text
 from evaluation.commands import main as cli
 from evaluation.commands import platform_paths
 from evaluation.results.schema import MetricsFile
@@ -490,9 +490,27 @@ def test_init_in_an_empty_folder_says_what_to_do_next(tmp_path):
     assert 'name = "A \\"quoted\\" name"' in (tmp_path / "new" / "challenge.toml").read_text()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["presets", "monusac"], "[unknown-preset] preset: 'monusac'; expected "),
+        (["monusac2020"], "Did you mean 'presets monusac2020'?"),
+        (["unknown-class", "monusac2020"], "Got unexpected extra argument (monusac2020)"),
+        (["unknown-class", "--schema", "metrics.json"], "Got unexpected extra argument (unknown-class)"),
+        (["presets", "--schema", "metrics.json"], "Got unexpected extra argument (presets)"),
+        (["--schema", "objects.csv"], "is not one of"),
+    ],
+)
+def test_what_cannot_be_explained_is_wrong_usage(arguments, told):
+    done = evaluation("explain", *arguments)
+    assert done.returncode == 2 and done.stdout == ""
+    assert told in done.stderr
+
+
 def test_presets_and_explanations_are_listed():
-    listed = [line.split()[0] for line in evaluation("presets").stdout.splitlines()]
+    listed = [line.split()[0] for line in evaluation("explain", "presets").stdout.splitlines()]
     assert listed == preset_names()
+    assert evaluation("explain", "presets", "monusac2020").stdout == preset_text("monusac2020")
     assert "unknown-class" in evaluation("explain").stdout
     page = evaluation("explain", "[unknown-class]")
     assert page.returncode == 0

@@ -74,7 +74,7 @@ def test_from_qupath_to_label_images(capsys):
 def test_from_a_published_challenge_to_its_rules(capsys):
     said(capsys, "init", "--preset", "monusac2020", "mine")
     assert Path("mine/challenge.toml").read_text().count("\n") < 15
-    assert "class_order: the later class in the list" in said(capsys, "presets", "monusac2020")
+    assert "class_order: the later class in the list" in said(capsys, "explain", "presets", "monusac2020")
 
 
 def test_from_two_models_to_a_page_and_a_challenge(capsys):

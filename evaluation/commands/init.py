@@ -16,7 +16,7 @@ from evaluation.commands.screen import show_lines
     "--preset",
     default=RECOMMENDED,
     show_default=True,
-    help="What to start from, such as a published challenge; see 'evaluation presets'.",
+    help="What to start from, such as a published challenge; see 'evaluation explain presets'.",
 )
 @click.option("--name", help="Name of the new challenge. [default: the folder's]")
 @click.option("--submission", type=FolderPath, help="A sample submission, whose format becomes that of submissions.")

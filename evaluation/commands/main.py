@@ -38,10 +38,8 @@ COMMANDS = (
     "archive",
     "verify",
     "init",
-    "presets",
     "kit",
     "convert",
-    "schema",
     "explain",
     "demo",
 )

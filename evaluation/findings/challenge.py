@@ -98,7 +98,7 @@ class UnknownPreset(NotAmong):
 
     A preset is a published challenge kept as a file of this program.
 
-    Choose one of 'evaluation presets'.
+    Choose one of 'evaluation explain presets'.
 
     [unknown-preset] challenge.toml: preset: 'monusac'; expected 'conic2022', 'consep', 'dsb2018', 'glas2015',
     'hovernet', 'midog2021', 'monkey2024', 'monusac2020' or one of 7 more. Did you mean 'monusac2020'?

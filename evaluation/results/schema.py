@@ -144,7 +144,7 @@ class LeaderboardFile(BaseModel):
 
 
 FILES: dict[str, type[BaseModel]] = {
-    "metrics": MetricsFile,
-    "details": DetailsFile,
-    "leaderboard": LeaderboardFile,
+    "metrics.json": MetricsFile,
+    "details.json": DetailsFile,
+    "leaderboard.json": LeaderboardFile,
 }

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from evaluation import score_submission
 from evaluation.challenge import Challenge
-from evaluation.commands.schema import schema
+from evaluation.commands.explain import explain
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.leaderboard.board import rank_folder, rank_result, read_earlier
 from evaluation.leaderboard.document import leaderboard_document
@@ -113,14 +113,14 @@ def test_another_ranking_has_another_hash_of_its_own_and_the_same_hash_of_the_ru
 @pytest.mark.parametrize(
     ("file", "keys"),
     [
-        ("metrics", {"challenge", "software", "undefined"}),
-        ("details", {"challenge", "software", "classes", "findings", "cases", "groups", "pooled", "means"}),
-        ("leaderboard", {"challenge", "software", "ranking", "teams", "not_ranked"}),
-        ("challenge", {"format_version", "name", "classes", "reference", "submission", "metrics", "aggregation"}),
+        ("metrics.json", {"challenge", "software", "undefined"}),
+        ("details.json", {"challenge", "software", "classes", "findings", "cases", "groups", "pooled", "means"}),
+        ("leaderboard.json", {"challenge", "software", "ranking", "teams", "not_ranked"}),
+        ("challenge.toml", {"format_version", "name", "classes", "reference", "submission", "metrics", "aggregation"}),
     ],
 )
-def test_the_command_prints_the_schema_of_a_file(file: str, keys: set[str]) -> None:
-    printed = json.loads(CliRunner().invoke(schema, [file], catch_exceptions=False).stdout)
+def test_explain_prints_the_schema_of_a_document(file: str, keys: set[str]) -> None:
+    printed = json.loads(CliRunner().invoke(explain, ["--schema", file], catch_exceptions=False).stdout)
     assert printed["$schema"].endswith("2020-12/schema")
     assert keys <= set(printed["required"])
-    assert "cases" not in printed["properties"] or file == "details"
+    assert "cases" not in printed["properties"] or file == "details.json"
