@@ -57,7 +57,6 @@ NO_SCORE: Mapping[str, Any] = {  # what changes no score; and the ranking
     "metrics": {"shapes"},
     "classes": {"__all__": {"colour"}},
 }
-FIRST_CASE_KEYS = ("name", "group", "height", "width", "spacing_um")  # what cases were at first
 
 
 class Challenge(Rules):
@@ -320,22 +319,6 @@ class Challenge(Rules):
         """SHA-256 over [ranking] and [audit]: equal hashes, equal ways from scores to places; as ``hash`` is made."""
         return hash_of(self.model_dump(mode="json", exclude_defaults=True, include={"ranking", "audit"}))
 
-    def had_hash(self, found: str, rules: Mapping[str, Any] | None = None) -> bool:
-        """Whether this challenge has a hash, or had it under version 0.1 of the program.
-
-        rules  those of a details.json of the same result, which the hashes of the first results need
-
-        Two other hashes were in use: over [ranking] as well, and before that over everything, defaults included. The
-        latter is computed again from ``rules``, which must then be those of this challenge, and from its cases.
-        """
-        with_ranking = self.model_dump(mode="json", exclude_defaults=True, exclude=NO_SCORE)
-        if found in (self.hash, hash_of(with_ranking)):
-            return True
-        cases = [{key: getattr(case, key) for key in FIRST_CASE_KEYS} for case in self.cases]
-        if rules is None or hash_of({**rules, "cases": cases}) != found:
-            return False
-        return agrees(rules, self.model_dump(mode="json", exclude={"cases"}), with_ranking)
-
     @classmethod
     def load(cls, folder: Path | str) -> Challenge:
         """Read challenge.toml and cases.csv of a folder. Raises ChallengeBroken with all that is wrong."""
@@ -379,25 +362,6 @@ def hash_of(document: Mapping[str, Any]) -> str:
     """SHA-256 over the canonical JSON of a document."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def agrees(old: Any, rules: Any, written: Any) -> bool:
-    """Whether rules of an older program say what today's do; ``written`` holds those that differ from a default.
-
-    A key that was not known then must have its default. Limits, [audit] and colours may differ: no hash has them.
-    """
-    if isinstance(rules, Mapping) and isinstance(old, Mapping):
-        written = written if isinstance(written, Mapping) else {}
-        return all(
-            agrees(old[key], value, written.get(key)) if key in old else key not in written
-            for key, value in rules.items()
-            if key not in ("limits", "audit", "publish", "ranking", "colour", "case_names")
-        )
-    if isinstance(rules, list) and rules and isinstance(rules[0], Mapping):
-        same_length = isinstance(old, list) and len(old) == len(rules)
-        written = written if isinstance(written, list) else [None] * len(rules)
-        return same_length and all(map(agrees, old, rules, written))
-    return bool(old == rules)
 
 
 def of_preset(fault: Finding, path: Path) -> Finding:

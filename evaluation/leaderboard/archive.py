@@ -220,7 +220,7 @@ def check_content(folder: Path) -> Iterator[Checked]:
         yield Checked("the rules, the ranking and the scores", "cannot be checked", why)
         return
     same = hashes == {challenge.hash}
-    why = "" if same else "results were made with other rules or cases, or under version 0.1"
+    why = "" if same else "results were made with other rules or cases"
     yield Checked("the hash of rules and cases", "same to the byte" if same else "differs", why)
     yield check_board(folder, results)
     for file in files:

@@ -805,7 +805,7 @@ def read_earlier(files: Sequence[Path], challenge: Challenge) -> tuple[dict[str,
         except InputFault as fault:
             findings.append(BrokenResult(fault.findings[0].got).at(where))
             continue
-        if challenge.had_hash(metrics["challenge"]["hash"]):
+        if metrics["challenge"]["hash"] == challenge.hash:
             earlier[path.name] = metrics
         else:
             findings.append(OtherLeaderboard(metrics["challenge"]["name"], metrics["challenge"]["hash"]).at(where))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -466,10 +466,9 @@ class ResultFolder:
             try:
                 metrics = read_metrics(file.metrics, where=where)
                 details = read_details(file.details, where=beside) if file.details else None
-                found, rules = metrics["challenge"]["hash"], rules_in(details)
-                is_same = challenge.had_hash(found, rules)
-                hashes.setdefault(challenge.hash if is_same else found, []).append(file.name)
-                if is_same:
+                found = metrics["challenge"]["hash"]
+                hashes.setdefault(found, []).append(file.name)
+                if found == challenge.hash:
                     scores.append(team_of_documents(file.name, challenge, columns, metrics, details, where=beside))
             except InputFault as fault:
                 faults += fault.findings
@@ -515,10 +514,3 @@ class ResultFolder:
             raise WrongUsage(NoTeamsInResults().at(quote(self.path, 120)))
         rejected += check_names([(file.name, file.metrics.relative_to(self.path).as_posix()) for file in files])
         return sorted((file for file in files if is_team_name(file.name)), key=lambda file: file.name), rejected
-
-
-def rules_in(details: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The rules that a details.json was made with, if it tells them."""
-    challenge = (details or {}).get("challenge")
-    rules = challenge.get("rules") if isinstance(challenge, Mapping) else None
-    return rules if isinstance(rules, Mapping) else None

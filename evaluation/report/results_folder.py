@@ -43,7 +43,6 @@ from evaluation.report.tricks import tricks_page
 from evaluation.report.units import worst_cases
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import published_metrics
-from evaluation.results.older import details_of_today
 
 LAST_COLUMN = "prediction_area_px"  # before those of the measures
 OTHER_DOCUMENTS: Mapping[str, Callable[[Mapping[str, Any]], Page]] = {
@@ -217,7 +216,7 @@ def read_result(folder: Path) -> ResultDocuments:
     metrics = read_metrics(folder / "metrics.json", where="'metrics.json'")
     if not (folder / "details.json").is_file():
         return ResultDocuments(metrics)
-    details = details_of_today(read_details(folder / "details.json", where="'details.json'"))
+    details = read_details(folder / "details.json", where="'details.json'")
     if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
         raise InputFault(NotMetrics("of another challenge than the metrics.json beside it").at("'details.json'"))
     return ResultDocuments(all_metrics(metrics, details), details)

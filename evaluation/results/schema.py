@@ -1,7 +1,7 @@
 """The forms of metrics.json, details.json and leaderboard.json: what the platform, rankings and notebooks may rely on.
 
-A form has a version, ``software.format_version``; files without one, of version 0.1 of the program, have version 1.
-New keys do not change it. One whose keys mean something else would have version 2, and this program would refuse it.
+A form has a version, ``software.format_version``. New keys do not change it. One whose keys mean something else would
+have version 2, and this program would refuse it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class Part(BaseModel):
 class ChallengeIdentity(Part):
     """Which rules the scores were made with: equal hashes, equal rules and cases.
 
-    ``ranking_hash`` is that of [ranking] and [audit]; results of version 0.1 have none.
+    ``ranking_hash`` is that of [ranking] and [audit].
     """
 
     name: str
     version: str
     hash: Hash
-    ranking_hash: Hash | None = None
+    ranking_hash: Hash
 
 
 class Software(Part):
     version: str
-    format_version: FormatVersion = FORMAT_VERSION
+    format_version: FormatVersion
 
 
 class Families(Part):

@@ -124,7 +124,7 @@ def another_metric(bench: Bench) -> str:
 def result_of_an_older_version(bench: Bench) -> str:
     metrics = one_result(bench)
     for team, version in (("alpha", "0.1.0"), ("beta", "0.0.9")):
-        bench.write(f"results/{team}.json", {**metrics, "software": {"version": version}})
+        bench.write(f"results/{team}.json", {**metrics, "software": metrics["software"] | {"version": version}})
     return ranked_results(bench)
 
 
