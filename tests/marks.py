@@ -34,7 +34,6 @@ OF_TEST = {
         "test_annotators.py::test_the_commands_print_it_and_the_proposal_is_toml",
         "test_annotators.py::test_the_leaderboard_shows_it_without_groups_and_cases_and_changes_nothing_else",
         "test_archive.py",
-        "test_audit_of_scores.py::test_an_audit_of_submissions_leaves_out_each_patient_and_can_be_told_not_to",
         "test_bands.py::test_bands_are_what_erosion_in_scipy_takes_away",
         "test_cli.py::test_the_number_of_workers_changes_no_byte",
         "test_spelling.py",

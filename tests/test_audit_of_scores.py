@@ -1,22 +1,22 @@
-"""Audits of tables of scores from elsewhere; weights of columns and patients as dimensions of any audit."""
+"""Audits of tables of scores from elsewhere; weights of columns and methods as dimensions of any audit."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from test_audit import FEW, make
 
-from evaluation.analysis.audit import audit_challenge
-from evaluation.analysis.audit_of_scores import audit_scores_in_file
-from evaluation.analysis.reweighted import reweighted, without_unit
+from evaluation.analysis.audit import View, audit_scores_in_file, weight_views
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.commands import main as cli
 from evaluation.leaderboard.board import build_board
+from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.rank_given import rank_given
+from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.model import ScoreTable
 
 COLUMNS = ("pq:descending", "hd:ascending")
@@ -62,15 +62,6 @@ def test_the_published_variant_is_the_board_of_rank(tmp_path: Path) -> None:
     assert found.published == 0
 
 
-def test_a_patient_who_decides_is_named_and_counts_apart(tmp_path: Path) -> None:
-    found = audit(table(tmp_path), "pq:descending")
-    assert first_when(found, patients="without P4") == {"A"}
-    assert first_when(found, patients="without P1") == {"B"}
-    assert "Without one of the patients the first place is as published in 3 of 4 variants." in found.robustness[0]
-    assert found.robustness[1] == "Another first place without P4: 'A'."
-    assert int(found.by_rules.sum()) == found.variants - 4
-
-
 def test_the_weight_of_a_column_is_a_rule_that_can_decide(tmp_path: Path) -> None:
     lean = {
         "A": {"pq": [0.9, 0.9, 0.9, 0.9], "hd": [5, 5, 5, 5]},
@@ -88,7 +79,6 @@ def test_the_weight_of_a_column_is_a_rule_that_can_decide(tmp_path: Path) -> Non
 def test_one_column_has_no_weight_to_vary(tmp_path: Path) -> None:
     values = {of.name: of.values for of in audit(table(tmp_path), "pq:descending").dimensions}
     assert values["weights"] == ("as written",)
-    assert values["patients"] == ("all", "without P1", "without P2", "without P3", "without P4")
 
 
 def test_whether_cases_or_patients_count_the_same_is_varied(tmp_path: Path) -> None:
@@ -118,10 +108,9 @@ def test_what_needs_nuclei_is_left_out_and_said(tmp_path: Path, capsys: pytest.C
     given = ["--scores", str(path), "--column", COLUMNS[0], "--column", COLUMNS[1], "--output", str(output)]
     assert cli.run(["audit", *given]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Matching rules, their thresholds, overlap, ignored regions and predictions are not varied" in printed
+    assert "Matching rules, their thresholds, overlap and ignored regions are not varied" in printed
     document = json.loads((output / "audit.json").read_text())
-    assert [of["name"] for of in document["dimensions"]] == ["missing", "unit", "weights", "patients", "method"]
-    assert document["first_place"]["predictions"]
+    assert [of["name"] for of in document["dimensions"]] == ["missing", "unit", "weights", "method"]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +133,7 @@ def test_options_that_do_not_go_together_are_told(
     assert f"[{code}]" in capsys.readouterr().err
 
 
-# --- weights and patients, wherever scores come from ------------------------------------------------------------------
+# --- weights, wherever scores come from -------------------------------------------------------------------------------
 
 RULES = RankingRules(
     method="sum_of_ranks", ties="min", significance_level=0.05, samples=100,
@@ -167,33 +156,65 @@ def places(of: ScoreTable, rules: RankingRules) -> dict[str, float]:
 @pytest.mark.parametrize("method", ["sum_of_ranks", "rank_then_aggregate", "test_then_rank", "ranked_pairs"])
 def test_without_a_column_the_board_is_that_of_the_other_one(method: Any) -> None:
     of, rules = made(np.random.default_rng(2).random((3, 2, 6))), RULES.model_copy(update={"method": method})
-    left, changed = reweighted(of, rules, 0, 0.0)
+    (view,) = [view for view in weight_views(View(of, rules, {}), None) if view.values == {"weights": "m.x without"}]
     alone = ScoreTable(of.teams, ("m.y",), np.ones(1, bool), np.ones(1), of.overall[:, 1:], of.units, of.by_unit[:, 1:])  # type: ignore[index]
-    assert places(left, changed) == places(alone, rules.model_copy(update={"columns": rules.columns[1:]}))
+    assert places(view.table, view.rules) == places(alone, rules.model_copy(update={"columns": rules.columns[1:]}))
 
 
-@pytest.mark.parametrize("unit", [0, 5])
-def test_without_a_patient_the_board_is_that_of_the_others(unit: int) -> None:
-    values = np.random.default_rng(3).random((3, 2, 6))
-    assert places(without_unit(made(values), unit), RULES) == places(made(np.delete(values, unit, axis=2)), RULES)
+# --- one list of methods ----------------------------------------------------------------------------------------------
 
 
-def test_a_pooled_column_changes_without_a_patient_as_the_mean_over_patients_does() -> None:
-    values = np.full((3, 2, 4), 0.5)
-    values[0, 0, 3] = 0.9
-    of = made(values)
-    of.overall[:, 0] = [0.7, 0.6, 0.6]  # pooled: not the mean, 0.6, 0.5, 0.5
-    assert without_unit(of, 3).overall[:, 0].tolist() == [0.6, 0.6, 0.6]
-    assert without_unit(of, 0).overall[:, 0].tolist() == [0.733333, 0.6, 0.6]
+def methods_in(notes: tuple[str, ...], start: str) -> set[str]:
+    (note,) = [note for note in notes if note.startswith(start)]
+    return set(re.findall(r"[a-z]+(?:_[a-z]+)+|absolute", note))
 
 
-def test_an_audit_of_submissions_leaves_out_each_patient_and_can_be_told_not_to(tmp_path: Path) -> None:
-    challenge, submissions = make(tmp_path, audit=FEW | {"patients": True})
-    found = audit_challenge(challenge, submissions, tmp_path / "out", workers=1)
-    assert first_when(found, patients="without P2") == {"narrow"}
-    assert [of.values for of in found.dimensions if of.name == "patients"] == [
-        ("all", "without P1", "without P2", "without P3")
-    ]
-    make(tmp_path, audit=FEW)
-    again = audit_challenge(challenge, submissions, tmp_path / "out", workers=1)
-    assert again.variants == found.variants - 3
+@pytest.mark.parametrize("patients", [1, 3, 4, 8])
+@pytest.mark.parametrize("columns", [COLUMNS, COLUMNS[:1]])
+def test_audit_and_rank_name_the_same_methods(tmp_path: Path, patients: int, columns: tuple[str, ...]) -> None:
+    drawn = np.random.default_rng(patients).random((3, 2, patients)) / 4 + np.array([[[0.6]], [[0.3]], [[0.0]]])
+    scores = {name: {"pq": of[0].tolist(), "hd": of[1][::-1].tolist()} for name, of in zip("ABC", drawn, strict=True)}
+    path = table(tmp_path, scores, groups=" ".join(f"P{n}" for n in range(patients)))
+    board = rank_given(None, results=None, scores=path, columns=columns, settings=[], unit="group")
+    ranked = {of["method"] for of in board.methods}
+    found = audit(path, *columns)
+    assert methods_in(found.notes, "Methods that rank differently") == ranked
+    (values,) = [of.values for of in found.dimensions if of.name == "method"]
+    assert set(values) <= ranked
+    by_test = {"test_then_rank", "better_teams"} & ranked
+    assert by_test == (set() if patients == 1 else by_test)
+    for of in board.methods:
+        assert of["method"] == "sum_of_ranks" or of["method"] not in by_test or len(set(of["places"])) > 1
+
+
+def test_names_of_one_ranking_count_once_and_methods_that_cannot_decide_not_at_all(tmp_path: Path) -> None:
+    """Four patients: no test can find A, which leads everywhere, better; so it is first under every method."""
+    lead = {"A": {"pq": [0.9, 0.8, 0.7, 0.6]}, "B": {"pq": [0.8, 0.7, 0.6, 0.5]}}
+    path = table(tmp_path, lead)
+    found = audit(path, "pq:descending", settings=("test=wilcoxon_holm",))
+    values = {of.name: of.values for of in found.dimensions}
+    assert "test_then_rank" in methods_in(found.notes, "Methods that cannot decide")
+    assert "test_then_rank" not in values["method"]
+    assert {team.name: team.first for team in found.places} == {"A": found.variants, "B": 0}
+    assert values["method"] == ("sum_of_ranks",)
+    assert found.verdict == "nothing-varied"  # one ranking under many names
+    board = rank_given(
+        None, results=None, scores=path, columns=["pq:descending"], settings=["test=wilcoxon_holm"], unit="group"
+    )
+    words = " ".join(verdict_sentences(leaderboard_document(board)))
+    assert f"All {len(board.methods)} methods of ranking agree on the first place" in words
+
+
+def test_a_verdict_counts_different_rankings_and_shared_first_places_apart() -> None:
+    """Ranks of A: 1, 1, 3; of B: 2, 2, 1; of C: 3, 3, 2, in one case each: sums 5, 5 and 8, medians 1, 2 and 3."""
+    values = np.array([[[0.9], [0.8], [0.1]], [[0.8], [0.7], [0.9]], [[0.1], [0.1], [0.5]]])
+    of = ScoreTable(("A", "B", "C"), ("m.x", "m.y", "m.z"), np.ones(3, bool), np.ones(3), values[:, :, 0])
+    rules = RULES.model_copy(
+        update={"columns": tuple(RankingColumn(path=path, direction="descending") for path in of.columns)}
+    )
+    document = leaderboard_document(build_board(of, rules))
+    assert any(
+        "The 3 methods of ranking give 2 different rankings: the first place is shared otherwise under 1 "
+        "(median of ranks)." in sentence
+        for sentence in verdict_sentences(document)
+    )

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.analysis.audit_document import Audit, Difference, Dimension, audit_json
-from evaluation.analysis.variants import audit_positions, audit_scores
+from evaluation.analysis.variants import Audit, Dimension, audit_json, audit_positions
 from evaluation.commands import main as cli
 from evaluation.leaderboard.team_scores import Unranked
 from evaluation.report.audit import audit_page
@@ -42,15 +41,6 @@ def made(places: Any = PLACES, names: Any = ("A", "B", "C", "D"), **more: Any) -
     return document_of(audit_positions(names, RULES, SETTINGS, position, position, **fields))
 
 
-def lessons() -> dict[str, Any]:
-    """Table 1 of "lessons from MoNuSAC 2020": none of its conditions is the challenge's own."""
-    scores = np.array([[0.559, 0.545, 0.541, 0.560], [0.572, 0.561, 0.504, 0.555], [0.574, 0.562, 0.554, 0.568],
-                       [0.586, 0.574, 0.516, 0.561]])  # fmt: skip
-    conditions = [Dimension("border", ("removed", "dilated")), Dimension("matching", ("strict", "centroid"))]
-    teams = ["Team 1", "Team 2", "Team 3", "Team 4"]
-    return document_of(audit_scores(teams, conditions, [[0, 0], [1, 0], [0, 1], [1, 1]], scores))
-
-
 def part(page: Page, anchor: str) -> Any:
     """The table or figure with an anchor."""
     (found,) = (b for section in page.sections for b in section.blocks if getattr(b, "anchor", "") == anchor)
@@ -65,16 +55,12 @@ def texts(page: Page) -> list[str]:
     return [text for s in page.sections for b in s.blocks if isinstance(b, Text) for text in b.paragraphs]
 
 
-def a_is_better_than(name: str) -> Difference:
-    return Difference("a.pq.pooled", "A", name, tables=4, significant=3, opposite=0, same_direction=4)
-
-
 def test_the_answer_stands_first_and_looks_like_what_it_is() -> None:
     document = made()
     first = audit_page(document).sections[0].blocks[0]
     assert first == Text(tuple(document["first_place"]["answer"]), "bad")
     assert first.paragraphs[0].startswith("The first place of 'A' cannot be defended: it is first in 2 of 4 variants")
-    always = made([[1, 2, 3, 4]] * 4, tested=True, differences=[a_is_better_than(name) for name in "BCD"])
+    always = made([[1, 2, 3, 4]] * 4, better={("A", name) for name in "BCD"})
     assert audit_page(always).sections[0].blocks[0] == Text(tuple(always["first_place"]["answer"]), "good")
 
 
@@ -82,10 +68,10 @@ def test_the_table_of_teams_is_that_of_the_document() -> None:
     """A, B and C are first in 2, 1 and 1 variants; D has no place in one."""
     rows = [values_of(row) for row in part(audit_page(made()), "audit-teams").rows]
     assert rows == [
-        ["A", 1, 1, 2, 0.5, 2, 0, "whenever overlap is none"],
-        ["B", 2, 1, 1, 0.25, 1, 0, "whenever matching is strict and overlap is last"],
-        ["C", 3, 1, 1, 0.25, 1, 0, "whenever matching is loose and overlap is last"],
-        ["D", 4, 4, 0, 0, 0, 1, ""],
+        ["A", 1, 1, 2, 0.5, 2, 0],
+        ["B", 2, 1, 1, 0.25, 1, 0],
+        ["C", 3, 1, 1, 0.25, 1, 0],
+        ["D", 4, 4, 0, 0, 0, 1],
     ]
 
 
@@ -100,52 +86,32 @@ def test_discs_are_the_shares_of_variants_by_place() -> None:
     }  # fmt: skip
 
 
-def test_lines_change_one_rule_of_the_challenge_at_a_time() -> None:
-    """Not the variant in which both are changed."""
-    figure = part(audit_page(made()), "audit-lines")
-    assert list(figure.traces[0]["x"]) == ["as published", "matching: loose", "overlap: last"]
-    found = {trace["name"]: list(trace["y"]) for trace in figure.traces}
-    assert found == {"A": [1, 1, 2], "B": [2, 2, 1], "C": [3, 2, 3], "D": [4, 4, 4]}
-    assert list(figure.layout["yaxis"]["ticktext"]) == ["A  1", "B  2", "C  3", "D  4"]
-
-
-def test_without_rules_of_the_challenge_all_variants_stand_side_by_side() -> None:
-    figure = part(audit_page(lessons()), "audit-lines")
-    assert list(figure.traces[0]["x"]) == [
-        "removed, strict", "dilated, strict", "removed, centroid", "dilated, centroid"
-    ]  # fmt: skip
-    assert {trace["name"]: list(trace["y"]) for trace in figure.traces} == {
-        "Team 1": [2, 1, 1, 1],
-        "Team 2": [3, 2, 3, 2],
-        "Team 3": [4, 4, 4, 4],
-        "Team 4": [1, 3, 2, 3],
-    }
-
-
 def test_effects_stand_from_the_strongest_to_the_weakest() -> None:
-    document = lessons()
-    rows = [values_of(row) for row in part(audit_page(document), "effects").rows]
-    expected = {effect["dimension"]: effect for effect in document["effects"]}
-    assert [row[0] for row in rows] == ["border", "matching"]
-    assert [round(row[3], 2) for row in rows] == [0.5, 0.83]  # as docs/audit.md tells
-    for name, first, changed, mean, low, same, _ in rows:
-        assert changed == expected[name]["pairs_changed"]
-        effect = expected[name]
-        assert [mean, low] == [effect["kendall_tau"]["mean"], effect["kendall_tau"]["low"]]
-        assert [same, first] == [effect["same_order"], effect["first_changes"]]
+    """Of six pairs matching turns B-C; and A-B, A-C and B-C where the last nucleus wins. Overlap turns A-B; and A-C and
+    B-C where matching is loose, with another first place both times."""
+    rows = [values_of(row) for row in part(audit_page(made()), "effects").rows]
+    assert [row[:2] for row in rows] == [["matching", 1], ["overlap", 2]]
+    assert [row[2] for row in rows] == pytest.approx([(1 / 6 + 3 / 6) / 2, (1 / 6 + 2 / 6) / 2], abs=1e-6)
+
+
+def test_who_is_first_under_each_value_is_counted_by_hand() -> None:
+    rows = [values_of(row) for row in part(audit_page(made()), "varied").rows]
+    assert rows == [
+        ["matching", "strict (own)", 2, "A 50 % and B 50 %"],
+        ["matching", "loose", 2, "A 50 % and C 50 %"],
+        ["overlap", "none (own)", 2, "A 100 %"],
+        ["overlap", "last", 2, "B 50 % and C 50 %"],
+    ]
 
 
 def test_the_effect_of_a_rule_counts_boards_on_which_all_teams_share_a_place() -> None:
-    """Of three pairs of teams none, all and all stand otherwise; tau is defined in the first comparison only."""
+    """Of three pairs of teams none, all and all stand otherwise."""
     three = Dimension("threshold", ("0.5", "0.6", "0.9"), "0.5")
     position = np.array([[1, 2, 3], [1, 2, 3], [1, 1, 1.0]])
     document = document_of(audit_positions(("A", "B", "C"), (three,), [[0], [1], [2]], position, position, published=0))
     (effect,) = document["effects"]
-    assert (effect["kendall_tau"]["mean"], effect["tau_undefined"], effect["first_changes"]) == (1, 2, 2)
+    assert effect["first_changes"] == 2
     assert effect["pairs_changed"] == pytest.approx(2 / 3, abs=1e-6)
-    table = part(audit_page(document), "effects")
-    assert table.rows[0][3] == 1  # words in the cell would push the last columns out of sight
-    assert table.note == "Tau leaves out comparisons in which all teams share a place: 2 of threshold."
 
 
 def test_shared_first_places_are_counted_in_parts() -> None:
@@ -159,56 +125,22 @@ def test_shared_first_places_are_counted_in_parts() -> None:
     assert "'B' is first in 3 (shared in 2) of 4" in document["first_place"]["answer"][1]
 
 
-def test_what_is_done_to_predictions_is_no_rule() -> None:
-    """A is first under both rules; eroded predictions put B there. Tests could be made."""
-    rules = (Dimension("matching", ("strict", "loose"), "strict"), Dimension("predictions", ("none", "eroded"), "none"))
-    position = np.array([[1, 2], [2, 1], [1, 2], [2, 1.0]])
-    document = document_of(audit_positions(("A", "B"), rules, SETTINGS, position, position, published=0, tested=True,
-                                            differences=[a_is_better_than("B")]))  # fmt: skip
-    first = document["first_place"]
-    assert (first["defended"], first["variants"]) == ("yes", 2)
-    assert first["predictions"][0].startswith(
-        "With the predictions of all teams changed by one pixel the first place is as published in 0 of 2 variants."
-    )
-    assert document["swaps"] == []
-    assert {of["dimension"]: of["first_changes"] for of in document["effects"]} == {"matching": 0, "predictions": 2}
-    page = audit_page(document)
-    assert first["predictions"][0] in texts(page)
-
-
 def test_nothing_is_green_without_a_test() -> None:
     position = np.array([[1, 2], [1, 2.0]])
     rules = (Dimension("matching", ("strict", "loose"), "strict"),)
-    against = Difference("a.pq.pooled", "B", "A", tables=4, significant=3, opposite=0, same_direction=4)
     found = [
-        document_of(
-            audit_positions(("A", "B"), rules, [[0], [1]], position, position, published=0, tested=tested,
-                            differences=differences)
-        )
-        for tested, differences in (
-            (False, []), (True, []), (True, [against]), (True, [against, a_is_better_than("B")]),
-        )
-    ]  # fmt: skip
+        document_of(audit_positions(("A", "B"), rules, [[0], [1]], position, position, published=0, better=better))
+        for better in (None, set(), {("B", "A")}, {("B", "A"), ("A", "B")})
+    ]
     verdicts = [of["first_place"]["defended"] for of in found]
     assert verdicts == ["untested", "undecided", "undecided", "yes"]
     tones = [next(b for b in audit_page(of).sections[0].blocks if isinstance(b, Text)).tone for of in found]
     assert tones == ["warning", "warning", "warning", "good"]
 
 
-def test_teams_that_swap_and_differences_are_those_of_the_document() -> None:
-    """A and B swap in two of four variants, A and C in one."""
-    difference = Difference("a.pq.pooled", "A", "B", tables=4, significant=3, opposite=0, same_direction=4)
-    document = made(differences=[difference])
-    rows = {tuple(row[:2]): values_of(row[2:4]) for row in part(audit_page(document), "swap-table").rows}
-    assert rows == {(s["ahead"], s["behind"]): [s["turned"], s["tied"]] for s in document["swaps"]}
-    assert rows["A", "C"] == [1, 0]
-    (row,) = part(audit_page(document), "difference-table").rows
-    assert values_of(row) == ["a PQ", "A", "B", "robust", 3, 0, 4]
-
-
 def test_one_team_and_no_team_have_a_page() -> None:
     one = made([[1]] * 4, ["A"])
-    assert len(part(audit_page(one), "audit-lines").traces) == 1
+    assert len(part(audit_page(one), "audit-places").traces) == 1
     nobody = made(np.empty((4, 0)), [], unranked=[Unranked("A", "no-value", "no place in any variant")])
     page = audit_page(nobody)
     assert [row[0] for row in part(page, "unranked").rows] == ["A"]
@@ -221,8 +153,7 @@ def test_many_teams_are_cut_and_told() -> None:
     names = [f"team {place}" for place in range(120)]
     rng = np.random.default_rng(1)
     page = audit_page(made([rng.permutation(120) + 1 for _ in SETTINGS], names))
-    assert len(part(page, "audit-lines").traces) == 20
-    assert "The first 20 of 120 teams of audit.json" in part(page, "audit-lines").description
+    assert "The first 110 of 120 teams of audit.json" in part(page, "audit-places").description
     assert len(set(part(page, "audit-places").traces[0]["y"])) == 110
     assert len(part(page, "audit-teams").rows) == 120
 
@@ -243,7 +174,7 @@ def test_an_audit_stands_on_the_page_of_its_leaderboard() -> None:
 
     board: Mapping[str, Any] = leaderboard_document(ranked(table_of([SEPARATE]))) | {"challenge": IDENTITY}
     page = leaderboard_page(board, audit=made())
-    assert {"audit-lines", "method-lines"} <= {figure.anchor for figure in page.figures()}
+    assert "effects" in {block.anchor for s in page.sections for block in s.blocks if isinstance(block, Table)}
     blocks = [block for section in page.sections for block in section.blocks]
     known = [block.anchor for block in blocks if isinstance(block, Table | Figure)]
     assert len(set(known)) == len(known)
@@ -257,12 +188,10 @@ def test_an_audit_stands_on_the_page_of_its_leaderboard() -> None:
 def test_the_page_is_accessible_and_fits(browser, tmp_path: Path, width, scheme) -> None:
     names = ["<img src=x onerror=alert(1)>", "<b>B</b>", "'C' & \u202eco", "D" * 120]
     path = tmp_path / "audit.html"
-    difference = Difference("a.pq.pooled", names[0], names[3], tables=4, significant=3, opposite=0, same_direction=4)
-    path.write_text(page_html(audit_page(made(names=names, differences=[difference]))), encoding="utf-8")
+    path.write_text(page_html(audit_page(made(names=names))), encoding="utf-8")
     with browser.open(path, width=width, scheme=scheme) as opened:
         opened.check()
         opened.screenshot("audit")
-        assert opened.marks("audit-lines") == 4 * 3
         assert opened.marks("audit-places") == 9
         assert opened.hover("audit-places", point=1).endswith("…ert(1)>\nplace 2 in 50 % of the variants")
         assert names[0] in opened.page.locator("#audit-teams").inner_text()
@@ -275,8 +204,6 @@ def test_one_team_stands_out_in_tables_and_plots(browser, tmp_path: Path) -> Non
     with browser.open(path) as opened:
         opened.page.locator(".highlight input").fill("B")
         assert opened.page.locator("#audit-teams tr.chosen th").all_inner_texts() == ["B"]
-        pale = opened.plot("audit-lines").evaluate("plot => plot.data.map(trace => [trace.name, trace.opacity])")
-        assert {name for name, opacity in pale if opacity is None} == {"B"}
         (frame,) = opened.plot("audit-places").evaluate("plot => plot.layout.shapes")
         assert (frame["y0"], frame["y1"]) == (0.5, 1.5)
         assert opened.errors == []
@@ -285,7 +212,7 @@ def test_one_team_stands_out_in_tables_and_plots(browser, tmp_path: Path) -> Non
 def test_report_writes_the_page_beside_the_audit(tmp_path: Path) -> None:
     from test_audit import make
 
-    challenge, submissions = make(tmp_path, audit={"overlap": [], "units": [], "methods": [], "predictions": ["none"]})
+    challenge, submissions = make(tmp_path, audit={"overlap": [], "units": [], "methods": []})
     arguments = ["--challenge", challenge, "--submissions", submissions, "--output", tmp_path / "out"]
     assert cli.run(["audit", *map(str, arguments), "--workers", "1", "--report"]) == 0
     document = json.loads((tmp_path / "out/audit.json").read_text())

@@ -682,7 +682,6 @@ def test_faults_of_paths_are_raised():
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"perturbation": "shift"}, "there is no perturbation 'shift'; expected 'none'"),
         ({"challenge": "monusac2020"}, "challenge is of type str; expected other rules, a Challenge"),
     ],
 )

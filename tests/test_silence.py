@@ -20,12 +20,11 @@ from scipy.io import loadmat, savemat
 
 from evaluation import Challenge
 from evaluation.aggregation.table import is_empty
-from evaluation.analysis.audit import rank_table
 from evaluation.authoring.demo import write_demo
 from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingRules
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
-from evaluation.leaderboard.board import build_board, compare_columns, rank_scores, score_and_rank
+from evaluation.leaderboard.board import build_board, compare_columns, rank_scores, rank_table, score_and_rank
 from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.phase import phase_settings

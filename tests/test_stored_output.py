@@ -28,7 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cases = folder / "challenge/cases.csv"
     cases.write_text("\n".join(line for line in cases.read_text().splitlines() if not line.startswith(("P3", "P4"))))
     with (folder / "challenge/challenge.toml").open("a") as toml:
-        toml.write("[audit]\noverlap = []\nignore = []\npredictions = []\n")
+        toml.write("[audit]\noverlap = []\nignore = []\n")
     for patient in ("P3", "P4"):
         for submission in demo.submissions.values():
             shutil.rmtree(submission / patient)

@@ -119,7 +119,7 @@ def test_an_audit_by_an_executor_is_that_of_one_process(made: Path, tmp_path: Pa
         shutil.copytree(made / "teams" / team, tmp_path / "teams" / team)
     shutil.copytree(made / "challenge", tmp_path / "challenge")
     with (tmp_path / "challenge/challenge.toml").open("a") as toml:
-        toml.write('[audit]\noverlap = []\nignore = []\npredictions = ["eroded"]\n')
+        toml.write('[audit]\noverlap = ["last"]\nignore = []\n')
     steps: list[tuple[int, int]] = []
     with ThreadPoolExecutor(2) as executor:
         for name, options in (("alone", {"workers": 1}), ("together", {"executor": executor})):
@@ -492,7 +492,7 @@ def test_commands_of_the_page_run_with_the_address_of_a_cluster(dask_cluster, ma
     shutil.copytree(made / "challenge", tmp_path / "demo/challenge")
     shutil.copytree(made / "submissions", tmp_path / "demo/submissions")
     with (tmp_path / "demo/challenge/challenge.toml").open("a") as toml:
-        toml.write("[audit]\noverlap = []\nignore = []\npredictions = []\n")  # one run of each team is enough here
+        toml.write("[audit]\noverlap = []\nignore = []\n")  # one run of each team is enough here
     monkeypatch.chdir(tmp_path)
     commands = re.findall(
         r"^evaluation (.* --cluster tcp://127\.0\.0\.1:8786)$", (ROOT / "docs/cluster.md").read_text(), re.M

@@ -1,45 +1,125 @@
-"""The audit of a ranking under other rules, from the places of teams in many variants.
+"""What the places of teams in many variants of the rules say: can the first place be defended, and by which rule not?
 
-Nothing is scored here. A variant has one value in each dimension (a rule that is varied); what a dimension does is read
-off from all pairs of variants that differ in it only.
+Nothing is scored here. A variant has one value in each dimension (something that is varied); what a dimension does is
+read off from all pairs of variants that differ in it only.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass
 from itertools import combinations
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
-from evaluation.analysis.audit_document import (
-    ORDERS_UP_TO,
-    Agreement,
-    Audit,
-    Difference,
-    Dimension,
-    Effect,
-    Swap,
-    TeamTrust,
-    Verdict,
-)
 from evaluation.findings import counted, quote
+from evaluation.leaderboard.document import number
 from evaluation.leaderboard.team_scores import Unranked
 from evaluation.model import Bool, Float64, Int64, Ties
-from evaluation.ranking.kendall import count_pairs, kendall_tau
+from evaluation.ranking.kendall import count_pairs
 from evaluation.ranking.ranks import ROUNDING, rank_values
+from evaluation.results.csv_cells import csv_table
+from evaluation.results.metrics_json import as_json
+from evaluation.results.version import __version__
 
-APART = {  # dimensions that are no rules, and what they do
-    "predictions": "With the predictions of all teams changed by one pixel",
-    "patients": "Without one of the patients",
-}
-NAMED_UP_TO = 4  # patients without whom the first place changes, values in a condition
-PAIRED_UP_TO = 50  # teams, the first of the published ranking: of more, pairs that swap are too many to be read
-ALL_ORDERS_UP_TO = 2000  # different orders that are all compared with each other
+NAMED_UP_TO = 3  # teams, changes of the rules
 PAIRS_AT_ONCE = 4096
+
+Verdict = Literal["yes", "untested", "undecided", "shared", "no", "one-team", "nothing-varied", "no-teams"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """Something that is varied, and its values; ``published``: that of the challenge, None if no variant has it."""
+
+    name: str
+    values: tuple[str, ...]
+    published: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one dimension does alone, from all pairs of variants that differ in it only.
+
+    comparisons    how many pairs of variants
+    first_changes  in how many another team, or another number of teams, is first
+    pairs_changed  mean share of the pairs of teams that stand otherwise; None without a comparison
+    """
+
+    dimension: str
+    comparisons: int
+    first_changes: int = 0
+    pairs_changed: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TeamPlaces:
+    """Where a team stands in the variants.
+
+    published  its place in the published variant; None: not ranked there, or no variant is published
+    places     how many variants it has each place in, the best first
+    first      in how many it is first, ``alone`` of them without another team
+    credit     the same with shared first places in equal parts: those of all teams add up to the variants
+    """
+
+    name: str
+    published: float | None
+    places: tuple[tuple[float, int], ...]
+    first: int
+    alone: int
+    credit: float
+
+
+@dataclass(frozen=True, slots=True)
+class ValueShare:
+    """How much of the first places each team has in the variants with a value: shared ones in equal parts."""
+
+    dimension: str
+    value: str
+    variants: int
+    first: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audit:
+    """A ranking under other rules.
+
+    verdict, answer   can the first place be defended, as a code and in words
+    settings          int64 (V, D), the index of each variant's value in each dimension
+    published         the index of the published variant, or None
+    teams             (T,) that have a place in any variant
+    position, combined  float64 (V, T); NaN where a team is not ranked
+    notes             what is left out, and why
+    """
+
+    identity: Mapping[str, str]
+    verdict: Verdict
+    answer: tuple[str, ...]
+    dimensions: tuple[Dimension, ...]
+    settings: Int64
+    published: int | None
+    teams: tuple[str, ...]
+    position: Float64
+    combined: Float64
+    places: tuple[TeamPlaces, ...]
+    effects: tuple[Effect, ...]
+    shares: tuple[ValueShare, ...]
+    unranked: tuple[Unranked, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def variants(self) -> int:
+        return len(self.settings)
+
+    def setting(self, variant: int) -> dict[str, str]:
+        """The values of a variant by the name of the dimension."""
+        pairs = zip(self.dimensions, self.settings[variant].tolist(), strict=True)
+        return {dimension.name: dimension.values[value] for dimension, value in pairs}
 
 
 def audit_scores(
@@ -73,71 +153,51 @@ def audit_positions(
     combined: Float64,
     *,
     published: int | None = None,
+    better: AbstractSet[tuple[str, str]] | None = None,
     identity: Mapping[str, str] | None = None,
-    differences: Sequence[Difference] = (),
     unranked: Sequence[Unranked] = (),
     notes: Sequence[str] = (),
-    tested: bool = False,
 ) -> Audit:
     """The audit of the places of teams in several variants, float64 (V, T); NaN: a team is not ranked.
 
-    settings and published as in ``audit_scores``. tested: whether differences between teams could be tested at all.
-    Dimensions ``predictions`` (what is done to them) and ``patients`` (who is left out) are no rules, and count apart.
-    Every variant must differ from every other in a dimension at least. Raises ValueError for none, and for two that
-    are the same.
+    settings and published as in ``audit_scores``. better: pairs of teams of which the first is significantly better;
+    None: nothing could be tested. Every variant must differ from every other in a dimension at least. Raises ValueError
+    for none, and for two that are the same.
     """
     chosen = np.asarray(settings, np.int64).reshape(len(position), len(dimensions))
     if len(chosen) == 0 or len(np.unique(chosen, axis=0)) < len(chosen):
         raise ValueError("variants must differ from each other, and there must be one")
-    dimensions = tuple(dimensions)
-    finite = np.where(np.isnan(position), np.inf, position)
-    distinct, inverse = np.unique(finite, axis=0, return_inverse=True)
-    orders, order_of = np.where(np.isinf(distinct), np.nan, distinct), inverse.reshape(-1).astype(np.int64)
-    by_rules = as_published(dimensions, chosen, APART, published)
-    pairs = [neighbours(chosen, index) for index in range(len(dimensions))]
-    pairs = [
-        of if dimension.name in APART else of[by_rules[of].all(axis=1)]
-        for dimension, of in zip(dimensions, pairs, strict=True)
-    ]
     first = is_first(position)
-    to_published = np.full(len(position), np.nan)
+    places = team_places(teams, position, first, published)
+    verdict, answer = judge(places, first, published is not None, better)
     if published is not None:
-        to_published = kendall_tau(orders[order_of[published]], orders)[order_of]
-    own = None if published is None else int(by_rules[:published].sum())
-    trust = team_trust(teams, dimensions, chosen[by_rules], position[by_rules], first[by_rules], own)
-    better = {(of.better, of.worse) for of in differences if of.significant > of.opposite} if tested else None
-    verdict, answer = judge(trust, first[by_rules], own, better)
+        answer += tell_changes(teams, dimensions, chosen, first, published)
     return Audit(
         identity=dict(identity or {}),
         verdict=verdict,
         answer=tuple(answer),
-        robustness=tuple(tell_robustness(teams, dimensions, chosen, first, published or 0)),
-        by_rules=by_rules,
-        dimensions=dimensions,
+        dimensions=tuple(dimensions),
         settings=chosen,
         published=published,
         teams=tuple(teams),
         position=position,
         combined=combined,
-        order_of=order_of,
-        orders=orders,
-        to_published=to_published,
-        agreement=agree(orders, order_of[by_rules]),
+        places=places,
         effects=tuple(
-            effect_of(dimension.name, of_pairs, orders, order_of, first)
-            for dimension, of_pairs in zip(dimensions, pairs, strict=True)
+            effect_of(dimension.name, neighbours(chosen, index), position, first)
+            for index, dimension in enumerate(dimensions)
         ),
-        trust=trust,
-        swaps=find_swaps(
-            teams, dimensions, chosen[by_rules], orders, order_of[by_rules], inside_of(pairs, by_rules), own
+        shares=tuple(
+            share
+            for index, dimension in enumerate(dimensions)
+            for share in value_shares(dimension, chosen[:, index], teams, first)
         ),
-        differences=tuple(differences),
         unranked=tuple(unranked),
         notes=tuple(notes),
     )
 
 
-# --- variants and places ----------------------------------------------------------------------------------------------
+# --- numbers ----------------------------------------------------------------------------------------------------------
 
 
 def neighbours(settings: Int64, dimension: int) -> Int64:
@@ -153,18 +213,6 @@ def neighbours(settings: Int64, dimension: int) -> Int64:
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def as_published(dimensions: Sequence[Dimension], settings: Int64, names: Iterable[str], published: int | None) -> Bool:
-    """The variants in which these dimensions have the published value (that of the first variant), bool (V,)."""
-    varied = [index for index, dimension in enumerate(dimensions) if dimension.name in names]
-    return np.asarray((settings[:, varied] == settings[published or 0, varied]).all(axis=1))
-
-
-def inside_of(pairs: Sequence[Int64], kept: Bool) -> list[Int64]:
-    """Those pairs of variants of which both are kept, by their indices among the kept ones."""
-    index = np.cumsum(kept) - 1
-    return [index[of[kept[of].all(axis=1)]] for of in pairs]
-
-
 def is_first(position: Float64) -> Bool:
     """Whether a team is first in a variant, alone or with others, bool (V, T)."""
     if position.shape[1] == 0:
@@ -173,102 +221,79 @@ def is_first(position: Float64) -> Bool:
     return np.asarray((finite == finite.min(axis=1, keepdims=True)) & np.isfinite(finite))
 
 
-def agree(orders: Float64, order_of: Int64) -> Agreement:
-    """Kendall's tau-b between all pairs of variants, each pair once."""
-    distinct, order_of = np.unique(order_of, return_inverse=True)
-    orders = orders[distinct]
-    count = np.bincount(order_of.reshape(-1)).astype(np.float64)
-    if len(orders) > ALL_ORDERS_UP_TO:
-        return Agreement(None, None, None, None)
-    matrix = np.stack([kendall_tau(row, orders) for row in orders])
-    times = np.outer(count, count)
-    np.fill_diagonal(times, count * (count - 1))
-    known = ~np.isnan(matrix) & (times > 0)
-    total = times[known].sum()
-    few = matrix if len(orders) <= ORDERS_UP_TO else None
-    if total == 0:
-        return Agreement(None, None, 0.0 if times.sum() else None, few)
-    mean = math.fsum((matrix[known] * times[known]).tolist()) / float(total)
-    return Agreement(mean, float(matrix[known].min()), float(total / times.sum()), few)
-
-
-def effect_of(name: str, pairs: Int64, orders: Float64, order_of: Int64, first: Bool) -> Effect:
-    """What a dimension does alone."""
+def effect_of(name: str, pairs: Int64, position: Float64, first: Bool) -> Effect:
+    """What a dimension does alone, from pairs of variants that differ in it only. Teams without a place are last."""
     if len(pairs) == 0:
-        return Effect(name, 0, None, None, None, 0)
-    of_orders, times = np.unique(np.sort(order_of[pairs], axis=1), axis=0, return_counts=True)
-    last = np.where(np.isnan(orders), np.inf, orders)
-    taus, changed = [], []
-    for part in np.split(of_orders, range(PAIRS_AT_ONCE, len(of_orders), PAIRS_AT_ONCE)):
-        taus.append(kendall_tau(orders[part[:, 0]], orders[part[:, 1]]))
+        return Effect(name, 0)
+    last = np.where(np.isnan(position), np.inf, position)
+    changed = []
+    for part in np.split(pairs, range(PAIRS_AT_ONCE, len(pairs), PAIRS_AT_ONCE)):
         counts = count_pairs(last[part[:, 0]], last[part[:, 1]])
-        changed.append(counts.changed() / np.maximum(counts.pairs, 1))
-    tau = np.concatenate(taus)
-    known = ~np.isnan(tau)
-    same = times[of_orders[:, 0] == of_orders[:, 1]].sum() / len(pairs)
+        changed += (counts.changed() / np.maximum(counts.pairs, 1)).tolist()
     changes = (first[pairs[:, 0]] != first[pairs[:, 1]]).any(axis=1).sum()
-    mean = math.fsum((tau[known] * times[known]).tolist()) / float(times[known].sum()) if known.any() else None
-    low = float(tau[known].min()) if known.any() else None
-    otherwise = math.fsum((np.concatenate(changed) * times).tolist()) / len(pairs)
-    return Effect(name, len(pairs), mean, low, float(same), int(changes), int(times[~known].sum()), otherwise)
+    return Effect(name, len(pairs), int(changes), math.fsum(changed) / len(pairs))
 
 
-# --- the first place --------------------------------------------------------------------------------------------------
+def credits(first: Bool) -> Float64:
+    """First places in equal parts of those who share them, float64 (V, T)."""
+    return np.asarray(first / np.maximum(first.sum(axis=1), 1)[:, None])
 
 
-def team_trust(
-    teams: Sequence[str],
-    dimensions: Sequence[Dimension],
-    settings: Int64,
-    position: Float64,
-    first: Bool,
-    published: int | None,
-) -> tuple[TeamTrust, ...]:
-    """Where every team stands, from the first place to the last: as published, else by how often it is first."""
-    sharing = first.sum(axis=1)[:, None]
-    alone, credit = first & (sharing == 1), first / np.maximum(sharing, 1)
+def value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], first: Bool) -> list[ValueShare]:
+    """The first places in the variants with each value of a dimension."""
     found = []
+    for index, name in enumerate(dimension.values):
+        of_value = first[value == index]
+        if len(of_value):
+            shares = credits(of_value).mean(axis=0)
+            ordered = sorted(zip(teams, shares.tolist(), strict=True), key=lambda item: (-item[1], item[0]))
+            found.append(
+                ValueShare(dimension.name, name, len(of_value), tuple((team, of) for team, of in ordered if of))
+            )
+    return found
+
+
+def team_places(teams: Sequence[str], position: Float64, first: Bool, published: int | None) -> tuple[TeamPlaces, ...]:
+    """Where every team stands, from the first place to the last: as published, else by how often it is first."""
+    found = []
+    alone, credit = first & (first.sum(axis=1) == 1)[:, None], credits(first)
     for team, name in enumerate(teams):
-        places = position[:, team][~np.isnan(position[:, team])]
-        place = np.nan if published is None else position[published, team]
-        times = int(first[:, team].sum())
+        places = Counter(position[~np.isnan(position[:, team]), team].tolist())
+        place = math.nan if published is None else float(position[published, team])
         found.append(
-            TeamTrust(
+            TeamPlaces(
                 name=name,
-                published=None if np.isnan(place) else float(place),
-                low=float(places.min()) if len(places) else None,
-                high=float(places.max()) if len(places) else None,
-                first=times,
+                published=None if math.isnan(place) else place,
+                places=tuple(sorted(places.items())),
+                first=int(first[:, team].sum()),
                 alone=int(alone[:, team].sum()),
-                credit=float(credit[:, team].sum()),
-                unranked=len(position) - len(places),
-                when=tell_variants(dimensions, settings, first[:, team]) if 0 < times < len(position) else "",
+                credit=math.fsum(credit[:, team].tolist()),
             )
         )
+
+    def standing(team: TeamPlaces) -> tuple[float, int, float, str]:
+        best = team.places[0][0] if team.places else math.inf
+        return math.inf if team.published is None else team.published, -team.first, best, team.name
+
     return tuple(sorted(found, key=standing))
 
 
-def standing(team: TeamTrust) -> tuple[float, int, float, str]:
-    place = np.inf if team.published is None else team.published
-    return place, -team.first, np.inf if team.low is None else team.low, team.name
+# --- words ------------------------------------------------------------------------------------------------------------
 
 
 def judge(
-    trust: Sequence[TeamTrust], first: Bool, published: int | None, better: AbstractSet[tuple[str, str]] | None
+    places: Sequence[TeamPlaces], first: Bool, is_published: bool, better: AbstractSet[tuple[str, str]] | None
 ) -> tuple[Verdict, list[str]]:
-    """Can the first place be defended? The answer as a code and in sentences.
-
-    better  the teams of which a test finds the first one better than the second in some column; None: nothing is tested
-    """
+    """Can the first place be defended? The answer as a code and in sentences. ``better``: as in ``audit_positions``."""
     variants = len(first)
-    ranked = [team for team in trust if team.low is not None]
+    ranked = [team for team in places if team.places]
     if not ranked:
         return "no-teams", ["No team is ranked, so that there is no first place to defend."]
     if len(ranked) == 1:
         return "one-team", [f"{quote(ranked[0].name, 40)} is the only team: its first place says nothing."]
     lowest = min((team.published for team in ranked if team.published is not None), default=None)
     most = max(team.first for team in ranked)
-    champions = [t for t in ranked if (t.first == most if published is None else t.published == lowest is not None)]
+    champions = [t for t in ranked if (t.published == lowest is not None if is_published else t.first == most)]
     if not champions:
         return "no-teams", ["No team is ranked by the published rules, so that there is no first place to defend."]
     names = " and ".join(quote(team.name, 40) for team in champions)
@@ -276,238 +301,126 @@ def judge(
         known = f"Whether the first place of {names} can be defended is not known: nothing is varied."
         return "nothing-varied", [known]
     others = sorted((team for team in ranked if team.first and team not in champions), key=lambda t: (-t.first, t.name))
-    together = [also_first(team, variants) for team in others]
-    if len(champions) > 1:
-        each = [
-            f"{quote(t.name, 40)} is first in {t.first:,} of {variants:,}, alone in {t.alone:,}." for t in champions
-        ]
-        always = all(team.first == variants for team in champions) and not others
-        what = (
-            "share it in all variants"
-            if always
-            else "share it as published"
-            if published is not None
-            else "are first equally often"
-        )
-        verdict: Verdict = "shared" if always else "no"
-        return verdict, [f"The first place cannot be defended by one team: {names} {what}.", *each, *few(together)]
-    champion = champions[0]
+    also = [also_first(team, variants) for team in others[:NAMED_UP_TO]]
+    if rest := len(others) - len(also):
+        also.append(f"So {'is' if rest == 1 else 'are'} {counted(rest, 'more team')} in some variants.")
     start = f"The first place of {names}"
-    if champion.alone == variants:
-        held = f"it is first in {variants:,} of {variants:,} variants."
-        if better is None:
-            unknown = "Whether it would hold with other patients is not known: no difference can be tested."
-            return "untested", [f"{start} holds under all rules: {held}", unknown]
-        alike = [team.name for team in ranked if team is not champion and (champion.name, team.name) not in better]
-        if alike:
-            shown = ", ".join(quote(name, 40) for name in alike[:NAMED_UP_TO])
-            rest = f" and {len(alike) - NAMED_UP_TO:,} more" if len(alike) > NAMED_UP_TO else ""
-            unknown = (
-                f"Whether it would hold with other patients is not shown: no test finds it better than {shown}{rest}."
-            )
-            return "undecided", [f"{start} holds under all rules: {held}", unknown]
-        return "yes", [f"{start} can be defended: {held}"]
-    if champion.first == variants:
-        shared = variants - champion.alone
-        words = (
-            f"{start} cannot be defended alone: it is first in all {variants:,} variants, but shares it in {shared:,}."
-        )
-        return "shared", [words, *few(together)]
-    words = f"{start} cannot be defended: it is first in {champion.first:,} of {variants:,} variants."
-    nobody = int((~first.any(axis=1)).sum())
-    last = [f"Nobody is ranked in {nobody:,} of {variants:,}."] if nobody else []
-    return "no", [words, *few(together), *last]
+    if len(champions) > 1:
+        each = [also_first(team, variants) for team in champions]
+        always = all(team.first == variants for team in champions) and not others
+        is_shared = "share it in all variants" if always else "share it" if is_published else "are first equally often"
+        verdict: Verdict = "shared" if always else "no"
+        return verdict, [f"The first place cannot be defended by one team: {names} {is_shared}.", *each, *also]
+    champion = champions[0]
+    if champion.first < variants:
+        words = f"{start} cannot be defended: it is first in {champion.first:,} of {variants:,} variants."
+        nobody = int((~first.any(axis=1)).sum())
+        last = [f"Nobody is ranked in {nobody:,} of {variants:,}."] if nobody else []
+        return "no", [words, *also, *last]
+    if champion.alone < variants:
+        shared = f"it is first in all {variants:,} variants, but shares it in {variants - champion.alone:,}."
+        return "shared", [f"{start} cannot be defended alone: {shared}", *also]
+    held = f"{start} holds under all rules that were tried: it is first in {variants:,} of {variants:,} variants."
+    if better is None:
+        return "untested", [held, "Whether it would hold with other patients is not known: nothing can be tested."]
+    if alike := [team.name for team in ranked if team is not champion and (champion.name, team.name) not in better]:
+        shown = ", ".join(quote(name, 40) for name in alike[:NAMED_UP_TO])
+        more = f" and {len(alike) - NAMED_UP_TO:,} more" if len(alike) > NAMED_UP_TO else ""
+        return "undecided", [held, f"No column shows it significantly better than {shown}{more}."]
+    return "yes", [held, "It is significantly better than every other team in some column: it can be defended."]
 
 
-def also_first(team: TeamTrust, variants: int) -> str:
+def also_first(team: TeamPlaces, variants: int) -> str:
     shared = f" (shared in {team.first - team.alone:,})" if team.first > team.alone else ""
-    when = f", {team.when}" if team.when else ""
-    return f"{quote(team.name, 40)} is first in {team.first:,}{shared} of {variants:,}{when}."
+    return f"{quote(team.name, 40)} is first in {team.first:,}{shared} of {variants:,}."
 
 
-def tell_robustness(
+def tell_changes(
     teams: Sequence[str], dimensions: Sequence[Dimension], settings: Int64, first: Bool, published: int
 ) -> list[str]:
-    """What each dimension that is no rule does to the first place alone; and the patients that change it."""
-    words = []
-    for index, dimension in enumerate(dimensions):
-        others = [name for name in APART if name != dimension.name]
-        varied = as_published(dimensions, settings, others, published) & (
-            settings[:, index] != settings[published, index]
+    """Which single changes of the published rules give another first place."""
+    is_own = settings == settings[published]
+    single = np.flatnonzero(is_own.sum(axis=1) == len(dimensions) - 1)
+    changed = single[(first[single] != first[published]).any(axis=1)]
+    if not len(changed):
+        return []
+    each = []
+    for row in changed[:NAMED_UP_TO].tolist():
+        index = int(np.flatnonzero(~is_own[row])[0])
+        each.append(
+            f"{dimensions[index].name} {dimensions[index].values[settings[row, index]]} "
+            f"({first_names(teams, first[row])})"
         )
-        own = first[as_published(dimensions, settings, APART, published)]
-        if dimension.name not in APART or not varied.any() or not own.any():
-            continue
-        changed = (first[varied] != first[published]).any(axis=1)
-        number, same = len(changed), int((~changed).sum())
-        words.append(
-            f"{APART[dimension.name]} the first place is as published in {same:,} of {number:,} variants. "
-            "This is no choice of rules, and counts apart."
-        )
-        if dimension.name == "patients" and changed.any():
-            at = np.flatnonzero(varied)[changed][:NAMED_UP_TO]
-            each = [
-                f"{dimension.values[settings[row, index]]}: {first_names(teams, first[row])}" for row in at.tolist()
-            ]
-            rest = [f"{len(changed.nonzero()[0]) - len(at):,} more"] if changed.sum() > len(at) else []
-            words.append(f"Another first place {', '.join([*each, *rest])}.")
-    return words
+    more = f", and {len(changed) - NAMED_UP_TO:,} more" if len(changed) > NAMED_UP_TO else ""
+    return [
+        f"{len(changed):,} of {len(single):,} single changes of the rules give another first place: "
+        f"{', '.join(each)}{more}."
+    ]
 
 
 def first_names(teams: Sequence[str], first: Bool) -> str:
     return " and ".join(quote(name, 40) for name, is_in in zip(teams, first, strict=True) if is_in) or "nobody"
 
 
-def few(lines: list[str], limit: int = 3) -> list[str]:
-    rest = len(lines) - limit
-    verb = "is" if rest == 1 else "are"
-    return lines if rest <= 0 else [*lines[:limit], f"So {verb} {counted(rest, 'more team')} in some variants."]
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
-def tell_variants(dimensions: Sequence[Dimension], settings: Int64, chosen: Bool) -> str:
-    """Which variants are chosen (some, not all), as a condition on their values as narrow as single values can tell.
-
-    >>> rules = [Dimension("matching", ("strict", "loose")), Dimension("unit", ("pooled", "group", "case"))]
-    >>> settings = np.array([[m, u] for m in range(2) for u in range(3)])
-    >>> tell_variants(rules, settings, settings[:, 0] == 1)
-    'whenever matching is loose'
-    >>> tell_variants(rules, settings, (settings == [1, 2]).all(axis=1))
-    'whenever matching is loose and unit is case'
-    >>> tell_variants(rules, settings, settings.sum(axis=1) > 1)
-    'only if unit is not pooled (3 of 4)'
-    """
-    conditions, inside = [], np.ones(len(settings), np.bool_)
-    for index, dimension in enumerate(dimensions):
-        there, taken = np.unique(settings[:, index]), np.unique(settings[chosen, index])
-        if len(taken) < len(there):
-            conditions.append(condition(dimension, there, taken))
-            inside &= np.isin(settings[:, index], taken)
-    times, of = int(chosen.sum()), int(inside.sum())
-    if conditions:
-        words = " and ".join(conditions)
-        return f"whenever {words}" if times == of else f"only if {words} ({times:,} of {of:,})"
-    shares = []
-    for index in range(len(dimensions)):
-        for value in np.unique(settings[:, index]).tolist():
-            members = settings[:, index] == value
-            if not members.all():
-                inside_it, size = int((chosen & members).sum()), int(members.sum())
-                shares.append((-inside_it / size, -inside_it, index, value, size))
-    if not shares:
-        return ""
-    _, minus, index, value, size = min(shares)
-    return f"most often if {dimensions[index].name} is {dimensions[index].values[value]} ({-minus:,} of {size:,})"
+def audit_json(audit: Audit) -> str:
+    """The content of audit.json: strict JSON, sorted keys, six decimals; the same bytes for the same audit."""
+    return as_json(audit_document(audit))
 
 
-def condition(dimension: Dimension, there: Int64, taken: Int64) -> str:
-    left = [dimension.values[value] for value in there.tolist() if value not in taken]
-    if len(left) == 1 and len(there) > 2:
-        return f"{dimension.name} is not {left[0]}"
-    if len(taken) > NAMED_UP_TO:
-        return f"{dimension.name} is one of {len(taken):,} values"
-    return f"{dimension.name} is {' or '.join(dimension.values[value] for value in taken.tolist())}"
+def audit_document(audit: Audit) -> dict[str, Any]:
+    """The content of audit.json. Names of teams and values of rules are values, never keys."""
+    return {
+        "first_place": {
+            "defended": audit.verdict,
+            "answer": list(audit.answer),
+            "variants": audit.variants,
+        },
+        "challenge": dict(audit.identity) or None,
+        "software": {"version": __version__},
+        "dimensions": [
+            {
+                "name": dimension.name,
+                "published": dimension.published,
+                "values": [
+                    {
+                        "value": of.value,
+                        "variants": of.variants,
+                        "first": [{"team": team, "share": number(share)} for team, share in of.first],
+                    }
+                    for of in audit.shares
+                    if of.dimension == dimension.name
+                ],
+            }
+            for dimension in audit.dimensions
+        ],
+        "effects": [asdict(effect) | {"pairs_changed": number(effect.pairs_changed)} for effect in audit.effects],
+        "teams": [
+            {
+                "name": team.name,
+                "published": number(team.published),
+                "places": [{"place": number(place), "variants": times} for place, times in team.places],
+                "first": team.first,
+                "first_alone": team.alone,
+                "first_share": number(team.credit / audit.variants),
+                "not_ranked": audit.variants - sum(times for _, times in team.places),
+            }
+            for team in audit.places
+        ],
+        "not_ranked": [{"name": row.name, "code": row.code, "reason": row.reason} for row in audit.unranked],
+        "notes": list(audit.notes),
+    }
 
 
-# --- teams that swap --------------------------------------------------------------------------------------------------
-
-
-def find_swaps(
-    teams: Sequence[str],
-    dimensions: Sequence[Dimension],
-    settings: Int64,
-    orders: Float64,
-    order_of: Int64,
-    pairs: Sequence[Int64],
-    published: int | None,
-) -> tuple[Swap, ...]:
-    """Pairs of teams that stand in both orders, those that are turned most often first."""
-    if published is None:
-        start = np.argsort(np.nanmean(np.where(np.isnan(orders), len(teams), orders)[order_of], axis=0), kind="stable")
-    else:
-        start = np.argsort(np.where(np.isnan(orders), np.inf, orders)[order_of[published]], kind="stable")
-    kept = start[:PAIRED_UP_TO]
-    left, right = (kept[index] for index in np.triu_indices(len(kept), 1))
-    ahead = (orders[:, left] < orders[:, right]).astype(np.float32)  # (O, pairs of teams)
-    behind = (orders[:, left] > orders[:, right]).astype(np.float32)
-    tied = orders[:, left] == orders[:, right]
-    count = np.bincount(order_of, minlength=len(orders))
-    times_ahead, times_behind = count @ ahead, count @ behind
-    shares = [turned_share(of_pairs, order_of, ahead, behind) for of_pairs in pairs]
-    found = []
-    for number in np.flatnonzero((times_ahead > 0) & (times_behind > 0)).tolist():
-        names = teams[left[number]], teams[right[number]]
-        is_published = published is not None and bool(ahead[order_of[published], number])
-        is_turned = published is not None and bool(behind[order_of[published], number])
-        if is_turned or (not is_published and times_ahead[number] < times_behind[number]):
-            names, turned = names[::-1], ahead[:, number] > 0
-        else:
-            turned = behind[:, number] > 0
-        by_rule = tuple(
-            (dimension.name, float(share[number]))
-            for dimension, share, of_pairs in zip(dimensions, shares, pairs, strict=True)
-            if len(of_pairs)
-        )
-        rule, largest = max(by_rule, key=lambda item: item[1], default=("", 0.0))
-        found.append(
-            Swap(
-                ahead=names[0],
-                behind=names[1],
-                turned=int(turned[order_of].sum()),
-                tied=int(tied[order_of, number].sum()),
-                rule=rule if largest > 0 else None,
-                share_by_rule=by_rule,
-                turned_when=tell_variants(dimensions, settings, turned[order_of]),
-            )
-        )
-    return tuple(sorted(found, key=lambda swap: (-swap.turned, swap.ahead, swap.behind)))
-
-
-def turned_share(
-    pairs: Int64, order_of: Int64, ahead: npt.NDArray[np.float32], behind: npt.NDArray[np.float32]
-) -> Float64:
-    """In which share of the comparisons of a dimension each pair of teams is turned, float64 (pairs of teams,)."""
-    if len(pairs) == 0:
-        return np.zeros(ahead.shape[1])
-    one, other = order_of[pairs[:, 0]], order_of[pairs[:, 1]]
-    weights = csr_array((np.ones(len(pairs)), (one, other)), shape=(len(ahead), len(ahead)))
-    turned = (ahead * (weights @ behind)).sum(axis=0) + (behind * (weights @ ahead)).sum(axis=0)
-    return np.asarray(turned / len(pairs), np.float64)
-
-
-# --- significant differences ------------------------------------------------------------------------------------------
-
-
-def find_differences(
-    columns: Sequence[str], teams: Sequence[str], tables: Int64, wins: Int64, same: Int64
-) -> tuple[Difference, ...]:
-    """The differences between teams that are significant in any variant of the scores.
-
-    tables  int64 (K,), in how many variants a test could be made
-    wins    int64 (K, T, T), in how many of them the team of the row is significantly better
-    same    int64 (K, T, T), in how many of them its value is the better one
-
-    >>> none = np.zeros((1, 2, 2), np.int64)
-    >>> wins, same = none + [[0, 3], [0, 0]], none + [[0, 4], [0, 0]]
-    >>> found, = find_differences(["pq"], ["A", "B"], np.array([4]), wins, same)
-    >>> found.better, found.significant, found.survives, found.is_robust
-    ('A', 3, False, True)
-    """
-    found = []
-    for index, column in enumerate(columns):
-        times, direction = wins[index], same[index]
-        more = (times > times.T) | ((times == times.T) & (direction > direction.T))
-        equal = np.triu((times == times.T) & (direction == direction.T), 1)
-        for row, other in np.argwhere((more | equal) & (times + times.T > 0)).tolist():
-            found.append(
-                Difference(
-                    column=column,
-                    better=teams[row],
-                    worse=teams[other],
-                    tables=int(tables[index]),
-                    significant=int(times[row, other]),
-                    opposite=int(times[other, row]),
-                    same_direction=int(direction[row, other]),
-                )
-            )
-    order = {name: index for index, name in enumerate(columns)}
-    return tuple(sorted(found, key=lambda d: (order[d.column], -d.significant, -d.same_direction, d.better, d.worse)))
+def audit_csv(audit: Audit) -> str:
+    """The content of audit.csv: a row for each variant and team."""
+    rows = []
+    names = [dimension.name for dimension in audit.dimensions]
+    for index in range(audit.variants):
+        head = [index + 1, *audit.setting(index).values(), "yes" if index == audit.published else ""]
+        for team, name in enumerate(audit.teams):
+            places = (audit.position[index, team], audit.combined[index, team])
+            rows.append([*head, name, *(number(float(value)) for value in places)])
+    return csv_table(["variant", *names, "published", "team", "position", "combined"], rows)

@@ -30,7 +30,6 @@ from evaluation.model import (
     MissingValues,
     OverlapRule,
     OverlapScope,
-    Perturbation,
     RankingMethod,
     Ties,
     UndefinedRule,
@@ -452,10 +451,8 @@ class AuditRules(Rules):
     overlap      overlap rules of the reference
     ignore       ignore policies
     fraction     of the policies "drop_overlapping" and "drop_unmatched"
-    predictions  what is done to the predictions: "none", or one pixel "eroded", "dilated", "shifted" to the right
     methods      of [ranking]
     weights      factors of the weight of each column, one column at a time; 0: without it
-    patients     whether each patient is left out, one at a time
 
     What is not given is chosen from the challenge; a list with the challenge's own value alone varies nothing.
     """
@@ -466,10 +463,8 @@ class AuditRules(Rules):
     overlap: tuple[OverlapRule, ...] | None = None
     ignore: tuple[IgnorePolicy, ...] | None = None
     fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
-    predictions: tuple[Perturbation, ...] | None = None
     methods: tuple[RankingMethod, ...] | None = None
     weights: tuple[Annotated[float, Field(ge=0, le=1000)], ...] | None = None
-    patients: bool = True
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:

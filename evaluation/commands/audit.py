@@ -25,7 +25,7 @@ from evaluation.findings.command_line import NoResultsOrScores, NotGivenBeside
 from evaluation.findings.errors import WrongUsage
 
 if TYPE_CHECKING:
-    from evaluation.analysis.audit_document import Audit
+    from evaluation.analysis.variants import Audit
 
 
 @click.command()
@@ -55,10 +55,9 @@ def audit(
 ) -> None:
     """Can the first place be defended? Rank all teams under other rules: audit.json, audit.csv and tables.
 
-    Varied are the matching rule, its threshold, the unit of averages, how the reference is drawn, what is ignored,
-    predictions by one pixel, the weights of columns, the patients, and the method of the ranking; [audit] in
-    challenge.toml says how. Scores are kept in OUTPUT/scores: a second call scores what is new or has changed, an
-    interrupted one goes on. With --scores only the rules of the ranking, weights and patients are varied.
+    Varied are the matching rule, its threshold, the unit of averages, how the reference is drawn, what is ignored, the
+    weights of columns and the method of the ranking; [audit] in challenge.toml says how. Scores are kept in
+    OUTPUT/scores: a second call scores nothing. With --scores only the rules of the ranking are varied.
 
     With --tricks nothing of this is done. Tricks that a participant could play (keep the easiest nuclei, empty hard
     cases, copies, one class only, …) are played on every submission, all held in memory; it says which pay, which
@@ -69,7 +68,7 @@ def audit(
         if submissions is not None or tricks:
             other = "--tricks" if tricks else "--submissions"
             raise WrongUsage(OnlyOneOption("--scores", "scores have no nuclei").at(other))
-        from evaluation.analysis.audit_of_scores import audit_scores_in_file
+        from evaluation.analysis.audit import audit_scores_in_file
 
         folder = challenge_folder(challenge) if challenge else None
         opened = open_output(output)
@@ -110,7 +109,7 @@ def audit(
 def show_audit(found: Audit, opened: Output, *, report: bool) -> None:
     """Write an audit, and print what its page begins with."""
     from evaluation.analysis.audit import write_audit
-    from evaluation.analysis.audit_document import audit_document
+    from evaluation.analysis.variants import audit_document
     from evaluation.report.audit import audit_page
 
     with writing_to(opened.folder):
@@ -120,7 +119,8 @@ def show_audit(found: Audit, opened: Output, *, report: bool) -> None:
             from evaluation.report.results_folder import write_page
 
             write_page(page, opened.folder / "audit.html")
-    show_sections(page, *(section.anchor for section in page.sections))
+    show_sections(page, "first-place", "rules")
+    show_lines(found.notes)
     click.echo(f"Written to {opened.shown}: audit.json, audit.csv{', audit.html' if report else ''}")
 
 

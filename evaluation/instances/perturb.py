@@ -10,32 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evaluation.instances.runs import select_instances, with_runs
-from evaluation.model import Bool, BorderRule, Instances, Int64, Perturbation
+from evaluation.model import Bool, BorderRule, Instances, Int64
 from evaluation.model.intervals import merge_runs, overlaps
-
-
-def perturb_instances(instances: Instances, perturbation: Perturbation) -> Instances:
-    """The instances eroded, dilated or shifted to the right by one pixel; as they are under "none".
-
-    Points have no border: they can be shifted only, and are as they are under the others. Those whose pixel leaves the
-    image are gone.
-
-    >>> from evaluation.instances.labels import instances_from_labels
-    >>> instances = instances_from_labels(np.ones((3, 3), int))
-    >>> [int(perturb_instances(instances, name).areas_px()[0]) for name in ("none", "eroded", "shifted")]
-    [9, 1, 6]
-    """
-    if instances.point_yx is not None:
-        if perturbation != "shifted":
-            return instances
-        moved = instances.point_yx + np.array([0.0, 1.0])
-        is_inside = np.floor(moved[:, 1] + 0.5) < instances.shape_yx[1]
-        return select_instances(replace(instances, point_yx=moved), is_inside)
-    if perturbation == "eroded":
-        return erode_instances(instances)
-    if perturbation == "dilated":
-        return dilate_instances(instances)
-    return shift_instances(instances) if perturbation == "shifted" else instances
 
 
 @dataclass(frozen=True, slots=True, eq=False)

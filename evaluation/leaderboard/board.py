@@ -354,7 +354,9 @@ def build_board(
         drawn = draw_samples(kept, rules, plain)
         rows = team_rows(kept, rules, share_places(kept, rules, tests) if rules.ex_aequo else plain, drawn)
         stability = stability_entry(drawn, rules, table.units)
-        methods = places_by_methods(kept, rules, tests, [row.name for row in rows])
+        if len(rows) <= PAIRS_UP_TO:
+            at = [kept.teams.index(row.name) for row in rows]
+            methods = methods_entry({name: of[at] for name, of in places_by_methods(kept, rules, tests).items()})
     without = [
         Unranked(name, "no-value", full.why[name], optional(values))
         for name, values, ranked in zip(table.teams, table.overall, is_ranked, strict=True)
@@ -476,23 +478,48 @@ def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Compari
     return rank_behind(shared, partial(rank_teams, method=method, ties=rules.ties, missing=rules.missing_rank))
 
 
-def places_by_methods(
-    table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None], order: Sequence[str]
-) -> tuple[dict[str, Any], ...]:
-    """The table ``methods`` of leaderboard.json: the places of the teams, in this order, under every method that their
-    values allow, with Kendall's tau-b to the places under each of these methods; none for many teams.
+def rank_table(
+    table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None] | None = None
+) -> tuple[Float64, Float64]:
+    """Places and combined numbers of all teams, as the leaderboard has them; NaN for teams that are not ranked.
 
-    All other rules stay as they are. "absolute" is for one column only.
+    tests  those of ``compare_columns``, if they are there
     """
-    if len(order) > PAIRS_UP_TO:
-        return ()
-    at = [table.teams.index(name) for name in order]
-    found: dict[str, Float64] = {}
+    position, combined = (np.full(len(table.teams), np.nan) for _ in range(2))
+    if not table.teams:
+        return position, combined
+    found = apply_method(table, rules, tests)
+    is_ranked = ~np.isnan(found.position)
+    if not is_ranked.any():
+        return position, combined
+    if rules.ex_aequo or not is_ranked.all():
+        kept = select_teams(table, is_ranked)
+        of_kept = tests if tests is not None and is_ranked.all() else compare_columns(kept, rules)
+        found = share_places(kept, rules, of_kept) if rules.ex_aequo else apply_method(kept, rules)
+    position[is_ranked], combined[is_ranked] = found.position, found.combined
+    return position, combined
+
+
+def places_by_methods(
+    table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None]
+) -> dict[RankingMethod, Float64]:
+    """The places of the teams under every method that can decide: the one list of leaderboards and audits.
+
+    Left out are methods by values of units where these are not known, "absolute" for several columns, and methods by
+    tests under which all teams share a place, as they do where there are too few units. All other rules stay.
+    """
+    found: dict[RankingMethod, Float64] = {}
     for method in get_args(RankingMethod):
-        if (table.by_unit is not None or not needs_units(method)) and (method != "absolute" or len(table.columns) == 1):
-            changed = rules.model_copy(update={"method": method})
-            ranking = share_places(table, changed, tests) if rules.ex_aequo else apply_method(table, changed, tests)
-            found[method] = ranking.position[at]
+        if (needs_units(method) and table.by_unit is None) or (method == "absolute" and len(table.columns) > 1):
+            continue
+        places, _ = rank_table(table, rules.model_copy(update={"method": method}), tests)
+        if method == rules.method or method not in BY_MATRIX or np.nanmin(places) < np.nanmax(places):
+            found[method] = places
+    return found
+
+
+def methods_entry(found: Mapping[RankingMethod, Float64]) -> tuple[dict[str, Any], ...]:
+    """The table ``methods`` of leaderboard.json: places under each method, Kendall's tau-b to those under all."""
     places = np.stack(list(found.values()))
     return tuple(
         {"method": method, "places": list(map(number, of)), "kendall_tau": list(map(number, kendall_tau(of, places)))}

@@ -94,6 +94,22 @@ class Worked:
     entry: dict[str, Any] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a team that was scored, and where: its result; or what an audit wants, under other rules.
+
+    folder  below the output; ``key``: of what it depends on beside the challenge and the submission
+    finish  what is kept of a result, by the names of the ``files``
+    read    the scores in the folder of a team of this name
+    """
+
+    folder: str = RESULTS
+    key: str = ""
+    files: tuple[str, ...] = RESULT_FILES
+    finish: Callable[[Result], dict[str, str]] = Result.texts
+    read: Callable[[Path, str], TeamScores] | None = None
+
+
 # --- which teams there are --------------------------------------------------------------------------------------------
 
 
@@ -188,6 +204,7 @@ def score_teams(
     progress: Progress | None = None,
     note: Note | None = None,
     executor: Executor | None = None,
+    kept: Kept = Kept(),
 ) -> ScoredTeams:
     """Score every team of a folder into ``results/<team>`` of the output, those that are there already excepted.
 
@@ -201,23 +218,23 @@ def score_teams(
     output = output_at(output)
     folder_of_teams = find_teams(submissions, output=output.folder)
     teams = folder_of_teams.teams
-    of_challenge = challenge_key(challenge_folder, challenge)
+    of_challenge = challenge_key(challenge_folder, challenge) + kept.key
     challenge = with_sizes(challenge, challenge_folder, workers)
     floors = challenge.ranking.require if challenge.ranking else ()
     of_scores = digest_of([of_challenge, *(column.path for column in columns), *(floor.path for floor in floors)])
-    index = Index(output, RESULTS, of_scores)
+    index = Index(output, kept.folder, of_scores)
 
     def work(team: Team, workers: Workers) -> Worked:
         stamp = stamp_of(team.path, challenge.limits)
         if entry := index.find(team.name, stamp):
             unranked = rejection_in(entry, team.name)
             return Worked(unranked or scores_of(team.name, entry), "not ranked" if unranked else "kept")
-        output.bring(f"{RESULTS}/{team.name}")
-        folder = output.folder / RESULTS / team.name
+        output.bring(f"{kept.folder}/{team.name}")
+        folder = output.folder / kept.folder / team.name
         try:
             with fetched(team.path, challenge.limits) as path:
                 key = submission_key(of_challenge, challenge, path)
-                is_kept = holds_result(folder, key)
+                is_kept = holds_result(folder, key, kept.files)
                 unranked = (
                     rejection_in(read_key(folder), team.name)
                     if is_kept
@@ -229,6 +246,7 @@ def score_teams(
                         folder,
                         key,
                         workers,
+                        kept,
                     )
                 )
         except SubmissionRejected as error:  # by its names or sizes, before it was fetched
@@ -237,7 +255,7 @@ def score_teams(
             lasts = bool(read_key(folder).get("key"))  # anything else may be gone the next time
             entry = {"code": unranked.code, "reason": unranked.reason}
             return Worked(unranked, "not ranked", stamp if lasts else "", entry)
-        scores = read_team(folder, team.name, challenge, columns)
+        scores = kept.read(folder, team.name) if kept.read else read_team(folder, team.name, challenge, columns)
         return Worked(scores, "kept" if is_kept else "scored", stamp, scores_entry(scores))
 
     found: dict[int, TeamScores | Unranked] = {}
@@ -253,7 +271,7 @@ def score_teams(
     ):
         found[number], name = of_team.found, teams[number].name
         if of_team.outcome != "kept":
-            output.put(f"{RESULTS}/{name}")
+            output.put(f"{kept.folder}/{name}")
         if of_team.entry:
             index.add(name, of_team.stamp, of_team.entry)
         if note:
@@ -282,6 +300,7 @@ def score_team(
     folder: Path,
     key: str,
     workers: Workers,
+    kept: Kept,
 ) -> Unranked | None:
     """Score one submission and keep the result under a key, or why there is none.
 
@@ -289,7 +308,7 @@ def score_team(
     """
     forget(folder)
     try:
-        texts = score_then(Result.texts, challenge_folder, path, workers=workers, challenge=challenge)
+        texts = score_then(kept.finish, challenge_folder, path, workers=workers, challenge=challenge)
     except (ChallengeBroken, WorkersLost):
         raise
     except EvaluationError as error:
@@ -299,7 +318,7 @@ def score_team(
         write_key(folder, {"key": key if lasts else "", "code": unranked.code, "reason": unranked.reason})
         return unranked
     write_together(folder, texts)
-    write_key(folder, {"key": key, "files": {name: file_hash(folder / name) for name in RESULT_FILES}})
+    write_key(folder, {"key": key, "files": {name: file_hash(folder / name) for name in kept.files}})
     return None
 
 
@@ -400,7 +419,7 @@ def read_key(folder: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def holds_result(folder: Path, key: str) -> bool:
+def holds_result(folder: Path, key: str, names: tuple[str, ...] = RESULT_FILES) -> bool:
     """Whether a folder holds what was kept under this key, whole and unchanged: a result, or why there is none."""
     content = read_key(folder)
     files = content.get("files")
@@ -409,7 +428,7 @@ def holds_result(folder: Path, key: str) -> bool:
     if not isinstance(files, dict):
         return rejection_in(content, "") is not None
     with suppress(OSError):
-        return all(files.get(name) == file_hash(folder / name) for name in RESULT_FILES)
+        return all(files.get(name) == file_hash(folder / name) for name in names)
     return False
 
 

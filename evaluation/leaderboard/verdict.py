@@ -189,22 +189,31 @@ def how_many(teams: list[str] | int) -> int:
 
 
 def about_methods(document: Document, first: set[str], tricks: str) -> list[str]:
-    """Whether other methods of ranking put the same teams first, and what tricks do, in one sentence."""
+    """Whether other methods of ranking put the same teams first, and what tricks do, in one sentence.
+
+    Methods that give the same places are one ranking.
+    """
     methods = document.get("methods") or ()
     if len(methods) < 2:
         return [f"{tricks[0].upper()}{tricks[1:]}."] if tricks else []
     names = [team["name"] for team in document["teams"]]
-    changed = []
+    rankings: dict[tuple[float | None, ...], str] = {}
     for of in methods:
-        places = {name: place for name, place in zip(names, of["places"], strict=True) if place is not None}
-        best = min(places.values(), default=None)
-        if {name for name, place in places.items() if place == best} != first:
-            changed.append(of["method"].replace("_", " "))
+        rankings.setdefault(tuple(of["places"]), of["method"].replace("_", " "))
+    changed: list[str] = []
+    shared: list[str] = []
+    for places, method in rankings.items():
+        best = min((place for place in places if place is not None), default=None)
+        found = {name for name, place in zip(names, places, strict=True) if place == best}
+        if found != first:
+            (shared if found & first else changed).append(method)
     end = f"; {tricks}." if tricks else "."
-    if not changed:
+    if not changed and not shared:
         return [f"All {len(methods)} methods of ranking agree on the first place{end}"]
-    under = f"{len(changed)} of {len(methods)} methods: {names_of(changed)}"
-    return [f"Other teams would be first, or share it, under {under}{end}"]
+    parts = [f"other teams are first under {len(changed)} ({names_of(changed)})"] if changed else []
+    parts += [f"the first place is shared otherwise under {len(shared)} ({names_of(shared)})"] if shared else []
+    number = counted(len(rankings), "different ranking")
+    return [f"The {len(methods)} methods of ranking give {number}: {', '.join(parts)}{end}"]
 
 
 def against_tricks(document: Document) -> str:

@@ -14,7 +14,6 @@ BorderRule = Literal["open", "closed"]
 AggregationUnit = Literal["pooled", "group", "case"]
 UndefinedRule = Literal["skip", "worst"]
 ClassPresence = Literal["either", "reference"]
-Perturbation = Literal["none", "eroded", "dilated", "shifted"]  # of predictions, by a pixel
 WITH_FRACTION: tuple[IgnorePolicy, ...] = ("drop_overlapping", "drop_unmatched")  # policies that need one
 AGGREGATIONS = ("pooled", "group_mean", "case_mean")
 STRATUM_MEAN = "stratum_mean"  # beside them if cases.csv names strata

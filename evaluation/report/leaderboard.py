@@ -19,7 +19,7 @@ from evaluation.leaderboard.document import (
 from evaluation.leaderboard.titles import metric_title, short_titles
 from evaluation.leaderboard.verdict import verdict_sentences, why_no_samples
 from evaluation.report.annotators import annotator_section
-from evaluation.report.audit import LINES_UP_TO, TEAMS_UP_TO, answer_text, labels_of, rule_sections, unranked_table
+from evaluation.report.audit import TEAMS_UP_TO, answer_text, labels_of, rule_sections, unranked_table
 from evaluation.report.common_nuclei import common_section
 from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
 from evaluation.report.documents import document_page
@@ -30,6 +30,7 @@ from evaluation.report.result import Document
 from evaluation.report.skills import team_table
 from evaluation.report.team_labels import label_teams, name_some
 
+LINES_UP_TO = 20  # teams in a plot of lines
 BOXED_VALUES = 6000  # in all box plots together; more are heat maps
 MAPPED_VALUES = 20_000  # in a heat map of units; of more the units are thinned
 TEAMS = "teams of leaderboard.json"

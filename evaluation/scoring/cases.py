@@ -9,13 +9,11 @@ from pathlib import Path
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
-from evaluation.instances.perturb import perturb_instances
 from evaluation.model import (
     Annotations,
     Case,
     CaseResult,
     Instances,
-    Perturbation,
 )
 from evaluation.scoring.kept_references import kept_references, rules_of_references
 from evaluation.scoring.match import MatchedCase, match_case
@@ -63,11 +61,10 @@ def score_cases(
     folder: Path,
     files: SubmissionFiles,
     inputs: Sequence[CaseInput],
-    perturbation: Perturbation = "none",
 ) -> list[CaseOutcome]:
     """Read, match and measure some cases. Faults come back as data, so that one pass finds all of them."""
     rules = rules_of_references(challenge)
-    outcomes = [read_and_match(challenge, folder, files, given, perturbation, rules=rules) for given in inputs]
+    outcomes = [read_and_match(challenge, folder, files, given, rules=rules) for given in inputs]
     faulty = [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)]
     if faulty:
         return faulty
@@ -97,7 +94,6 @@ def read_and_match(
     folder: Path,
     files: SubmissionFiles,
     given: CaseInput,
-    perturbation: Perturbation = "none",
     *,
     rules: str | None = None,
 ) -> ReadCase | CaseOutcome:
@@ -119,7 +115,7 @@ def read_and_match(
     try:
         if given.prediction is not None:
             prediction = read_prediction(challenge, files, given.case, given.prediction, begun)
-        instances = perturb_instances(prediction.instances, perturbation) if prediction else None
+        instances = prediction.instances if prediction else None
         counts = prediction.class_counts if prediction else None
         matched = match_case(challenge, given.case, reference, instances, counts)
     except InputFault as fault:

@@ -9,16 +9,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 from evaluation.challenge import Challenge
 from evaluation.execution.worker_pools import SharedPool
 from evaluation.execution.workers import Plan, Progress, Workers, batches, plan_workers, run_tasks
-from evaluation.findings import Finding, listed
+from evaluation.findings import Finding
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.model import (
     CaseResult,
-    Perturbation,
 )
 from evaluation.scoring.cases import CaseInput, CaseOutcome, ReadCase, read_and_match, score_cases
 from evaluation.scoring.check import all_findings, everything_outside
@@ -42,26 +41,22 @@ def score_submission(
     workers: int | None = None,
     progress: Progress | None = None,
     challenge: Challenge | None = None,
-    perturbation: Perturbation = "none",
     executor: Executor | None = None,
 ) -> Result:
     """Score a submission (a folder or a ZIP) against the reference of a challenge folder.
 
     challenge     other rules for the same cases and files than those of challenge.toml
-    perturbation  of the predictions, after they are read
     executor      works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
 
     Raises SubmissionRejected or ChallengeBroken with all that is wrong, WrongUsage for a submission that is not there,
     and ValueError for other wrong arguments; nothing is scored then. ``workers`` None chooses from the
     processors, the memory and the size of the challenge; it never changes the result.
     """
-    if perturbation not in get_args(Perturbation):
-        raise ValueError(f"there is no perturbation {perturbation!r}; expected {listed(get_args(Perturbation))}")
     if challenge is not None and not isinstance(challenge, Challenge):
         raise ValueError(f"challenge is of type {type(challenge).__name__}; expected other rules, a Challenge")
     worker_pool = workers if executor is None else SharedPool(executor, workers)
     begun = begin_submission(challenge_folder, submission, worker_pool, progress, challenge)
-    return summarise(*count_cases(begun, progress, perturbation))
+    return summarise(*count_cases(begun, progress))
 
 
 def score_then(
@@ -71,7 +66,6 @@ def score_then(
     *,
     workers: Workers = None,
     challenge: Challenge | None = None,
-    perturbation: Perturbation = "none",
 ) -> Finished:
     """What is made of the result. A worker pool does that too: small cases are counted in the time that it takes.
 
@@ -80,9 +74,9 @@ def score_then(
     begun = begin_submission(challenge_folder, submission, workers, None, challenge)
     parts, plan, findings = begun.planned.parts, begun.planned.plan, begun.received.findings
     if plan.worker_pool is None or len(parts) > 1:
-        task = (finish, *count_cases(begun, None, perturbation))
+        task = (finish, *count_cases(begun, None))
         return next(run_tasks(finish_submission, [task], plan, None)) if plan.worker_pool else finish_submission(*task)
-    whole = (finish, begun.challenge, begun.folder, begun.received.files, parts[0], perturbation, findings)
+    whole = (finish, begun.challenge, begun.folder, begun.received.files, parts[0], findings)
     finished: list[Finished]
     finished, outcomes = next(run_tasks(score_together, [whole], plan, None))
     raise_faults(begun.challenge, begun.received, outcomes)
@@ -95,11 +89,10 @@ def score_together(
     folder: Path,
     files: SubmissionFiles,
     inputs: list[CaseInput],
-    perturbation: Perturbation,
     findings: Sequence[Finding],
 ) -> tuple[list[Finished], list[CaseOutcome]]:
     """What is made of a submission whose cases one worker takes together; or the outcomes, if any is faulty."""
-    outcomes = score_cases(challenge, folder, files, inputs, perturbation)
+    outcomes = score_cases(challenge, folder, files, inputs)
     if any(o.reference_faults or o.prediction_faults for o in outcomes) or everything_outside(outcomes):
         return [], outcomes
     return [finish_submission(finish, challenge, *joined(outcomes, findings))], []
@@ -142,12 +135,10 @@ def begin_submission(
     return BegunSubmission(challenge, folder, received, plan_cases(challenge, folder, received, workers, progress))
 
 
-def count_cases(
-    begun: BegunSubmission, progress: Progress | None, perturbation: Perturbation
-) -> tuple[Challenge, list[CaseResult], list[Finding]]:
+def count_cases(begun: BegunSubmission, progress: Progress | None) -> tuple[Challenge, list[CaseResult], list[Finding]]:
     """All cases of a submission, with the rules and the findings. Raises SubmissionRejected, ChallengeBroken."""
     challenge, received, planned = begun.challenge, begun.received, begun.planned
-    tasks = [(challenge, begun.folder, received.files, part, perturbation) for part in planned.parts]
+    tasks = [(challenge, begun.folder, received.files, part) for part in planned.parts]
     outcomes = [outcome for part in run_tasks(score_cases, tasks, planned.plan, progress) for outcome in part]
     raise_faults(challenge, received, outcomes)
     return challenge, *joined(outcomes, received.findings)
