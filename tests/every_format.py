@@ -52,11 +52,6 @@ SIDES: dict[str, dict[str, Any]] = {
     "label_image class map tif": {"files": "{case}.tif", "class_map": "{case}_class.tif", "class_values": VALUES},
     "label_image class map png": {"files": "{case}.png", "class_map": "{case}_class.png", "class_values": VALUES},
     "label_image class table": {"files": "{case}.png", "class_table": "{case}.csv"},
-    "label_image cellpose": {"files": "{case}_seg.npy", "class_table": "{case}.csv"},
-    "label_image dataset": {
-        "files": "{case}.h5", "dataset": "/a/labels", "class_map": "{case}_class.h5", "class_values": VALUES,
-    },
-    "label_image zarr": {"files": "{case}.zarr.zip", "class_table": "{case}.csv"},
     "label_image channel npz": {"files": "{case}.npz", "class_channel": 1, "class_values": VALUES},
     "label_image channel mha": {"files": "{case}.mha", "class_channel": 0, "class_values": VALUES},
     "nary_mat": {"files": "{group}/{case}/{class}/*.mat"},
@@ -76,16 +71,7 @@ SIDES: dict[str, dict[str, Any]] = {
         "files": "{case}.json", "shape": "point", "tool": "cellvit", "origin": "pixel_centre",
     },
     "contours_json labelme": {**OUTLINES, "files": "{case}.json", "shape": "outline", "tool": "labelme"},
-    "imagej_roi": {**OUTLINES, "files": "{case}.zip", "shape": "outline", "class_values": VALUES},
-    "imagej_roi points": {"files": "{case}.zip", "shape": "point", "origin": "pixel_corner", "class_values": VALUES},
     "yolo_txt": {**OUTLINES, "files": "{case}.txt", "class_values": {"Epithelial": 0, "Lymphocyte": 1}},
-    "geometry_table store": {
-        **OUTLINES, "files": "{case}.db", "shape": "outline", "units": "px", "origin": "pixel_centre",
-    },
-    "geometry_table store of points": {
-        "files": "{case}.db", "shape": "point", "units": "px", "origin": "pixel_centre",
-    },
-    "geometry_table vertices": {**OUTLINES, "files": "{case}.csv", "shape": "outline", "units": "um"},
     "colour_map": {"files": "{case}.png", "border": "remove", **COLOURS},
     "colour_map dilated": {"files": "{case}.png", "border": "remove_and_dilate", **COLOURS},
 }  # fmt: skip

@@ -108,7 +108,7 @@ NEEDED = (
     ("rules", "starts", "ends"),
     [
         ({"reference": {"format": "geojsn"}}, "[invalid-rule] challenge.toml: reference.format: 'geojsn'; expected one "
-         "of the formats 'aperio_xml', ", "or one of 2 more. Did you mean 'geojson'?"),
+         "of the formats 'aperio_xml', ", "or 'counts_csv'. Did you mean 'geojson'?"),
         ({"reference": {"units": "px"}}, "[contradictory-rules] challenge.toml: reference.units: given with the format "
          "'aperio_xml'", OWN),
         ({"submission": {"format": "points_json", "files": "{case}.json", "origin": "pixel_centre"}},

@@ -29,16 +29,24 @@ import pytest
 import SimpleITK
 import tifffile
 from label_pictures import picture
+from test_imports import by_hand, fill, saved, zipped
 from test_label_formats import case_of, image_of, mat_file, npy_file, npz_file, png_file, request, tiff_file
 from test_mat_formats import mat_7_3
 from test_tiff import entry_place
-from test_zarr import by_hand, zipped
 
-from evaluation.decoding.guard import of_thread
+from evaluation.authoring.imports import READER
+from evaluation.decoding.guard import Bounds, decode, of_thread
 from evaluation.findings.errors import InputFault
 from evaluation.formats.guarded import begin_annotations
 
 DAMAGES = 1000
+IMPORTS = {".zarr.zip": "ome_zarr", ".h5": "hdf5", "_seg.npy": "cellpose"}
+OPTIONS: dict[str, Any] = {
+    "blosc": {"typesize": 4, "cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "blocksize": 0},
+    "zstd": {"level": 1, "checksum": False},
+    "gzip": {"level": 1},
+    "numcodecs.zlib": {"level": 1},
+}
 CHEQUERED = (np.arange(400 * 300).reshape(400, 300) // 7 * 2654435761 % 97).astype(np.int32)
 Blocks = Callable[[bytes], Sequence[range]]
 
@@ -159,7 +167,7 @@ def zarr_folder(codecs: Sequence[str], encode: Callable[[bytes], Any], *, is_che
         "data_type": "int32",
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [64, 64]}},
         "chunk_key_encoding": {"name": "default"},
-        "codecs": [{"name": name} for name in ("bytes", *codecs)],
+        "codecs": [{"name": name, "configuration": OPTIONS.get(name, {})} for name in ("bytes", *codecs)],
         "fill_value": 0,
     }
     padded = np.pad(CHEQUERED, [(0, -side % 64) for side in CHEQUERED.shape])
@@ -206,8 +214,10 @@ KINDS = {
     "zarr": zarr_folder([], bytes, is_checked=False),
     "zarr blosc": zarr_folder(["blosc"], imagecodecs.blosc_encode, is_checked=False),
     "zarr zstd": zarr_folder(["zstd"], imagecodecs.zstd_encode, is_checked=False),
-    "zarr zlib": zarr_folder(["zlib"], zlib.compress, is_checked=True),
+    "zarr zlib": zarr_folder(["numcodecs.zlib"], zlib.compress, is_checked=True),
     "zarr gzip": zarr_folder(["gzip"], gzip.compress, is_checked=True),
+    "hdf5": Kind(".h5", lambda folder: fill(labels=CHEQUERED)),
+    "cellpose": Kind("_seg.npy", lambda folder: saved({"masks": CHEQUERED})),
     "zarr zstd check sums": zarr_folder(["zstd", "crc32c"], zstd_with_crc32c, is_checked=True),
 }
 
@@ -216,9 +226,14 @@ KINDS = {
 def test_damaged_files_are_refused_or_give_the_right_pixels(name: str, tmp_path: Path) -> None:
     kind, chance = KINDS[name], random.Random(name)
     content = kind.make(tmp_path)
-    asked = request(kind.suffix, format="nary_mat" if kind.suffix == ".mat" else "label_image")
+    suffix = ".npy" if kind.suffix in IMPORTS else kind.suffix
+    asked = request(suffix, format="nary_mat" if suffix == ".mat" else "label_image")
 
     def read(data: bytes) -> Any:
+        if kind.suffix in IMPORTS:
+            asked_for, bounds = (IMPORTS[kind.suffix], "a", None, 1 << 30), Bounds(1 << 31, 60)
+            (array,) = decode(READER, [io.BytesIO(data)], asked_for, where="'a'", owner="tests", bounds=bounds)
+            return array
         found = begin_annotations(io.BytesIO(data), asked, case_of(CHEQUERED.shape), owner="tests")()
         return picture(image_of(found).labels)
 

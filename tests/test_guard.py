@@ -199,7 +199,7 @@ def test_a_decoder_cannot_read_write_or_connect(tmp_path):
 
 
 @pytest.mark.parametrize(("kind", "most"), [(resource.RLIMIT_NOFILE, 40), (resource.RLIMIT_FSIZE, 1 << 20)])
-@pytest.mark.parametrize("form", ["label_image class map png", "geometry_table store"])
+@pytest.mark.parametrize("form", ["label_image class map png", "nary_mat"])
 def test_lower_limits_of_the_machine_are_no_fault_of_a_submission(tmp_path, kind, most, form):
     """A process that has lower limits than a decoder asks for cannot raise them, and need not."""
     challenge, submission = write_challenge(form, tmp_path)

@@ -670,7 +670,7 @@ def test_content_that_contradicts_the_suffix_is_told(suffix: str, content: bytes
 def test_other_suffixes_are_refused(suffix: str, got: str, fix: str) -> None:
     assert refusal(b"\x89PNG", suffix) == (
         f"[unsupported-format] {got}; expected one of '.npy', '.npz', '.png', '.tif', '.tiff', '.mha', '.nii', "
-        f"'.nii.gz', '.nrrd', '.h5', '.hdf5' or '.zarr.zip'. {fix}"
+        f"'.nii.gz' or '.nrrd'. {fix}"
     )
 
 

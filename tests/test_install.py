@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -132,3 +135,28 @@ def test_programs_that_use_the_public_names_are_type_checked(elsewhere: Path) ->
     assert checked_by_mypy(elsewhere, PROGRAM) == "Success: no issues found in 1 source file\n"
     for program, fault in FAULTS.items():
         assert fault in checked_by_mypy(elsewhere, program), program
+
+
+def test_the_command_that_the_line_of_a_missing_library_names_brings_it(tmp_path: Path) -> None:
+    """From the index of this machine, into an environment of a copy of the repository."""
+    for name in ("evaluate.sh", "setup", "requirements", "evaluation"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, tmp_path / name)
+    ring = struct.pack(">8h", 0, 6, 6, 0, 0, 0, 6, 6)
+    (tmp_path / "a.roi").write_bytes(struct.pack(">4shBx4hH46x", b"Iout", 228, 0, 1, 1, 7, 7, 4) + ring)
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    convert = ("./evaluate.sh", "convert", "a.roi", "out", "--to", "geojson")
+    refused = run(*convert)
+    assert refused.returncode == 1, refused.stderr
+    line = r"\[missing-extra\] 'a.roi': 'roifile' is not installed; .* Run '([^']+)' in the folder"
+    told = re.search(line, refused.stderr)
+    assert told is not None, refused.stderr
+    brought = run(told[1])
+    assert brought.returncode == 0, brought.stderr
+    assert run(*convert).returncode == 0
+    assert len(json.loads((tmp_path / "out.geojson").read_text())["features"]) == 1
+    imports = "import zarr, roifile, pyarrow.parquet"
+    assert run(".venv/bin/python", "-c", imports).returncode == 0

@@ -110,7 +110,7 @@ def compare_paths(
         paths = [reference, *predictions.values()]
         skip_tables = is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
         sides = [
-            look_at(path, Path(tempfile.mkdtemp(dir=workspace)), skip_tables=skip_tables and index > 0)
+            look_at(path, Path(tempfile.mkdtemp(dir=workspace)), skip_tables=skip_tables and index > 0, imports=True)
             for index, path in enumerate(paths)
         ]
         spacing_um = spacing_um or next(filter(None, (pixel_size_beside(side.path) for side in sides)), None)

@@ -10,6 +10,7 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 from pydantic import ValidationError
 
+from evaluation.authoring.imports import imported, pack_folder
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.formats import FORMATS, keys_of_formats
@@ -47,7 +49,7 @@ from evaluation.findings.command_line import (
     SourceAsOutput,
     UnknownFormat,
 )
-from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage, faults_as
+from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as
 from evaluation.findings.submission import EverythingOutsideImage, SomeWithoutClass
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.class_probabilities import COLUMN_PREFIX
@@ -56,6 +58,7 @@ from evaluation.formats.detect import Detected, detect_format
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.images import FoundImage, find_image
+from evaluation.formats.imports import is_store, kind_of
 from evaluation.formats.label_image import suffix_of
 from evaluation.formats.points_json import write_points_json
 from evaluation.formats.polygons_json import write_polygons_json
@@ -92,7 +95,6 @@ from evaluation.scoring.read import (
     submission_side,
 )
 from evaluation.scoring.receive import receive_submission
-from evaluation.submission.stores import is_store, packed_copy
 
 Target = Literal["label_tiff", "geojson", "nary_mat", "polygons_json", "points_json", "counts_csv"]
 TARGETS: dict[Target, str] = {
@@ -121,6 +123,7 @@ CLASS_PROBABILITIES = {
 KEEP_PROBABILITY: tuple[Target, ...] = (*DRAWN, "points_json")
 KEEP_CLASS_PROBABILITIES: tuple[Target, ...] = ("geojson",)
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table")
+DATASET = "dataset"  # the path of the array in an HDF5 file or a Zarr store
 WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their sizes."
 CENTRES = ("aperio_xml", "hovernet", "cellvit")  # formats and tools whose whole coordinates are taken for pixel centres
 
@@ -438,24 +441,20 @@ def convert_file(
     Raises WrongUsage for what is not known, ConversionRefused for what is wrong with the file, or if none of its nuclei
     is left.
     """
-    if is_store(source):
-        with tempfile.TemporaryDirectory(prefix="evaluation-convert-") as workspace:
-            with faults_as(ConversionRefused):
-                packed = packed_copy(source, Path(workspace))
-            return convert_file(
-                packed, output, target, format=format, options=options, class_names=class_names, size_yx=size_yx,
-                spacing_um=spacing_um, origin=origin, overlap=overlap,
-            )  # fmt: skip
-    options = dict(options or {})
+    options, given = dict(options or {}), source
     hints = {"other-case": WITH_CHALLENGE, "overlap-in-label-map": "The option is --overlap."}
-    try:
+    with ExitStack() as stack, refused_with(hints, given):
+        if is_store(source) or (source.is_file() and kind_of(source)):
+            workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-convert-")))
+            packed = pack_folder(source, workspace) if source.is_dir() else source
+            source = imported(packed, workspace, name=given.name, dataset=options.pop(DATASET, None))
         detected = Detected(format) if format else detect(source)
         name = detected.format
         if name == "hovernet_mat" and "class_values" not in options:
             options |= numbered_classes(source, class_names)
         rules = rules_for(name, {**detected.keys, **options}, source)
         if rules.are_counts:
-            raise InputFault(OnlyNumbers().at(quote(source.name, 120)))
+            raise InputFault(OnlyNumbers().at(quote(given.name, 120)))
         if rules.value("shape") == "outline" and "shape" not in options:
             hints["unsupported-shape"] = "If its nuclei are points, add --set shape=point."
         elif rules.value("shape") == "point":
@@ -464,13 +463,13 @@ def convert_file(
             raise WrongUsage(NoPixelSize(rules.value("units")).at("--spacing"))
         names = list(class_names or rules.value("class_values") or rules.value("colours") or ())
         request = Request(
-            where=quote(source.name, 120),
+            where=quote(given.name, 120),
             name=source.name,
             rules=rules,
             classes=class_table(rules, names),
             limits=LimitRules(),
         )
-        stem = Path(bare_name(source)).stem
+        stem = Path(bare_name(given)).stem
         with source.open("rb") as stream:
             found = find_image(source, stream, request, stem)
             is_dense = rules.dense or name in ("rle_csv", "yolo_txt")
@@ -492,21 +491,28 @@ def convert_file(
             lost.append(UnnamedProbabilities().at(request.where))
         if encoded.nuclei and not encoded.left:
             raise InputFault(EverythingOutsideImage(encoded.nuclei).at(request.where))
-    except InputFault as fault:
-        findings = [replace(each, fix=f"{each.fix} {hints.get(each.code, '')}".strip()) for each in fault.findings]
-        raise ConversionRefused(*findings) from None
-    except OSError as error:
-        raise WrongUsage(UnreadableFile((error.strerror or "not readable").lower()).at(quote(source))) from None
     base = output.with_suffix("") if output.suffix.lower() in SUFFIXES else output
     files = {f"{base.name}{suffix}": data for suffix, data in encoded.files.items()}
     written = tuple(base.parent / name for name in files)
     for path in written:
-        check_free(path, {source.resolve()})
+        check_free(path, {given.resolve()})
     replaced = frozenset(filter(Path.exists, written))
     with all_or_none(base.parent) as keep:
         for name, data in files.items():
             keep(name, data)
     return Conversion(written, (*said.findings, *encoded.findings, *lost), class_numbers(names), replaced)
+
+
+@contextmanager
+def refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
+    """Raise what is wrong with a file as ConversionRefused, with what can be done by its code."""
+    try:
+        yield
+    except (InputFault, SubmissionRejected) as fault:
+        findings = [replace(each, fix=f"{each.fix} {hints.get(each.code, '')}".strip()) for each in fault.findings]
+        raise ConversionRefused(*findings) from None
+    except OSError as error:
+        raise WrongUsage(UnreadableFile((error.strerror or "not readable").lower()).at(quote(source))) from None
 
 
 def numbered_classes(source: Path, class_names: Sequence[str]) -> dict[str, Any]:
@@ -660,7 +666,7 @@ def parse_options(options: Sequence[str]) -> dict[str, Any]:
     >>> parse_options(["units=mm", "first_pixel=1", "class_values={tumour=3}"])
     {'units': 'mm', 'first_pixel': 1, 'class_values': {'tumour': 3}}
     """
-    known = sorted(keys_of_formats() | FormatRules.model_fields.keys())
+    known = sorted(keys_of_formats() | FormatRules.model_fields.keys() | {DATASET})
     chosen: dict[str, Any] = {}
     for option in options:
         key, equals, value = option.partition("=")

@@ -12,13 +12,13 @@ from typing import Any, BinaryIO
 
 from evaluation.authoring.contents import TableFault, look_into, look_into_shared, size_beside
 from evaluation.authoring.convert import DEFAULTS, usual_origin
+from evaluation.authoring.imports import imported, pack
 from evaluation.authoring.places import bare_parts, class_maps, images_of_jobs, place_files, place_in_jobs
 from evaluation.authoring.sides import CLASS_TABLE, NAMELESS, FoundCase, FoundFile, FoundSide
 from evaluation.challenge import LimitRules
 from evaluation.challenge.formats import FORMATS
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
-    HDF5_MAGIC,
     MHA_MAGICS,
     NPY_MAGIC,
     PNG_MAGIC,
@@ -26,22 +26,20 @@ from evaluation.decoding.content import (
     ZIP_MAGIC,
     what_it_is,
 )
-from evaluation.decoding.foreign import foreign_file
+from evaluation.decoding.foreign import CONVERT, foreign_file
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff_header import TiffFile
-from evaluation.decoding.zarr import is_zarr
 from evaluation.findings import Finding, quote
 from evaluation.findings.comparison import NothingToCompare, NotRead, TableNotRead
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, faults_as
 from evaluation.findings.submission import UnsafePath
 from evaluation.formats.class_table import CLASS_COLUMNS, ID_COLUMNS
 from evaluation.formats.detect import Detected, columns_of, detect_format
-from evaluation.formats.imagej_roi import shape_in
+from evaluation.formats.imports import READERS, find_stores, kind_of
 from evaluation.formats.label_image import suffix_of
 from evaluation.submission import open_submission
 from evaluation.submission.by_pattern import PLATFORM_LISTS
 from evaluation.submission.patterns import NOTE
-from evaluation.submission.stores import find_stores, is_store, packed_copy
 
 SUFFIXES = {
     "aperio_xml": ".xml",
@@ -55,7 +53,6 @@ SUFFIXES = {
     "points_csv": ".csv",
     "nucls_csv": ".csv",
     "counts_csv": ".csv",
-    "imagej_roi": ".zip",
     "yolo_txt": ".txt",
 }
 PICTURE_SUFFIXES = {
@@ -63,7 +60,6 @@ PICTURE_SUFFIXES = {
     TIFF_MAGICS: ".tif",
     MHA_MAGICS: ".mha",
     (NPY_MAGIC,): ".npy",
-    (HDF5_MAGIC,): ".h5",
     (ZIP_MAGIC, EMPTY_ZIP_MAGIC): ".npz",
 }
 GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
@@ -71,10 +67,11 @@ PICTURE = "a picture in colour"
 KAGGLE = {"pixel_order": "column", "first_pixel": 1}
 
 
-def look_at(path: Path, workspace: Path, *, skip_tables: bool = False) -> FoundSide:
+def look_at(path: Path, workspace: Path, *, skip_tables: bool = False, imports: bool = False) -> FoundSide:
     """Find out what a folder, a ZIP or a file holds; a ZIP is unpacked into the workspace, an empty folder.
 
     skip_tables   tables of ids and classes are not read
+    imports       files of formats that are no formats of challenges are imported, too
 
     Raises WrongUsage with what is wrong if there is nothing in it that can be read.
     """
@@ -86,13 +83,24 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False) -> FoundS
     kinds: dict[tuple[str, str, str], list[tuple[str, Path, Detected]]] = {}
     not_read: list[tuple[str, str]] = []
     blank: list[tuple[str, Path, Detected]] = []  # what YOLO writes where it finds nothing
+    formats_imported: set[str] = set()
+    not_imported: list[Finding] = []
+    paths = dict(named)
     for name, file in named:
         if name in PLATFORM_LISTS or PurePosixPath(name).suffix == ".xenium":
             continue
         is_note = NOTE.fullmatch(PurePosixPath(name).name)
         try:
+            if (of_import := kind_of(file)) is not None:
+                words = READERS[of_import][0]
+                if not imports:
+                    not_read.append((name, f"{words}, {CONVERT} label_tiff or geojson"))
+                    continue
+                file = paths[name] = imported(file, workspace, name=name)
+                formats_imported.add(words)
             detected, suffix = detect_file(file)
         except InputFault as fault:
+            not_imported += fault.findings if of_import else ()
             if not is_note:
                 not_read.append((name, fault.findings[0].got))
             continue
@@ -105,6 +113,8 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False) -> FoundS
             kinds.setdefault((detected.format, str(sorted(detected.keys.items())), suffix), []).append(
                 (name, file, detected)
             )
+    if not kinds and not_imported:
+        raise WrongUsage(*(replace(one, where=f"{quote(str(path), 200)}, {one.where}") for one in not_imported))
     if not kinds:
         got = (
             "no file" if not named else f"no labels, but {quote(not_read[0][0])}, {not_read[0][1]}" if not_read else ""
@@ -115,7 +125,6 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False) -> FoundS
     for kind in order[1:]:
         not_read += [(name, f"{kind[0]} ({kind[2]})") for name, _, _ in kinds[kind]]
     stems = {bare_parts(name): name for name, _, _ in chosen}
-    paths = dict(named)
     tables = class_tables((name, paths[name]) for name, _ in not_read) if order[0][0] == "label_image" else {}
     of_tables = set(tables.values())
     first_map = next(iter(class_maps(stems.values()).values()), None) if tables else None
@@ -141,30 +150,27 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False) -> FoundS
     if skip_tables or but:
         tables = {}
     files = [FoundFile(file, name, suffix, classes=tables.get(bare_parts(name))) for name, file, _ in chosen]
-    side, keys = quote(str(path), 200), dict(detected.keys)
+    shown, keys = quote(str(path), 200), dict(detected.keys)
     try:
         try:
-            return understand(path, format, suffix, keys, files, tuple(findings), images)
+            side = understand(path, format, suffix, keys, files, tuple(findings), images)
         except TableFault as fault:
             first = fault.findings[0]
-            findings.append(TableNotRead(first.got, first.expected).at(f"{side}, {first.where}"))
+            findings.append(TableNotRead(first.got, first.expected).at(f"{shown}, {first.where}"))
             files = [replace(file, classes=None) for file in files]
-            return understand(path, format, suffix, keys, files, tuple(findings), images)
+            side = understand(path, format, suffix, keys, files, tuple(findings), images)
     except InputFault as fault:
-        is_told = files[0].path == path or all(one.where.startswith(side) for one in fault.findings)
-        here = fault.findings if is_told else [replace(one, where=f"{side}, {one.where}") for one in fault.findings]
+        is_told = files[0].path == path or all(one.where.startswith(shown) for one in fault.findings)
+        here = fault.findings if is_told else [replace(one, where=f"{shown}, {one.where}") for one in fault.findings]
         raise WrongUsage(*here) from None
+    return replace(side, imports=tuple(sorted(formats_imported)))
 
 
 def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
     """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are left out.
 
-    Zarr stores that are folders are packed into the workspace.
+    Zarr stores that are folders are packed into the workspace, each as one file.
     """
-    if is_store(path):
-        with faults_as(WrongUsage):
-            copy = packed_copy(path, workspace)
-            return [(copy.name, copy)]
     if path.is_file() and (suffix_of(path.name) == ".npz" or holds_one_image(path)):
         return [(path.name, path)]
     limits = LimitRules()
@@ -178,9 +184,14 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
                 for one in error.findings
             )
         ) from None
-    names = [name for name in files.names if not any(part.startswith(".") for part in name.split("/"))]
     found = []
     with faults_as(WrongUsage):
+        stores = find_stores(files.names)
+        for top, parts in stores.items():
+            found.append((f"{top or path.resolve().name}.zip", pack(files, parts, top, workspace)))
+        in_stores = {part for parts in stores.values() for part in parts}
+        names = [name for name in files.names if name not in in_stores]
+        names = [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
         for name in names:
             if path.is_dir() and (path / name).is_file():
                 found.append((name, path.resolve() / name))
@@ -207,17 +218,9 @@ def is_class_table(path: Path) -> bool:
 
 
 def holds_one_image(path: Path) -> bool:
-    """Whether a file is no ZIP, or one of an image: ROIs of ImageJ, or a Zarr store, but not several of these."""
+    """Whether a file is no ZIP, or one that is imported: ROIs of ImageJ, or one Zarr store."""
     with path.open("rb") as stream:
-        if stream.read(4) not in (ZIP_MAGIC, EMPTY_ZIP_MAGIC):
-            return True
-        stream.seek(0)
-        if shape_in(stream) is not None:
-            return True
-        if not is_zarr(stream):
-            return False
-        with zipfile.ZipFile(stream) as archive:
-            return len(find_stores(archive.namelist())) < 2
+        return stream.read(4) not in (ZIP_MAGIC, EMPTY_ZIP_MAGIC) or kind_of(path) is not None
 
 
 def is_plain_zip(path: Path) -> bool:
@@ -248,8 +251,6 @@ def detect_file(path: Path) -> tuple[Detected | None, str]:
             head = stream.read(26)
             suffix = next(suffix for magics, suffix in PICTURE_SUFFIXES.items() if head.startswith(magics))
             stream.seek(0)
-            if suffix == ".npz" and is_zarr(stream):
-                return detected, ".zarr.zip"
             if suffix == ".npz" and is_plain_zip(path) and not has_arrays(stream):
                 return None, "a ZIP, which is not opened: name that one, or unpack it"
             if is_coloured(head, suffix, stream):

@@ -24,7 +24,6 @@ from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.model import OF_STRATA
 from evaluation.results.files import write_atomically
 from evaluation.submission.patterns import compile_pattern
-from evaluation.submission.stores import is_file, open_file
 
 PUBLISH = """
 [publish]
@@ -243,12 +242,11 @@ def reference_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, 
     companions = [
         compile_pattern(pattern, known) for pattern in map(rules.value, rules.companions) if pattern is not None
     ]
-    for found in sorted(folder.rglob("*")):
-        path = found.with_name(f"{found.name}.zip") if found.suffix.lower() == ".zarr" else found
+    for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         name = name if rules.is_shared else name.removesuffix(".gz")
         fields = read(name)
-        if fields is None or not is_file(path) or any(fits(name) is not None for fits in companions):
+        if fields is None or not path.is_file() or any(fits(name) is not None for fits in companions):
             continue
         exact = rules.files
         for field, text in fields.items():
@@ -281,7 +279,7 @@ def size_of(path: Path, case: str, request: Request) -> tuple[int, int] | None:
     image = next((image for image in beside if image.is_file()), None)
     if image is not None:
         return read_image_size(image)
-    with open_file(path, request.limits) as stream:
+    with path.open("rb") as stream:
         return find_image(path, stream, request, case).size_yx
 
 

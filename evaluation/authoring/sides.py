@@ -65,6 +65,7 @@ class FoundSide:
     classes   names of the classes in the files, in the order in which they are met; none if the files tell none
     numbers   the numbers that stand for classes in the files, by name
     findings  what was not read
+    imports   what its files were before they were imported, in words
     """
 
     path: Path
@@ -76,6 +77,7 @@ class FoundSide:
     numbers: Mapping[str, int] = field(default_factory=dict)
     is_shared: bool = False
     findings: tuple[Finding, ...] = ()
+    imports: tuple[str, ...] = ()
 
     @property
     def class_file(self) -> FoundFile | None:
@@ -91,6 +93,7 @@ class FoundSide:
         """The side in a sentence."""
         number = len(self.cases)
         images = f"{number:,} {'image' if number == 1 else 'images'} as {self.format}"
+        images += f" (from {' and '.join(self.imports)})" if self.imports else ""
         classes = f"classes {listed(self.classes, 20, last='and')}" if self.classes else "no classes"
         parts = ", each part of a MultiPolygon a nucleus" if self.keys.get("parts") == "apart" else ""
         file = next((f for case in self.cases.values() for f in case.files if f.of_class), None)

@@ -16,7 +16,7 @@ from evaluation.challenge.base import RuleFault, Rules, contradiction, faults_of
 from evaluation.challenge.cases import read_cases
 from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, read_rules, read_text, resolve_preset
 from evaluation.challenge.formats import keys_of_formats
-from evaluation.challenge.formats.rules import FormatRules
+from evaluation.challenge.formats.rules import CONVERT_FIRST, IMPORTS, ONLY_IMPORTED, FormatRules
 from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
 from evaluation.challenge.rules import (
     IN_EVERY_FORMAT,
@@ -403,8 +403,12 @@ def findings_of(fault: Any) -> list[Finding]:
         case "union_tag_not_found":
             return [MissingRule().at(f"{where}.{key}")]
         case "union_tag_invalid":
+            tag = fault["ctx"]["tag"]
+            if key == "format" and tag in IMPORTS:
+                formats = f"one of the formats {listed(list(kinds), 30)}"
+                return [InvalidValue(f"{quote(tag)}, {ONLY_IMPORTED}", formats, CONVERT_FIRST).at(f"{where}.{key}")]
             what = "formats" if key == "format" else "matching rules"
-            return [UnknownTable(fault["ctx"]["tag"], list(kinds), what).at(f"{where}.{key}")]
+            return [UnknownTable(tag, list(kinds), what).at(f"{where}.{key}")]
         case "model_type" | "model_attributes_type":
             return [InvalidValue(quote(fault.get("input")), "a table").at(where)]
     return [replace(found, where=f"{CHALLENGE_FILE}: {found.where}") for found in faults_of(fault, location)]

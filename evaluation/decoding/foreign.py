@@ -8,7 +8,6 @@ HEAD_BYTES = 352
 LABELS = "label images (.tif, .png, .npy)"
 SHAPES = "GeoJSON, or as label images"
 CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to export
-    (0, b"PAR1", "a Parquet file", SHAPES),
     (128, b"DICM", "a DICOM file", LABELS),
     (0, b"SQLite format 3\0", "an SQLite database", SHAPES),
     (0, b"BM", "a BMP image", LABELS),
@@ -19,8 +18,14 @@ CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to 
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "a ZIP or a folder"),
     (0, b"Rar!", "a RAR archive", "a ZIP or a folder"),
 )
+CONVERT = "which only 'compare' and 'convert' read: evaluation convert FILE OUTPUT --to"
+IMPORTS = (  # first bytes of formats of ``formats.imports``, what the file is, and what it is converted to
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "label_tiff"),
+    (b"Iout", "a ROI of ImageJ", "geojson"),
+    (b"PAR1", "a Parquet file", "geojson"),
+)
 ZARR = (".zarray", ".zgroup", "zarr.json")
-ZARR_FOLDER = "of a Zarr folder; name the folder 'NAME.zarr', and give it or the folder that it lies in"
+ZARR_FOLDER = f"a part of a Zarr store, {CONVERT} label_tiff, where FILE is the folder of the store"
 PARENTS = 5  # folders above a chunk that may be the store
 
 
@@ -46,6 +51,9 @@ def foreign_content(head: bytes) -> str:
     >>> foreign_content(b"BM" + bytes(10))
     'a BMP image, which is not read; export as label images (.tif, .png, .npy)'
     """
+    for magic, name, target in IMPORTS:
+        if head.startswith(magic):
+            return f"{name}, {CONVERT} {target}"
     for offset, magic, name, instead in CONTENTS:
         if head[offset : offset + len(magic)] == magic:
             return f"{name}, which is not read; export as {instead}"

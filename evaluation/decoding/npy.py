@@ -1,6 +1,6 @@
 """NumPy files: .npy, and .npz (a ZIP of them). NumPy Enhancement Proposal 1.
 
-Nothing is unpickled; the masks in files of cellpose are read as ``cellpose_seg`` says.
+Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.cellpose_seg import read_masks
 from evaluation.decoding.content import EMPTY_ZIP_MAGIC, NPY_MAGIC
 from evaluation.decoding.label_array import check_dtype, check_shape
 from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
@@ -76,16 +75,12 @@ class NpyHeader:
 def read_npy(
     stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int = 1
 ) -> npt.NDArray[Any]:
-    """The array of a .npy file, if it has the shape of the image. Python objects are refused, but cellpose's masks.
+    """The array of a .npy file, if it has the shape of the image. Python objects are refused.
 
     Raises InputFault (pickle, not-numeric, wrong-shape, too-large, unreadable-file), CutOff, Damaged.
     """
     source = Plain(stream)
     header = read_npy_header(source)
-    if header.holds_object:
-        masks = read_masks(stream.read(), where)
-        check_shape(masks.shape, where=where, shape_yx=shape_yx, channels=channels)
-        return masks
     check_dtype(header.dtype, where=where)
     check_shape(header.shape, where=where, shape_yx=shape_yx, channels=channels)
     return read_array(source, header.shape, header.dtype, where=where, bytes_limit=bytes_limit, fortran=header.fortran)

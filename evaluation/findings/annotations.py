@@ -476,16 +476,6 @@ class OtherGeometry(UnsupportedShape):
     advice: str
 
 
-class OtherRoi(UnsupportedShape):
-    got = "{what} ({file:quoted})"
-    expected = "{wanted}, since nuclei are {wanted} here"
-    fix = "Remove it from the ROI manager, or let other_shapes be 'skip'."
-
-    what: str
-    file: str
-    wanted: str
-
-
 class NoSegmentation(UnsupportedShape):
     got = "no segmentation"
     expected = "{wanted}"
@@ -563,11 +553,6 @@ class NoGeometry(LeftOut):
     got = "no geometry"
     expected = "features with a geometry"
     fix = GeometryLeftOut.fix
-
-
-class RoiLeftOut(OtherRoi):
-    code = LeftOut.code
-    fix = ""
 
 
 class AsapShapeLeftOut(LeftOut):

@@ -182,7 +182,7 @@ class MissingExtra(Kind):
 
     Pages, clusters and addresses of storage need further packages. Scoring needs none of them, and the image has none.
 
-    Install the extra that the line names; './evaluate.sh' has that of reports.
+    Run the command that the line names; './evaluate.sh' has the packages of reports.
 
     [missing-extra] HTML report: 'jinja2' is not installed; expected the packages of the extra 'report'. Install them:
     pip install '.[report]' in the folder of this program.
@@ -195,6 +195,10 @@ class MissingExtra(Kind):
 
     package: str
     extra: str
+
+
+class MissingImports(MissingExtra):
+    fix = "Run 'setup/imports.sh' in the folder of this program; where pip installed it, pip install '.[imports]'."
 
 
 class MissingProtocol(MissingExtra):

@@ -140,14 +140,6 @@ class CaseAgain(InvalidAnnotation):
     case: str
 
 
-class DamagedRoi(InvalidAnnotation):
-    got = "{file:quoted}: {why}"
-    expected = "a .roi file of ImageJ"
-
-    file: str
-    why: object
-
-
 class NoOutlineInLine(InvalidAnnotation):
     got = "{words:,} {words:word/words}"
     expected = "a class and the x and y of three vertices or more"

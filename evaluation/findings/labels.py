@@ -55,6 +55,10 @@ class DamagedHeader(WrongFormat):
     name: str
 
 
+class DamagedImport(DamagedHeader):
+    got = "what cannot be read: {why}"
+
+
 class UnsupportedFormat(Kind):
     """A file has a format, or a variant of one, that is not read.
 
@@ -63,8 +67,8 @@ class UnsupportedFormat(Kind):
     Write the labels in one of the formats that the line names.
 
     [unsupported-format] case 'case_017', 'case_017.bmp': a BMP image, which is not read; export as label images (.tif,
-    .png, .npy); expected one of '.npy', '.npz', '.png', '.tif', '.tiff', '.mha', '.nii', '.nii.gz', '.nrrd', '.h5',
-    '.hdf5' or '.zarr.zip'. Write the labels as .npy, .png, .tif or .mha.
+    .png, .npy); expected one of '.npy', '.npz', '.png', '.tif', '.tiff', '.mha', '.nii', '.nii.gz' or '.nrrd'. Write
+    the labels as .npy, .png, .tif or .mha.
     """
 
     code = "unsupported-format"
@@ -117,22 +121,6 @@ class OtherHdf5(UnsupportedMatlab):
     what: str = ""
 
 
-class UnsupportedHdf5(UnsupportedFormat):
-    got = "an HDF5 file with {what}"
-    expected = "numbers in the file itself"
-    fix = "Write it with h5py, plain or with compression='gzip'."
-
-    what: str
-
-
-class UnsupportedZarr(UnsupportedFormat):
-    got = "a Zarr array with {what}"
-    expected = "plain chunks of whole numbers"
-    fix = "Write it with blosc, zstd, gzip or no compression."
-
-    what: str
-
-
 class UnsupportedPng(UnsupportedFormat):
     got = "{found}"
     expected = "a PNG of grey values, a palette or RGB, of up to 16 bits, not interlaced"
@@ -183,7 +171,7 @@ class NoMaskVariable(Kind):
 class NoArray(NoMaskVariable):
     got = "{found}"
     expected = "{wanted}"
-    fix = "Name it with 'dataset' in challenge.toml, or write the label image alone."
+    fix = "Name it: 'evaluation convert … --set dataset=PATH'; or write the label image alone."
 
     names: Collection[str]
     wanted: str

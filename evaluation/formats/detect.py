@@ -13,24 +13,19 @@ from evaluation.challenge import LimitRules
 from evaluation.decoding.chunks import plain_chunks
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
-    HDF5_MAGIC,
     MHA_MAGICS,
     NPY_MAGIC,
-    PARQUET_MAGIC,
     PNG_MAGIC,
-    SQLITE_MAGIC,
     TIFF_MAGICS,
     ZIP_MAGIC,
 )
-from evaluation.decoding.imagej_roi import ROI_MAGIC
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, damage_told
 from evaluation.findings import quote
-from evaluation.formats import hovernet_mat, imagej_roi, rle_csv
-from evaluation.formats.geometry_table import keys_of_parquet, keys_of_store
+from evaluation.formats import hovernet_mat, rle_csv
 
-PICTURES = (PNG_MAGIC, HDF5_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
+PICTURES = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 MATLAB_MAGIC = b"MATLAB"
 MOST_CHANNELS = 16
 YOLO_LINE = re.compile(rb"[0-9]{1,5}(?: +[0-9.eE+-]+){6,}\s*?(?:\n|$)", re.ASCII)
@@ -84,8 +79,6 @@ def detect_format(path: Path) -> Detected | None:
     with path.open("rb") as stream:
         head = stream.read(16)
         stream.seek(0)
-        if head.startswith((ROI_MAGIC, ZIP_MAGIC)) and (shape := imagej_roi.shape_in(stream)):
-            return Detected("imagej_roi", {"shape": shape})
         if head.startswith(PICTURES):
             return Detected("label_image")
         if head.startswith(NPY_MAGIC):
@@ -93,12 +86,6 @@ def detect_format(path: Path) -> Detected | None:
         if head.startswith(MATLAB_MAGIC) or path.suffix.lower() == ".mat":
             names = {variable.name for variable in MatFile(stream, where=where, bytes_limit=limit).variables}
             return Detected("hovernet_mat" if hovernet_mat.IDS in names else "nary_mat")
-        if head.startswith(SQLITE_MAGIC):
-            keys = keys_of_store(stream) if path.stat().st_size <= limit else None
-            return None if keys is None else Detected("geometry_table", keys)
-        if head.startswith(PARQUET_MAGIC):
-            keys = keys_of_parquet(stream)
-            return None if keys is None else Detected("geometry_table", keys)
         return detect_text(plain_chunks(stream, where, limit))
 
 
@@ -158,8 +145,6 @@ def detect_table(head: bytes) -> Detected | None:
     if YOLO_LINE.match(head):
         return Detected("yolo_txt")
     columns = columns_of(head)
-    if {"vertex_x", "vertex_y"} <= columns:
-        return Detected("geometry_table", {"shape": "outline", "units": "um"})
     if {"coords_x", "coords_y"} <= columns:
         return Detected("nucls_csv")
     if columns & {name.casefold() for name in rle_csv.CODE_COLUMNS}:

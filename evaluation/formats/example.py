@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +20,6 @@ from evaluation.model import Case, Instances, Outlines, Points
 
 SIDE_PX = 6
 NUCLEI = 3
-CELLPOSE = "_seg.npy"
 
 Labels = npt.NDArray[np.uint16]
 
@@ -150,8 +146,8 @@ def npy_bytes(array: npt.NDArray[Any]) -> bytes:
     return file.getvalue()
 
 
-def image_bytes(array: npt.NDArray[Any], name: str, dataset: str | None = None) -> bytes:
-    """An array as the image file that its suffix names; ``dataset`` is its path in the file."""
+def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
+    """An array as the image file that its suffix names."""
     suffix = name.lower().rpartition(".")[2]
     if suffix == "png":
         import imagecodecs
@@ -185,31 +181,4 @@ def image_bytes(array: npt.NDArray[Any], name: str, dataset: str | None = None) 
         file = io.BytesIO()
         scipy_io.savemat(file, {"n_ary_mask": array}, do_compression=True)
         return file.getvalue()
-    if name.lower().endswith(".zarr.zip"):
-        return zarr_bytes(array, (dataset or "labels/nuclei/0").strip("/"))
-    if suffix in ("h5", "hdf5"):
-        import h5py
-
-        file = io.BytesIO()
-        with h5py.File(file, "w") as written:
-            written.create_dataset(dataset or "labels", data=array, compression="gzip")
-        return file.getvalue()
-    if name.lower().endswith(CELLPOSE):
-        file = io.BytesIO()
-        np.save(file, np.array({"masks": array}, object), allow_pickle=True)
-        return file.getvalue()
     return npy_bytes(array)
-
-
-def zarr_bytes(array: npt.NDArray[Any], path: str) -> bytes:
-    """A zipped Zarr store of version 2 with one array, in one chunk."""
-    metadata = {"zarr_format": 2, "shape": array.shape, "chunks": array.shape, "dtype": array.dtype.str}
-    metadata |= {"compressor": {"id": "zlib", "level": 1}, "fill_value": 0, "order": "C", "filters": None}
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for member, content in (
-            (".zarray", json.dumps(metadata).encode()),
-            (".".join("0" * array.ndim), zlib.compress(array.tobytes())),
-        ):
-            archive.writestr(zipfile.ZipInfo(f"{path}/{member}"), content)
-    return file.getvalue()

@@ -12,17 +12,14 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.decoding.cellpose_seg import read_masks
 from evaluation.decoding.content import check_content
 from evaluation.decoding.csv import Table, numbers_of
-from evaluation.decoding.hdf5 import shape_in_hdf5
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.mha import read_mha_header, whole_number
 from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, choose_member, read_npy_header
 from evaluation.decoding.streams import CutOff, Plain, damage_told
-from evaluation.decoding.zarr import shape_in_zarr
 from evaluation.findings.csv_files import SeveralImagesInFile
 from evaluation.findings.errors import InputFault
 from evaluation.formats import counts_csv, points_csv, rle_csv
@@ -31,7 +28,7 @@ from evaluation.formats.coco_document import Document, id_of, read_document
 from evaluation.formats.contours_json import size_in_labelme
 from evaluation.formats.csv_columns import table_of
 from evaluation.formats.hovernet_mat import IDS, variable_of
-from evaluation.formats.label_image import KINDS, WITH_DATASETS, suffix_of
+from evaluation.formats.label_image import KINDS, suffix_of
 from evaluation.formats.mat_labels import choose_variable
 from evaluation.formats.request import Request
 from evaluation.model import Case
@@ -219,17 +216,12 @@ def size_of_image(source: Path, stream: BinaryIO, request: Request) -> Size | No
             return size_in_npy(stream, request.where, channels)
         if suffix == ".npz":
             return size_in_npz(stream, request, channels)
-        if suffix in WITH_DATASETS:
-            shape_of = shape_in_zarr if suffix == ".zarr.zip" else shape_in_hdf5
-            return plane_of(shape_of(stream, request.where, request.rules.value("dataset")) or (), channels)
         sizes_xy = [whole_number(size, "DimSize") for size in read_mha_header(stream).get("dimsize", "").split()]
         return plane_of(tuple(reversed(sizes_xy)), channels if len(sizes_xy) > 2 else ())
 
 
 def size_in_npy(stream: BinaryIO, where: str, channels: tuple[int, ...]) -> Size | None:
     header = read_npy_header(Plain(stream))
-    if header.holds_object:
-        return plane_of(read_masks(stream.read(), where).shape, channels)
     check_dtype(header.dtype, where=where)
     return plane_of(header.shape, channels)
 

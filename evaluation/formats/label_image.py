@@ -19,7 +19,6 @@ from evaluation.challenge.formats.label_image import LabelImageRules
 from evaluation.decoding.components import label_components
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
-    HDF5_MAGIC,
     MHA_MAGICS,
     NPY_MAGIC,
     PICKLES,
@@ -29,7 +28,6 @@ from evaluation.decoding.content import (
     check_content,
 )
 from evaluation.decoding.foreign import HEAD_BYTES, foreign_content
-from evaluation.decoding.hdf5 import read_hdf5
 from evaluation.decoding.itk import NIFTI_MAGICS, NRRD_MAGIC, read_nifti, read_nrrd
 from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.decoding.mha import read_mha
@@ -37,7 +35,6 @@ from evaluation.decoding.npy import CLASS_NAMES, read_npy, read_npz
 from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told, stream_size, too_large
 from evaluation.decoding.tiff import read_tiff, read_tiff_bands
-from evaluation.decoding.zarr import read_zarr
 from evaluation.findings import Finding, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.findings.labels import OtherSuffix, Pickle, UnknownClassValue
@@ -125,8 +122,6 @@ def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case)
     where, suffix, channel = request.where, suffix_of(request.name), request.rules.class_channel
     options: dict[str, Any] = {"suffix": suffix, "where": where, "case": case}
     options["bytes_limit"] = request.limits.bytes_per_file
-    if suffix in WITH_DATASETS:
-        options["dataset"] = request.rules.dataset
     with damage_told(where, "a label image"):
         if channel is None:
             return read_runs(stream, check_labels, **options), None
@@ -294,11 +289,7 @@ KINDS = {
     ".nii": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
     ".nii.gz": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
     ".nrrd": FileKind(read_nrrd, (NRRD_MAGIC,), "an NRRD file"),
-    ".h5": FileKind(read_hdf5, (HDF5_MAGIC,), "an HDF5 file"),
-    ".hdf5": FileKind(read_hdf5, (HDF5_MAGIC,), "an HDF5 file"),
-    ".zarr.zip": FileKind(read_zarr, (ZIP_MAGIC,), "a zipped Zarr store"),
 }
-WITH_DATASETS = (".h5", ".hdf5", ".zarr.zip")
 WITH_SPACING = (".mha", ".nii", ".nii.gz", ".nrrd")
 
 
@@ -364,7 +355,7 @@ def example(made: Example[LabelImageRules], cases: Sequence[Case], class_name: s
         labels = np.stack(planes if channel else planes[::-1], axis=-1)
     elif made.rules.files.lower().endswith(TIFF_SUFFIXES):
         return write_label_tiff(made.instances(cases[0], class_name))
-    return image_bytes(labels, made.rules.files, made.rules.dataset)
+    return image_bytes(labels, made.rules.files)
 
 
 def example_classes(made: Example[LabelImageRules], key: str, cases: Sequence[Case]) -> bytes:

@@ -12,7 +12,6 @@ from evaluation.findings.submission import NoSubmission
 from evaluation.submission.archive import ZipFiles
 from evaluation.submission.files import CsvFile, FolderFiles, SubmissionFiles
 from evaluation.submission.names import why_unreadable
-from evaluation.submission.stores import with_stores
 
 
 def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
@@ -21,8 +20,6 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
     limits   ``files_per_submission``, ``bytes_per_submission``, ``bytes_per_file`` and ``archive_ratio`` bound what is
              listed and opened
 
-    A folder ``NAME.zarr`` in it is one file, ``NAME.zarr.zip``.
-
     Raises WrongUsage if there is nothing to read at the path, SubmissionRejected with all that is wrong if there are no
     files, too many, too large ones, or some that are not safe to read.
     """
@@ -30,11 +27,11 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return with_stores(FolderFiles(path, limits), limits)
+            return FolderFiles(path, limits)
         if stat.S_ISREG(mode):
             if path.suffix.casefold() == ".csv":
                 return CsvFile(path, limits)
-            return with_stores(ZipFiles(path, limits), limits)
+            return ZipFiles(path, limits)
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path with a zero byte
         why = "no such folder or file"
     except OSError as error:

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import io
-import os
-import pickle
 import struct
 import zipfile
 import zlib
@@ -19,7 +17,6 @@ import numpy as np
 from hostile.make import (
     MIB,
     SHAPE,
-    as_json,
     big_tiff,
     colours,
     element,
@@ -91,35 +88,6 @@ def object_npy() -> bytes:
     return npy_saying("(20, 30)", "'|O'", unpickled_never())
 
 
-def seg(content: Any, *, before: bytes = b"", protocol: int = 4) -> bytes:
-    """A file as cellpose writes it; ``before`` is put before the pickle."""
-    return npy_saying("()", "'|O'", before + pickle.dumps(np.array(content, object), protocol))
-
-
-class Evil:
-    def __reduce__(self) -> Any:
-        return os._exit, (42,)
-
-
-seg_file = one("label_image cellpose", "c1_seg.npy")
-DEEP = b"\x80\x04}N" + b"\x85" * 1_000_000 + b"Ns."  # a dictionary whose key is a tuple in a tuple in …
-SEG = [
-    seg_file("seg: a command", "pickle", npy_saying("()", "'|O'", unpickled_never())),
-    seg_file("seg: a command beside masks", None, lambda: seg({"masks": labels(), "flows": Evil()}), nuclei=2),
-    seg_file("seg: a command for masks", "pickle", lambda: seg({"masks": Evil()})),
-    seg_file("seg: no masks", "pickle", seg({"outlines": labels()})),
-    seg_file("seg: masks of objects", "pickle", seg({"masks": labels().astype(object)})),
-    seg_file("seg: masks of floats", "fractional-label", seg({"masks": labels() + 0.5})),
-    seg_file("seg: masks of another size", "wrong-shape", seg({"masks": labels().T})),
-    seg_file("seg: cut off", "unreadable-file", seg({"masks": labels()})[:-3]),
-    seg_file("seg: a frame of 2^62 bytes", "pickle", npy_saying("()", "'|O'", b"\x80\x04\x95" + struct.pack("<Q", 1 << 62) + b"}.")),
-    seg_file("seg: bytes of 2^62", "unreadable-file", npy_saying("()", "'|O'", b"\x80\x04\x8e" + struct.pack("<Q", 1 << 62) + b"}.")),
-    seg_file("seg: place 2^32 of the memory", "pickle", npy_saying("()", "'|O'", b"\x80\x04}r\xff\xff\xff\xff.")),
-    seg_file("seg: a number of 10^6 digits", "pickle", npy_saying("()", "'|O'", b"L" + b"9" * 1_000_000 + b"L\n.")),
-    seg_file("seg: tuples nested deep", "pickle", npy_saying("()", "'|O'", DEEP)),
-    seg_file("seg: a persistent id", "pickle", npy_saying("()", "'|O'", b"Pa\n.")),
-    seg_file("seg: an extension", "pickle", npy_saying("()", "'|O'", b"\x80\x04\x82\x01.")),
-]  # fmt: skip
 TWO = np.stack([labels(), labels()], axis=-1)
 NPY = [
     npy_file("empty file", "wrong-format", b""),
@@ -365,58 +333,6 @@ def hovernet_file(inst_type: Any, inst_map: Any = None) -> bytes:
     return mat({"inst_map": labels() if inst_map is None else inst_map, "inst_type": inst_type})
 
 
-h5_file = one("label_image dataset", "c1.h5")
-
-
-def plain_hdf5(build: Callable[[Any], Any]) -> Callable[[], bytes]:
-    """An HDF5 file whose group "a" is filled."""
-    return lambda: hdf5(lambda file: build(file.create_group("a")))[512:]
-
-
-H5 = [
-    h5_file("empty file", "wrong-format", b""),
-    h5_file("PNG by content", "wrong-format", png()),
-    h5_file("first bytes only", "wrong-format", b"\x89HDF\r\n\x1a\n" + b"\0" * 100),
-    h5_file("without the dataset", "no-mask-variable", plain_hdf5(lambda group: None)),
-    h5_file("group for the dataset", "not-numeric", plain_hdf5(lambda group: group.create_group("labels"))),
-    h5_file("group that holds itself", "wrong-format", plain_hdf5(lambda group: group.__setitem__("labels", group))),
-    h5_file("external link", "not-numeric", plain_hdf5(
-        lambda group: group.__setitem__("labels", __import__("h5py").ExternalLink(GROUND_TRUTH, "labels")))),
-    h5_file("external storage", "unsupported-format", plain_hdf5(
-        lambda group: group.create_dataset("labels", SHAPE, "u2", external=[(GROUND_TRUTH, 0, 1200)]))),
-    h5_file("60,000 x 60,000 px", "wrong-shape", plain_hdf5(
-        lambda group: group.create_dataset("labels", (60_000, 60_000), "u4", chunks=(64, 64)))),
-    h5_file("2,000 groups", "wrong-format", plain_hdf5(lambda group: [group.create_group(f"g{i}") for i in range(2000)])),
-    h5_file("texts", "not-numeric", plain_hdf5(lambda group: group.create_dataset("labels", data=[b"a"] * 3))),
-]  # fmt: skip
-zarr_file = one("label_image zarr", "c1.zarr.zip")
-
-
-def zarr(data: bytes = b"", **changes: Any) -> bytes:
-    """A store of one chunk with two nuclei."""
-    metadata = {"zarr_format": 2, "shape": SHAPE, "chunks": SHAPE, "dtype": "<u2", "compressor": {"id": "zlib"}, "fill_value": 0,
-                "order": "C", "filters": None, **changes}  # fmt: skip
-    return npz((".zarray", as_json(metadata)), ("0.0", data or zlib.compress(labels().tobytes())))
-
-
-ZARR = [
-    zarr_file("empty file", "wrong-format", b""),
-    zarr_file("two nuclei", None, zarr(), nuclei=2),
-    zarr_file("cut off", "unreadable-file", zarr()[:-30]),
-    zarr_file("no array", "no-mask-variable", npz((".zgroup", b"{}"))),
-    zarr_file("nested metadata", "wrong-format", npz((".zarray", b"[" * 100_000))),
-    zarr_file("200,000 x 200,000 px", "wrong-shape", zarr(shape=[SIDE, SIDE])),
-    zarr_file("sides of 2^62", "wrong-format", zarr(shape=[1 << 62, 1 << 62])),
-    zarr_file("chunks of 2^30 x 2^30", "wrong-format", zarr(chunks=[1 << 30, 1 << 30])),
-    zarr_file("chunks of 1 x 1", "unreadable-file", zarr(chunks=[1, 1])),
-    zarr_file("objects", "unsupported-format", zarr(dtype="|O", filters=[{"id": "pickle"}])),
-    zarr_file("another codec", "unsupported-format", zarr(compressor={"id": "pickle"})),
-    zarr_file("a chunk that is too short", "unreadable-file", zarr(zlib.compress(b"\0"))),
-    zarr_file("bomb", "wrong-format", lambda: zarr(zeros_deflated(64 * MIB))),
-    zarr_file("damaged blosc", "unreadable-file", zarr(b"\2\1\1\2" + struct.pack("<III", 1200, 1200, 40) + b"\xff" * 24, compressor={"id": "blosc"})),
-    zarr_file("damaged zstd", "unreadable-file", zarr(b"\x28\xb5\x2f\xfd" + b"\xff" * 30, compressor={"id": "zstd"})),
-    zarr_file("name of the reference", None, npz((".zarray", as_json({"zarr_format": 2, "shape": SHAPE, "chunks": SHAPE, "dtype": "<u2", "compressor": None, "fill_value": 0, "order": "C", "filters": None, "dimension_separator": GROUND_TRUTH}))), nuclei=0),
-]  # fmt: skip
 MAT = [
     nary("empty file", "wrong-format", b""),
     nary("cut off", "unreadable-file", mat({"n_ary_mask": labels()})[:-9]),
@@ -531,4 +447,4 @@ LARGE = [
     ]
 ]  # fmt: skip
 
-IMAGES = (*LARGE, *NPY, *SEG, *PNG, *TIFF, *MHA, *MAT, *H5, *ZARR, *ARRAYS)
+IMAGES = (*LARGE, *NPY, *PNG, *TIFF, *MHA, *MAT, *ARRAYS)

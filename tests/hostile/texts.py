@@ -5,17 +5,10 @@
 from __future__ import annotations
 
 import gzip
-import io
 import itertools
 import json
-import sqlite3
-import struct
-import zipfile
-import zlib
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
-from importlib.util import find_spec
 
 from hostile.make import (
     SQUARE,
@@ -35,7 +28,7 @@ from hostile.make import (
     rle,
     vertices,
 )
-from hostile.record import Content, Hostile, example_files_of
+from hostile.record import Content, Hostile
 
 MANY = 50_000
 LONG = 2_000_000
@@ -96,67 +89,6 @@ YOLO = [
     yolo("yolo gzip bomb", "too-large", lambda: gzip_bomb(b"0 0 0 1 0 1 1\n")),
 ]  # fmt: skip
 
-
-def sqlite(*statements: str, change: Callable[[bytes], bytes] = bytes) -> bytes:
-    """An annotation store of TIAToolbox after some statements; ``change`` is made to its bytes."""
-    with closing(sqlite3.connect(":memory:")) as database:
-        with closing(sqlite3.connect(":memory:")) as example:
-            example.deserialize(example_files_of("geometry_table store")["c1.db"])
-            database.executescript("\n".join(example.iterdump()))
-        for statement in statements:
-            database.execute(statement)
-        database.commit()
-        return change(database.serialize())
-
-
-def with_geometry(blob: str) -> bytes:
-    return sqlite(
-        "update metadata set value = 'null' where key = 'compression'", f"update annotations set geometry = {blob}"
-    )
-
-
-MANY_ROWS = "with recursive n(i) as (select 10 union all select i + 1 from n where i < 60000) insert into annotations select i, i, '', 1, 1, x'00', '{}', 1 from n"
-ZLIB_BOMB = zlib.compress(bytes(40_000_000), 9).hex()
-DEEP_WKB = ("0107000000" + "01000000") * 100_000
-table = partial(one("geometry_table store", "c1.db"))
-vertex_table = partial(one("geometry_table vertices", "c1.csv"))
-TABLES = [
-    table("store empty file", "invalid-csv", b""),
-    table("store cut off", "wrong-format", lambda: sqlite(change=lambda data: data[:5000])),
-    table("store of zeros", "wrong-format", lambda: sqlite(change=lambda data: data[:100] + bytes(len(data) - 100))),
-    table("store with a page size of 1", "wrong-format", lambda: sqlite(change=lambda data: data[:16] + b"\0\3" + data[18:])),
-    table("store whose pages point to themselves", "wrong-format", lambda: sqlite(change=lambda data: data[:4096] * 8)),
-    table("store without tables", "wrong-format", lambda: sqlite("drop table annotations"), says="without a table"),
-    table("store without metadata", "wrong-format", lambda: sqlite("drop table metadata"), says="no such table"),
-    table("store that is a view", "wrong-format", lambda: sqlite("drop table annotations",
-        "create view annotations as with recursive n(i) as (select 1 union all select i + 1 from n) select i as id, i as key, 1 as cx, 1 as cy, null as geometry, '' as properties from n")),
-    table("store with a generated column", "wrong-format", lambda: sqlite("drop table annotations",
-        "create table annotations(id, key, cx, cy, properties, geometry as (zeroblob(1000000000)))", "insert into annotations(id) values (1)"), says="too big"),
-    table("store with a trigger", None, lambda: sqlite("create trigger t after insert on annotations begin delete from annotations; end"), nuclei=3),
-    table("store with damaged zlib", "invalid-annotation", lambda: sqlite("update annotations set geometry = x'789c00'")),
-    table("store with a zlib bomb", "too-large", lambda: sqlite(f"update annotations set geometry = x'{ZLIB_BOMB}'"), limits={"bytes_per_file": 10_000_000}),
-    table("store with texts for geometries", "invalid-annotation", lambda: sqlite("update annotations set geometry = 'POINT (1 1)'")),
-    table("store with WKB of 4,000,000,000 rings", "invalid-annotation", lambda: with_geometry("x'0103000000ffffffff'")),
-    table("store with WKB of 4,000,000,000 vertices", "invalid-annotation", lambda: with_geometry("x'010300000001000000ffffffff'")),
-    table("store with WKB of collections 100,000 deep", "invalid-annotation", lambda: with_geometry(f"x'{DEEP_WKB}'")),
-    table("store with a vertex of NaN", "invalid-annotation", lambda: with_geometry("x'01030000000100000004000000" + "000000000000f87f" * 8 + "'")),
-    table("store with lines", "unsupported-shape", lambda: with_geometry("x'010200000002000000" + "00" * 32 + "'")),
-    table("store with an empty polygon", "empty-polygon", lambda: with_geometry("x'010300000000000000'")),
-    table("store with an unknown class", "unknown-class", lambda: sqlite("""update annotations set properties = '{"type": 9}'""")),
-    table("store with properties nested 100,000 deep", "instance-without-class", lambda: sqlite(f"update annotations set properties = '{'[' * 100_000}'")),
-    table("store with properties that are no text", "instance-without-class", lambda: sqlite("update annotations set properties = x'ff'")),
-    table("store with 60,000 geometries of one byte", "invalid-annotation", lambda: sqlite(MANY_ROWS)),
-    table("store with too many nuclei", "too-large", lambda: sqlite(MANY_ROWS), limits={"instances_per_case": 5000}),
-    table("store that is Parquet", "missing-extra" if find_spec("pyarrow") is None else "wrong-format", b"PAR1" + bytes(40) + b"PAR1"),
-    vertex_table("vertices of nothing", "missing-column", b"a,b\n1,2\n"),
-    vertex_table("vertices without a nucleus", "missing-column", b"vertex_x,vertex_y\n1,2\n"),
-    vertex_table("vertices of words", "invalid-coordinate", b"cell_id,vertex_x,vertex_y,class\na,b,nan,Epithelial\n"),
-    vertex_table("vertices that are too many", "too-large", lambda: gzip.compress(b"cell_id,vertex_x,vertex_y\n" + b"a,1,1\n" * 1001),
-        limits={"vertices_per_file": 1000}),
-    vertex_table("vertices gzip bomb", "too-large", lambda: gzip_bomb(b"a,1,1\n", before=b"cell_id,vertex_x,vertex_y\n")),
-    vertex_table("50,000 nuclei of one vertex of an unknown class", "unknown-class",
-        lambda: b"cell_id,vertex_x,vertex_y,class\n" + b"".join(b"%d,1,1,x\n" % i for i in range(MANY)), says=COUNTED),
-]  # fmt: skip
 
 xml = partial(one("aperio_xml", "P1/c1.xml"))
 APERIO = [
@@ -538,42 +470,4 @@ CONTOURS = [
     shapes("shapes group without a vertex", "empty-polygon", contours("shapes", {**SHAPE, "group_id": 1, "points": []})),
 ]  # fmt: skip
 
-rois = one("imagej_roi", "c1.zip")
-
-
-def roi_zip(*rois: bytes, flags: int = 0) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for number, roi in enumerate(rois):
-            archive.writestr(f"{number}.roi", roi)
-    return file.getvalue()
-
-
-def roi(kind: int, data: bytes = b"", count: int = 0, path: int = 0, header2: int = 0) -> bytes:
-    head = struct.pack(">4shBx4hH", b"Iout", 228, kind, 1, 1, 9, 9, count) + struct.pack(">i", count) + bytes(14)
-    return head + struct.pack(">i20xi", path, header2 or 64 + len(data)) + data + struct.pack(">30xB33x", 1)
-
-
-RING = struct.pack(">8h", 0, 6, 6, 0, 0, 0, 6, 6)
-PATH_OF_RINGS = struct.pack(">3f", 0, 1, 1) * 2000  # rings of a path
-ROIS = [
-    rois("imagej_roi: empty file", "wrong-format", b""),
-    rois("imagej_roi: no ROI", None, roi_zip(), nuclei=0),
-    rois("imagej_roi: a polygon", None, roi_zip(roi(0, RING, 4)), nuclei=1),
-    rois("imagej_roi: cut off", "unreadable-file", roi_zip(roi(0, RING, 4))[:-30]),
-    rois("imagej_roi: text for a ROI", "invalid-annotation", roi_zip(b"a" * 100)),
-    rois("imagej_roi: fewer coordinates than it says", "invalid-annotation", roi_zip(roi(0, RING, 50))),
-    rois("imagej_roi: 2^31 coordinates", "invalid-annotation", roi_zip(roi(0, RING)[:18] + b"\x7f\xff\xff\xff" + roi(0, RING)[22:])),
-    rois("imagej_roi: -1 coordinates", "invalid-annotation", roi_zip(roi(0, RING)[:18] + b"\xff\xff\xff\xff" + roi(0, RING)[22:])),
-    rois("imagej_roi: no coordinate", "empty-polygon", roi_zip(roi(0))),
-    rois("imagej_roi: a path of 2^31 numbers", "invalid-annotation", roi_zip(roi(1, path=2**31 - 1))),
-    rois("imagej_roi: a path of 2,000 rings", "invalid-annotation", roi_zip(roi(1, PATH_OF_RINGS, path=len(PATH_OF_RINGS) // 4))),
-    rois("imagej_roi: a path to infinity", "invalid-coordinate", roi_zip(roi(1, struct.pack(">9f", 0, 1, 1, 1, 1e38, 1, 1, 1, 5), path=9))),
-    rois("imagej_roi: a path that is a line", "empty-polygon", roi_zip(roi(1, struct.pack(">3f", 0, 1, 1), path=3))),
-    rois("imagej_roi: a second header outside", "instance-without-class", roi_zip(roi(0, RING, 4, header2=2**31 - 1))),
-    rois("imagej_roi: a line", "unsupported-shape", roi_zip(roi(3))),
-    rois("imagej_roi: too many", "too-large", lambda: roi_zip(*[roi(0, RING, 4)] * 1001), limits={"instances_per_case": 1000}),
-    rois("imagej_roi: bomb", "too-large", lambda: roi_zip(roi(0, bytes(40 << 20))), limits={"bytes_per_file": 20 << 20}),
-]  # fmt: skip
-
-TEXTS = (*YOLO, *TABLES, *ROIS, *APERIO, *ASAP, *GEOJSON, *PLATFORM, *CSV, *RLE, *COCO, *CONTOURS)
+TEXTS = (*YOLO, *APERIO, *ASAP, *GEOJSON, *PLATFORM, *CSV, *RLE, *COCO, *CONTOURS)

@@ -31,9 +31,7 @@ NAMES = (  # the registry: a new format adds its line here
     "pannuke_masks",
     "colour_map",
     "contours_json",
-    "imagej_roi",
     "yolo_txt",
-    "geometry_table",
     "counts_csv",
 )
 

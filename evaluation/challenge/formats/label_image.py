@@ -13,7 +13,6 @@ class LabelImageRules(ClassFiles):
 
     class_table    pattern of a CSV or JSON file with the class of every id
     class_channel  the channel of the image, from 0, that holds the class of every pixel; ids are in the other one
-    dataset        the path of the array in an HDF5 file or a Zarr store; without it, the only one that can be it
     components     pixels of a mask with equal values that touch are one nucleus: by sides (4), or also corners (8); the
                    values are the classes (class_values), or do not matter
     """
@@ -21,7 +20,6 @@ class LabelImageRules(ClassFiles):
     format: Literal["label_image"]
     class_table: str | None = None
     class_channel: Literal[0, 1] | None = None
-    dataset: str | None = None
     components: Literal[4, 8] | None = None
 
     dense: ClassVar = True

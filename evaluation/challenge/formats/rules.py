@@ -9,12 +9,17 @@ from pydantic import ConfigDict, PlainSerializer, PlainValidator, model_validato
 
 from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, filled, invalid
 from evaluation.findings import quote
-from evaluation.findings.challenge import MissingRule, OnlyOwnKeys
+from evaluation.findings.challenge import InvalidValue, MissingRule, OnlyOwnKeys
 from evaluation.model import Case, OriginRule, VanishedRule, VerticesRule
 
 Units = Literal["px", "um", "mm"]
 Shape = Literal["outline", "point"]
 LARGEST_NUMBER = 32767
+# What ``compare`` and ``convert`` import is no format of a challenge: names that may be tried, and suffixes.
+IMPORTS = ("imagej_roi", "hdf5", "zarr", "ome_zarr", "cellpose", "geoparquet", "parquet")
+IMPORTED = (".roi", ".h5", ".hdf5", ".zarr", ".zarr.zip", "_seg.npy", ".parquet")
+ONLY_IMPORTED = "which only 'compare' and 'convert' read"
+CONVERT_FIRST = "Convert such files first: evaluation convert FILE OUTPUT --to label_tiff, or --to geojson."
 
 
 class FormatRules(Rules):
@@ -84,6 +89,11 @@ class FormatRules(Rules):
         allowed = {"class"} if self.is_shared else {"case", "group", "class"}
         check_pattern(self.files, "files", required=set(), allowed=allowed)
         check_pattern(self.case_key, "case_key", required={"case"}, allowed={"case", "group"})
+        for key in ("files", *self.companions):
+            pattern = self.value(key)
+            if pattern is not None and pattern.lower().endswith(IMPORTED):
+                found = f"{quote(pattern)}, {ONLY_IMPORTED}"
+                raise RuleFault(InvalidValue(found, f"files of the format '{self.format}'", CONVERT_FIRST).at(key))
         for key in self.companions:
             if (pattern := self.value(key)) is not None:
                 check_pattern(pattern, key, required={"case"}, allowed={"case", "group"})
