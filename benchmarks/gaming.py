@@ -343,8 +343,8 @@ What this says:
 Under `recommended` a wrong name and a missed nucleus are told apart (the latter counts as a guess), images are pooled where
 classes count, a missed nucleus costs in every column, and copies fail the floor. That no trick of this list pays in these
 fields is no proof for all; what is proved, and where it fails, stands with the
-[covered](metrics/README.md#covered-how-good-is-the-better-half-and-are-the-classes-found) and
-[overall](metrics/README.md#overall-outlines-and-classes-over-all-nuclei) scores. And no sum of ranks is safe from *clones*: a
+[covered](metrics.md#covered-how-good-is-the-better-half-and-are-the-classes-right) and
+[overall](metrics.md#overall-outlines-and-classes-over-all-nuclei) scores. And no sum of ranks is safe from *clones*: a
 second entry of a team can turn the order of two others. Rank one entry for each team; `evaluation audit --tricks` names
 entries that are nearly the same, and teams whose presence decides the first place.
 
@@ -387,7 +387,7 @@ def summary_row(preset: str, found: Sequence[Found]) -> str:
     honest = sum(of.play.climbs for of in found if of.play.kind == "calibration")
     climb = max(paying, key=lambda play: play.before - play.after, default=None)
     largest = f"{climb.before:g} to {climb.after:g}" if climb else "none"
-    name = f"**{preset}**" if preset in ("recommended", BY_CENTROIDS) else f"[{preset}](presets/{preset}.md)"
+    name = f"**{preset}**" if preset in ("recommended", BY_CENTROIDS) else f"[{preset}](presets.md#{preset})"
     return f"| {name} | {share} | {len(plays)} | {by[0]} | {by[1]} | {honest} | {largest} |"
 
 

@@ -1,9 +1,9 @@
 """Situations as drawings, and the value of every metric in each, worked out by hand.
 
-Nothing here is computed by the program: a test scores the drawings and compares. The pages of docs/metrics show the
-rows. ``pictures`` says how drawings are scored: classes lymphocyte (small letters) and tumor (capital
-letters), a match above an IoU of 1/2, thresholds 0.5 and 0.75, a tolerance of 1 px, 0.5 um a pixel, FROC at 1/4 and 1/2
-false positives per image. A confidence is the probability of the class that was predicted, too.
+Nothing here is computed by the program: a test scores the drawings and compares, and what the records of metrics
+declare of empty sides too. ``pictures`` says how drawings are scored: classes lymphocyte (small letters) and tumor
+(capital letters), a match above an IoU of 1/2, thresholds 0.5 and 0.75, a tolerance of 1 px, 0.5 um a pixel, FROC at
+1/4 and 1/2 false positives per image. A confidence is the probability of the class that was predicted, too.
 """
 
 from __future__ import annotations

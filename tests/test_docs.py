@@ -9,6 +9,8 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,12 +35,13 @@ from evaluation.challenge.rules import (
     ReferenceRules,
     SubmissionRules,
 )
+from evaluation.commands.main import run
 from evaluation.metrics import FAMILIES, metrics_of
+from evaluation.metrics.pages import anchor
 from evaluation.model import AGGREGATIONS, STRATUM_MEAN, UNDEFINED_REASONS, Case
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("docs", "docs/metrics", "docs/presets")
-DOCS = sorted([ROOT / "README.md", *(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))])
+DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
 def text_of(name: str) -> str:
@@ -49,22 +52,65 @@ def text_of(name: str) -> str:
     "path", [path for path in DOCS if "```console\n" in path.read_text()], ids=lambda path: path.name
 )
 def test_commands_in_the_documents_run(path, tmp_path):
-    """Every line that begins with '$ ./evaluate.sh' or '$ evaluation' in a console block, in one folder."""
+    """Every line that begins with '$ ./evaluate.sh' or '$ evaluation' in a console block, in one folder.
+
+    Each section of the presets has a folder of its own.
+    """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    for block in re.findall(r"```console\n(.*?)```", path.read_text(), re.DOTALL):
+    text = path.read_text()
+    sections = re.split(r"^## ", text, flags=re.MULTILINE) if path.name == "presets.md" else [text]
+    blocks = [
+        (n, block) for n, of in enumerate(sections) for block in re.findall(r"```console\n(.*?)```", of, re.DOTALL)
+    ]
+    for section, block in blocks:
+        folder = tmp_path / str(section)
+        folder.mkdir(exist_ok=True)
         for line in block.splitlines():
             command = re.match(r"\$ (?:\./evaluate\.sh|evaluation) (.*?)(?:\s+# exits with (\d+))?$", line)
             if command is None:
                 continue
             arguments = [sys.executable, "-m", "evaluation", *shlex.split(command[1])]
-            done = run_in_group(arguments, cpu_seconds=300, cwd=tmp_path, env=environment)
+            done = run_in_group(arguments, cpu_seconds=300, cwd=folder, env=environment)
             assert done.returncode == int(command[2] or 0), (line, done.stderr)
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
 def test_links_lead_somewhere(path):
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
-        assert (path.parent / target).exists(), target
+    """Also to the heading that they name, where that is a document of ours."""
+    for target, heading in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", path.read_text()):
+        page = path.parent / target if target else path
+        assert page.exists(), target
+        assert not heading or page.suffix != ".md" or heading in anchors_of(page), f"{target}#{heading}"
+
+
+@cache
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that the headings of a document get; of equal ones the second has a number, and so on."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    found: Counter[str] = Counter()
+    anchors = set()
+    for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
+        name = anchor(heading)
+        anchors.add(f"{name}-{found[name]}" if found[name] else name)
+        found[name] += 1
+    return anchors
+
+
+def test_what_explain_all_writes_is_what_lies_in_docs(tmp_path, pytestconfig):
+    assert run(["explain", "--all", str(tmp_path)]) == 0
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert sorted(written) == ["findings.md", "metrics.md", "presets.md"]
+    for name, text in written.items():
+        if pytestconfig.getoption("--renew-golden"):
+            (ROOT / "docs" / name).write_text(text)
+        assert text_of(f"docs/{name}") == text
+
+
+def test_explain_all_prints_the_same(capsys):
+    assert run(["explain", "--all"]) == 0
+    assert capsys.readouterr().out == "\n".join(
+        text_of(f"docs/{name}.md") for name in ("findings", "metrics", "presets")
+    )
 
 
 def test_the_notebook_is_the_page_on_python_and_what_its_code_gives(tmp_path, monkeypatch, pytestconfig):
@@ -77,21 +123,11 @@ def test_the_notebook_is_the_page_on_python_and_what_its_code_gives(tmp_path, mo
 
 
 def test_the_overview_of_the_metrics_names_every_family_aggregation_and_reason():
-    """Each metric has a page of its own; see test_metric_pages.py."""
+    """Each metric has a section of its own; see test_metric_pages.py."""
     page = text_of("docs/metrics.md")
     for word in (*UNDEFINED_REASONS, *AGGREGATIONS, STRATUM_MEAN):
         assert f"`{word}`" in page, word
-    anchors = {
-        anchor_of(heading) for heading in re.findall(r"^## (.*)$", text_of("docs/metrics/README.md"), re.MULTILINE)
-    }
-    linked = re.findall(r"\]\(metrics/README\.md#(\S+)\)", page)
-    assert set(linked) <= anchors
     assert re.findall(r"^\| \[`(\w+)`\]", page, re.MULTILINE) == list(FAMILIES)
-
-
-def anchor_of(heading: str) -> str:
-    """The anchor that GitHub and GitLab give a heading."""
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 @pytest.mark.parametrize(
@@ -141,22 +177,26 @@ def test_the_whole_examples_are_challenges():
             assert Challenge.build({**document, "cases": (case,)})
 
 
-def test_every_preset_has_a_page_and_a_row_in_the_table():
-    rows = re.findall(r"^\| \[(\S+)\]\(presets/(\S+)\.md\) \|", text_of("docs/presets.md"), re.MULTILINE)
+def presets_pages() -> dict[str, str]:
+    """The sections of docs/presets.md."""
+    return dict(re.findall(r"^## (\S+)$\n(.*?)(?=^## |\Z)", text_of("docs/presets.md"), re.MULTILINE | re.DOTALL))
+
+
+def test_every_preset_has_a_section_and_a_row_in_the_table():
+    rows = re.findall(r"^\| \[(\S+)\]\(#(\S+)\) \|", text_of("docs/presets.md"), re.MULTILINE)
     assert rows == [(name, name) for name in preset_names()]
-    pages = {path.stem: path.read_text() for path in (ROOT / "docs" / "presets").glob("*.md")}
-    assert sorted(pages) == preset_names()
+    pages = presets_pages()
+    assert list(pages) == preset_names()
     for name, page in pages.items():
-        assert page.startswith(f"# {name}\n"), name
         headings = r"What was published\nThe rules\nThe numbers? that ranks?\nWhat differs\nUse it"
-        assert re.fullmatch(headings, "\n".join(re.findall(r"^## (.*)$", page, re.MULTILINE))), name
+        assert re.fullmatch(headings, "\n".join(re.findall(r"^### (.*)$", page, re.MULTILINE))), name
 
 
 @pytest.mark.parametrize("name", preset_names())
 def test_every_number_that_the_page_of_a_preset_names_is_written(name):
     """Also what is under [ranking] of the preset stands on its page, or on that of a preset to which it leads."""
     challenge = Challenge.from_preset(name, name="test")
-    page = text_of(f"docs/presets/{name}.md")
+    page = presets_pages()[name]
     aggregations = "pooled|group_mean|case_mean|stratum_mean"
     known = {
         ".".join((*prefix, *metric.path))
@@ -167,7 +207,7 @@ def test_every_number_that_the_page_of_a_preset_names_is_written(name):
     first = challenge.class_names[0]
     for path in re.findall(rf"`([a-z_]+\.[^` ]+)\.(?:{aggregations})`", page):
         assert path.replace("<class>", first) in known, path
-    linked = [text_of(f"docs/presets/{other}.md") for other in re.findall(r"\]\((\w+)\.md", page)]
+    linked = [presets_pages()[other] for other in re.findall(r"\]\(#(\w+)\)", page)]
     page = "\n".join([page, *linked])
     columns = challenge.ranking.columns if challenge.ranking else ()
     for column in columns:

@@ -20,7 +20,7 @@ from evaluation.findings import Finding
 from evaluation.findings.annotations import UnknownClass
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.kind import Kind, NotAmong
-from evaluation.findings.pages import FOLDER, documents
+from evaluation.findings.pages import DOCUMENT, document
 
 ROOT = Path(__file__).resolve().parents[1]
 MANY = 50_000
@@ -104,27 +104,15 @@ def test_a_class_makes_the_finding_that_its_templates_say() -> None:
 # --- its pages --------------------------------------------------------------------------------------------------------
 
 
-def test_the_pages_in_docs_are_those_of_the_catalogue(pytestconfig: pytest.Config) -> None:
-    folder, written = ROOT / FOLDER, documents()
-    if pytestconfig.getoption("--renew-golden"):
-        folder.mkdir(exist_ok=True)
-        for path in folder.glob("*.md"):
-            path.unlink()
-        for name, text in written.items():
-            (folder / name).write_text(text)
-    assert {path.name: path.read_text() for path in folder.iterdir()} == written
-
-
-def test_the_list_of_pages_links_to_each_once() -> None:
-    links = re.findall(r"\]\((\S+?)\)", documents()["README.md"])
-    assert sorted(links) == sorted(f"{code}.md" for code in CATALOGUE)
+def test_each_code_has_one_section_of_the_document() -> None:
+    assert sorted(re.findall(r"^### `(\S+)`$", document(), re.MULTILINE)) == sorted(CATALOGUE)
 
 
 def test_explain_tells_what_why_and_how_and_where_the_page_is(bench: Bench) -> None:
     page = CATALOGUE["unknown-class"]
     for argument in ("unknown-class", "[unknown-class]", "UNKNOWN-CLASS"):
         printed = bench.run("explain", argument)
-        for text in (page.title, page.why, page.fix, page.example, f"{FOLDER}/unknown-class.md", "An error"):
+        for text in (page.title, page.why, page.fix, page.example, f"{DOCUMENT}#unknown-class", "An error"):
             assert text in printed
     assert "A warning" in bench.run("explain", "unused-file")
 

@@ -1,4 +1,4 @@
-"""The pages of the metrics: one for each, equal to docs/metrics, and what ``evaluation explain`` prints."""
+"""The pages of the metrics: one for each, in docs/metrics.md, and what ``evaluation explain`` prints."""
 
 from __future__ import annotations
 
@@ -8,72 +8,165 @@ import sys
 from pathlib import Path
 
 import pytest
-from metric_documents import documents
 from pictures import score_pictures
-from situations import SITUATIONS, WHAT_WHEN, says
+from situations import WHAT_WHEN, says
 
+from evaluation.challenge.explained import explain_rule, rule_names
 from evaluation.commands.main import run
-from evaluation.metrics import FAMILIES, literature
-from evaluation.metrics.metric import Empty
+from evaluation.metrics import FAMILIES
+from evaluation.metrics.metric import STANDARD_RANGE, Empty
 from evaluation.metrics.pages import (
-    FOLDER,
-    example_path,
+    DOCUMENT,
+    definitions,
+    docstring,
+    document,
     example_text,
+    known_words,
     metrics_by_page,
     page_of,
-    page_text,
     pages_of,
+    properties,
+    section,
+    sources,
     terminal_index,
+    terminal_page,
+    text_of,
+    word_text,
+    words_of,
 )
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted(metrics_by_page())
+PAGES = list(metrics_by_page())
 
 
-def test_the_pages_in_docs_are_those_of_the_registry(pytestconfig: pytest.Config) -> None:
-    folder, written = ROOT / FOLDER, documents()
-    if pytestconfig.getoption("--renew-golden"):
-        folder.mkdir(exist_ok=True)
-        for path in folder.glob("*.md"):
-            path.unlink()
-        for name, text in written.items():
-            (folder / name).write_text(text)
-    assert {path.name: path.read_text() for path in folder.iterdir()} == written
-
-
-def test_the_index_links_to_each_page_once() -> None:
-    links = re.findall(r"^- \[\S+?\]\((\S+?)\)", documents()["README.md"], re.MULTILINE)
-    assert sorted(links) == sorted(f"{page}.md" for page in PAGES)
+def test_the_document_has_a_section_for_each_page() -> None:
+    """That docs/metrics.md is this document, test_docs.py says."""
+    assert re.findall(r"^### (\w+\.\S+)$", document(), re.MULTILINE) == PAGES
     assert [page for family in FAMILIES for page in pages_of(family)] == list(metrics_by_page())
 
 
-def test_the_paths_that_the_index_gives_for_published_notation_have_pages() -> None:
-    table = documents()["README.md"].partition("| in text |")[2].partition("\n\n")[0]
-    paths = re.findall(r"`([a-z]+\.[^`]+)`", table)
-    assert len(paths) == 14
-    assert [path for path in paths if page_of(path) is None] == []
+def test_each_section_in_the_files_is_of_a_page_and_each_page_has_one() -> None:
+    assert [page for family in FAMILIES for page in words_of(family)[2]] == PAGES
 
 
-def test_every_page_has_an_example_situations_and_a_source() -> None:
+def test_every_source_is_cited_and_every_page_cites_known_ones() -> None:
+    assert {source for page in PAGES for source in section(page).sources} == set(sources())
+    assert [page for page in PAGES if not section(page).sources] == []
+
+
+def test_every_page_has_situations() -> None:
     assert {page_of(path) for path in WHAT_WHEN} == set(PAGES)
-    assert [page for page in PAGES if not metrics_by_page()[page][0].example] == []
-    cited = {source for metrics in metrics_by_page().values() for metric in metrics for source in metric.sources}
-    assert cited == {text for name, text in vars(literature).items() if name.isupper()}
-    assert [page for page in PAGES if not metrics_by_page()[page][0].sources] == []
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_example_of_a_page_is_one_of_its_paths_and_gives_the_number_of_the_program(page: str) -> None:
-    metric = metrics_by_page()[page][0]
-    example = metric.example
-    assert example is not None
-    path = example_path(metric, example)
-    assert page_of(path) == page
-    assert path.endswith(".pooled")
+    example = section(page)
+    assert page_of(example.path) == page
+    assert example.path.endswith(".pooled")
     assert example.by_hand.endswith(".")
-    options = {"false_positives": (0.25, 1.0)} if metric.family == "curves" else {}
-    assert score_pictures(path, example.picture, confidence=example.confidence or None, **options) == example.gives
+    options = {"false_positives": (0.25, 1.0)} if page.startswith("curves.") else {}
+    confidence = example.confidence or None
+    assert score_pictures(example.path, example.picture, confidence=confidence, **options) == example.gives
 
+
+@pytest.mark.parametrize("page", PAGES)
+def test_words_in_place_of_a_docstring_stand_only_where_there_is_one_formula(page: str) -> None:
+    """Else the page would say of all of them what holds for one: there they stand before the docstrings."""
+    of = {docstring(metric) for metric in metrics_by_page()[page]}
+    text = definitions(page)
+    assert len(of) == 1 or all(doc.replace("``", "`") in text for doc in of)
+    assert section(page).words in text
+
+
+# --- names in papers --------------------------------------------------------------------------------------------------
+
+TWO_IMAGES = """
+aaaaa  aaaa.
+.....  .....
+BBBBB  BBB..
+
+cc...  .....
+.....  .....
+...e.  d..e.
+"""
+SURE = {"a": 0.9, "d": 0.8, "e": 0.7, "B": 0.6}
+# IoU: a 4/5, B 3/5, e 1; c is missed, d is spurious. From the surest on: a right, d wrong, e right, B right.
+READINGS = {
+    "curves.average_precision.pooled": "(1 + 3/4 + 3/4) / 4",
+    "curves.per_class.<class>.average_precision.pooled": "(1 + 2/3) / 3",
+    "curves.average_precision_101.pooled": "(26 + 50 * 3/4) / 101",
+    "curves.per_class.<class>.average_precision_101.pooled": "(34 + 33 * 2/3) / 101",
+    "curves.mean_average_precision.pooled": "(5/9 + 1) / 2",
+    "curves.mean_average_precision_101.pooled": "(56/101 + 1) / 2",
+    "curves.coco_map_iou50.pooled": "(56/101 + 1) / 2",
+    "curves.coco_map_iou75.pooled": "(56/101 + 0) / 2",
+    "curves.coco_map_iou50_95.pooled": "((7 * 56/101 + 3 * 34/3/101) / 10 + 3/10) / 2",
+    "thresholds.threat_score_iou50.pooled": "3/5",
+    "thresholds.threat_score_iou50.case_mean": "(1 + 1/3) / 2",
+    "thresholds.threat_score_iou50_95.pooled": "(2 * 3/5 + 4 * 2/6 + 4 * 1/7) / 10",
+    "thresholds.threat_score_iou50_95.case_mean": "((2 * 1 + 4 * 1/3 + 4 * 0) / 10 + 1/3) / 2",
+}
+
+
+def test_the_readings_of_ap_and_map_are_those_that_were_worked_out() -> None:
+    table = text_of("names").partition("### Readings of AP and mAP")[2]
+    assert set(re.findall(r"`([a-z]+\.[^`]+)`", table)) == set(READINGS)
+
+
+@pytest.mark.parametrize("path", READINGS)
+def test_a_reading_of_ap_gives_what_was_worked_out_by_hand(path: str) -> None:
+    named = path.replace("<class>", "lymphocyte")
+    found = score_pictures(named, TWO_IMAGES, confidence=SURE, iou_thresholds=STANDARD_RANGE)
+    assert found == pytest.approx(eval(READINGS[path]), abs=1e-6)
+
+
+def test_the_paths_that_are_given_for_names_in_papers_have_pages() -> None:
+    paths = re.findall(r"`([a-z]+\.[^`]+)`", text_of("names"))
+    assert len(paths) > 40
+    assert [path for path in paths if page_of(path) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("ap", "`curves.average_precision.pooled`"),
+        ("AP", "`thresholds.threat_score_iou50.case_mean`"),
+        ("AP@50", "`curves.coco_map_iou50.pooled`"),
+        ("map", "`thresholds.threat_score_iou50_95.case_mean`"),
+        ("mAP", "`curves.coco_map_iou50_95.pooled`"),
+        ("mean average precision", "`curves.mean_average_precision.pooled`"),
+        ("aji", "# overlap.aji\n"),
+        ("AJI+", "`overlap.aji_plus.case_mean`"),
+        ("pq", "panoptic.per_class.pq  "),
+        ("bPQ", "`panoptic.binary.pq.case_mean`"),
+        ("HD95", "`segmentation.hausdorff95_px.pooled`"),
+        ("Hausdorff distance", "`objects.hausdorff_px.pooled`"),
+        ("FROC", "curves.per_class.froc  "),
+        ("F_d", "`detection.f1.pooled`"),
+        ("MCC", "# classification.mcc\n"),
+        ("Detection", "detection.threat_score  "),
+        ("DETECTION.F1", "# detection.f1\n"),
+        ("Unknown-Class", "unknown-class: "),
+        ("IoU_above", "# iou_above, a matching rule"),
+        ("coverage", "# metrics.coverage, a key of challenge.toml"),
+        ("Metrics.Distance_Cap_px", "what a missed or spurious nucleus costs"),
+        ("class_aware", "# matching.rules.class_aware, a key of challenge.toml"),
+    ],
+)
+def test_a_word_of_the_field_is_found_whatever_its_case(
+    word: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, printed = explained(capsys, word)
+    assert code == 0
+    assert says in printed
+
+
+def test_every_word_that_can_be_meant_is_known() -> None:
+    assert [word for word in known_words() if not word_text(word)] == []
+    assert [name for name in rule_names() if not explain_rule(name)] == []
+
+
+# --- empty sides ------------------------------------------------------------------------------------------------------
 
 IN_SITUATIONS = {
     "both_sides": "both_empty",
@@ -100,24 +193,19 @@ def test_only_metrics_that_have_a_value_there_leave_empty_sides_to_their_formula
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_says_everything(page: str) -> None:
-    text = documents()[f"{page}.md"]
-    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    assert headings == [page, "Worked example", "Sources", "In every situation"]
+    text = terminal_page(page)
+    assert re.findall(r"^#+ (.*)$", text, re.MULTILINE) == [page, "Worked example", "Sources"]
     for row in ("range", "better", "unit", "both sides empty", "one more missed nucleus would"):
-        assert f"| {row} | " in text
-    metric = metrics_by_page()[page][0]
-    assert metric.example is not None
-    assert example_text(metric, metric.example) in text
-    for situation in SITUATIONS.values():
-        assert f"\n| {situation.title.partition(':')[0]} | " in text
+        assert re.search(f"^{row}  +\\S", text, re.MULTILINE)
+    assert example_text(page) in text
+    assert all(sources()[name] in text for name in section(page).sources)
     assert "``" not in text.replace("```", "")
 
 
 def test_a_page_says_which_rule_bounds_a_value_and_is_its_worst() -> None:
-    capped = page_text("covered.distance")
-    assert "no worst value" not in capped
-    assert "| range | 0 to `metrics.distance_cap_px` (`_um`) |" in capped
-    assert "has `metrics.distance_cap_px` (`_um`) |" in capped
+    capped = properties(metrics_by_page()["covered.distance"])
+    assert capped["range"] == "0 to `metrics.distance_cap_px` (`_um`)"
+    assert capped["a case that was not submitted"].endswith("has `metrics.distance_cap_px` (`_um`)")
 
 
 @pytest.mark.parametrize(
@@ -160,8 +248,8 @@ def explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int,
 def test_explain_prints_the_page_of_a_path(capsys: pytest.CaptureFixture[str]) -> None:
     code, printed = explained(capsys, "panoptic.per_class.Lymphocyte.pq.group_mean")
     assert code == 0
-    assert documents()["panoptic.per_class.pq.md"].partition("## In every situation")[0].strip() in printed
-    assert f"This page: {FOLDER}/panoptic.per_class.pq.md" in printed
+    assert terminal_page("panoptic.per_class.pq") in printed
+    assert f"This page: {DOCUMENT}#panopticper_classpq" in printed
 
 
 def test_explain_starts_quickly_because_it_imports_neither_scipy_nor_pydantic() -> None:

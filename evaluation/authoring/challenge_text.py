@@ -14,7 +14,7 @@ TABLES = ("classes", "reference", "submission", "matching", "metrics", "aggregat
 def heading_of(preset: str) -> list[str]:
     return [
         f"Made by 'evaluation init': the rules of the preset '{preset}', and what differs from it.",
-        f"All rules of the preset, with comments: 'evaluation explain presets {preset}', docs/presets/{preset}.md.",
+        f"All rules of the preset, with comments: 'evaluation explain presets {preset}', docs/presets.md#{preset}.",
     ]
 
 

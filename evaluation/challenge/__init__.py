@@ -10,7 +10,7 @@ may import it.
 from evaluation.challenge.base import RuleFault, Rules
 from evaluation.challenge.cases import is_safe_name, read_cases
 from evaluation.challenge.definition import Challenge
-from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, preset_names, preset_text
+from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, preset_names, preset_text, presets_document
 from evaluation.challenge.formats import FORMATS, format_rules
 from evaluation.challenge.formats.rules import FormatRules
 from evaluation.challenge.matching_rules import (
@@ -40,5 +40,6 @@ __all__ = [
     "is_safe_name",
     "preset_names",
     "preset_text",
+    "presets_document",
     "read_cases",
 ]

@@ -1,4 +1,4 @@
-"""Every code a finding can have, explained: ``evaluation explain CODE`` and docs/findings show these pages.
+"""Every code a finding can have, explained: ``evaluation explain CODE`` and docs/findings.md show these pages.
 
 An example is the line as it is printed. Codes are stable: they are never renamed, only retired.
 """

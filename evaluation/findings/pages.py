@@ -1,4 +1,4 @@
-"""The catalogue as text: in the terminal, and as the pages of docs/findings, which a test keeps equal to it."""
+"""The catalogue as text: in the terminal, and as docs/findings.md, which a test keeps equal to it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import re
 
 from evaluation.findings.catalogue import CATALOGUE, PARTS, Page
 
-FOLDER = "docs/findings"
-GROUPS = {"error": "Errors", "warning": "Warnings"}
+DOCUMENT = "docs/findings.md"
 MEANING = {
     "error": "Nothing is scored or written until it is corrected.",
     "warning": "Scoring goes on. Check whether it is meant.",
@@ -19,7 +18,7 @@ def terminal_page(code: str) -> str:
     page = CATALOGUE[code]
     return (
         f"{code}: {page.title}.\n\n{meaning(page)}\n\nWhy: {page.why}\n\nWhat to do: {page.fix}\n\n"
-        f"Example:\n  {page.example}\n\nThis page: {FOLDER}/{code}.md"
+        f"Example:\n  {page.example}\n\nThis page: {DOCUMENT}#{code}"
     )
 
 
@@ -33,37 +32,28 @@ def terminal_index() -> str:
     return "\n\n".join(parts)
 
 
-def documents() -> dict[str, str]:
-    """The files of docs/findings in Markdown: a page for each code, and README.md, which lists them."""
-    return {"README.md": index(), **{f"{code}.md": markdown_page(code) for code in CATALOGUE}}
-
-
-def markdown_page(code: str) -> str:
-    """The page of a code in Markdown."""
-    page = CATALOGUE[code]
-    return (
-        f"# `{code}`\n\n**{escaped(page.title)}.** {meaning(page)}\n\n"
-        f"## Why\n\n{escaped(page.why)}\n\n## What to do\n\n{escaped(page.fix)}\n\n"
-        f"## Example\n\n```text\n{page.example}\n```\n\n[All codes](README.md)\n"
-    )
-
-
-def index() -> str:
-    """The list of all codes in Markdown, by part of the catalogue, errors before warnings."""
+def document() -> str:
+    """docs/findings.md: a section for each code, by part of the catalogue, errors before warnings."""
     sections = [
         "# What the program finds, code by code",
         "Every message has the form `[code] where: what we got; what we expected. What to do.` The code in square "
-        "brackets has a page here; `evaluation explain CODE` prints the same. Equal faults come in one line, with "
+        "brackets has a section here; `evaluation explain CODE` prints the same. Equal faults come in one line, with "
         "up to three places and how many more there are.",
     ]
     for name, pages in PARTS.items():
         sections.append(f"## {escaped(name)}")
-        for severity, heading in GROUPS.items():
-            chosen = {code: page for code, page in pages.items() if page.severity == severity}
-            if chosen:
-                rows = [f"| [`{code}`]({code}.md) | {escaped(page.title)} |" for code, page in sorted(chosen.items())]
-                sections.append("\n".join([f"| {heading} | |", "| --- | --- |", *rows]))
+        ordered = sorted(pages, key=lambda code: (list(MEANING).index(pages[code].severity), code))
+        sections += [markdown_section(code) for code in ordered]
     return "\n\n".join(sections) + "\n"
+
+
+def markdown_section(code: str) -> str:
+    """The section of a code in Markdown."""
+    page = CATALOGUE[code]
+    return (
+        f"### `{code}`\n\n**{escaped(page.title)}.** {meaning(page)}\n\n{escaped(page.why)}\n\n"
+        f"What to do: {escaped(page.fix)}\n\n```text\n{page.example}\n```"
+    )
 
 
 def meaning(page: Page) -> str:

@@ -7,13 +7,12 @@ classes out. With ``groups``, lists of class ids, rows and columns of the classe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from evaluation.metrics.counts import hits, matched
-from evaluation.metrics.literature import COHEN, GORODKIN, HANLEY, LESSONS
-from evaluation.metrics.metric import Example, Metric, MetricFamily, Variant
+from evaluation.metrics.metric import Evaluate, Metric, Variant
 from evaluation.metrics.order_statistics import weighted_auroc
 from evaluation.metrics.undefined import Numbers, Reasons, code, mean_of, ratio, scores, why_undefined
 from evaluation.model import Float64, Int64, MetricChoice, Scores, Units
@@ -217,42 +216,14 @@ def class_not_matched(units: Units, class_id: int) -> Reasons:
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
-PAIRS = """
-a.b.c  a.b.C
-.....  .....
-D.E.f  D.E.f
-"""
-UNSURE = """
-a.b.c  a.b.c
-.....  .....
-D....  D....
-"""
-CONFIDENCE = {"a": 0.9, "b": 0.4, "c": 0.7, "D": 0.5}
-MATRIX = (
-    "The pairs of lymphocytes have the right class 3 times and the wrong one once (c), those of tumor cells the right "
-    "one twice"
-)
-TUMOR = "classification.per_class.tumor."
-
 
 def if_probabilities(choice: MetricChoice) -> Iterable[Variant]:
     return [Variant()] if choice.class_probabilities else []
 
 
-def of_matrix(
-    name: str,
-    formula: Callable[..., Scores],
-    by_hand: str,
-    gives: float,
-    *sources: str,
-    lowest: float = 0.0,
-    symmetric: bool = False,
-) -> Iterable[Metric]:
+def of_matrix(name: str, formula: Evaluate, *, lowest: float = 0.0, symmetric: bool = False) -> Iterable[Metric]:
     """A score of all classes, and the same score of the groups of each grouping of classes."""
-    for path, example in (
-        ((name,), Example(PAIRS, f"{MATRIX}: {by_hand}", gives)),
-        (("grouped", "<grouping>", name), None),
-    ):
+    for path in ((name,), ("grouped", "<grouping>", name)):
         yield Metric(
             path=("classification", *path),
             page=f"classification.{name}",
@@ -261,130 +232,32 @@ def of_matrix(
             lowest=lowest,
             worst=lowest,
             symmetric=symmetric,
-            sources=(*sources, LESSONS),
-            example=example,
         )
 
 
-def of_one_class(name: str, formula: Callable[..., Scores], example: Example, *, symmetric: bool = False) -> Metric:
-    """A score of each class."""
-    return Metric(
-        path=("classification", "per_class", "<class>", name),
-        evaluate=formula,
-        judges_class=True,
-        symmetric=symmetric,
-        sources=(LESSONS,),
-        example=example,
-    )
-
-
-FAMILY = MetricFamily(
-    "classification",
-    "Did the matched nuclei get the right class?",
-    "M is the confusion matrix of the matched pairs, rows reference, columns prediction; N is M with each "
-    "row divided by "
-    "its sum, which takes the frequency of the classes out. A grouping of classes adds up their rows and "
-    "columns first. "
-    "Under a class-aware matching rule all is undefined (`class-aware-matching`): pairs of unequal classes were never "
-    "matched.",
-    (
-        *of_matrix("balanced_accuracy", balanced_accuracy, "(3/4 + 2/2) / 2 = 7/8.", 0.875),
-        *of_matrix("accuracy", accuracy, "(3 + 2) / 6 = 5/6.", 0.833333, symmetric=True),
-        *of_matrix(
-            "mcc",
-            matthews_correlation,
-            "s = 6, c = 5, t = (4, 2), p = (3, 3), (5 * 6 - 12 - 6) / sqrt((36 - 18) (36 - 20)) = 12 / sqrt(288).",
-            0.707107,
-            GORODKIN,
-            lowest=-1.0,
-        ),
-        *of_matrix(
-            "kappa",
-            cohen_kappa,
-            "p_o = 5/6, p_e = (4 * 3 + 2 * 3) / 36 = 1/2, (5/6 - 1/2) / (1 - 1/2) = 2/3.",
-            0.666667,
-            COHEN,
-            lowest=-1.0,
-            symmetric=True,
-        ),
-        *of_matrix(
-            "macro_f1",
-            macro_f1,
-            "lymphocytes 2 * 3 / (4 + 3) = 6/7, tumor cells 2 * 2 / (2 + 3) = 4/5. Mean: 29/35.",
-            0.828571,
-            symmetric=True,
-        ),
-        *of_matrix(
-            "weighted_f1",
-            weighted_f1,
-            "F1 is 6/7 for 4 references and 4/5 for 2: (4 * 6/7 + 2 * 4/5) / 6 = 88/105.",
-            0.838095,
-        ),
+METRICS = (
+    *of_matrix("balanced_accuracy", balanced_accuracy),
+    *of_matrix("accuracy", accuracy, symmetric=True),
+    *of_matrix("mcc", matthews_correlation, lowest=-1.0),
+    *of_matrix("kappa", cohen_kappa, lowest=-1.0, symmetric=True),
+    *of_matrix("macro_f1", macro_f1, symmetric=True),
+    *of_matrix("weighted_f1", weighted_f1),
+    Metric(path=("classification", "auroc"), evaluate=auroc, judges_class=True, each=(if_probabilities,)),
+    *(
         Metric(
-            path=("classification", "auroc"),
-            evaluate=auroc,
+            path=("classification", "per_class", "<class>", name),
+            evaluate=formula,
             judges_class=True,
-            each=(if_probabilities,),
-            sources=(HANLEY, LESSONS),
-            example=Example(
-                UNSURE,
-                "The probabilities of lymphocyte are 0.9, 0.4 and 0.7 for a, b and c, and 1 - 0.5 for D: a and c are "
-                "above D, b is not, 2/3. Those of tumor cell are 1 minus these: D is above a and c, again 2/3. Mean: "
-                "2/3.",
-                0.666667,
-                confidence=CONFIDENCE,
-            ),
-        ),
-        of_one_class(
-            "precision",
-            class_precision,
-            Example(
-                PAIRS,
-                f"{MATRIX}: N has the rows (3/4, 1/4) and (0, 1), 1 / (1/4 + 1) = 4/5.",
-                0.8,
-                f"{TUMOR}precision.pooled",
-            ),
-        ),
-        of_one_class("recall", class_recall, Example(PAIRS, f"{MATRIX}: 3 / (3 + 1) = 3/4.", 0.75)),
-        of_one_class(
-            "f1",
-            class_f1,
-            Example(
-                PAIRS,
-                f"{MATRIX}: N has the rows (3/4, 1/4) and (0, 1), 2 * 1 / (1 + 5/4) = 8/9.",
-                0.888889,
-                f"{TUMOR}f1.pooled",
-            ),
-        ),
-        of_one_class(
-            "counted_precision",
-            counted_class_precision,
-            Example(
-                PAIRS,
-                f"{MATRIX}: of the three that were predicted tumor cells two are, 2/3.",
-                0.666667,
-                f"{TUMOR}counted_precision.pooled",
-            ),
-        ),
-        of_one_class(
-            "counted_f1",
-            counted_class_f1,
-            Example(PAIRS, f"{MATRIX}: 2 * 2 / (2 + 3) = 4/5.", 0.8, f"{TUMOR}counted_f1.pooled"),
-            symmetric=True,
-        ),
-        Metric(
-            path=("classification", "per_class", "<class>", "auroc"),
-            evaluate=class_auroc,
-            judges_class=True,
-            each=(if_probabilities,),
-            sources=(HANLEY, LESSONS),
-            example=Example(
-                UNSURE,
-                "The probabilities of lymphocyte are 0.9, 0.4 and 0.7 for a, b and c, and 1 - 0.5 for D: of the three "
-                "pairs with D two are in order, 2/3.",
-                0.666667,
-                confidence=CONFIDENCE,
-            ),
-        ),
+            each=(if_probabilities,) if name == "auroc" else (),
+            symmetric=name == "counted_f1",
+        )
+        for name, formula in (
+            ("precision", class_precision),
+            ("recall", class_recall),
+            ("f1", class_f1),
+            ("counted_precision", counted_class_precision),
+            ("counted_f1", counted_class_f1),
+            ("auroc", class_auroc),
+        )
     ),
 )

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics.literature import CONIC
-from evaluation.metrics.metric import BY_FORMULA, Example, Metric, MetricFamily
+from evaluation.metrics.metric import BY_FORMULA, Metric
 from evaluation.metrics.undefined import code, mean_of, ratio, scores
 from evaluation.model import Float64, Int64, Scores, Units
 
@@ -68,56 +67,16 @@ def mean_absolute_error(units: Units) -> Scores:
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
-COUNTED = """
-a.b.c  a.b.c
-
-a....  a.b..
-"""
-SPREAD = "The images have 3 and 1 lymphocytes, 3 and 2 were predicted"
-EITHER: dict[str, Any] = {
-    "missed": "either",
-    "spurious": "either",
-    "empty": BY_FORMULA,
-    "worst": None,
-    "by_rule": False,
-    "sources": (CONIC,),
-}
+EITHER: dict[str, Any] = {"missed": "either", "spurious": "either", "empty": BY_FORMULA, "worst": None}
 R2: dict[str, Any] = {"lowest": -math.inf, **EITHER}
 ERROR: dict[str, Any] = {"better": "lower", "highest": math.inf, "unit": "nuclei", "symmetric": True, **EITHER}
 
-FAMILY = MetricFamily(
-    "counting",
-    "Is the number of nuclei right?",
-    "In each case t reference nuclei and p predictions of a class. Where they lie does not matter.",
-    (
-        Metric(
-            path=("counting", "r2"),
-            evaluate=mean_r2,
-            example=Example(
-                COUNTED,
-                f"{SPREAD}: RSS = 0 + 1, TSS = 1 + 1, 1 - 1/2 = 1/2. There is no tumor cell, so that class is "
-                "left out.",
-                0.5,
-            ),
-            **R2,
-        ),
-        Metric(
-            path=("counting", "mean_absolute_error"),
-            evaluate=mean_absolute_error,
-            example=Example(COUNTED, f"{SPREAD}; tumor cells have no errors: (0 + 1 + 0 + 0) / 4 = 1/4.", 0.25),
-            **ERROR,
-        ),
-        Metric(
-            path=("counting", "per_class", "<class>", "r2"),
-            evaluate=class_r2,
-            example=Example(COUNTED, f"{SPREAD}: RSS = 0 + 1, TSS = 1 + 1, 1 - 1/2.", 0.5),
-            **R2,
-        ),
-        Metric(
-            path=("counting", "per_class", "<class>", "mean_absolute_error"),
-            evaluate=class_mean_absolute_error,
-            example=Example(COUNTED, f"{SPREAD}: (0 + 1) / 2 = 1/2.", 0.5),
-            **ERROR,
-        ),
-    ),
+METRICS = tuple(
+    Metric(path=("counting", *path), evaluate=formula, by_rule=False, **properties)
+    for path, formula, properties in (
+        (("r2",), mean_r2, R2),
+        (("mean_absolute_error",), mean_absolute_error, ERROR),
+        (("per_class", "<class>", "r2"), class_r2, R2),
+        (("per_class", "<class>", "mean_absolute_error"), class_mean_absolute_error, ERROR),
+    )
 )

@@ -12,10 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from evaluation.metrics.literature import GEIFMAN, REINKE
-from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variant
+from evaluation.metrics.metric import Empty, Metric, Variant
 from evaluation.metrics.order_statistics import rank
-from evaluation.metrics.panoptic import DRAWN
 from evaluation.metrics.quality import (
     HALF,
     ONE,
@@ -191,52 +189,19 @@ def at_coverage(choice: MetricChoice) -> Iterable[Variant]:
     return [Variant(arguments={"coverage": choice.coverage})]
 
 
-FAMILY = MetricFamily(
-    "covered",
-    "How good is the better half, and are the classes right?",
-    "The best share of the reference nuclei counts, the rule `metrics.coverage` of them, rounded up to whole "
-    "nuclei; missed ones have the worst value: 0, or the rule `metrics.distance_cap_px` (`_um`), which is also the "
-    "most that a pair can cost. Leaving nuclei out never raises it. Copies of nuclei can, where predictions may "
-    "overlap: rank with a floor on F1 beside it (`[ranking] require`). The curve over all coverages is in "
-    "details.json.",
-    (
-        *quality_metrics(
-            "covered",
-            {"": best_mean, "_class_mean": best_class_mean},
-            Empty("no-instances", 0, "no-reference", 0),
-            (
-                Example(
-                    DRAWN,
-                    "Of three lymphocytes the better 2 count: a has IoU 3/5, one of the missed ones 0, mean 3/10. Of "
-                    "one tumor cell 1: B has 6/9. Mean: 29/60. That D is spurious costs nothing here.",
-                    0.483333,
-                    "covered.iou_class_mean.pooled",
-                ),
-                Example(
-                    DRAWN,
-                    "The cap is 4 px. Lymphocytes: a is 2 px off, the better one of those that are missed counts 4, "
-                    "mean 3. Tumor cells: B is 1 px off. (3 + 1) / 2.",
-                    2.0,
-                    "covered.hausdorff_px_class_mean.pooled",
-                ),
-            ),
-            (at_coverage,),
-            sources=(GEIFMAN, REINKE),
-        ),
-        Metric(
-            path=("covered", "class_recall"),
-            evaluate=class_recall,
-            missed="either",
-            counts_missing=True,
-            judges_class=True,
-            empty=Empty("no-instances", None, "no-reference", None),
-            sources=(GEIFMAN, REINKE),
-            example=Example(
-                DRAWN,
-                "Of three lymphocytes a is found with its class, c and e are missed and count 1/2 each: "
-                "(1 + 1/2 + 1/2) / 3 = 2/3. Tumor cells: 1 of 1. Mean: 5/6.",
-                0.833333,
-            ),
-        ),
+METRICS = (
+    *quality_metrics(
+        "covered",
+        {"": best_mean, "_class_mean": best_class_mean},
+        Empty("no-instances", 0, "no-reference", 0),
+        (at_coverage,),
+    ),
+    Metric(
+        path=("covered", "class_recall"),
+        evaluate=class_recall,
+        missed="either",
+        counts_missing=True,
+        judges_class=True,
+        empty=Empty("no-instances", None, "no-reference", None),
     ),
 )

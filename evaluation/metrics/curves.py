@@ -21,8 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from evaluation.metrics.counts import class_hits, hits
-from evaluation.metrics.literature import EVERINGHAM, FROC, LIN
-from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variant, if_several_thresholds
+from evaluation.metrics.metric import Empty, Metric, Variant, if_several_thresholds
 from evaluation.metrics.order_statistics import Ranking, Steps, rank, tie_numbers
 from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, undefined
 from evaluation.model import Bool, Float64, Int64, MetricChoice, Scores, Units
@@ -364,206 +363,63 @@ def mean_of_points(points: Sequence[Scores]) -> Scores:
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
-RANKED = """
-a.b.c  a.b..
-.....  .....
-.....  d.e..
-"""
-RANKED_BY = {"a": 0.9, "d": 0.8, "b": 0.7, "e": 0.2}
-RANKED_CLASSES = """
-a.b.C  a.b.C
-.....  .....
-.....  d.E..
-"""
-CLASSES_RANKED_BY = {"a": 0.9, "d": 0.8, "b": 0.7, "E": 0.6, "C": 0.5}
-COCO = """
-aaaa.  aaa..
-.....  .....
-BBBBB  BBB..
-"""
-COCO_BY = {"a": 0.9, "B": 0.8}
-IN_ORDER = "Of three nuclei; from the surest on a is right, d wrong, b right, e wrong"
-CLASS_IN_ORDER = "Of two lymphocytes; from the surest on a is right, d wrong, b right"
 CURVE: dict[str, Any] = {"missed": "worse", "spurious": "worse", "empty": Empty("no-instances", 0, "no-reference", 0)}
-PASCAL: dict[str, Any] = {"sources": (EVERINGHAM,), **CURVE}
-OF_COCO: dict[str, Any] = {"sources": (LIN, EVERINGHAM), "outlines": True, "by_rule": False, **CURVE}
-OF_FROC: dict[str, Any] = {"sources": (FROC,), **CURVE}
+OF_COCO: dict[str, Any] = {"outlines": True, "by_rule": False, **CURVE}
 
 
 def all_rates(choice: MetricChoice) -> Iterable[Variant]:
-    return (
-        [Variant(arguments={"false_positives": choice.false_positives, "per": choice.per})]
-        if choice.false_positives
-        else []
-    )
+    rates = choice.false_positives
+    return [Variant(arguments={"false_positives": rates, "per": choice.per})] if rates else []
 
 
-FAMILY = MetricFamily(
-    "curves",
-    "How precision and recall change as the confidence falls",
-    "Only these are average precision. Predictions enter in order of falling probability, those of equal probability "
-    "together; R_k and P_k are recall and precision after the k-th probability. Which prediction found which nucleus "
-    "was decided before, by the matching rule (for `coco_…` by the assignment of COCO). Undefined "
-    "(`no-probability`) if a prediction has no probability.",
-    (
-        Metric(
-            path=("curves", "average_precision"),
-            evaluate=average_precision,
-            example=Example(
-                RANKED,
-                f"{IN_ORDER}: precision is 1 at the first and 2/3 at the second, c is never found, (1 + 2/3) "
-                "/ 3 = 5/9.",
-                0.555556,
-                confidence=RANKED_BY,
-            ),
-            **PASCAL,
-        ),
-        Metric(
-            path=("curves", "mean_average_precision"),
-            evaluate=mean_average_precision,
-            example=Example(
-                RANKED_CLASSES,
-                "Lymphocytes: a right, d wrong, b right, (1 + 2/3) / 2 = 5/6. Tumor cells: E wrong, C right, 1/2. "
-                "Mean: 2/3.",
-                0.666667,
-                confidence=CLASSES_RANKED_BY,
-            ),
-            **PASCAL,
-        ),
-        Metric(
-            path=("curves", "per_class", "<class>", "average_precision"),
-            evaluate=class_average_precision,
-            example=Example(
-                RANKED_CLASSES,
-                f"{CLASS_IN_ORDER}: (1 + 2/3) / 2 = 5/6.",
-                0.833333,
-                confidence=CLASSES_RANKED_BY,
-            ),
-            **PASCAL,
-        ),
-        Metric(
-            path=("curves", "average_precision_101"),
-            evaluate=average_precision_101,
-            example=Example(
-                RANKED,
-                f"{IN_ORDER}: precision is 1 at the recalls 0 … 0.33, 2/3 at 0.34 … 0.66, 0 beyond, (34 + 33 * 2/3) / "
-                "101 = 56/101.",
-                0.554455,
-                confidence=RANKED_BY,
-            ),
-            **PASCAL,
-        ),
-        Metric(
-            path=("curves", "mean_average_precision_101"),
-            evaluate=mean_average_precision_101,
-            example=Example(
-                RANKED_CLASSES,
-                "Lymphocytes: 1 at the recalls 0 … 0.5, 2/3 beyond, (51 + 50 * 2/3) / 101 = 253/303. Tumor cells: "
-                "1/2. Mean: 809/1212.",
-                0.667492,
-                confidence=CLASSES_RANKED_BY,
-            ),
-            **PASCAL,
-        ),
-        Metric(
-            path=("curves", "per_class", "<class>", "average_precision_101"),
-            evaluate=class_average_precision_101,
-            example=Example(
-                RANKED_CLASSES,
-                f"{CLASS_IN_ORDER}: precision is 1 at the recalls 0 … 0.5, 2/3 beyond, (51 + 50 * 2/3) / 101 = "
-                "253/303.",
-                0.834983,
-                confidence=CLASSES_RANKED_BY,
-            ),
-            **PASCAL,
-        ),
-        Metric(
-            path=("curves", "coco_map_iou<thresholds>"),
-            page="curves.coco_map",
-            evaluate=coco_mean_average_precision,
-            each=(if_several_thresholds,),
-            example=Example(
-                COCO,
-                "At 0.5 both are found, 1 and 1. At 0.75 a is, since 3/4 is enough, and B is not, 1 and 0. Mean of the "
-                "four: 3/4.",
-                0.75,
-                confidence=COCO_BY,
-            ),
-            **OF_COCO,
-        ),
-        Metric(
-            path=("curves", "coco_map_iou<threshold>"),
-            page="curves.coco_map_at",
-            evaluate=coco_average_precision,
-            example=Example(
-                COCO,
-                "a is found, since an IoU of 3/4 is enough, B (3/5) is not: (1 + 0) / 2 = 1/2.",
-                0.5,
-                confidence=COCO_BY,
-            ),
-            **OF_COCO,
-        ),
-        Metric(
-            path=("curves", "per_class", "<class>", "coco_ap_iou<thresholds>"),
-            page="curves.per_class.coco_ap",
-            evaluate=coco_class_average_precision,
-            example=Example(
-                COCO,
-                "B has an IoU of 3/5: found at 0.5, not at 0.75, (1 + 0) / 2 = 1/2.",
-                0.5,
-                "curves.per_class.tumor.coco_ap_iou50_75.pooled",
-                confidence=COCO_BY,
-            ),
-            **OF_COCO,
-        ),
-        Metric(
-            path=("curves", "coco_ar_iou<thresholds>"),
-            page="curves.coco_ar",
-            evaluate=coco_average_recall,
-            example=Example(
-                COCO,
-                "a (3/4) is found at 0.5 and 0.75, B (3/5) at 0.5 only: (1 + 1 + 1 + 0) / 4 = 3/4.",
-                0.75,
-                confidence=COCO_BY,
-            ),
-            **{**OF_COCO, "sources": (LIN,), "spurious": "none"},
-        ),
-        Metric(
-            path=("curves", "froc"),
-            evaluate=mean_sensitivity,
-            each=(all_rates,),
-            example=Example(
-                RANKED,
-                f"{IN_ORDER}: with 1/4 false positive there is room for a only, 1/3; with 1 for a, d, b, 2/3. Mean: "
-                "1/2.",
-                0.5,
-                confidence=RANKED_BY,
-            ),
-            **OF_FROC,
-        ),
-        Metric(
-            path=("curves", "sensitivity_at_<rate>"),
-            page="curves.sensitivity_at",
-            evaluate=sensitivity_at,
-            example=Example(
-                RANKED,
-                f"{IN_ORDER}: with one false positive, d, two of three are found, 2/3.",
-                0.666667,
-                confidence=RANKED_BY,
-            ),
-            **OF_FROC,
-        ),
-        Metric(
-            path=("curves", "per_class", "<class>", "froc"),
-            evaluate=class_mean_sensitivity,
-            each=(all_rates,),
-            example=Example(
-                RANKED_CLASSES,
-                f"{CLASS_IN_ORDER}: with 1/4 false positive only a is found, 1/2; with 1 both, 1. Mean: 3/4.",
-                0.75,
-                confidence=CLASSES_RANKED_BY,
-            ),
-            **OF_FROC,
-        ),
+METRICS = (
+    *(
+        Metric(path=("curves", *path), evaluate=formula, **CURVE)
+        for path, formula in (
+            (("average_precision",), average_precision),
+            (("mean_average_precision",), mean_average_precision),
+            (("per_class", "<class>", "average_precision"), class_average_precision),
+            (("average_precision_101",), average_precision_101),
+            (("mean_average_precision_101",), mean_average_precision_101),
+            (("per_class", "<class>", "average_precision_101"), class_average_precision_101),
+        )
+    ),
+    Metric(
+        path=("curves", "coco_map_iou<thresholds>"),
+        page="curves.coco_map",
+        evaluate=coco_mean_average_precision,
+        each=(if_several_thresholds,),
+        **OF_COCO,
+    ),
+    Metric(
+        path=("curves", "coco_map_iou<threshold>"),
+        page="curves.coco_map_at",
+        evaluate=coco_average_precision,
+        **OF_COCO,
+    ),
+    Metric(
+        path=("curves", "per_class", "<class>", "coco_ap_iou<thresholds>"),
+        page="curves.per_class.coco_ap",
+        evaluate=coco_class_average_precision,
+        **OF_COCO,
+    ),
+    Metric(
+        path=("curves", "coco_ar_iou<thresholds>"),
+        page="curves.coco_ar",
+        evaluate=coco_average_recall,
+        **{**OF_COCO, "spurious": "none"},
+    ),
+    Metric(path=("curves", "froc"), evaluate=mean_sensitivity, each=(all_rates,), **CURVE),
+    Metric(
+        path=("curves", "sensitivity_at_<rate>"),
+        page="curves.sensitivity_at",
+        evaluate=sensitivity_at,
+        **CURVE,
+    ),
+    Metric(
+        path=("curves", "per_class", "<class>", "froc"),
+        evaluate=class_mean_sensitivity,
+        each=(all_rates,),
+        **CURVE,
     ),
 )

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from evaluation.metrics.counts import Hits, class_hits, hits
-from evaluation.metrics.literature import HIRLING, HOVERNET, KIRILLOV, RIJSBERGEN
-from evaluation.metrics.metric import OF_ALL, Empty, Example, Metric, MetricFamily
+from evaluation.metrics.metric import OF_ALL, Empty, Metric
 from evaluation.metrics.undefined import mean_of, ratio
 from evaluation.model import Scores, Units
 
@@ -44,7 +43,7 @@ def threat_score(of: Hits) -> Scores:
 # What the formulas above have in common with each other, wherever they are used.
 OF_PRECISION: dict[str, Any] = {"spurious": "worse", "empty": Empty("no-instances", "no-prediction", 0, 0)}
 OF_RECALL: dict[str, Any] = {"missed": "worse", "empty": Empty("no-instances", 0, "no-reference", 0)}
-OF_BOTH: dict[str, Any] = {"missed": "worse", "spurious": "worse", "empty": OF_ALL}
+OF_BOTH: dict[str, Any] = {"missed": "worse", "spurious": "worse", "empty": OF_ALL, "symmetric": True}
 
 
 def of_all(units: Units, formula: Formula) -> Scores:
@@ -84,137 +83,19 @@ def hovernet_class_f1(units: Units, class_id: int) -> Scores:
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
-FOUND = """
-aa.BB  aa...
-aa.BB  aa...
-.....  .....
-.....  c.d..
-"""
-CLASSIFIED = """
-aa.bb  aa.BB
-aa.bb  aa.BB
-.....  .....
-CC.dd  cc...
-CC.dd  cc...
-"""
-COUNTED = "Of the lymphocytes a, b and d only a has the right class (tp = 1, fn = 2); c is no lymphocyte (fp = 1)"
-
-FAMILY = MetricFamily(
-    "detection",
-    "Were the nuclei found?",
-    "tp matched pairs, fp spurious predictions, fn missed nuclei. Of a class: a pair is a true positive if both sides "
-    "have the class; a pair with two classes is a false positive of one and a false negative of the other.",
-    (
-        Metric(
-            path=("detection", "precision"),
-            evaluate=partial(of_all, formula=precision),
-            text="""Share of the predictions that found a nucleus, tp / (tp + fp), in [0, 1]; classes are ignored.
-
-            Undefined "no-prediction" without predictions ("no-instances" if there is no reference either).
-            """,
-            sources=(RIJSBERGEN,),
-            example=Example(FOUND, "a is found (tp = 1), c and d are spurious (fp = 2): 1 / 3.", 0.333333),
-            **OF_PRECISION,
-        ),
-        Metric(
-            path=("detection", "recall"),
-            evaluate=partial(of_all, formula=recall),
-            text="""Share of the reference nuclei that were found, tp / (tp + fn), in [0, 1]; classes are ignored.
-
-            Undefined "no-reference" without reference nuclei ("no-instances" if there is no prediction either).
-            """,
-            sources=(RIJSBERGEN,),
-            example=Example(FOUND, "a is found (tp = 1), B is missed (fn = 1): 1 / 2.", 0.5),
-            **OF_RECALL,
-        ),
-        Metric(
-            path=("detection", "f1"),
-            evaluate=partial(of_all, formula=f1),
-            text="""Harmonic mean of precision and recall, 2 tp / (2 tp + fp + fn), in [0, 1]; classes are ignored.
-
-            0 if one side is empty; undefined "no-instances" if both sides are. The F_d of HoVer-Net (Graham et al.,
-            Medical Image Analysis 58, 2019) under ``centroid_assignment`` with a radius of 12 px and ``cutoff =
-            "after"``.
-            """,
-            symmetric=True,
-            sources=(RIJSBERGEN, HOVERNET),
-            example=Example(FOUND, "tp = 1 (a), fp = 2 (c, d), fn = 1 (B): 2 / (2 + 2 + 1) = 2/5.", 0.4),
-            **OF_BOTH,
-        ),
-        Metric(
-            path=("detection", "threat_score"),
-            evaluate=partial(of_all, formula=threat_score),
-            text="""Critical success index, tp / (tp + fp + fn), in [0, 1]; classes are ignored.
-
-            0 if one side is empty; undefined "no-instances" if both sides are. Called "accuracy" or "average precision"
-            by others; it is neither (Hirling et al., Nature Methods 21, 2024).
-            """,
-            symmetric=True,
-            sources=(HIRLING,),
-            example=Example(FOUND, "tp = 1 (a), fp = 2 (c, d), fn = 1 (B): 1 / (1 + 2 + 1) = 1/4.", 0.25),
-            **OF_BOTH,
-        ),
-        Metric(
-            path=("detection", "macro_f1"),
-            evaluate=macro_f1,
-            symmetric=True,
-            sources=(RIJSBERGEN,),
-            example=Example(
-                FOUND,
-                "Lymphocytes: tp = 1 (a), fp = 2 (c, d), F1 = 2/4. Tumor cells: fn = 1 (B), F1 = 0. Mean: 1/4.",
-                0.25,
-            ),
-            **OF_BOTH,
-        ),
-        Metric(
-            path=("detection", "per_class", "<class>", "precision"),
-            evaluate=partial(of_class, formula=precision),
-            text="""Share of the predictions of a class that found a nucleus of that class, tp / (tp + fp), in [0, 1].
-
-            A matched pair is a true positive if both sides have the class. Undefined without predictions of the class.
-            """,
-            sources=(RIJSBERGEN,),
-            example=Example(CLASSIFIED, f"{COUNTED}: 1 / (1 + 1) = 1/2.", 0.5),
-            **OF_PRECISION,
-        ),
-        Metric(
-            path=("detection", "per_class", "<class>", "recall"),
-            evaluate=partial(of_class, formula=recall),
-            text="""Share of the reference nuclei of a class that were found with that class, tp / (tp + fn), in [0, 1].
-
-            A matched pair is a true positive if both sides have the class. Undefined without reference nuclei of the
-            class.
-            """,
-            sources=(RIJSBERGEN,),
-            example=Example(CLASSIFIED, f"{COUNTED}: 1 / (1 + 2) = 1/3.", 0.333333),
-            **OF_RECALL,
-        ),
-        Metric(
-            path=("detection", "per_class", "<class>", "f1"),
-            evaluate=partial(of_class, formula=f1),
-            text="""F1 of detection and classification of a class, 2 tp / (2 tp + fp + fn), in [0, 1].
-
-            A matched pair is a true positive if both sides have the class; a pair with two classes is a false positive
-            of one and a false negative of the other. The same number as RQ, and defined for points too. Undefined
-            "no-instances" if the class is on neither side.
-            """,
-            symmetric=True,
-            sources=(RIJSBERGEN, KIRILLOV),
-            example=Example(CLASSIFIED, f"{COUNTED}: 2 / (2 + 1 + 2) = 2/5.", 0.4),
-            **OF_BOTH,
-        ),
-        Metric(
-            path=("detection", "per_class", "<class>", "f_c"),
-            evaluate=hovernet_class_f1,
-            symmetric=True,
-            sources=(HOVERNET,),
-            example=Example(
-                CLASSIFIED,
-                "t = 1 (a), f = 1 (C was predicted a lymphocyte), g = 1 (b was not), s = 0, m = 1 (d): "
-                "2 / (2 + 2 + 2 + 0 + 1) = 2/7.",
-                0.285714,
-            ),
-            **OF_BOTH,
-        ),
+METRICS = (
+    Metric(path=("detection", "precision"), evaluate=partial(of_all, formula=precision), **OF_PRECISION),
+    Metric(path=("detection", "recall"), evaluate=partial(of_all, formula=recall), **OF_RECALL),
+    Metric(path=("detection", "f1"), evaluate=partial(of_all, formula=f1), **OF_BOTH),
+    Metric(path=("detection", "threat_score"), evaluate=partial(of_all, formula=threat_score), **OF_BOTH),
+    Metric(path=("detection", "macro_f1"), evaluate=macro_f1, **OF_BOTH),
+    *(
+        Metric(path=("detection", "per_class", "<class>", name), evaluate=formula, **properties)
+        for name, formula, properties in (
+            ("precision", partial(of_class, formula=precision), OF_PRECISION),
+            ("recall", partial(of_class, formula=recall), OF_RECALL),
+            ("f1", partial(of_class, formula=f1), OF_BOTH),
+            ("f_c", hovernet_class_f1, OF_BOTH),
+        )
     ),
 )

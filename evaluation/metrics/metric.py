@@ -1,4 +1,4 @@
-"""What a metric is: one record with its formula, its properties, its page, its literature and its worked example.
+"""What a metric is: one record with its formula and its properties. Its words are in pages/, a file a family.
 
 A record stands in the file of its formula. Its path may hold placeholders, such as ``<class>``: ``PLACEHOLDERS`` says
 what takes their place in a challenge, and which arguments the formula then gets.
@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from inspect import cleandoc
 from itertools import product
 from typing import Any, Literal
 
@@ -59,35 +58,15 @@ OF_ALL = Empty("no-instances", 0, 0, 0)  # of all nuclei of both sides
 BY_FORMULA = Empty(None, None, None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A worked example: a drawing, the sum done by hand, and the number. A test scores the drawing.
-
-    picture  the reference on the left and the prediction on the right, an empty line before the next image; every
-             letter is a nucleus, small ones lymphocytes, capitals tumor cells
-    by_hand  how the number comes about; one sum or two
-    gives    the number, six decimals
-    path     of the number in metrics.json, if it is not the first path of the page for lymphocytes
-    confidence  of the predicted nuclei, by their letters
-    """
-
-    picture: str
-    by_hand: str
-    gives: float
-    path: str = ""
-    confidence: Mapping[str, float] = field(default_factory=dict)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """A scored quantity.
 
     path      where it stands in metrics.json, without the aggregation: ("detection", "per_class", "<class>", "f1")
-    page      name of its page in docs/metrics, by which it is chosen and explained; if not given, the path without
+    page      the heading of its section in pages/, by which it is chosen and explained; if not given, the path without
               placeholders. Metrics with one page are chosen together
     evaluate  the formula, for many units at once
     each      more that a challenge decides: whether it is there, arguments of the formula, properties
-    text      what it is, if the docstring of the formula does not say so
     better    which direction is better; "one": a ratio whose best value is 1
     lowest, highest  bounds of its values
     worst     what a missing case costs: a value, the longest diagonal of the images, or None if there is no worst value
@@ -101,15 +80,12 @@ class Metric:
     counts_missing  whether a missing case already costs the worst value, though a missed nucleus may not
     judges_class  whether it compares the classes of matched pairs: undefined where only pairs of equal classes match
     by_rule   whether it depends on the matching rule; if not, it is given with the first rule only
-    sources   the literature that it comes from
-    example   worked by hand; the first metric of a page has one
     """
 
     path: tuple[str, ...]
     page: str = ""
     evaluate: Evaluate
     each: tuple[Each, ...] = ()
-    text: str = ""
     better: Better = "higher"
     lowest: float = 0.0
     highest: float = 1.0
@@ -124,8 +100,6 @@ class Metric:
     counts_missing: bool = False
     judges_class: bool = False
     by_rule: bool = True
-    sources: tuple[str, ...] = ()
-    example: Example | None = None
 
     def __post_init__(self) -> None:
         if not self.page:
@@ -146,13 +120,6 @@ class Metric:
             return units.largest(self.worst)
         return np.full(len(units), math.nan if self.worst is None else self.worst)
 
-    def definition(self) -> str:
-        """What it is: its text, or the docstring of its formula."""
-        function: Any = self.evaluate
-        while isinstance(function, partial):
-            function = function.func
-        return cleandoc(self.text or function.__doc__ or "")
-
     def in_challenge(self, choice: MetricChoice) -> Iterable[Metric]:
         """The metric for each class, threshold, … of a challenge, without placeholders."""
         evaluate = partial(of_outlines, of=self.evaluate) if self.outlines else self.evaluate
@@ -166,21 +133,6 @@ class Metric:
                     path = tuple(key.replace(placeholder, name) for key in path)
             formula = partial(evaluate, **arguments) if arguments else evaluate
             yield replace(self, path=path, evaluate=formula, each=(), **properties)
-
-
-@dataclass(frozen=True, slots=True)
-class MetricFamily:
-    """Metrics that answer one question.
-
-    name   the first key of their paths in metrics.json
-    title  the question
-    text   what all of their pages say
-    """
-
-    name: str
-    title: str
-    text: str
-    metrics: tuple[Metric, ...]
 
 
 def of_outlines(units: Units, of: Evaluate, **arguments: Any) -> Scores:

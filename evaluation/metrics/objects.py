@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics.literature import GLAS
-from evaluation.metrics.metric import OF_ALL, Empty, Example, Metric, MetricFamily
+from evaluation.metrics.metric import OF_ALL, Empty, Metric
 from evaluation.metrics.undefined import code, ratio, scores, why_undefined
 from evaluation.model import Scores, Units
 
@@ -69,53 +68,24 @@ def object_hausdorff(units: Units) -> Scores:
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
-GLANDS = "aaa.b  aa..."
-PAIR = "a has 3 px, of which 2 are covered, b 1 px and nothing"
-OF_OBJECTS: dict[str, Any] = {"outlines": True, "by_rule": False, "sources": (GLAS,)}
+OF_OBJECTS: dict[str, Any] = {"outlines": True, "by_rule": False}
 OF_BOTH: dict[str, Any] = {"missed": "worse", "spurious": "worse", "empty": OF_ALL, **OF_OBJECTS}
 
-FAMILY = MetricFamily(
-    "objects",
-    "The scores of GlaS 2015",
-    "Classes are ignored. G_i are the reference objects and S_j the segmented ones of a case; best(S_j) is "
-    "the G_i that shares the most pixels with S_j, best(G_i) the S_j that shares the most with G_i.",
-    (
-        Metric(
-            path=("objects", "f1"),
-            evaluate=object_f1,
-            example=Example(GLANDS, f"{PAIR}: the prediction covers more than half of a, 2 * 1 / (2 + 1).", 0.666667),
-            **OF_BOTH,
-        ),
-        Metric(
-            path=("objects", "dice"),
-            evaluate=object_dice,
-            symmetric=True,
-            example=Example(
-                GLANDS,
-                f"{PAIR}: Dice is 2 * 2 / (3 + 2) = 4/5 for a and 0 for b, 1/2 [(3 * 4/5 + 1 * 0) / 4 + 4/5] = 7/10.",
-                0.7,
-            ),
-            **OF_BOTH,
-        ),
-        Metric(
-            path=("objects", "hausdorff_px"),
-            evaluate=object_hausdorff,
-            better="lower",
-            highest=math.inf,
-            worst="diagonal_px",
-            unit="px",
-            empty=Empty("no-instances", "no-prediction", "no-reference", None),
-            missed="either",
-            spurious="either",
-            symmetric=True,
-            counts_missing=True,
-            example=Example(
-                GLANDS,
-                f"{PAIR}: a is 1 px from the prediction, and b, which has no best one, 4 px, "
-                "1/2 [(3 * 1 + 1 * 4) / 4 + 1] = 11/8.",
-                1.375,
-            ),
-            **OF_OBJECTS,
-        ),
+METRICS = (
+    Metric(path=("objects", "f1"), evaluate=object_f1, **OF_BOTH),
+    Metric(path=("objects", "dice"), evaluate=object_dice, symmetric=True, **OF_BOTH),
+    Metric(
+        path=("objects", "hausdorff_px"),
+        evaluate=object_hausdorff,
+        better="lower",
+        highest=math.inf,
+        worst="diagonal_px",
+        unit="px",
+        empty=Empty("no-instances", "no-prediction", "no-reference", None),
+        missed="either",
+        spurious="either",
+        symmetric=True,
+        counts_missing=True,
+        **OF_OBJECTS,
     ),
 )

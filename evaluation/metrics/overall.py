@@ -27,9 +27,7 @@ import numpy as np
 
 from evaluation.metrics.counts import hits
 from evaluation.metrics.covered import mean_of_parts
-from evaluation.metrics.literature import KIRILLOV, REINKE
-from evaluation.metrics.metric import OF_ALL, Example, Metric, MetricFamily
-from evaluation.metrics.panoptic import DRAWN
+from evaluation.metrics.metric import OF_ALL, Metric
 from evaluation.metrics.quality import HALF, join_halves, mean_quality, quality_metrics, quality_of_pairs
 from evaluation.metrics.undefined import code, ratio
 from evaluation.model import Float64, Int64, Measure, Scores, Units
@@ -105,55 +103,19 @@ def sums_of_classes(units: Units, measure: Measure, cap: float | None) -> Float6
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
-FAMILY = MetricFamily(
-    "overall",
-    "Outlines and classes over all nuclei",
-    "The sum over pairs divided by pairs + missed + spurious, missed and spurious ones at the worst: 0, or the "
-    "rule `metrics.distance_cap_px` (`_um`), which is also the most that a pair can cost. For IoU that is SQ times "
-    "the threat score, a relative of PQ: it mixes detection and segmentation, so that several of them in one ranking "
-    "rebuild PQ. Where an IoU above 1/2 or more decides and the nuclei of each side are disjoint, leaving out a "
-    "right prediction or adding a spurious one never raises it. Overlapping predictions can: a second one with a "
-    "higher IoU takes the place of the first.",
-    (
-        *quality_metrics(
-            "overall",
-            {"": all_mean, "_class_mean": all_class_mean},
-            OF_ALL,
-            (
-                Example(
-                    DRAWN,
-                    "Two pairs (a, B), two missed (c, e), one spurious (D): (3/5 + 6/9) / 5 = 19/75.",
-                    0.253333,
-                    "overall.iou.pooled",
-                ),
-                Example(
-                    DRAWN,
-                    "The cap is 4 px. a is 2 px off, B 1 px; c, e and D count 4 each: (2 + 1 + 12) / 5 = 3.",
-                    3.0,
-                    "overall.hausdorff_px.pooled",
-                ),
-            ),
+METRICS = (
+    *quality_metrics("overall", {"": all_mean, "_class_mean": all_class_mean}, OF_ALL, spurious="worse"),
+    *(
+        Metric(
+            path=("overall", name),
+            page="overall.accuracy",
+            evaluate=formula,
+            missed="worse",
             spurious="worse",
-            sources=(KIRILLOV, REINKE),
-        ),
-        *(
-            Metric(
-                path=("overall", name),
-                page="overall.accuracy",
-                evaluate=formula,
-                missed="worse",
-                spurious="worse",
-                judges_class=True,
-                symmetric=name == "accuracy",
-                empty=OF_ALL,
-                sources=(KIRILLOV, REINKE),
-                example=Example(
-                    DRAWN, "a and B are found with their classes; c and e are missed, D is spurious: 2/5.", 0.4
-                )
-                if name == "accuracy"
-                else None,
-            )
-            for name, formula in (("accuracy", accuracy), ("accuracy_class_mean", class_mean_accuracy))
-        ),
+            judges_class=True,
+            symmetric=name == "accuracy",
+            empty=OF_ALL,
+        )
+        for name, formula in (("accuracy", accuracy), ("accuracy_class_mean", class_mean_accuracy))
     ),
 )

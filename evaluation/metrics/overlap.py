@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.metrics.counts import hits
-from evaluation.metrics.literature import COELHO, DICE, HOVERNET, KUMAR, VU
-from evaluation.metrics.metric import OF_ALL, Example, Metric, MetricFamily
+from evaluation.metrics.metric import OF_ALL, Metric
 from evaluation.metrics.undefined import code, ratio, scores
 from evaluation.model import Scores, Units
 
@@ -118,76 +117,15 @@ def total(units: Units, name: str) -> Scores:
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
-TOUCHING = """
-aaabb  aaaa.
-.....  .....
-.....  c....
-"""
-PAIRED = "a shares 3 px with the prediction a and their union has 4; b shares 1 px with it and their union has 5"
 OF_PIXELS: dict[str, Any] = {"outlines": True, "by_rule": False, "empty": OF_ALL}
 WORSE: dict[str, Any] = {"missed": "worse", "spurious": "worse", **OF_PIXELS}
-NUMBER: dict[str, Any] = {"better": "lower", "highest": math.inf, "worst": None, "sources": (COELHO,), **OF_PIXELS}
+NUMBER: dict[str, Any] = {"better": "lower", "highest": math.inf, "worst": None, **OF_PIXELS}
 
-FAMILY = MetricFamily(
-    "overlap",
-    "How well the pixels agree, whatever the matching rule",
-    "Classes are ignored. G_i are the reference nuclei and P_j the predicted ones of a case; partners are looked for "
-    "inside a case, and the sums add up over cases.",
-    (
-        Metric(
-            path=("overlap", "aji"),
-            evaluate=aggregated_jaccard,
-            sources=(KUMAR,),
-            example=Example(TOUCHING, f"{PAIRED}; c, 1 px, is nobody's partner: (3 + 1) / (4 + 5 + 1) = 4/10.", 0.4),
-            **WORSE,
-        ),
-        Metric(
-            path=("overlap", "aji_plus"),
-            evaluate=aggregated_jaccard_plus,
-            symmetric=True,
-            sources=(HOVERNET, KUMAR),
-            example=Example(
-                TOUCHING,
-                "a is paired with the prediction a, I = 3, U = 4; b (2 px) and c (1 px) are in no pair: "
-                "3 / (4 + 2 + 1) = 3/7.",
-                0.428571,
-            ),
-            **WORSE,
-        ),
-        Metric(
-            path=("overlap", "dice1"),
-            evaluate=dice1,
-            symmetric=True,
-            sources=(DICE, HOVERNET),
-            example=Example(TOUCHING, "5 px in the reference, 5 in the prediction, 4 in both: 8/10.", 0.8),
-            **WORSE,
-        ),
-        Metric(
-            path=("overlap", "dice2"),
-            evaluate=dice2,
-            symmetric=True,
-            sources=(VU, HOVERNET),
-            example=Example(
-                TOUCHING,
-                "a and the prediction a share 3 px of 3 + 4, b and it 1 px of 2 + 4; c touches nothing: "
-                "2 * 4 / (7 + 6) = 8/13.",
-                0.615385,
-            ),
-            **OF_PIXELS,
-        ),
-        Metric(
-            path=("overlap", "splits"),
-            evaluate=splits,
-            example=Example(
-                "aaaaa  aaabb", "Both predictions lie in the nucleus a, so both are assigned to it: 1.", 1.0
-            ),
-            **NUMBER,
-        ),
-        Metric(
-            path=("overlap", "merges"),
-            evaluate=merges,
-            example=Example("aaabb  aaaaa", "Both nuclei lie in the prediction a, so both are assigned to it: 1.", 1.0),
-            **NUMBER,
-        ),
-    ),
+METRICS = (
+    Metric(path=("overlap", "aji"), evaluate=aggregated_jaccard, **WORSE),
+    Metric(path=("overlap", "aji_plus"), evaluate=aggregated_jaccard_plus, symmetric=True, **WORSE),
+    Metric(path=("overlap", "dice1"), evaluate=dice1, symmetric=True, **WORSE),
+    Metric(path=("overlap", "dice2"), evaluate=dice2, symmetric=True, **OF_PIXELS),
+    Metric(path=("overlap", "splits"), evaluate=splits, **NUMBER),
+    Metric(path=("overlap", "merges"), evaluate=merges, **NUMBER),
 )

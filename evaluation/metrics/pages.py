@@ -1,18 +1,26 @@
-"""The page of each metric, made of its record: what ``evaluation explain PATH`` prints, and most of docs/metrics."""
+"""The words of the metrics: what ``evaluation explain PATH`` prints, and docs/metrics.md.
+
+They lie in pages/, a file a family with a section a page, and are read when somebody asks. A section has what the
+docstring of the formula does not say, a worked example that a test scores, and the sources. What a record declares is
+written from the record.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
-from functools import cache
+from dataclasses import astuple, dataclass
+from functools import cache, partial
+from importlib import resources
+from inspect import cleandoc
+from typing import Any
 
-from evaluation.metrics.metric import Effect, Example, Metric
+from evaluation.metrics.metric import Effect, Metric
 from evaluation.metrics.registry import METRIC_FAMILIES
 from evaluation.model import AGGREGATIONS, OF_STRATA, UNDEFINED_REASONS, WORST_GROUP
 
-FOLDER = "docs/metrics"
+DOCUMENT = "docs/metrics.md"
 EFFECTS: Mapping[Effect, str] = {
     "worse": "make it worse, or leave it as it is",
     "none": "change nothing",
@@ -31,7 +39,7 @@ def metrics_by_page() -> Mapping[str, list[Metric]]:
     """The metrics of every page."""
     pages: dict[str, list[Metric]] = {}
     for family in METRIC_FAMILIES.values():
-        for metric in family.metrics:
+        for metric in family:
             pages.setdefault(metric.page, []).append(metric)
     return pages
 
@@ -74,9 +82,107 @@ def general_thresholds(found: re.Match[str]) -> str:
     return "_iou<thresholds>" if more or (second and int(second) > int(first)) else "_iou<threshold>"
 
 
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The words of a page, and its worked example.
+
+    words       what it is, in place of the docstring of its formula; where a page has several metrics, before theirs
+    picture     the reference on the left and the prediction on the right, an empty line before the next image; every
+                letter is a nucleus, small ones lymphocytes, capitals tumor cells
+    confidence  of the predicted nuclei, by their letters
+    by_hand     how the number comes about
+    path, gives where the number stands in metrics.json, and the number, six decimals
+    sources     names in sources.md
+    """
+
+    words: str
+    picture: str
+    confidence: Mapping[str, float]
+    by_hand: str
+    path: str
+    gives: float
+    sources: tuple[str, ...]
+
+
+SECTION = re.compile(
+    r"(?P<words>.*?)```text\n(?P<picture>.*?)\n```\n\n(?:Confidence: (?P<confidence>[^\n]*)\.\n\n)?(?P<by_hand>.*)\n\n"
+    r"`(?P<path>\S+)` is (?P<gives>\S+)\.\n\nSources: (?P<sources>.*)\.\s*",
+    re.DOTALL,
+)
+
+
+def text_of(file: str) -> str:
+    return resources.files("evaluation.metrics").joinpath("pages", f"{file}.md").read_text("utf-8")
+
+
+@cache
+def words_of(family: str) -> tuple[str, str, Mapping[str, Section]]:
+    """The title of a family, what all of its pages say, and the section of each page."""
+    head, *sections = text_of(family).split("\n## ")
+    title, _, text = head.removeprefix(f"# {family}: ").partition("\n\n")
+    return title, text.strip(), {of.partition("\n")[0]: section_of(of.partition("\n")[2]) for of in sections}
+
+
+def section_of(text: str) -> Section:
+    found = SECTION.fullmatch(text.lstrip())
+    if found is None:
+        raise ValueError(f"{text!r} is no section with an example and sources")
+    confidence = (of.split(" ") for of in (found["confidence"] or "").split(", ") if of)
+    return Section(
+        words=found["words"].strip(),
+        picture=found["picture"],
+        confidence={letter: float(value) for letter, value in confidence},
+        by_hand=found["by_hand"].strip(),
+        path=found["path"],
+        gives=float(found["gives"]),
+        sources=tuple(" ".join(found["sources"].split()).split(", ")),
+    )
+
+
+def section(page: str) -> Section:
+    return words_of(metrics_by_page()[page][0].family)[2][page]
+
+
+@cache
+def sources() -> Mapping[str, str]:
+    """The literature, by the names that sections call it by."""
+    return dict(re.findall(r"^- ([^:]+): (.+)$", text_of("sources"), re.MULTILINE))
+
+
+def docstring(metric: Metric) -> str:
+    """What the formula of a metric says of itself; of a formula that is handed to another one, what both say."""
+    function: Any = metric.evaluate
+    parts: list[Any] = []
+    while isinstance(function, partial):
+        parts += [function.keywords["formula"]] if "formula" in function.keywords else []
+        function = function.func
+    return "\n\n".join(cleandoc(part.__doc__ or "") for part in (*parts, function))
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
 def terminal_page(page: str) -> str:
     """What ``evaluation explain PATH`` prints."""
-    return f"{page_text(page)}\nThis page: {FOLDER}/{page}.md"
+    title, text, _ = words_of(metrics_by_page()[page][0].family)
+    stop = "" if title.endswith("?") else "."
+    family = f"Family {metrics_by_page()[page][0].family}. {title}{stop} {text}"
+    cited = "\n".join(f"- {sources()[name]}" for name in section(page).sources)
+    return "\n\n".join(
+        [
+            f"# {page}",
+            definitions(page),
+            family,
+            "\n".join(f"{name:34}{value}" for name, value in properties(metrics_by_page()[page]).items()),
+            f"## Worked example\n\n{HOW_DRAWN}",
+            example_text(page),
+            f"## Sources\n\n{cited}",
+            f"This page: {DOCUMENT}#{anchor(page)}",
+        ]
+    )
 
 
 def terminal_index() -> str:
@@ -88,52 +194,148 @@ def terminal_index() -> str:
     )
 
 
-def page_text(page: str) -> str:
-    """A page in Markdown."""
-    metrics = metrics_by_page()[page]
-    family = METRIC_FAMILIES[metrics[0].family]
-    stop = "" if family.title.endswith("?") else "."
-    return "\n\n".join(
-        [
-            f"# {page}",
-            definitions(metrics),
-            f"Family {family.name}. {family.title}{stop} {family.text}",
-            properties(metrics),
-            "## Worked example",
-            *(example_text(metric, metric.example) for metric in metrics if metric.example),
-            "## Sources",
-            "\n".join(f"- {source}" for source in metrics[0].sources) + "\n",
-        ]
-    )
+def word_text(word: str) -> str:
+    """What a word of the field stands for, whatever its case: a family, metrics, or readings; empty if nothing.
+
+    A word of one metric gives its page; of several, a line for each, and what papers mean by it.
+    """
+    wanted = plain(word)
+    family = next((name for name in METRIC_FAMILIES if plain(name) == wanted), None)
+    pages = pages_of(family) if family else [page for page in metrics_by_page() if wanted in words_of_page(page)]
+    rows = [(kind, cells) for kind, cells in rows_of_names() if wanted in map(plain, cells[0].split(", "))]
+    if len(pages) == 1 and not rows:
+        return terminal_page(pages[0])
+    parts = []
+    if family:
+        title, text, _ = words_of(family)
+        parts.append(f"# {family}: {title}\n\n{text}")
+    if rows:
+        readings = "\n".join(f"- {reading(cells)}" for _, cells in rows)
+        parts.append(f"# {word} in papers\n\n{readings}\n\nThis list: {DOCUMENT}#{anchor(rows[0][0])}")
+    if pages:
+        width = max(map(len, pages)) + 2
+        lines = "\n".join(f"  {page:{width}}{summary(page)}" for page in pages)
+        parts.append(f"Pages that 'evaluation explain' prints:\n{lines}")
+    return "\n\n".join(parts)
 
 
-def definitions(metrics: Sequence[Metric]) -> str:
-    """The paths of a page, and the definition of each; what all begin with stands once."""
+def reading(cells: Sequence[str]) -> str:
+    """A row of a table of names: what is computed, who says so, and where it is here."""
+    what, *who, path = cells[1:]
+    return f"{what}{''.join(f' ({of})' for of in who)}: {path}"
+
+
+def known_words() -> list[str]:
+    """All words that ``word_text`` knows."""
+    of_pages = [page.rpartition(".")[2] for page in metrics_by_page()]
+    of_papers = [without_tags(name) for _, cells in rows_of_names() for name in cells[0].split(", ")]
+    return [*METRIC_FAMILIES, *dict.fromkeys([*of_pages, *of_papers])]
+
+
+def words_of_page(page: str) -> set[str]:
+    """The name of a metric as a word: ``hausdorff_px`` and ``hausdorff`` of segmentation.hausdorff_px."""
+    name = page.rpartition(".")[2]
+    return {plain(name), plain(re.sub("_(px|um)$", "", name)), plain(re.sub("_(at|range)$", "", name)), plain(page)}
+
+
+@cache
+def rows_of_names() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The rows of the tables of names in papers: the heading of the table, and the cells."""
+    found, heading = [], ""
+    for line in text_of("names").splitlines():
+        if line.startswith("#"):
+            heading = line.strip("# ")
+        elif line.startswith("| ") and not line.startswith(("| ---", "| in papers")):
+            found.append((heading, tuple(without_tags(cell) for cell in line.strip("| ").split(" | "))))
+    return tuple(found)
+
+
+def without_tags(text: str) -> str:
+    """
+    >>> without_tags("F1<sub>agg</sub><sup>0.5</sup>")
+    'F1agg0.5'
+    """
+    return re.sub("</?su[bp]>", "", text)
+
+
+def plain(word: str) -> str:
+    """A word without case, spaces and signs, which papers write as they like; a plus tells AJI+ from AJI.
+
+    >>> plain("AP@0.5"), plain("mPQ+"), plain("F_d")
+    ('ap05', 'mpq+', 'fd')
+    """
+    return re.sub(r"[^\w+]|_", "", word.casefold())
+
+
+def document() -> str:
+    """docs/metrics.md: what is measured, the names in papers, then family by family the section of each page."""
+    parts = [text_of("overview").strip(), text_of("names").strip()]
+    for family in METRIC_FAMILIES:
+        title, text, _ = words_of(family)
+        parts += [f"## {family}: {title[0].lower()}{title[1:]}", text]
+        for page in pages_of(family):
+            of_page = "; ".join(f"{name}: {value}" for name, value in properties(metrics_by_page()[page]).items())
+            cited = f"Sources: {', '.join(section(page).sources)}."
+            parts += [
+                f"### {page}",
+                definitions(page),
+                f"{of_page[0].upper()}{of_page[1:]}.",
+                example_text(page),
+                cited,
+            ]
+    return "\n\n".join([*parts, text_of("sources").strip().replace("# Sources", "## Sources")]) + "\n"
+
+
+def anchor(heading: str) -> str:
+    """The anchor that GitHub and GitLab give a heading.
+
+    >>> anchor("panoptic.per_class.pq"), anchor("detection: were the nuclei found?")
+    ('panopticper_classpq', 'detection-were-the-nuclei-found')
+    """
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def definitions(page: str) -> str:
+    """The paths of a page, and what each is."""
+    words, metrics = section(page).words, metrics_by_page()[page]
     paths: dict[str, list[str]] = {}
     for metric in metrics:
-        paths.setdefault(metric.definition(), []).append(f"`{'.'.join(metric.path)}`")
-    first = next(iter(paths)).partition("\n\n")[0] + "\n\n"
-    common = first if len(paths) > 1 and all(text.startswith(first) for text in paths) else ""
-    parts = [f"{', '.join(of)}\n\n{text.removeprefix(common)}" for text, of in paths.items()]
-    return (common + "\n\n".join(parts)).replace("``", "`")
+        paths.setdefault(docstring(metric).replace("``", "`"), []).append(f"`{'.'.join(metric.path)}`")
+    if words and len(paths) == 1:
+        paths = {words: next(iter(paths.values()))}
+        words = ""
+    parts = [f"{', '.join(of)}\n\n{text}" for text, of in paths.items()]
+    return "\n\n".join([words, *parts] if words else parts)
 
 
 def summary(page: str) -> str:
     """The first sentence, of the first two paragraphs where the first one is a formula only."""
-    metric = metrics_by_page()[page][0]
-    paragraphs = metric.definition().split("\n\n")[: 2 if metric.family == "thresholds" else 1]
-    sentences = [re.match(r".*?\.(?=\s|$)", " ".join(text.split())) for text in paragraphs]
+    text = section(page).words or docstring(metrics_by_page()[page][0])
+    paragraphs = text.split("\n\n")[: 2 if page.startswith("thresholds.") else 1]
+    sentences = [re.match(r".*?\.(?=\s|$)", " ".join(paragraph.split())) for paragraph in paragraphs]
     return " ".join(sentence[0] for sentence in sentences if sentence).replace("``", "`")
 
 
-def properties(metrics: Sequence[Metric]) -> str:
-    """What the records of a page declare, as a table."""
+def example_text(page: str) -> str:
+    of = section(page)
+    confidence = ", ".join(f"{letter} {value:g}" for letter, value in of.confidence.items())
+    parts = [
+        f"```text\n{of.picture}\n```",
+        *([f"Confidence: {confidence}."] if confidence else []),
+        of.by_hand,
+        f"`{of.path}` is {of.gives:g}.",
+    ]
+    return "\n\n".join(parts)
+
+
+def properties(metrics: Sequence[Metric]) -> Mapping[str, str]:
+    """What the records of a page declare."""
     first = metrics[0]
     same = [f"`{'.'.join(metric.path)}`" for metric in metrics if metric.symmetric]
     swap = "changes nothing" if len(same) == len(metrics) else "changes it"
     if 0 < len(same) < len(metrics):
         swap = f"changes nothing in {', '.join(same)}, but changes the others"
-    rows = {
+    return {
         "range": f"{bound(first.lowest)} to {first.limit or bound(first.highest)}",
         "better": BETTER[first.better],
         "unit": first.unit or "none",
@@ -144,7 +346,6 @@ def properties(metrics: Sequence[Metric]) -> str:
         "swapping reference and prediction": swap,
         "a case that was not submitted": cost_of_missing(first),
     }
-    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {text} |" for name, text in rows.items())])
 
 
 def value_text(value: str | float | None) -> str:
@@ -175,28 +376,3 @@ def worst_text(metric: Metric) -> str:
     if isinstance(metric.worst, str):
         return f"the diagonal of the image, {metric.worst[-2:]}"
     return bound(math.nan if metric.worst is None else metric.worst)
-
-
-# --- examples ---------------------------------------------------------------------------------------------------------
-
-IN_EXAMPLES = {"<class>": "lymphocyte", "<thresholds>": "50_75", "<threshold>": "75", "<rate>": "1_per_image"}
-
-
-def example_path(metric: Metric, example: Example) -> str:
-    """The path in metrics.json of the number that an example gives."""
-    path = ".".join((*metric.path, "pooled"))
-    for placeholder, name in IN_EXAMPLES.items():
-        path = path.replace(placeholder, name)
-    return example.path or path
-
-
-def example_text(metric: Metric, example: Example) -> str:
-    confidence = ", ".join(f"{letter} {value:g}" for letter, value in example.confidence.items())
-    parts = [
-        HOW_DRAWN,
-        f"```text\n{example.picture.strip()}\n```",
-        *([f"Confidence: {confidence}."] if confidence else []),
-        example.by_hand,
-        f"`{example_path(metric, example)}` is {example.gives:g}.",
-    ]
-    return "\n\n".join(parts)

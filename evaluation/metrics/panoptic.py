@@ -13,8 +13,7 @@ from typing import Any
 
 from evaluation.metrics.counts import Hits, class_hits, hits, if_present
 from evaluation.metrics.detection import OF_BOTH, f1
-from evaluation.metrics.literature import CONIC, KIRILLOV, QUALITY
-from evaluation.metrics.metric import Example, Metric, MetricFamily, Variant
+from evaluation.metrics.metric import Metric, Variant
 from evaluation.metrics.undefined import mean_of, ratio
 from evaluation.model import ClassPresence, Float64, MetricChoice, Scores, Units
 
@@ -115,96 +114,26 @@ def class_iou_sum(units: Units, class_id: int) -> Float64:
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
-DRAWN = """
-aaaaa  aaa..
-.....  .....
-BBB.c  BB...
-BBB..  BB.D.
-BBB.e  BB...
-"""
-
 
 def where_present(choice: MetricChoice) -> Iterable[Variant]:
     """The rule ``aggregation.class_present`` as an argument."""
     return [Variant(arguments={"present": choice.class_present})]
 
 
-OF_MATCHED: dict[str, Any] = {"outlines": True, "symmetric": True, "sources": (KIRILLOV, QUALITY)}
-COUNTS: dict[str, Any] = {"each": (where_present,), **OF_MATCHED, **OF_BOTH}
+OF_MATCHED: dict[str, Any] = {"outlines": True, "symmetric": True}
+COUNTS: dict[str, Any] = {"each": (where_present,), "outlines": True, **OF_BOTH}
 
-FAMILY = MetricFamily(
-    "panoptic",
-    "Detection, classification and segmentation in one number",
-    "PQ = SQ * RQ mixes the three: read it beside the others. iou_sum is the sum of the IoU of the true "
-    "positives. Of a "
-    "class: a pair is a true positive if both sides have the class. A class counts in a unit if it occurs on either "
-    'side, or, with `aggregation.class_present = "reference"`, in the reference.',
-    (
-        Metric(
-            path=("panoptic", "pq"),
-            evaluate=class_mean_pq,
-            example=Example(
-                DRAWN,
-                "Lymphocytes: a has IoU 3/5, c and e are missed, (3/5) / (1 + 2/2) = 3/10. Tumor cells: B has IoU 6/9, "
-                "D is spurious, (2/3) / (1 + 1/2) = 4/9. Mean: 67/180.",
-                0.372222,
-            ),
-            **{**COUNTS, "sources": (CONIC, KIRILLOV, QUALITY)},
-        ),
-        Metric(
-            path=("panoptic", "binary", "pq"),
-            evaluate=binary_panoptic_quality,
-            example=Example(
-                DRAWN, "tp = 2 (a, B), fp = 1 (D), fn = 2 (c, e): (3/5 + 6/9) / (2 + 1/2 + 2/2) = 38/105.", 0.361905
-            ),
-            **COUNTS,
-        ),
-        Metric(
-            path=("panoptic", "per_class", "<class>", "pq"),
-            evaluate=panoptic_quality,
-            example=Example(DRAWN, "a has IoU 3/5, c and e are missed: (3/5) / (1 + 2/2) = 3/10.", 0.3),
-            **COUNTS,
-        ),
-        Metric(
-            path=("panoptic", "sq"),
-            evaluate=class_mean_sq,
-            example=Example(DRAWN, "Lymphocytes 3/5 (a), tumor cells 6/9 (B). Mean: 19/30.", 0.633333),
-            **OF_MATCHED,
-        ),
-        Metric(
-            path=("panoptic", "binary", "sq"),
-            evaluate=binary_segmentation_quality,
-            example=Example(DRAWN, "(3/5 + 6/9) / 2 = 19/30.", 0.633333),
-            **OF_MATCHED,
-        ),
-        Metric(
-            path=("panoptic", "per_class", "<class>", "sq"),
-            evaluate=segmentation_quality,
-            example=Example(DRAWN, "The only pair, a, has IoU 3/5.", 0.6),
-            **OF_MATCHED,
-        ),
-        Metric(
-            path=("panoptic", "rq"),
-            evaluate=class_mean_rq,
-            example=Example(
-                DRAWN,
-                "Lymphocytes: a found, c and e missed, 1 / (1 + 2/2) = 1/2. Tumor cells: B found, D spurious, "
-                "1 / (1 + 1/2) = 2/3. Mean: 7/12.",
-                0.583333,
-            ),
-            **COUNTS,
-        ),
-        Metric(
-            path=("panoptic", "binary", "rq"),
-            evaluate=binary_recognition_quality,
-            example=Example(DRAWN, "tp = 2 (a, B), fp = 1 (D), fn = 2 (c, e): 2 / (2 + 1/2 + 2/2) = 4/7.", 0.571429),
-            **COUNTS,
-        ),
-        Metric(
-            path=("panoptic", "per_class", "<class>", "rq"),
-            evaluate=recognition_quality,
-            example=Example(DRAWN, "a found, c and e missed: 1 / (1 + 2/2) = 1/2.", 0.5),
-            **COUNTS,
-        ),
-    ),
+METRICS = tuple(
+    Metric(path=("panoptic", *path), evaluate=formula, **(OF_MATCHED if path[-1] == "sq" else COUNTS))
+    for path, formula in (
+        (("pq",), class_mean_pq),
+        (("binary", "pq"), binary_panoptic_quality),
+        (("per_class", "<class>", "pq"), panoptic_quality),
+        (("sq",), class_mean_sq),
+        (("binary", "sq"), binary_segmentation_quality),
+        (("per_class", "<class>", "sq"), segmentation_quality),
+        (("rq",), class_mean_rq),
+        (("binary", "rq"), binary_recognition_quality),
+        (("per_class", "<class>", "rq"), recognition_quality),
+    )
 )

@@ -8,13 +8,12 @@ than 2^22 of them does not fit 64 bits, so it is made of two halves (``join_halv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from evaluation.metrics.metric import Empty, Example, Metric, Variant
+from evaluation.metrics.metric import Empty, Metric, Variant
 from evaluation.metrics.segmentation import OF_POINTS, where_spaced
 from evaluation.metrics.undefined import Numbers, Reasons, code, ratio
 from evaluation.model import Float64, Int64, Measure, MetricChoice, Scores, Units
@@ -78,15 +77,13 @@ def quality_metrics(
     family: str,
     formulas: Mapping[str, Callable[..., Scores]],
     empty: Empty,
-    examples: tuple[Example, Example],
     each: tuple[Callable[[MetricChoice], Iterable[Variant]], ...] = (),
     **properties: Any,
-) -> list[Metric]:
+) -> Iterable[Metric]:
     """The metrics of a family for every measure that a missed nucleus can have a worst value of.
 
     formulas  by what follows the name of the measure in the path; the first one is symmetric if the family is
     empty     of scores; of distances the cap stands for the numbers in it
-    examples  of the pages ``<family>.score`` and ``<family>.distance``
     """
 
     def if_asked_for(choice: MetricChoice, measure: Measure) -> Iterable[Variant]:
@@ -99,7 +96,6 @@ def quality_metrics(
             raise ValueError(f"{measure} has no distance cap")
         return [Variant(arguments={"cap": cap}, properties={"highest": cap, "worst": cap})]
 
-    found = []
     for measure in (*SCORES, *DISTANCES):
         is_distance = measure in DISTANCES
         of_measure: dict[str, Any] = {"empty": empty}
@@ -108,22 +104,14 @@ def quality_metrics(
             of_measure = {"better": "lower", "unit": measure[-2:], "empty": capped}
             of_measure["limit"] = "`metrics.distance_cap_px` (`_um`)"
         for suffix, formula in formulas.items():
-            found.append(
-                Metric(
-                    path=(family, measure + suffix),
-                    page=f"{family}.{'distance' if is_distance else 'score'}",
-                    evaluate=partial(formula, measure=measure),
-                    each=(partial(if_asked_for, measure=measure), *each),
-                    outlines=measure not in OF_POINTS,
-                    missed="worse",
-                    symmetric=not suffix and family == "overall",
-                    example=None,
-                    **of_measure,
-                    **properties,
-                )
+            yield Metric(
+                path=(family, measure + suffix),
+                page=f"{family}.{'distance' if is_distance else 'score'}",
+                evaluate=partial(formula, measure=measure),
+                each=(partial(if_asked_for, measure=measure), *each),
+                outlines=measure not in OF_POINTS,
+                missed="worse",
+                symmetric=not suffix and family == "overall",
+                **of_measure,
+                **properties,
             )
-    for page, example in zip(("score", "distance"), examples, strict=True):
-        path = tuple(example.path.split(".")[:2])
-        index = next(i for i, metric in enumerate(found) if metric.path == path and metric.page == f"{family}.{page}")
-        found.insert(0, replace(found.pop(index), example=example))
-    return found

@@ -19,25 +19,25 @@ from evaluation.metrics import (
     sizes,
     thresholds,
 )
-from evaluation.metrics.metric import Metric, MetricFamily
+from evaluation.metrics.metric import Metric
 from evaluation.metrics.undefined import undefined
 from evaluation.model import MetricChoice, Scores, Units
 
-METRIC_FAMILIES: dict[str, MetricFamily] = {
-    family.name: family
+METRIC_FAMILIES: dict[str, tuple[Metric, ...]] = {
+    family.METRICS[0].family: family.METRICS
     for family in (
-        detection.FAMILY,
-        classification.FAMILY,
-        segmentation.FAMILY,
-        panoptic.FAMILY,
-        covered.FAMILY,
-        overall.FAMILY,
-        thresholds.FAMILY,
-        curves.FAMILY,
-        sizes.FAMILY,
-        overlap.FAMILY,
-        objects.FAMILY,
-        counting.FAMILY,
+        detection,
+        classification,
+        segmentation,
+        panoptic,
+        covered,
+        overall,
+        thresholds,
+        curves,
+        sizes,
+        overlap,
+        objects,
+        counting,
     )
 }
 FAMILIES = tuple(METRIC_FAMILIES)
@@ -52,7 +52,7 @@ def metrics_of(choice: MetricChoice, *, class_aware: bool, primary: bool = True)
     return [
         replace(metric, evaluate=class_aware_matching) if class_aware and record.judges_class else metric
         for family in choice.families
-        for record in METRIC_FAMILIES[family].metrics
+        for record in METRIC_FAMILIES[family]
         if primary or record.by_rule
         for metric in record.in_challenge(choice)
         if is_chosen(metric, choice.metrics)

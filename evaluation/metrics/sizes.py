@@ -14,8 +14,7 @@ import numpy.typing as npt
 from evaluation.metrics.counts import hits
 from evaluation.metrics.curves import best_from_here, mean_at, needed_for_recalls, probabilities
 from evaluation.metrics.joined import JoinedCases
-from evaluation.metrics.literature import LIN, RELOADED
-from evaluation.metrics.metric import Empty, Example, Metric, MetricFamily, Variant
+from evaluation.metrics.metric import Empty, Metric, Variant
 from evaluation.metrics.order_statistics import rank, tie_numbers
 from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, undefined
 from evaluation.model import Bool, Float64, Int64, Matches, MetricChoice, Scores, Units
@@ -156,14 +155,6 @@ def why_none(units: Units, size: int) -> Reasons:
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
-SIZES = """
-aaaa.  aaa..
-.....  .....
-BBBBB  BBB..
-.....  .....
-cc...  .....
-"""
-SIZES_BY = {"a": 0.9, "B": 0.8}
 RECALL: dict[str, Any] = {"missed": "worse", "empty": Empty("no-instances", 0, "no-reference", 0)}
 
 
@@ -175,49 +166,17 @@ def each_size(choice: MetricChoice) -> Iterable[Variant]:
     ]
 
 
-FAMILY = MetricFamily(
-    "sizes",
-    "Are small nuclei found and outlined as well as large ones?",
-    "A size is a range of areas in px, both ends included, named in `metrics.sizes_px`; the area of a matched pair is "
-    "that of its reference nucleus. The areas of COCO are `small = [0, 1024]`, `medium = [1024, 9216]`, `large = "
-    "[9216, 1e10]`; the thirds of the areas of the reference suit nuclei better: `rasterise` prints them, and "
-    '`metrics.size_quantiles = ["small", "medium", "large"]` is the rule.',
-    (
-        Metric(
-            path=("sizes", "<size>", "recall"),
-            evaluate=size_recall,
-            each=(each_size,),
-            outlines=True,
-            sources=(RELOADED, LIN),
-            example=Example(SIZES, "Of at most 4 px are a and c; a is found, 1/2.", 0.5, "sizes.small.recall.pooled"),
-            **RECALL,
-        ),
-        Metric(
-            path=("sizes", "<size>", "iou"),
-            evaluate=size_iou,
-            each=(each_size,),
-            outlines=True,
-            sources=(RELOADED, LIN),
-            example=Example(SIZES, "Of at most 4 px is a: 3/4. B (3/5) is larger.", 0.75, "sizes.small.iou.pooled"),
-        ),
-        Metric(
-            path=("sizes", "<size>", "coco_map_iou<thresholds>"),
-            page="sizes.coco_map",
-            evaluate=size_average_precision,
-            each=(each_size,),
-            outlines=True,
-            by_rule=False,
-            spurious="worse",
-            sources=(LIN, RELOADED),
-            example=Example(
-                SIZES,
-                "Of at most 4 px are a and c. At 0.5 and at 0.75 a takes its nucleus, precision 1 up to the recall "
-                "1/2, 51/101. There is no tumor cell of the size, so that class does not count.",
-                0.50495,
-                "sizes.small.coco_map_iou50_75.pooled",
-                confidence=SIZES_BY,
-            ),
-            **RECALL,
-        ),
+METRICS = (
+    Metric(path=("sizes", "<size>", "recall"), evaluate=size_recall, each=(each_size,), outlines=True, **RECALL),
+    Metric(path=("sizes", "<size>", "iou"), evaluate=size_iou, each=(each_size,), outlines=True),
+    Metric(
+        path=("sizes", "<size>", "coco_map_iou<thresholds>"),
+        page="sizes.coco_map",
+        evaluate=size_average_precision,
+        each=(each_size,),
+        outlines=True,
+        by_rule=False,
+        spurious="worse",
+        **RECALL,
     ),
 )

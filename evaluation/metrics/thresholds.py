@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from inspect import cleandoc
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,7 @@ import numpy.typing as npt
 from evaluation.metrics.counts import Hits
 from evaluation.metrics.detection import OF_BOTH, OF_PRECISION, OF_RECALL, Formula, f1, precision, recall, threat_score
 from evaluation.metrics.joined import JoinedCases
-from evaluation.metrics.literature import HIRLING
-from evaluation.metrics.metric import Example, Metric, MetricFamily, if_several_thresholds
+from evaluation.metrics.metric import Metric, if_several_thresholds
 from evaluation.metrics.undefined import mean_of, why_undefined
 from evaluation.model import Int64, Matches, Scores, Units
 
@@ -86,92 +84,28 @@ def hits_above(units: Units, index: int, class_id: int) -> Hits:
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
-LOOSE = """
-aaaaa  aaa..
-.....  .....
-bbbb.  bbbb.
-.....  .....
-.....  ....c
-"""
-CLASSES = """
-aaaaa  aaa..
-.....  .....
-bbbb.  BBBB.
-.....  .....
-.....  ....c
-"""
-AT_TWO = "At 0.5 both a (3/5) and b (1) match, tp = 2, fp = 1; at 0.75 only b, tp = 1, fp = 2, fn = 1"
-OF_CLASS_AT_TWO = (
-    "At 0.5 a is found with the right class, tp = 1, c is spurious, b a tumor cell here, fp = fn = 1; at 0.75 tp = 0"
-)
 
-
-def at_thresholds(
-    name: str,
-    formula: Formula,
-    properties: dict[str, Any],
-    over: tuple[str, float],
-    at: tuple[str, float],
-    of: tuple[str, float],
-) -> Iterable[Metric]:
-    """A detection score as a mean over thresholds, at each threshold, and of each class as a mean.
-
-    over, at, of  the sum by hand and the number in the example of each
-    """
-    shared: dict[str, Any] = {"outlines": True, "by_rule": False, "sources": (HIRLING,), **properties}
-    for key, page, function, each, example in (
-        ((f"{name}_iou<thresholds>",), "range", over_thresholds, (if_several_thresholds,), (LOOSE, *over)),
-        ((f"{name}_iou<threshold>",), "at", at_threshold, (), (LOOSE, *at)),
-        (("per_class", "<class>", f"{name}_iou<thresholds>"), "range", class_over_thresholds, (), (CLASSES, *of)),
+def at_thresholds(name: str, formula: Formula, properties: dict[str, Any]) -> Iterable[Metric]:
+    """A detection score as a mean over thresholds, at each threshold, and of each class as a mean."""
+    for key, page, function, each in (
+        ((f"{name}_iou<thresholds>",), "range", over_thresholds, (if_several_thresholds,)),
+        ((f"{name}_iou<threshold>",), "at", at_threshold, ()),
+        (("per_class", "<class>", f"{name}_iou<thresholds>"), "range", class_over_thresholds, ()),
     ):
         yield Metric(
             path=("thresholds", *key),
             page=".".join(("thresholds", *key[:-2], f"{name}_{page}")),
             evaluate=partial(function, formula=formula),
             each=each,
-            text="\n\n".join(cleandoc(part.__doc__ or "") for part in (formula, function)),
-            example=Example(*example),
-            **shared,
+            outlines=True,
+            by_rule=False,
+            **properties,
         )
 
 
-FAMILY = MetricFamily(
-    "thresholds",
-    "Detection at several IoU thresholds",
-    "Matched anew at each threshold, by an IoU strictly above it, whatever the matching rules of the challenge. "
-    "0.5, 0.55, … 0.95 is `iou50_95` in a path, other lists are written out, `iou30_50_70`; one threshold is `iou50`.",
-    (
-        *at_thresholds(
-            "precision",
-            precision,
-            OF_PRECISION,
-            (f"{AT_TWO}: (2/3 + 1/3) / 2 = 1/2.", 0.5),
-            (f"{AT_TWO}: 1/3.", 0.333333),
-            (f"{OF_CLASS_AT_TWO}: (1/2 + 0) / 2 = 1/4.", 0.25),
-        ),
-        *at_thresholds(
-            "recall",
-            recall,
-            OF_RECALL,
-            (f"{AT_TWO}: (2/2 + 1/2) / 2 = 3/4.", 0.75),
-            (f"{AT_TWO}: 1/2.", 0.5),
-            (f"{OF_CLASS_AT_TWO}: (1/2 + 0) / 2 = 1/4.", 0.25),
-        ),
-        *at_thresholds(
-            "f1",
-            f1,
-            {**OF_BOTH, "symmetric": True},
-            (f"{AT_TWO}: (4/5 + 2/5) / 2 = 3/5.", 0.6),
-            (f"{AT_TWO}: 2 / (2 + 2 + 1) = 2/5.", 0.4),
-            (f"{OF_CLASS_AT_TWO}: (2/4 + 0) / 2 = 1/4.", 0.25),
-        ),
-        *at_thresholds(
-            "threat_score",
-            threat_score,
-            {**OF_BOTH, "symmetric": True},
-            (f"{AT_TWO}: (2/3 + 1/4) / 2 = 11/24.", 0.458333),
-            (f"{AT_TWO}: 1 / (1 + 2 + 1) = 1/4.", 0.25),
-            (f"{OF_CLASS_AT_TWO}: (1/3 + 0) / 2 = 1/6.", 0.166667),
-        ),
-    ),
+METRICS = (
+    *at_thresholds("precision", precision, OF_PRECISION),
+    *at_thresholds("recall", recall, OF_RECALL),
+    *at_thresholds("f1", f1, OF_BOTH),
+    *at_thresholds("threat_score", threat_score, OF_BOTH),
 )
