@@ -38,7 +38,7 @@ from evaluation.leaderboard.board import (
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.index import scores_entry, scores_of
 from evaluation.leaderboard.rank_given import parse_settings, rules_of_scores
-from evaluation.leaderboard.score_csv import Unit, aggregation_of, read_rows, table_of_rows
+from evaluation.leaderboard.score_csv import Unit, aggregation_of, read_rows, table_of_rows, without_teams
 from evaluation.leaderboard.team_scores import (
     TeamScores,
     Unranked,
@@ -234,6 +234,7 @@ def audit_scores_in_file(
     """
     challenge, rules = rules_of_scores(challenge_folder, scores, columns, parse_settings(settings))
     rows, findings = read_rows(scores, rules.columns, challenge)
+    rows = without_teams(rows, rules.unranked)
     own = table_of_rows(rows, rules.columns, unit=unit, missing=rules.missing)
     notes, missing = [NO_NUCLEI], (rules.missing,)
     if any(of.code == "incomplete-scores" for of in own.findings):
@@ -481,7 +482,8 @@ def audit_challenge(
         if note:
             note(name, next(of for of in OUTCOMES if of in found))
     unranked = {row.name: row for scored in runs for row in scored.unranked}
-    scores = [[team for team in scored.scores if team.name not in unranked] for scored in runs]
+    left_out = {*unranked, *rules.unranked}
+    scores = [[team for team in scored.scores if team.name not in left_out] for scored in runs]
     findings = [*runs[0].findings, *gameable_ranking(challenge)]
     return audit_views(
         [

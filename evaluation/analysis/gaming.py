@@ -312,7 +312,7 @@ def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None =
     challenge, rules = load_ranked(folder)
     if challenge.are_counts:
         raise ChallengeBroken(NoNucleiForTricks().at("challenge.toml: reference.format"))
-    teams = find_teams(submissions, output=output).teams
+    teams = find_teams(submissions, output=output, without=rules.unranked).teams
     field, left_out = read_field(folder, challenge, {team.name: Path(team.path) for team in teams})
     counted = with_families(challenge, ("detection", "covered"))
     rankings = changes(counted, rules)

@@ -397,6 +397,8 @@ class RankingRules(Rules):
     ex_aequo   teams that the test finds no difference between share a rank
     require    floors: teams that fail one leave before ranks are given, and are ranked among themselves behind the
                others
+    unranked   entries that are scored and shown, without a place and in nobody's ranks or tests: annotators, baselines,
+               published methods
     samples, seed   of the bootstrap that shows how far the ranks can be trusted
     """
 
@@ -410,6 +412,7 @@ class RankingRules(Rules):
     ex_aequo: bool = False
     require: tuple[Floor, ...] = ()
     margin: Margin = 0.0
+    unranked: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = ()
     samples: Annotated[int, Field(ge=100, le=100_000)] = 1000
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
 

@@ -306,6 +306,22 @@ class UnusedMetric(Kind):
     metric: str
 
 
+class UnknownEntry(NotAmong):
+    """An entry that shall not be ranked is not there.
+
+    Entries that ranking.unranked names are shown without a place. A name with a slip names nobody, and the entry that
+    was meant is ranked among the teams.
+
+    Write the name as that of the folder or file; an entry that comes later needs nothing.
+
+    [unknown-entry] challenge.toml: ranking.unranked: 'alhpa' is no entry; expected 'alpha'. Did you mean 'alpha'?
+    """
+
+    code = "unknown-entry"
+    severity = "warning"
+    got = "{name:quoted} is no entry"
+
+
 class SeveralVersions(Kind):
     """Results were made with different versions of the program.
 
@@ -422,6 +438,7 @@ KINDS = (
     IncompleteScores,
     UnusedMetric,
     SeveralVersions,
+    UnknownEntry,
     GameableRanking,
     OtherLeaderboard,
 )

@@ -33,6 +33,7 @@ from evaluation.findings.rankings import (
     MissingUnits,
     OtherLeaderboard,
     SeveralVersions,
+    UnknownEntry,
 )
 from evaluation.findings.submission import TooManyEarlierResults
 from evaluation.leaderboard.alike import with_alike_teams
@@ -44,14 +45,16 @@ from evaluation.leaderboard.document import (
     VALUES_UP_TO,
     Board,
     BoardColumn,
+    Shown,
     TeamRow,
     leaderboard_csv,
     leaderboard_json,
     number,
+    optional,
 )
 from evaluation.leaderboard.gameable import gameable_ranking, stored_tricks
 from evaluation.leaderboard.matched_nuclei import matched_nuclei
-from evaluation.leaderboard.ranked_result import with_ranks, without_place
+from evaluation.leaderboard.ranked_result import UNRANKED, with_ranks, without_place
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import (
     TeamScores,
@@ -220,8 +223,9 @@ def rank_scores(
         table_in_file(found, rules, challenge),
         rules,
         identity=identity_of(challenge, rules),
+        shown=found.shown,
         unit_name=found.unit_name,
-        findings=found.findings,
+        findings=[*found.findings, *unknown_entries(rules, found.names)],
         progress=progress,
     )
 
@@ -289,7 +293,13 @@ def board_of_challenge(
     versions = tuple(sorted({team.version for team in scores}))
     if len(versions) > 1:
         findings = [*findings, SeveralVersions(versions).at("results")]
-    findings = [*findings, *gameable_ranking(challenge)]
+    names = [*(team.name for team in scores), *(team.name for team in unranked)]
+    findings = [*findings, *gameable_ranking(challenge), *unknown_entries(rules, names)]
+    shown = [
+        Shown(team.name, optional(team.overall), () if team.by_unit is None else tuple(map(optional, team.by_unit)))
+        for team in scores
+        if team.name in rules.unranked
+    ]
     unit_name = "groups" if any(case.name != case.group for case in challenge.cases) else "cases"
     return build_board(
         score_table(scores, rules, public_names(challenge, groups_of(challenge), unit_name)),
@@ -297,10 +307,17 @@ def board_of_challenge(
         identity=identity_of(challenge, rules),
         versions=versions,
         unranked=unranked,
+        shown=shown,
         unit_name=unit_name,
         findings=findings,
         progress=progress,
     )
+
+
+def unknown_entries(rules: RankingRules, names: Sequence[str]) -> list[Finding]:
+    """Warnings about names of ``ranking.unranked`` that no entry has."""
+    return [UnknownEntry(name, names).at("challenge.toml: ranking.unranked") for name in rules.unranked
+            if name not in names]  # fmt: skip
 
 
 def public_names(challenge: Challenge | None, units: tuple[str, ...], unit_name: str) -> tuple[str, ...]:
@@ -322,6 +339,7 @@ def build_board(
     identity: Mapping[str, str] | None = None,
     versions: Sequence[str] = (),
     unranked: Sequence[Unranked] = (),
+    shown: Sequence[Shown] = (),
     unit_name: str = "groups",
     findings: Sequence[Finding] = (),
     progress: Progress | None = None,
@@ -329,6 +347,7 @@ def build_board(
     """Rank the teams of a table, test their differences, and draw samples of their units.
 
     unranked  teams that have no scores
+    shown     entries that are not in the table, since the rules do not rank them
     progress  is called with the number of columns that are tested, and of all
 
     Teams without a place are neither tested nor in a sample. Raises WrongUsage ("missing-units") if the rules ask for
@@ -357,6 +376,7 @@ def build_board(
         if len(rows) <= PAIRS_UP_TO:
             at = [kept.teams.index(row.name) for row in rows]
             methods = methods_entry({name: of[at] for name, of in places_by_methods(kept, rules, tests).items()})
+    unit_names = table.units if rows and rows[0].by_unit else ()
     without = [
         Unranked(name, "no-value", full.why[name], optional(values))
         for name, values, ranked in zip(table.teams, table.overall, is_ranked, strict=True)
@@ -386,7 +406,10 @@ def build_board(
         unit_name=unit_name,
         stability=stability,
         findings=tuple(render_findings(findings)),
-        unit_names=table.units if rows and rows[0].by_unit else (),
+        shown=tuple(
+            entry if unit_names else replace(entry, by_unit=()) for entry in sorted(shown, key=lambda entry: entry.name)
+        ),
+        unit_names=unit_names,
         methods=methods,
     )
 
@@ -676,11 +699,6 @@ def team_rows(table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: S
     )
 
 
-def optional(values: Float64) -> tuple[float | None, ...]:
-    """Numbers, None for NaN."""
-    return tuple(None if np.isnan(value) else float(value) for value in values)
-
-
 def stability_entry(drawn: Stability, rules: RankingRules, units: Sequence[str]) -> dict[str, Any]:
     """The table ``stability`` of leaderboard.json: what the bootstrap says of the ranking as a whole.
 
@@ -744,8 +762,10 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
     floors = " and ".join(f"{floor.path} of at least {floor.at_least:g}" for floor in rules.require)
     floor = f"Teams without {floors} are ranked among themselves, behind the others." if floors else ""
     tested = f"Tests: {test}, {over}."
+    named = ", ".join(quote(name, 40) for name in rules.unranked)
+    shown = f"Shown and not ranked: {named}." if named else ""
     shared = "Teams that these cannot tell apart share a place in a column." if rules.ex_aequo else ""
-    return " ".join(filter(None, [floor, first, f"Equal values: {ties}.", missing, tested, shared]))
+    return " ".join(filter(None, [floor, first, f"Equal values: {ties}.", missing, tested, shared, shown]))
 
 
 # --- one result among earlier ones ------------------------------------------------------------------------------------
@@ -766,7 +786,9 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
     kept = challenge_folder / EARLIER
     if kept.is_dir() and not os.access(kept, os.R_OK | os.X_OK):
         return without_place(replace(result, findings=(*result.findings, ClosedLeaderboard().at(quote(EARLIER)))))
-    files = [path for path in earlier_files(challenge_folder) if path.stem != team]
+    if team in rules.unranked:
+        return without_place(result, UNRANKED)
+    files = [path for path in earlier_files(challenge_folder) if path.stem not in (team, *rules.unranked)]
     earlier, findings = read_earlier(files, result.challenge)
     warned = replace(result, findings=(*result.findings, *findings)) if findings else result
     if not earlier:

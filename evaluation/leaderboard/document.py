@@ -12,6 +12,7 @@ import numpy as np
 from evaluation.findings.finding import SUMMARY_LIMIT
 from evaluation.leaderboard.team_scores import Unranked
 from evaluation.leaderboard.verdict import verdict_sentences
+from evaluation.model import Float64
 from evaluation.ranking.differences import VERDICTS, Differences
 from evaluation.ranking.significance import Comparison
 from evaluation.results.csv_cells import csv_table
@@ -56,6 +57,15 @@ class TeamRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """An entry that is shown and not ranked (``ranking.unranked``): its values, as in ``TeamRow``."""
+
+    name: str
+    values: tuple[float | None, ...]
+    by_unit: tuple[tuple[float | None, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class BoardColumn:
     """A column of the leaderboard; ``test`` and ``differences`` None: the values of units are not known.
 
@@ -92,6 +102,7 @@ class Board:
     words       the method in words
     compared    the teams with a place, in the order of the tests
     teams       the same from the first place to the last, equal places by name
+    shown       entries that are shown and not ranked, by name
     units       what was drawn and compared: how many, and what they are called
     unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
     methods, stability, common_nuclei, annotators  the tables of these names of leaderboard.json; None: not known
@@ -112,6 +123,7 @@ class Board:
     unit_name: str
     stability: Mapping[str, Any]
     findings: tuple[str, ...] = field(default=())
+    shown: tuple[Shown, ...] = ()
     unit_names: tuple[str, ...] = ()
     methods: tuple[Mapping[str, Any], ...] = ()
     common_nuclei: Mapping[str, Any] | None = None
@@ -145,6 +157,10 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
             {"name": row.name, "code": row.code, "reason": row.reason, "columns": cells(paths, row.values, ())}
             for row in board.unranked
         ],
+        "shown": [
+            {"name": entry.name, "columns": with_units(cells(paths, entry.values, ()), entry.by_unit)}
+            for entry in board.shown
+        ],
         "methods": list(board.methods),
         "common_nuclei": board.common_nuclei,
         "stability": board.stability,
@@ -168,20 +184,25 @@ def cells(paths: Sequence[str], values: Sequence[float | None], ranks: Sequence[
     ]
 
 
+def with_units(columns: list[dict[str, Any]], by_unit: Sequence[Sequence[float | None]]) -> list[dict[str, Any]]:
+    """The cells of a team with its values in each unit, as far as these are known."""
+    for cell, values in zip(columns, by_unit, strict=False):
+        cell["by_unit"] = [number(value) for value in values]
+    return columns
+
+
 def team_entry(row: TeamRow, paths: Sequence[str], *, few: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": row.name,
         "position": number(row.position),
         "combined": number(row.combined),
-        "columns": cells(paths, row.values, row.ranks),
+        "columns": with_units(cells(paths, row.values, row.ranks), row.by_unit),
         "equal": list(row.equal),
         "rank_interval": None if row.low is None else {"low": number(row.low), "high": number(row.high)},
         "probability_of_first": number(row.first),
     }
     for cell, value in zip(entry["columns"], row.ranked_by, strict=False):
         cell["ranked_by"] = number(value)
-    for cell, values in zip(entry["columns"], row.by_unit, strict=False):
-        cell["by_unit"] = [number(value) for value in values]
     if row.floor_values:
         entry |= {"floors": [number(value) for value in row.floor_values], "below_floor": row.below_floor}
     if row.unit_places:
@@ -265,6 +286,11 @@ def number(value: float | None) -> float | int | None:
     return int(decimal) if decimal.is_integer() else decimal
 
 
+def optional(values: Float64) -> tuple[float | None, ...]:
+    """Numbers, None for NaN."""
+    return tuple(None if np.isnan(value) else float(value) for value in values)
+
+
 def significant(value: float | None) -> float | int | None:
     """A p-value to six significant digits, so that a small one is not 0; None for what is not known.
 
@@ -282,6 +308,7 @@ def significant(value: float | None) -> float | int | None:
 
 def leaderboard_csv(board: Board) -> str:
     """The content of leaderboard.csv: a row for each team, those that are not ranked last, with their reasons."""
+    without = [Unranked(entry.name, "shown", "ranking.unranked names it", entry.values) for entry in board.shown]
     rows: list[list[object]] = []
     of_columns = [name for column in board.columns for name in (column.path, f"{column.path}.rank")]
     ends = ("rank_low", "rank_high", "probability_of_first", "not_ranked", "reason")
@@ -289,7 +316,7 @@ def leaderboard_csv(board: Board) -> str:
         pairs = [number(n) for pair in zip(row.values, row.ranks, strict=True) for n in pair]
         trust = [number(row.low), number(row.high), number(row.first)]
         rows.append([number(row.position), row.name, number(row.combined), *pairs, *trust, "", ""])
-    for unranked in board.unranked:
+    for unranked in [*without, *board.unranked]:
         values = unranked.values or (None,) * len(board.columns)
         pairs = [n for value in values for n in (number(value), None)]
         rows.append(["", unranked.name, "", *pairs, "", "", "", unranked.code, unranked.reason])

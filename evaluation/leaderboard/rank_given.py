@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.challenge import Challenge
+from evaluation.challenge.definition import tuples_for_lists
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.execution.workers import Progress
 from evaluation.findings import listed, quote
@@ -61,7 +62,8 @@ def rank_given(
         return with_moves(rank_folder(challenge_folder, ResultFolder(results), changes, progress), old)
     assert scores is not None
     challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
-    found = read_scores(scores, rules.columns, unit=unit, missing=rules.missing, challenge=challenge)
+    found = read_scores(scores, rules.columns, unit=unit, missing=rules.missing, challenge=challenge,
+                        unranked=rules.unranked)  # fmt: skip
     return with_moves(rank_scores(found, rules, challenge, progress), old)
 
 
@@ -124,7 +126,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
         if not equals or not key or key == "columns":
             raise WrongUsage(InvalidValue(quote(text), "KEY=VALUE, with a key of [ranking] but 'columns'").at("--set"))
         try:
-            found[key] = tomllib.loads(f"value = {value}")["value"]
+            found[key] = tuples_for_lists(tomllib.loads(f"value = {value}")["value"])
         except (tomllib.TOMLDecodeError, RecursionError):
             found[key] = value
     return found

@@ -11,7 +11,7 @@ from evaluation.results.metrics_json import put
 from evaluation.results.schema import MetricsFile
 from evaluation.scoring.score import Result
 
-NO_STORED_RESULTS = "no-stored-results"
+NO_STORED_RESULTS, UNRANKED = "no-stored-results", "unranked"
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ def with_ranks(result: Result, ranks: Mapping[str, Any], not_ranked: Mapping[str
     )
 
 
-def without_place(result: Result) -> Result:
+def without_place(result: Result, reason: str = NO_STORED_RESULTS) -> Result:
     """The result of a challenge that ranks but keeps no result to rank among; unchanged if it does not rank.
 
-    Every number of ``leaderboard`` is None for the reason "no-stored-results", but ``submissions``, which is 1.
+    Every number of ``leaderboard`` is None for the reason, but ``submissions``, which is 1.
     """
     rules = result.challenge.ranking
     if rules is None or not rules.columns:
@@ -54,5 +54,5 @@ def without_place(result: Result) -> Result:
     reasons: dict[str, Any] = {}
     for path in (("position",), ("sum_of_ranks",), *(("rank", *column.path.split(".")) for column in rules.columns)):
         put(ranks, path, None)
-        put(reasons, path, NO_STORED_RESULTS)
+        put(reasons, path, reason)
     return with_ranks(result, ranks, reasons)

@@ -31,6 +31,7 @@ from evaluation.findings.rankings import (
     UnusedMetric,
 )
 from evaluation.findings.submission import NoScores, OtherGroup, TwoGroups, UnknownCaseInScores, UnprintableCase
+from evaluation.leaderboard.document import Shown, optional
 from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Int64, MissingValues, ScoreTable
 from evaluation.ranking.missing import Settled, settle_gaps
 
@@ -45,11 +46,17 @@ Unit = Literal["group", "case"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoresInFile:
-    """The table of a file; ``unit_name`` is what its units are, in the plural."""
+    """The table of a file; ``unit_name`` is what its units are, in the plural.
+
+    shown  entries that are not ranked, and not in the table
+    names  of all entries of the file
+    """
 
     table: ScoreTable
     unit_name: str
     findings: tuple[Finding, ...] = ()
+    shown: tuple[Shown, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,11 +81,50 @@ def read_scores(
     unit: Unit,
     missing: MissingValues = "worst",
     challenge: Challenge | None = None,
+    unranked: Sequence[str] = (),
 ) -> ScoresInFile:
-    """The scores of a CSV file in the columns of a ranking: ``read_rows``, then ``table_of_rows``."""
+    """The scores of a CSV file in the columns of a ranking: ``read_rows``, then ``table_of_rows``.
+
+    unranked  entries that are shown, with no value in a column where they lack one that another entry has
+    """
     rows, findings = read_rows(path, columns, challenge)
-    found = table_of_rows(rows, columns, unit=unit, missing=missing)
-    return replace(found, findings=(*findings, *found.findings))
+    found = table_of_rows(without_teams(rows, unranked), columns, unit=unit, missing=missing)
+    shown: list[Shown] = []
+    if set(unranked) & set(rows.teams):
+        every = table_of_rows(rows, columns, unit=unit, missing="unranked").table
+        assert every.by_unit is not None
+        at = [every.units.index(name) for name in found.table.units]
+        shown = [
+            Shown(name, optional(every.overall[team]), tuple(map(optional, every.by_unit[team][:, at])))
+            for team, name in enumerate(every.teams)
+            if name in unranked
+        ]
+    return replace(found, findings=(*findings, *found.findings), shown=tuple(shown), names=rows.teams)
+
+
+def without_teams(rows: ScoreRows, teams: Sequence[str]) -> ScoreRows:
+    """The rows without those of some teams, and without cases and groups that only these have.
+
+    Raises WrongUsage ("no-teams") if no row is left.
+    """
+    if not set(teams) & set(rows.teams):
+        return rows
+    kept = ~np.isin(rows.team, [index for index, name in enumerate(rows.teams) if name in teams])
+    if not kept.any():
+        raise WrongUsage(NoTeamsInScores().at(rows.table.where))
+    (of_team, team), (of_case, case) = (np.unique(of[kept], return_inverse=True) for of in (rows.team, rows.case))
+    of_group, group = np.unique(rows.group_of_case[of_case], return_inverse=True)
+    return ScoreRows(
+        table=rows.table.take(kept),
+        teams=tuple(rows.teams[index] for index in of_team),
+        cases=tuple(rows.cases[index] for index in of_case),
+        groups=tuple(rows.groups[index] for index in of_group),
+        team=team,
+        case=case,
+        column=rows.column[kept],
+        group_of_case=group,
+        value=rows.value[kept],
+    )
 
 
 def read_rows(

@@ -80,8 +80,12 @@ def ranking_of(challenge: Challenge) -> RankingRules:
 
 
 def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequence[str]) -> ScoreTable:
-    """The table that is ranked, teams in ascending order. Values of units are kept if they are known for every team."""
-    ordered, columns = sorted(teams, key=lambda team: team.name), rules.columns
+    """The table that is ranked, teams in ascending order, without those that the rules do not rank.
+
+    Values of units are kept if they are known for every team of it.
+    """
+    ranked, columns = (team for team in teams if team.name not in rules.unranked), rules.columns
+    ordered = sorted(ranked, key=lambda team: team.name)
     known = [team.by_unit for team in ordered if team.by_unit is not None]
     complete = len(known) == len(ordered) > 0
     floors = [team.floors if len(team.floors) else np.full(len(rules.require), np.nan) for team in ordered]

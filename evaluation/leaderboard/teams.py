@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -122,11 +122,12 @@ class FoundTeams:
     findings: list[Finding]
 
 
-def find_teams(folder: Path | str, *, output: Path | None = None) -> FoundTeams:
+def find_teams(folder: Path | str, *, output: Path | None = None, without: Collection[str] = ()) -> FoundTeams:
     """The teams of a folder.
 
     Every sub-folder is a team, and every ZIP and CSV file; its name is that of the folder, or of the file without its
-    suffix. Hidden files, litter and ``output`` do not count; a team whose name cannot be used is left out. Raises
+    suffix. Hidden files, litter, ``output`` and the entries ``without`` do not count; a team whose name cannot be used
+    is left out. Raises
     WrongUsage: no-submission, no-teams, duplicate-team; invalid-team if no name can be used.
     """
     teams, unused, sources = [], [], []
@@ -140,6 +141,7 @@ def find_teams(folder: Path | str, *, output: Path | None = None) -> FoundTeams:
             unused.append(name)
             continue
         sources.append((teams[-1].name, name))
+    teams = [team for team in teams if team.name not in without]
     if not teams:
         raise WrongUsage(NoTeams().at(quote(folder, 120)))
     unranked = check_names(sources)

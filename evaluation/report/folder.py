@@ -47,7 +47,7 @@ def report_board(
     """
     document = leaderboard_document(board)
     paths = {team.name: team.path for team in find_teams(submissions, output=output).teams}
-    names = [team["name"] for team in document["teams"]]
+    names = [team["name"] for team in (*document["teams"], *document["shown"])]
     chosen: list[str] = []
     seen: dict[str, TeamCases] = {}
     first: ResultDocuments | None = None

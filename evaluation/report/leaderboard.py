@@ -28,12 +28,14 @@ from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, T
 from evaluation.report.plots import BOX_FROM, Axis, Dot, Series, heat_map, place_discs, plot, rank_lines, series_colour
 from evaluation.report.result import Document
 from evaluation.report.skills import team_table
-from evaluation.report.team_labels import label_teams, name_some
+from evaluation.report.team_labels import LABEL_UP_TO, label_teams, name_some, write_name
 
 LINES_UP_TO = 20  # teams in a plot of lines
 BOXED_VALUES = 6000  # in all box plots together; more are heat maps
 MAPPED_VALUES = 20_000  # in a heat map of units; of more the units are thinned
 TEAMS = "teams of leaderboard.json"
+MARK = "○ "
+NOT_RANKED = "“○”: shown and not ranked; it is in nobody's ranks and tests."
 FIRST_IN_SAMPLES = "share of the samples in which it is first"
 
 
@@ -103,6 +105,12 @@ def unit_of(document: Document) -> str:
 def labelled(document: Document, limit: int = TEAMS_UP_TO) -> list[tuple[str, Document]]:
     """The first teams with their names beside plots."""
     return list(zip(labels_of(document, limit), document["teams"][:limit], strict=True))
+
+
+def shown_entries(document: Document) -> list[tuple[str, Document]]:
+    """Entries without a place that have values of units, with marked names beside plots."""
+    entries = [entry for entry in document.get("shown", ()) if "by_unit" in entry["columns"][0]]
+    return [(MARK + write_name(entry["name"], LABEL_UP_TO), entry) for entry in entries]
 
 
 def rest_of(document: Document, limit: int = TEAMS_UP_TO) -> str:
@@ -179,7 +187,7 @@ DISTRIBUTIONS = {
 
 def board_table(document: Document) -> Table:
     """All teams with their values and ranks; the scores stand beside the names, so that a phone shows them."""
-    teams = document["teams"]
+    teams, shown_only = document["teams"], document.get("shown", ())
     columns = [Column("team", None, "with its place; “=”: shared", lambda team: Cell(team["name"], place_of(team)))]
     for index, (column, title) in enumerate(zip(document["columns"], column_titles(document), strict=True)):
         weight = "" if column["weight"] == 1 else f", weight {column['weight']:g}"
@@ -187,6 +195,8 @@ def board_table(document: Document) -> Table:
 
         def of_column(team: Document, index: int = index) -> Cell:
             cell = team["columns"][index]
+            if "rank" not in cell:
+                return Cell(cell["value"], decimal(cell["value"]))
             shade = (len(teams) - cell["rank"]) / (len(teams) - 1) if len(teams) > 1 else None
             return Cell(cell["value"], f"{decimal(cell['value'])} ({shown(cell['rank'])})", shade=shade)
 
@@ -194,22 +204,28 @@ def board_table(document: Document) -> Table:
         columns.append(Column(title, 4, words, of_column))
     name = COMBINED.get(document["ranking"]["method"], "mean rank")
     lower = "of the ranks in the columns; lower is better"
-    columns.append(Column(name, 3, lower, lambda team: Cell(team["combined"], shown(team["combined"]))))
+    columns.append(Column(name, 3, lower, lambda team: Cell(team.get("combined"), shown(team.get("combined")))))
     if document["stability"]["undefined"] is None:
         columns += [
             Column("places", 1, "the middle 95 % of its places in samples", place_interval),
-            Column("first", 2, FIRST_IN_SAMPLES, lambda team: percent_cell(team["probability_of_first"])),
+            Column("first", 2, FIRST_IN_SAMPLES, lambda team: percent_cell(team.get("probability_of_first"))),
         ]
     note = "Ranks stand in brackets." + " “=”: teams that share a place." * any(team["equal"] for team in teams)
-    return table_of("board", "Teams, from the first place to the last", teams, *columns, rest=TEAMS, note=note)
+    note += f" {NOT_RANKED}" * bool(shown_only)
+    caption = "Teams, from the first place to the last"
+    return table_of("board", caption, [*teams, *shown_only], *columns, rest=TEAMS, note=note)
 
 
 def place_of(team: Document) -> str:
+    if "position" not in team:
+        return f"{MARK}{team['name']}"
     return f"{'=' if team['equal'] else ''}{shown(team['position'])}\u2002{team['name']}"
 
 
 def place_interval(team: Document) -> Cell:
-    among = team["rank_interval"]
+    among = team.get("rank_interval")
+    if among is None:
+        return Cell(None)
     return Cell(among["low"], interval(among["low"], among["high"]))
 
 
@@ -369,11 +385,12 @@ def value_section(document: Document) -> Section:
     if not names or "by_unit" not in document["teams"][0]["columns"][0]:
         missing = f"Values of each {unit} are not in leaderboard.json: not known for every team, or too many."
         return Section("values", title, (Text((missing,)),))
-    teams, titles = labelled(document), column_titles(document)
+    teams, titles = [*labelled(document), *shown_entries(document)], column_titles(document)
+    is_marked = f" {NOT_RANKED}" * (len(shown_entries(document)) > 0)
     if len(teams) * len(names) * len(titles) > BOXED_VALUES:
         maps = [value_map(document, index, heading) for index, heading in enumerate(titles)]
         lead = f"A row for each team, a column for each {unit}, the hardest on the left. Too many values for box plots."
-        return Section("values", title, tuple(maps), lead)
+        return Section("values", title, tuple(maps), lead + is_marked)
     figures = []
     for index, heading in enumerate(titles):
         overall = "; ".join(f"{label} {decimal(team['columns'][index]['value'])}" for label, team in teams[:3])
@@ -385,7 +402,7 @@ def value_section(document: Document) -> Section:
                     for name, value in zip(names, team["columns"][index]["by_unit"], strict=True)
                     if value is not None
                 ),
-                series_colour(row),
+                series_colour(row) if "position" in team else "@muted",
                 "boxes",
             )
             for row, (label, team) in enumerate(teams)
@@ -394,13 +411,13 @@ def value_section(document: Document) -> Section:
         description = f"A row for each team, from the first place to the last.{rest_of(document)} Overall: {overall}."
         boxes = [box for box in boxes if box.dots]
         figures.append(plot(f"values-{index + 1}", caption, description, boxes, y=Axis(heading), horizontal=True))
-    lead = f"A point is a {unit}" + "; the box is the middle half of them" * (len(names) >= BOX_FROM) + "."
+    lead = f"A point is a {unit}" + "; the box is the middle half of them" * (len(names) >= BOX_FROM) + f".{is_marked}"
     return Section("values", title, tuple(figures), lead)
 
 
 def value_map(document: Document, index: int, title: str) -> Figure:
     """The values of all teams in a column, the units with the worst median first."""
-    teams = labelled(document)
+    teams = [*labelled(document), *shown_entries(document)]
     table = np.array([team["columns"][index]["by_unit"] for _, team in teams], dtype=float)
     middle = [np.median(known) if len(known := unit[~np.isnan(unit)]) else np.nan for unit in table.T]
     order = np.argsort(np.array(middle) * (1 if title.endswith("↑") else -1), kind="stable")

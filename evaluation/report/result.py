@@ -40,6 +40,7 @@ REASONS: Mapping[str, str] = {
     "often-undefined": "in too many samples the number is undefined",
     "outside-samples": "the number lies outside of all samples",
     "needs-details": "the place depends on the values of every patient, which are not known for earlier results",
+    "unranked": "the challenge shows this entry without a place",
     "no-stored-results": "the challenge keeps no results of other teams to rank it among",
     "no-value": "a column has no value, or the submission is not ranked",
 }

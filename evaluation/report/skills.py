@@ -105,7 +105,8 @@ def read_results(folder: Path, document: Document) -> dict[str, Document]:
     Of more than ``TEAMS_UP_TO`` teams those in front are read. Left out are teams without one, and results of other
     rules or cases than those of the leaderboard.
     """
-    folders = {team["name"]: folder / "results" / team["name"] for team in document["teams"][:TEAMS_UP_TO]}
+    names = [team["name"] for team in (*document["teams"][:TEAMS_UP_TO], *document.get("shown", ()))]
+    folders = {name: folder / "results" / name for name in names}
     inside = {name: path / "metrics.json" for name, path in folders.items() if path.parent == folder / "results"}
     return results_in(inside, document)
 
@@ -130,10 +131,11 @@ def main_of(document: Document, result: ResultDocuments) -> str:
 
 def team_table(document: Document, results: Mapping[str, Document]) -> Table | None:
     """A row for each team with a result, the first place on top; the best value of each column is marked."""
-    teams = [(team["name"], ResultDocuments(results[team["name"]])) for team in document["teams"]
-             if team["name"] in results]  # fmt: skip
+    every = (*document["teams"], *document.get("shown", ()))
+    teams = [(team["name"], ResultDocuments(results[team["name"]])) for team in every if team["name"] in results]
     if not teams:
         return None
+    marked = {team["name"]: f"○ {team['name']}" for team in document.get("shown", ())}
     main = main_of(document, teams[0][1])
     rows = skill_rows([(result, main) for _, result in teams])
 
@@ -149,8 +151,8 @@ def team_table(document: Document, results: Mapping[str, Document]) -> Table | N
         "all-scores",
         f"All teams side by side, {AGGREGATIONS[main]}",
         range(len(teams)),
-        Column("team", of=lambda team: teams[team][0]),
+        Column("team", of=lambda team: Cell(teams[team][0], marked.get(teams[team][0], ""))),
         *(Column(f"{metric_title(row.path)} {row.arrow}", 3, row.path, with_key(score, row)) for row in rows),
         rest="teams of leaderboard.json",
-        note=f"{note}✓: the best of the teams{among}.",
+        note=f"{note}✓: the best of the teams{among}.{' “○”: shown and not ranked.' * bool(marked)}",
     )

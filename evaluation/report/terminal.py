@@ -123,9 +123,10 @@ def skill_grid(columns: Mapping[str, tuple[ResultDocuments, str]], title: str = 
 
 
 def team_grid(document: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> Grid:
-    """The first teams of a leaderboard with a result, side by side."""
-    found = {team["name"]: ResultDocuments(results[team["name"]]) for team in document["teams"]
-             if team["name"] in results}  # fmt: skip
+    """The first teams of a leaderboard with a result, side by side; entries that are not ranked are marked."""
+    names = {team["name"]: team["name"] for team in document["teams"]}
+    names |= {entry["name"]: f"○ {entry['name']}" for entry in document["shown"]}
+    found = {label: ResultDocuments(results[name]) for name, label in names.items() if name in results}
     main, shown = main_of(document, next(iter(found.values()))), list(found.items())[:SIDE_BY_SIDE]
     which = "All teams" if len(found) <= SIDE_BY_SIDE else f"The first {SIDE_BY_SIDE} of {len(found):,} teams"
     return skill_grid({name: (of, main) for name, of in shown}, f"{which} side by side, {AGGREGATIONS[main]}")

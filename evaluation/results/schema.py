@@ -129,6 +129,11 @@ class UnrankedTeam(BaseModel):
     columns: list[Table]
 
 
+class ShownEntry(BaseModel):
+    name: str
+    columns: list[Table]
+
+
 class LeaderboardFile(BaseModel):
     """leaderboard.json; further tables may stand in it."""
 
@@ -139,6 +144,7 @@ class LeaderboardFile(BaseModel):
     columns: list[Table]
     teams: list[RankedTeam]
     not_ranked: list[UnrankedTeam]
+    shown: list[ShownEntry] = []
     stability: Table
     findings: list[str]
 

@@ -115,6 +115,13 @@ def case_left_out(bench: Bench) -> str:
     return ranked_scores(bench, *SCORES, "alpha,b,dice,0.1")
 
 
+@example_of("unknown-entry")
+def slip_in_the_name_of_an_entry_without_a_place(bench: Bench) -> str:
+    make(bench, unranked=["alhpa"])
+    shutil.copytree("submission", "submissions/alpha")
+    return leaderboard(bench)
+
+
 @example_of("unused-metric")
 def another_metric(bench: Bench) -> str:
     return ranked_scores(bench, *SCORES, "alpha,a,time,3")

@@ -1,0 +1,145 @@
+"""Entries that are scored and shown, and not ranked: the board of the others is the one without them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.challenge import Challenge
+from evaluation.commands.main import run
+
+FROZEN = Path(__file__).parent / "golden" / "frozen"
+PLAIN = ("teams", "columns", "stability", "methods", "units", "unit_names", "verdict", "common_nuclei", "not_ranked")
+HEAD = "team,case,group,metric,value"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copytree(FROZEN / "challenge", tmp_path / "challenge")
+    lines = (tmp_path / "challenge/cases.csv").read_text().splitlines()
+    (tmp_path / "challenge/cases.csv").write_text("\n".join(lines[:5]) + "\n")
+    kept = [line.split(",")[:2] for line in lines[1:5]]
+    for team in ("outliner", "finder", "namer"):
+        for case, group in kept:
+            shutil.copytree(FROZEN / "submissions" / team / group / case, tmp_path / "teams" / team / group / case)
+    shutil.copytree(tmp_path / "teams", tmp_path / "all")
+    shutil.copytree(tmp_path / "teams/namer", tmp_path / "all/pathologist 2")
+    return tmp_path
+
+
+def leave_unranked(folder: Path, *names: str) -> None:
+    with (folder / "challenge/challenge.toml").open("a") as stream:
+        stream.write(f"\n[ranking]\nunranked = {json.dumps(names)}\n")
+
+
+def board_of(folder: Path, submissions: str, output: str, *more: str) -> Any:
+    places = ["--challenge", str(folder / "challenge"), "--submissions", str(folder / submissions)]
+    assert run(["leaderboard", *places, "--output", str(folder / output), *more]) == 0
+    return json.loads((folder / output / "leaderboard.json").read_text())
+
+
+def test_the_board_is_the_one_without_the_entry_which_is_shown(folder: Path, capfd) -> None:
+    leave_unranked(folder, "pathologist 2")
+    plain = board_of(folder, "teams", "plain")
+    told = capfd.readouterr().out
+    assert "'pathologist 2' is no entry; expected 'finder', 'namer' or 'outliner'." in " ".join(told.split())
+    found = board_of(folder, "all", "out", "--report")
+    assert {key: found[key] for key in PLAIN} == {key: plain[key] for key in PLAIN}
+    assert [entry["name"] for entry in found["shown"]] == ["pathologist 2"] and plain["shown"] == []
+    of_namer = {team["name"]: team for team in found["teams"]}["namer"]["columns"]
+    assert found["shown"][0]["columns"] == [
+        {key: cell[key] for key in ("path", "value", "by_unit")} for cell in of_namer
+    ]
+    told = " ".join(capfd.readouterr().out.split())
+    assert "○ pathologist 2" in told and "Shown and not ranked: 'pathologist 2'." in told
+    assert "is no entry" not in told
+    page = (folder / "out/leaderboard.html").read_text()
+    assert page.count("○ pathologist 2") >= 1 + len(found["columns"])  # in the table, and in each plot of values
+    assert (folder / "out/results/pathologist 2/report.html").is_file()
+    row = (folder / "out/leaderboard.csv").read_text().splitlines()[-1]
+    assert row.startswith(",pathologist 2,") and ",shown," in row
+
+
+def test_stored_results_audits_and_tricks_leave_it_out(folder: Path) -> None:
+    leave_unranked(folder, "pathologist 2")
+    board_of(folder, "all", "out", "--store", str(folder / "challenge/leaderboard"))
+    assert not (folder / "challenge/leaderboard/pathologist 2.json").exists()
+    shutil.copy(folder / "challenge/leaderboard/namer.json", folder / "challenge/leaderboard/pathologist 2.json")
+    places = ["--challenge", str(folder / "challenge")]
+    for number, (team, submissions) in {4: ("new", "finder"), 1: ("pathologist 2", "namer")}.items():
+        given = ["--submission", str(folder / "teams" / submissions), "--team", team, "--output", str(folder / team)]
+        assert run(["score", *places, *given]) == 0
+        metrics = json.loads((folder / team / "metrics.json").read_text())
+        assert metrics["leaderboard"]["submissions"] == number
+    assert metrics["undefined"]["leaderboard"]["position"] == "unranked"
+    audits = []
+    for name in ("teams", "all"):
+        out = folder / f"audit_{name}"
+        given = ["--submissions", str(folder / name), "--output", str(out)]
+        assert run(["audit", *places, *given]) == run(["audit", *places, *given, "--tricks"]) == 0
+        audits.append([json.loads((out / file).read_text()) for file in ("audit.json", "tricks.json")])
+    assert audits[0] == audits[1]
+
+
+def test_an_archive_of_the_board_is_computed_again(folder: Path, capfd) -> None:
+    leave_unranked(folder, "pathologist 2")
+    board_of(folder, "all", "out")
+    packed = ["--challenge", str(folder / "challenge"), "--results", str(folder / "out")]
+    made = ["--output", str(folder / "all.zip"), "--creator", "Doe, Jane", "--date", "2026-01-01", "--private"]
+    assert run(["archive", *packed, *made]) == 0
+    capfd.readouterr()
+    assert run(["verify", str(folder / "all.zip")]) == 0
+    assert "same to the byte: the ranking in leaderboard.json" in capfd.readouterr().out
+
+
+def scores(folder: Path, name: str, lines: list[str]) -> Path:
+    path = folder / name / "scores.csv"
+    path.parent.mkdir()
+    path.write_text("\n".join([HEAD, *lines, ""]))
+    return path
+
+
+@pytest.mark.parametrize("missing", ["worst", "unranked", "complete_cases"])
+def test_of_scores_the_units_and_gaps_of_the_entry_touch_nobody(tmp_path: Path, missing: str, capfd) -> None:
+    teams = [
+        f"{team},c{case},p{case % 6},f1,{0.5 + 0.04 * number + 0.01 * ((case * (number + 3)) % 7)}"
+        for number, team in enumerate("abc")
+        for case in range(12)
+        if (team, case) != ("c", 5)
+    ]
+    baseline = [f"baseline,c{case},p{case % 6},f1,0.1" for case in range(1, 12)] + ["baseline,x,only here,f1,0.99"]
+    files = scores(tmp_path, "without", teams), scores(tmp_path, "with", [*baseline, *teams])
+    boards = []
+    for path in files:
+        out = path.parent
+        given = ["--column", "f1:descending", "--set", f"missing={missing}", "--set", 'unranked=["baseline"]']
+        assert run(["rank", "--scores", str(path), *given, "--output", str(out)]) == 0
+        assert run(["audit", "--scores", str(path), *given, "--output", str(out)]) == 0
+        audit = json.loads((out / "audit.json").read_text())
+        boards.append([json.loads((out / "leaderboard.json").read_text()), audit])
+    (plain, audit), (found, other) = boards
+    assert {key: found[key] for key in PLAIN} == {key: plain[key] for key in PLAIN}
+    assert audit == other
+    assert [entry["name"] for entry in found["shown"]] == ["baseline"] and plain["shown"] == []
+    assert found["shown"][0]["columns"][0]["value"] is None  # it lacks a case that others have
+    assert len(plain["findings"]) == len(found["findings"]) + 1
+
+
+def test_all_entries_may_be_unranked(folder: Path, tmp_path: Path) -> None:
+    leave_unranked(folder, "outliner", "finder", "namer")
+    found = board_of(folder, "teams", "out", "--report")
+    assert found["verdict"] == ["No team is ranked."] and len(found["shown"]) == 3
+    path = scores(tmp_path, "scores", ["a,c,c,f1,0.5"])
+    given = ["--column", "f1:descending", "--set", 'unranked=["a"]', "--output", str(tmp_path / "csv")]
+    assert run(["rank", "--scores", str(path), *given]) == 2
+
+
+def test_it_belongs_to_the_hash_of_the_ranking_and_not_to_that_of_the_rules(folder: Path) -> None:
+    before = Challenge.load(folder / "challenge")
+    leave_unranked(folder, "baseline")
+    after = Challenge.load(folder / "challenge")
+    assert before.hash == after.hash and before.ranking_hash != after.ranking_hash
