@@ -5,7 +5,6 @@ python -m benchmarks.claims columns       the same in any of several columns
 python -m benchmarks.claims intervals     how often 95 % intervals hold the true value
 python -m benchmarks.claims pooled        the same of pooled numbers, with patients of unequal size
 python -m benchmarks.claims differences   how often paired differences call equal teams better, and others equivalent
-python -m benchmarks.claims annotators    how often a team at human agreement is called above or below it
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from itertools import permutations
 
 import numpy as np
 
@@ -27,7 +25,6 @@ from evaluation.aggregation.intervals import (
     standard_errors,
     studentised_interval,
 )
-from evaluation.leaderboard.annotators import place_beside
 from evaluation.model import CaseTable, Float64, Int64, Units
 from evaluation.ranking.differences import BETTER, EQUIVALENT, across_columns, paired_differences
 from evaluation.ranking.significance import Comparison, Test, compare_teams
@@ -201,54 +198,6 @@ def table_of_differences(boards: int) -> None:
     print_table(["teams", "patients", *head, *(f"one in ten fails: {of}" for of in head)], rows)
 
 
-DRAWINGS = ("alike", "patients differ", "one in ten fails", "one annotator better", "one annotator worse")
-PARTS = 8  # of a patient, that each annotator draws with errors of its own
-
-
-def drawings(name: str, random: np.random.Generator, annotators: int, groups: int) -> Float64:
-    """What annotators, and last a team that is one of them in everything but name, draw: (K + 1, G, PARTS) errors.
-
-    alike                 all errors have one spread
-    patients differ       the spread of a patient is lognormal: some are three times as hard as others
-    one in ten fails      one patient in ten is five times as hard
-    one annotator better, worse  the first annotator, and the team, err half or twice as much as the others; patients
-                          differ. Here the team is at the edge of human agreement: all that is better than it, or worse
-    """
-    drawn = random.normal(0, 0.2, (annotators + 1, groups, PARTS))
-    if name == "one in ten fails":
-        drawn *= np.where(random.random(groups) < 0.1, 5, 1)[:, None]
-    elif name != "alike":
-        drawn *= random.lognormal(0, 0.7, groups)[:, None]
-    drawn[[0, -1]] *= {"one annotator better": 0.5, "one annotator worse": 2}.get(name, 1)
-    return drawn
-
-
-def places_beside_annotators(name: str, annotators: int, groups: int, *, boards: int, seed: int) -> tuple[float, float]:
-    """Share of boards on which a team at human agreement is called above it, and below it.
-
-    The score of one drawing against another one is exp(-d) in each patient, d the mean squared difference of parts.
-    """
-    random = np.random.default_rng([seed, annotators, groups, DRAWINGS.index(name)])
-    places = []
-    for _ in range(boards):
-        drawn = drawings(name, random, annotators, groups)
-        score = np.exp(-((drawn[:, None] - drawn[None]) ** 2).mean(axis=-1))
-        comparisons = [score[[-1, scored], reference] for scored, reference in permutations(range(annotators), 2)]
-        places.append(place_beside(comparisons, higher_is_better=True, level=LEVEL))
-    return places.count("above") / boards, places.count("below") / boards
-
-
-def table_of_annotators(boards: int) -> None:
-    patients = (5, 10, 25, 50)
-    rows = []
-    for name in DRAWINGS:
-        for annotators in (2, 3, 5):
-            found = [places_beside_annotators(name, annotators, of, boards=boards, seed=1) for of in patients]
-            rows.append([name, str(annotators), *(" / ".join(map(percent, of)) for of in found)])
-            print(rows[-1], file=sys.stderr, flush=True)  # progress
-    print_table(["drawings", "annotators", *(f"{of} patients" for of in patients)], rows)
-
-
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in (head, ["---"] * len(head), *rows):
         print(f"| {' | '.join(row)} |")
@@ -278,7 +227,6 @@ TABLES = {
     "intervals": table_of_intervals,
     "pooled": table_of_pooled_intervals,
     "differences": table_of_differences,
-    "annotators": table_of_annotators,
 }
 
 

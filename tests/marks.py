@@ -31,8 +31,6 @@ OF_TEST = {
     ),
     "slow": (
         "test_alike.py::test_a_copy_is_told_on_the_terminal_and_the_page_of_organisers_alone",
-        "test_annotators.py::test_the_commands_print_it_and_the_proposal_is_toml",
-        "test_annotators.py::test_the_leaderboard_shows_it_without_groups_and_cases_and_changes_nothing_else",
         "test_archive.py",
         "test_bands.py::test_bands_are_what_erosion_in_scipy_takes_away",
         "test_cli.py::test_the_number_of_workers_changes_no_byte",

@@ -32,7 +32,6 @@ COMMANDS = (
     "rank",
     "audit",
     "sensitivity",
-    "annotators",
     "report",
     "phase",
     "archive",

@@ -105,7 +105,7 @@ def show_board(
     show_sections(page, "places", "moves")
     if results:
         show(team_grid(document, results))
-    show_sections(page, "common", "annotators")
+    show_sections(page, "common")
     show_lines([board.words, *board.findings, *alike_lines(board)])
     click.echo(f"Written to {opened.shown}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
 

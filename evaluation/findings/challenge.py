@@ -38,14 +38,6 @@ class NoReference(MissingFile):
     expected = "the reference of every case in cases.csv"
 
 
-class FewAnnotators(MissingFile):
-    got = "{folders} folders"
-    expected = "2 to {most} folders, one for each annotator, each with what reference/ holds"
-
-    folders: int
-    most: int
-
-
 class NoReferenceEntry(MissingFile):
     got = "no entry for case {case:quoted}"
     expected = "every case in cases.csv"

@@ -37,7 +37,6 @@ from evaluation.findings.rankings import (
 )
 from evaluation.findings.submission import TooManyEarlierResults
 from evaluation.leaderboard.alike import with_alike_teams
-from evaluation.leaderboard.annotators import annotator_names, with_annotators
 from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei, compared_measures
 from evaluation.leaderboard.document import (
     DIFFERENCES_UP_TO,
@@ -68,7 +67,7 @@ from evaluation.leaderboard.team_scores import (
     read_metrics,
     score_table,
 )
-from evaluation.leaderboard.teams import RESULTS, Note, ResultFolder, find_teams, score_teams
+from evaluation.leaderboard.teams import RESULTS, Note, ResultFolder, score_teams
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from evaluation.ranking.differences import (
     BETTER,
@@ -150,9 +149,6 @@ def score_and_rank(
     if len(board.teams) <= PAIRS_UP_TO:  # teams are compared in pairs, by their nuclei
         output.bring(RESULTS)
     objects = {team.name: output.folder / RESULTS / team.name / "objects.csv" for team in board.teams}
-    if annotator_names(challenge_folder):
-        paths = {team.name: team.path for team in find_teams(submissions, output=output.folder).teams}
-        board = with_annotators(board, challenge, rules, challenge_folder, paths)
     board = replace(board, tricks=stored_tricks(output.folder / "tricks.json", board.identity, objects))
     board = with_moves(board, old)
     return with_pairs(board, challenge, rules, objects)

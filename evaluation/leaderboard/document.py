@@ -105,7 +105,7 @@ class Board:
     shown       entries that are shown and not ranked, by name
     units       what was drawn and compared: how many, and what they are called
     unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
-    methods, stability, common_nuclei, annotators  the tables of these names of leaderboard.json; None: not known
+    methods, stability, common_nuclei  the tables of these names of leaderboard.json; None: not known
     tricks         what those do that were played on these teams, in words (``stored_tricks``); "" if it is not known
     before         the challenge of an older board, and the teams that stand elsewhere now; None: none was given
     alike          pairs of teams that are nearly the same: for organisers, never in leaderboard.json
@@ -129,7 +129,6 @@ class Board:
     common_nuclei: Mapping[str, Any] | None = None
     before: Mapping[str, Any] | None = None
     alike: tuple[AlikeTeams, ...] = ()
-    annotators: Mapping[str, Any] | None = None
     tricks: str = ""
 
 
@@ -168,8 +167,6 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
     }
     if board.before is not None:
         document["before"] = board.before
-    if board.annotators is not None:
-        document["annotators"] = board.annotators
     document["verdict"] = verdict_sentences(document, board.tricks)
     return document
 

@@ -18,7 +18,6 @@ from evaluation.leaderboard.document import (
 )
 from evaluation.leaderboard.titles import metric_title, short_titles
 from evaluation.leaderboard.verdict import verdict_sentences, why_no_samples
-from evaluation.report.annotators import annotator_section
 from evaluation.report.audit import TEAMS_UP_TO, answer_text, labels_of, rule_sections, unranked_table
 from evaluation.report.common_nuclei import common_section
 from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
@@ -58,7 +57,6 @@ def leaderboard_page(
     if document["teams"]:
         sections += [
             *common_section(document),
-            *annotator_section(document, column_titles(document)),
             difference_section(document),
             value_section(document),
             unit_section(document),
