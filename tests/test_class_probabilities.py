@@ -418,11 +418,11 @@ def test_a_file_whose_classes_are_not_known_beforehand_finds_no_classes_in_them(
     (tmp_path / "a.geojson").write_text(json.dumps(document("geojson", [item("geojson", {"x": 7, "Epithelial": 0})])))
     (written,) = convert_file(tmp_path / "a.geojson", tmp_path / "b", "geojson").files
     assert b"class_probabilities" not in written.read_bytes()
-    (counts,) = convert_file(tmp_path / "a.geojson", tmp_path / "b", "counts_csv", size_yx=(9, 9)).files
-    assert counts.read_text() == "case,Epithelial\na,1\n"
+    (item_written,) = json.loads(written.read_text())["features"]
+    assert item_written["properties"]["classification"]["name"] == "Epithelial"
     (tmp_path / "a.csv").write_text("x,y,probability_q\n1,1,9\n")
-    (counts,) = convert_file(tmp_path / "a.csv", tmp_path / "c", "counts_csv", format="points_csv").files
-    assert counts.read_text() == "case,nucleus\na,1\n"
+    (points,) = convert_file(tmp_path / "a.csv", tmp_path / "c", "platform", format="points_csv").files
+    assert [point["name"] for point in json.loads(points.read_text())["points"]] == ["nucleus"]
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -468,12 +468,6 @@ def test_conversion_keeps_them(tmp_path, classes):
     (feature,) = json.loads(written.read_text())["features"]
     assert feature["properties"]["class_probabilities"] == {"Epithelial": 0.5, "Lymphocyte": 0.25}
     assert list(feature["properties"]["class_probabilities"]) == classes
-
-
-def test_points_that_are_made_of_pixels_keep_them():
-    from evaluation.authoring.convert import centred
-
-    assert centred(rasterised(), "pixel_centre").class_probability.tolist() == marks(5).tolist()
 
 
 # --- the way to the instances -----------------------------------------------------------------------------------------

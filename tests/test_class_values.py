@@ -180,7 +180,7 @@ def test_the_guide_of_the_kit_lists_every_number(tmp_path):
 
 def test_a_single_file_is_converted_with_merged_types(tmp_path, capsys):
     (tmp_path / "nuclei.csv").write_text("x,y,class\n1,1,3\n5,2,4\n7,7,5\n")
-    options = ["--from", "points_csv", "--set", "class_values={a=[3, 4], b=5}", "--to", "points_json"]
+    options = ["--from", "points_csv", "--set", "class_values={a=[3, 4], b=5}", "--to", "platform"]
     assert run(["convert", str(tmp_path / "nuclei.csv"), str(tmp_path / "out.json"), *options]) == 0
     found = json.loads((tmp_path / "out.json").read_text())
     assert [point["name"] for point in found["points"]] == ["a", "a", "b"]

@@ -46,7 +46,7 @@ def label_tiff(tmp_path):
 def test_labels_become_outlines_and_the_same_labels_again(label_tiff, tmp_path):
     """As QuPath would get them, and back; ids stay."""
     (geojson,) = convert_file(label_tiff, tmp_path / "out.geojson", "geojson").files
-    (polygons,) = convert_file(geojson, tmp_path / "polygons", "polygons_json").files
+    (polygons,) = convert_file(geojson, tmp_path / "polygons", "platform").files
     back, _ = convert_file(
         polygons, tmp_path / "back", "label_tiff", format="polygons_json", size_yx=LABELS.shape
     ).files
@@ -119,9 +119,9 @@ MOVED = [
     ("geojson outlines", ("reference/{", "labels/{"), "challenge/reference", "challenge/labels"),
     ("geojson outlines", ('"{case}', '"x/{case}'), "submission", "predicted/x"),
     ("geojson outlines", SAME, "submission", "predicted/results"),  # a folder round all files is looked through
-    ("label_image class table", SAME, "submission", "predicted"),
-    ("points_csv shared", ("points.csv", "c1.csv"), "challenge/reference/points.csv", "challenge/reference/c1.csv"),
-    ("points_csv shared", SAME, "submission/points.csv", "predicted/c1.csv"),
+    ("label_image class map tif", SAME, "submission", "predicted"),
+    ("midog_json shared", ("all.json", "c1.json"), "challenge/reference/all.json", "challenge/reference/c1.json"),
+    ("midog_json shared", ('"all.json"', '"c1.json"'), "submission/all.json", "predicted/c1.json"),
 ]
 
 
@@ -132,10 +132,10 @@ MOVED = [
         (MOVED[1], "predicted", "predicted/x", "geojson"),
         (MOVED[2], "predicted", "predicted/results", "geojson"),
         (MOVED[2], "predicted", "link/results", "geojson"),
-        (MOVED[3], None, "challenge/reference", "counts_csv"),  # the class tables
-        (MOVED[3], "predicted", "predicted", "counts_csv"),
-        (MOVED[4], None, "challenge/reference", "counts_csv"),
-        (MOVED[5], "predicted/c1.csv", "predicted", "counts_csv"),
+        (MOVED[3], None, "challenge/reference", "label_tiff"),  # the label images
+        (MOVED[3], "predicted", "predicted", "label_tiff"),
+        (MOVED[4], None, "challenge/reference", "platform"),
+        (MOVED[5], "predicted", "predicted", "platform"),
     ],
 )
 def test_no_file_of_the_source_is_replaced(moved, source, output, target, tmp_path):
@@ -187,12 +187,12 @@ def test_a_conversion_needs_no_room_elsewhere_than_in_its_output(tmp_path, monke
     assert sorted(path.name for path in (tmp_path / "new").rglob("*")) == [*(f"c{n}.geojson" for n in (1, 2, 3)), "out"]
 
 
-def test_points_are_the_centroids(label_tiff, tmp_path):
-    (points,) = convert_file(label_tiff, tmp_path / "points", "points_json", origin="pixel_centre").files
-    found = [point["point"][:2] for point in json.loads(points.read_text())["points"]]
-    assert found == [[3.0, 2.5], [5.0, 8.0], [11.0, 1.0]]
-    (counts,) = convert_file(label_tiff, tmp_path / "counts", "counts_csv").files
-    assert counts.read_text() == "case,nucleus\ncase,3\n"
+def test_points_stay_points_and_count_from_where_is_said(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y,class\n3,2.5,a\n")
+    for origin, expected in (("pixel_centre", [3.0, 2.5]), ("pixel_corner", [3.5, 3.0])):
+        options = {"options": {"origin": "pixel_centre"}, "origin": origin}
+        (points,) = convert_file(tmp_path / "a.csv", tmp_path / "points", "platform", **options).files
+        assert [point["point"][:2] for point in json.loads(points.read_text())["points"]] == [expected]
 
 
 def test_what_is_not_known_is_told(label_tiff, tmp_path, capsys):
@@ -218,6 +218,9 @@ def test_what_is_not_known_is_told(label_tiff, tmp_path, capsys):
     assert capsys.readouterr().err.startswith("Cannot convert: [not-json]")
 
 
+NAMES = ["Epithelial", "Epithelial", "Lymphocyte"]
+
+
 @pytest.mark.parametrize("kind", SIDES)
 def test_any_format_becomes_any_other(kind, tmp_path):
     """The example submissions of a challenge, converted: the same number of nuclei of each class in each case."""
@@ -225,7 +228,7 @@ def test_any_format_becomes_any_other(kind, tmp_path):
     for source, name in ((submission, "submission"), (None, "reference")):
         for target in TARGETS:
             points = kind.startswith(("points", "midog")) or "points" in kind
-            if points and target not in ("points_json", "counts_csv"):
+            if points and target != "platform":
                 with pytest.raises(ConversionRefused, match="unsupported-shape"):
                     convert_challenge(challenge, source, tmp_path / "converted" / name / target, target)
                 continue
@@ -233,8 +236,9 @@ def test_any_format_becomes_any_other(kind, tmp_path):
             written = done.files
             assert written
             assert done.findings == ()
-            if target == "counts_csv":
-                assert [path.read_text().splitlines()[1].split(",")[1:] for path in written] == [["2", "1"]] * 3
+            if target == "platform":
+                lists = [json.loads(path.read_text())["points" if points else "polygons"] for path in written]
+                assert [sorted(item["name"] for item in items) for items in lists] == [NAMES] * 3
 
 
 # --- nothing is lost without a word -----------------------------------------------------------------------------------
@@ -265,12 +269,12 @@ def test_warnings_of_the_reader_are_printed_behind_what_was_written(tmp_path, ca
     assert written.startswith("Written: ")
     assert warning.startswith("[left-out] 'crowd.json', annotations[0]: a crowd")
     (tmp_path / "crowd.json").write_text(json.dumps({"images": [{"id": 1}], "annotations": [crowd]}))
-    assert run([*arguments, "counts_csv"]) == 1
+    assert run([*arguments, "platform"]) == 1
     assert "no nucleus; 1 annotation is left out" in capsys.readouterr().err
-    assert not (tmp_path / "out.csv").exists()
+    assert not (tmp_path / "out.json").exists()
 
 
-@pytest.mark.parametrize("target", ["label_tiff", "nary_mat", "points_json", "counts_csv"])
+@pytest.mark.parametrize("target", ["label_tiff", "nary_mat"])
 def test_nuclei_on_no_pixel_are_counted_and_a_file_without_any_is_refused(target, tmp_path):
     some = write_features(tmp_path / "some.geojson", square(1, 1), square(50, 1), square(5, 5, side=0.2))
     done = convert_file(some, tmp_path / "some", target, size_yx=(10, 12))
@@ -283,14 +287,14 @@ def test_nuclei_on_no_pixel_are_counted_and_a_file_without_any_is_refused(target
     with pytest.raises(ConversionRefused, match=r"everything-outside.*'none.geojson': all 2 nuclei"):
         convert_file(none, tmp_path / "none", target, size_yx=(10, 12))
     assert not list(tmp_path.glob("none*[!n]"))
-    assert convert_file(none, tmp_path / "kept", "polygons_json", size_yx=(10, 12)).findings == ()  # outlines stay
+    assert convert_file(none, tmp_path / "kept", "platform", size_yx=(10, 12)).findings == ()  # outlines stay
     empty = write_features(tmp_path / "empty.geojson")
     assert codes(convert_file(empty, tmp_path / "empty", target, size_yx=(10, 12))) == []
 
 
 def test_a_size_that_is_made_up_is_never_shown(tmp_path):
-    source = write_features(tmp_path / "a.geojson", square(1, 1), square(-9, 1))
-    (finding,) = convert_file(source, tmp_path / "a", "points_json").findings
+    (tmp_path / "a.csv").write_text("x,y\n1,1\n-9,1\n")
+    (finding,) = convert_file(tmp_path / "a.csv", tmp_path / "a", "platform").findings
     assert (finding.code, finding.expected) == ("outside-image", "x and y of 0 or more, in px")
 
 
@@ -309,18 +313,19 @@ def test_nuclei_without_a_class_are_not_counted_as_none(tmp_path):
     nameless["properties"] = {}
     source = write_features(tmp_path / "a.geojson", square(1, 1), nameless)
     with pytest.raises(ConversionRefused, match=r"instance-without-class.*1 of 2 nuclei.*--classes"):
-        convert_file(source, tmp_path / "a", "counts_csv", class_names=["a", "b"])
-    (counts,) = convert_file(source, tmp_path / "a", "counts_csv").files
-    assert counts.read_text() == "case,a,nucleus\na,1,1\n"
+        convert_file(source, tmp_path / "a", "nary_mat", class_names=["a", "b"], size_yx=(12, 12))
+    written = convert_file(source, tmp_path / "a", "nary_mat", size_yx=(12, 12)).files
+    assert [path.name for path in written] == ["a_a.mat", "a_nucleus.mat"]
 
 
 def test_classes_that_no_challenge_names_come_in_the_order_of_the_file(tmp_path):
     names = ["stroma", "tumour", "lymphocyte", "Other (x)", "plasma", "b", "a", "necrosis", "fat"]
     features = [square(5 * index, 1, name) for index, name in enumerate([*names, *names[::-1]])]
     source = write_features(tmp_path / "a.geojson", *features)
-    (counts,) = convert_file(source, tmp_path / "a", "counts_csv").files
-    header, row = counts.read_text().splitlines()
-    assert (header.split(","), row) == (["case", *names], "a" + ",2" * len(names))
+    done = convert_file(source, tmp_path / "a", "label_tiff", size_yx=(9, 99))
+    assert list(done.classes) == names
+    numbers, counts = np.unique(tifffile.imread(done.files[1]), return_counts=True)
+    assert (numbers.tolist(), set(counts[1:])) == ([*range(10)], {18})
 
 
 def test_a_challenge_none_of_whose_nuclei_lie_in_an_image_is_refused(tmp_path, capsys):
@@ -368,13 +373,13 @@ def test_a_table_of_one_image_is_taken_and_one_of_several_is_refused(tmp_path):
 def test_points_of_one_image_are_taken_whatever_its_name(tmp_path):
     source = tmp_path / "points.csv"
     source.write_text("case,x,y\nA,1,2\nA,3,4\n")
-    (points,) = convert_file(source, tmp_path / "a", "points_json", format="points_csv").files
+    (points,) = convert_file(source, tmp_path / "a", "platform", format="points_csv").files
     assert [point["point"][:2] for point in json.loads(points.read_text())["points"]] == [[1, 2], [3, 4]]
     source.write_text("case,x,y\nA,1,2\nB,3,4\n")
     with pytest.raises(ConversionRefused, match=r"other-case.*2 images.*--challenge"):
-        convert_file(source, tmp_path / "a", "points_json", format="points_csv")
+        convert_file(source, tmp_path / "a", "platform", format="points_csv")
     source.write_text("x,y\n1,2\n")
-    assert len(convert_file(source, tmp_path / "a", "points_json", format="points_csv").files) == 1
+    assert len(convert_file(source, tmp_path / "a", "platform", format="points_csv").files) == 1
 
 
 def test_several_images_of_coco_are_refused_by_their_number(tmp_path):
@@ -387,7 +392,7 @@ def test_several_images_of_coco_are_refused_by_their_number(tmp_path):
 
 @pytest.mark.parametrize(
     ("format", "channels", "values", "expected"),
-    [("conic_array", 2, {"a": 1, "b": 2}, "x,0,1"), ("pannuke_masks", 3, {"a": 0, "b": 1}, "x,1,1")],
+    [("conic_array", 2, {"a": 1, "b": 2}, ["b"]), ("pannuke_masks", 3, {"a": 0, "b": 1}, ["a", "b"])],
 )
 def test_arrays_of_one_image_are_taken_and_those_of_several_are_refused(format, channels, values, expected, tmp_path):
     """A nucleus with the id 1 in the first channel and 2 in the second: an id and a class, or two nuclei."""
@@ -395,8 +400,8 @@ def test_arrays_of_one_image_are_taken_and_those_of_several_are_refused(format, 
     array[0, 1:3, 1:4, :2] = [1, 2]
     how = {"format": format, "options": {"class_values": values}}
     np.save(tmp_path / "x.npy", array)
-    (counts,) = convert_file(tmp_path / "x.npy", tmp_path / "o", "counts_csv", **how).files
-    assert counts.read_text() == f"case,a,b\n{expected}\n"
+    (written,) = convert_file(tmp_path / "x.npy", tmp_path / "o", "platform", **how).files
+    assert [item["name"] for item in json.loads(written.read_text())["polygons"]] == expected
     np.save(tmp_path / "x.npy", np.concatenate([array] * 3))
     with pytest.raises(ConversionRefused, match=r"other-case.*3 images; expected one image\. Give --challenge"):
         convert_file(tmp_path / "x.npy", tmp_path / "o", "geojson", **how)
@@ -438,9 +443,9 @@ def test_real_files_are_converted_as_a_whole_or_refused(shared_data, tmp_path):
     """Files of MONKEY, CoNSeP, mmdetection and the Data Science Bowl, counted by other means."""
     monkey = shared_data / "monkey" / "A_P000001.xml"
     options = {"shape": "point", "skip_classes": ("ROI",)}
-    (counts,) = convert_file(monkey, tmp_path / "monkey", "counts_csv", options=options).files
+    (points,) = convert_file(monkey, tmp_path / "monkey", "platform", options=options).files
     dots = len(re.findall('Type="Dot"', monkey.read_text()))
-    assert sum(map(int, counts.read_text().splitlines()[1].split(",")[1:])) == dots == 1240
+    assert len(json.loads(points.read_text())["points"]) == dots == 1240
     consep = shared_data / "consep" / "test_1_gt_stitched.npz"
     labels, _ = convert_file(consep, tmp_path / "consep", "label_tiff").files
     with np.load(consep) as arrays:
@@ -469,15 +474,15 @@ def test_the_way_out_of_a_file_of_points_is_told_and_works(tmp_path):
     with pytest.raises(
         ConversionRefused, match=r"unsupported-shape.* If its nuclei are points, add --set shape=point\."
     ):
-        convert_file(tmp_path / "a.xml.gz", tmp_path / "o", "counts_csv")
+        convert_file(tmp_path / "a.xml.gz", tmp_path / "o", "platform")
     with pytest.raises(ConversionRefused, match="unsupported-shape") as refused:
-        convert_file(tmp_path / "a.xml.gz", tmp_path / "o", "counts_csv", options={"shape": "point"})
+        convert_file(tmp_path / "a.xml.gz", tmp_path / "o", "platform", options={"shape": "point"})
     assert "shape=point" not in str(refused.value)
     assert "--set other_shapes=skip" in str(refused.value)
-    (counts,) = convert_file(
-        tmp_path / "a.xml.gz", tmp_path / "o", "counts_csv", options={"shape": "point", "skip_classes": ("ROI",)}
+    (points,) = convert_file(
+        tmp_path / "a.xml.gz", tmp_path / "o", "platform", options={"shape": "point", "skip_classes": ("ROI",)}
     ).files
-    assert counts.read_text() == "case,cells\na,1\n"  # neither 'a.xml' nor 'a.xml.gz'
+    assert [point["name"] for point in json.loads(points.read_text())["points"]] == ["cells"]
 
 
 def test_options_that_would_do_nothing_are_refused(tmp_path, capsys):

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -167,9 +168,9 @@ def test_our_own_reader_reads_an_overlay_back(overlays: Path, seen: SecondPass, 
     names = ["Matched: reference", "Matched: prediction", "Missed", "Spurious", "Wrong class: reference",
              "Wrong class: prediction", "Ignored", "Ignore region", "Contested"]  # fmt: skip
     source = overlays / "P1_1.geojson"
-    target = ["--to", "counts_csv", "--size", "280x330", "--classes", ",".join(names)]
-    assert run(["convert", str(source), str(tmp_path / "counts.csv"), *target]) == 0
-    row = next(csv.DictReader(io.StringIO((tmp_path / "counts.csv").read_text())))
+    target = ["--to", "platform", "--classes", ",".join(names)]
+    assert run(["convert", str(source), str(tmp_path / "drawn.json"), *target]) == 0
+    row = Counter(polygon["name"] for polygon in json.loads((tmp_path / "drawn.json").read_text())["polygons"])
     (case,) = (case for case in scored.cases if case.case.name == "P1_1")
     counts = case.counts["iou_above"]
     right = int(np.trace(counts.confusion))

@@ -239,7 +239,7 @@ def test_class_probabilities_are_kept_or_asked_for(capsys):
     assert "left-out" not in said(capsys, "convert", "a.geojson", "b", "--to", "geojson", "--classes", "a,b")
     (feature,) = json.loads(Path("b.geojson").read_text())["features"]
     assert feature["properties"]["class_probabilities"] == {"a": 0.75, "b": 0.25}
-    printed = said(capsys, "convert", "a.geojson", "b", "--to", "polygons_json", "--classes", "a,b")
+    printed = said(capsys, "convert", "a.geojson", "b", "--to", "platform", "--classes", "a,b")
     assert "the class probabilities of 1 nucleus;" in printed
 
 

@@ -53,7 +53,6 @@ from evaluation.findings.errors import ConversionRefused, InputFault, Submission
 from evaluation.findings.submission import EverythingOutsideImage, SomeWithoutClass
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.class_probabilities import COLUMN_PREFIX
-from evaluation.formats.counts_csv import write_counts_csv
 from evaluation.formats.detect import Detected, detect_format
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
@@ -96,15 +95,8 @@ from evaluation.scoring.read import (
 )
 from evaluation.scoring.receive import receive_submission
 
-Target = Literal["label_tiff", "geojson", "nary_mat", "polygons_json", "points_json", "counts_csv"]
-TARGETS: dict[Target, str] = {
-    "label_tiff": ".tif",
-    "geojson": ".geojson",
-    "nary_mat": ".mat",
-    "polygons_json": ".json",
-    "points_json": ".json",
-    "counts_csv": ".csv",
-}
+Target = Literal["geojson", "label_tiff", "nary_mat", "platform"]
+TARGETS: dict[Target, str] = {"geojson": ".geojson", "label_tiff": ".tif", "nary_mat": ".mat", "platform": ".json"}
 SUFFIXES = {*TARGETS.values(), ".tiff"}  # of OUTPUT; another one is a part of its name
 DEFAULTS: Mapping[str, Any] = {
     "vertices": "exact",
@@ -114,13 +106,12 @@ DEFAULTS: Mapping[str, Any] = {
     "class_column": "main_classification",
 }
 UNKNOWN_YX = (1 << 20, 1 << 20)  # size of images whose size does not matter
-DRAWN: tuple[Target, ...] = ("geojson", "polygons_json")
+DRAWN: tuple[Target, ...] = ("geojson", "platform")
 PAINTED: tuple[Target, ...] = ("label_tiff", "nary_mat")
 CLASS_PROBABILITIES = {
     **dict.fromkeys(("geojson", "polygons_json", "points_json"), b'"class_probabilities"'),
     **dict.fromkeys(("points_csv", "nucls_csv"), COLUMN_PREFIX.encode()),
 }
-KEEP_PROBABILITY: tuple[Target, ...] = (*DRAWN, "points_json")
 KEEP_CLASS_PROBABILITIES: tuple[Target, ...] = ("geojson",)
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table")
 DATASET = "dataset"  # the path of the array in an HDF5 file or a Zarr store
@@ -207,8 +198,8 @@ def traced(instances: Instances, origin: OriginRule, where: str) -> Outlines:
     return replace(outlines, points_xy=outlines.points_xy + shift("pixel_corner", origin))
 
 
-def centred(instances: Instances, origin: OriginRule) -> Points:
-    """The points, or the centroids of the pixels."""
+def marked(instances: Instances, origin: OriginRule) -> Points:
+    """The points of instances that are points."""
     xy = instances.centroids_yx()[:, ::-1] + shift("pixel_centre", origin)
     return Points(xy, instances.class_id, instances.source_id, instances.probability, instances.class_probability)
 
@@ -259,7 +250,7 @@ def class_numbers(names: Sequence[str]) -> dict[str, int]:
 def lost_numbers(parts: Sequence[Part], target: Target, where: str) -> list[Finding]:
     """Warnings about probabilities that the format to be written has no place for."""
     found = []
-    for what, targets in (("probability", KEEP_PROBABILITY), ("class_probability", KEEP_CLASS_PROBABILITIES)):
+    for what, targets in (("probability", DRAWN), ("class_probability", KEEP_CLASS_PROBABILITIES)):
         having = [part for part in parts if getattr(part, what, None) is not None]
         if target not in targets and having:
             count = sum(map(len, having))  # type: ignore[arg-type]  # label images have no probabilities
@@ -272,10 +263,10 @@ def encode_instances(
     instances: Instances, content: Content, target: Target, origin: OriginRule, where: str
 ) -> dict[str, bytes]:
     suffix, names = TARGETS[target], content.class_names
+    if target == "platform" and instances.point_yx is not None:
+        return {suffix: write_points_json(marked(instances, origin), names)}
     if target in DRAWN:
         return encode_outlines(traced(instances, origin, where), content, target, where)
-    if target == "points_json":
-        return {suffix: write_points_json(centred(instances, origin), names)}
     if target == "label_tiff":
         numbers = list(class_numbers(names).values())
         labels, class_map = write_label_tiff(instances, where=where), write_class_tiff(instances, numbers, where=where)
@@ -283,8 +274,6 @@ def encode_instances(
     count = np.bincount(instances.class_id, minlength=len(names) + 1).tolist()
     if count[0]:
         raise InputFault(SomeWithoutClass(count[0], len(instances), target).at(where))
-    if target == "counts_csv":
-        return {suffix: write_counts_csv({content.case.name: tuple(count[1:])}, names)}
     present = [c for c in range(1, len(count)) if count[c]] or [1]  # an image without nuclei has a file, too
     return {f"_{names[c - 1]}{suffix}": write_nary_mat(instances, c, where=where) for c in present}
 

@@ -21,7 +21,7 @@ from evaluation.commands.screen import show_findings
 @click.command()
 @click.argument("source", type=FolderPath)
 @click.argument("output", type=FolderPath)
-@click.option("--to", "target", required=True, help="label_tiff, geojson, nary_mat, polygons_json, points_json, …")
+@click.option("--to", "target", required=True, help="geojson, label_tiff, nary_mat or platform (its JSON).")
 @click.option("--from", "format", help="Format of SOURCE, as in challenge.toml. [default: by its content]")
 @click.option("--set", "options", multiple=True, metavar="KEY=VALUE", help="A key of the format, such as units=mm.")
 @click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")

@@ -508,7 +508,7 @@ class PointsBesideOutlines(UnsupportedShape):
 class PointsWithoutOutlines(UnsupportedShape):
     got = "points"
     expected = "nuclei with outlines"
-    fix = "Points can be written as points_json or counts_csv."
+    fix = "Points can be written as the platform's JSON."
 
 
 class OnlyNumbers(UnsupportedShape):

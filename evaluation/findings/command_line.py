@@ -215,8 +215,7 @@ class UnknownFormat(NotAmong):
 
     Use one of the names that the line lists.
 
-    [unknown-format] --to: 'geojsn'; expected 'label_tiff', 'geojson', 'nary_mat', 'polygons_json', 'points_json' or
-    'counts_csv'. Did you mean 'geojson'?
+    [unknown-format] --to: 'geojsn'; expected 'geojson', 'label_tiff', 'nary_mat' or 'platform'. Did you mean 'geojson'?
     """
 
     code = "unknown-format"

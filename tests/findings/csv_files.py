@@ -16,7 +16,7 @@ from findings.registry import example_of
 
 def converted(bench: Bench, name: str, text: str) -> str:
     bench.write(name, text)
-    return bench.convert(name, "--from", "points_csv", to="points_json")
+    return bench.convert(name, "--from", "points_csv", to="platform")
 
 
 def class_table(bench: Bench, text: str) -> str:
