@@ -39,16 +39,6 @@ image() {
   ((code == 0 || (code == 75 && ${REQUIRE_CONTAINER:-0} != 1)))
 }
 
-# Over HTTP, with packages of its own before those of the tests.
-s3() {
-  local own=$root/.venv-s3 packages
-  prepare_venv "$own" "$root/requirements-s3.lock"
-  packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-  "$own/bin/python" -c 'import pathlib, sys, sysconfig
-pathlib.Path(sysconfig.get_path("purelib"), "tests.pth").write_text(sys.argv[1])' "$packages"
-  "$own/bin/python" -m pytest -k "s3 or bucket" tests/test_stored_output.py
-}
-
 if [[ $mode == --campaign ]]; then
   cd "$root/tests"
   export PYTHONPATH="$root:$root/tests"
@@ -63,7 +53,6 @@ fi
 check ruff "$python" -m ruff check evaluation tests benchmarks
 check mypy "$python" -m mypy
 check import-linter "$python" -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
-if [[ $mode == --all ]]; then check "storage over S3" s3; fi
 
 echo "--- pytest"
 tests=0

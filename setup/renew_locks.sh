@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Renews the locks from pyproject.toml and setup/s3.in with Python 3.11, then lets the golden results judge them.
+# Renews the locks from pyproject.toml with Python 3.11, then lets the golden results judge them.
 #   setup/renew_locks.sh [--upgrade]     --upgrade: newer versions of everything, not only what pyproject.toml asks for
 # The locks stay as they were if one cannot be resolved; if the goldens differ the new ones are there, to be looked at.
 set -euo pipefail
@@ -11,20 +11,18 @@ trap 'rm -rf -- "$work"' EXIT
 
 python3.11 -m venv "$work/venv"
 "$work/venv/bin/pip" --disable-pip-version-check --quiet install pip-tools
-cp -- "$root"/pyproject.toml "$root/setup/s3.in" "$root"/requirements-s3.lock "$root"/requirements/*.lock "$work"
+cp -- "$root"/pyproject.toml "$root"/requirements/*.lock "$work"
 cd -- "$work"
 export CUSTOM_COMPILE_COMMAND="setup/renew_locks.sh"
 compile() {
   venv/bin/pip-compile --quiet --strip-extras --no-annotate --no-emit-index-url --no-emit-find-links \
     --no-emit-options --generate-hashes "$@"
 }
-compile "$@" --extra report --extra imports --extra cluster --extra storage --extra test --output-file test.lock pyproject.toml
+compile "$@" --extra report --extra imports --extra cluster --extra test --output-file test.lock pyproject.toml
 compile "$@" --constraint test.lock --output-file run.lock pyproject.toml
 compile "$@" --constraint test.lock --extra report --output-file report.lock pyproject.toml
 compile "$@" --constraint test.lock --extra report --extra imports --output-file imports.lock pyproject.toml
 compile "$@" --extra benchmark --output-file benchmark.lock pyproject.toml
-compile "$@" --output-file requirements-s3.lock s3.in
-cp -- requirements-s3.lock "$root"
 cp -- run.lock report.lock imports.lock test.lock benchmark.lock "$root/requirements"
 
-exec "$root/test.sh" tests/test_golden.py tests/test_hashes.py tests/test_kept_results.py
+exec "$root/test.sh" tests/test_golden.py tests/test_hashes.py tests/test_forms.py

@@ -34,7 +34,6 @@ from evaluation.execution.workers import UNLIMITED, MemoryLeft
 from evaluation.findings.errors import WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
-from evaluation.leaderboard.index import INDEX_FILE
 from evaluation.results.version import __version__
 from evaluation.scoring.memory import memory_needs
 
@@ -71,11 +70,7 @@ def rank(made: Path, output: Path, *, teams: Path | None = None, **options: Any)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != INDEX_FILE
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def test_the_expected_board_has_all_that_matters(expected: dict[str, bytes]) -> None:

@@ -22,7 +22,6 @@ import orjson
 from evaluation.analysis.variants import Audit, Dimension, audit_csv, audit_json, audit_positions
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
 from evaluation.challenge.rules import AuditRules, RankingRules
-from evaluation.execution.stored_output import LocalOutput, StoredOutput
 from evaluation.execution.workers import Progress
 from evaluation.findings import counted, render_findings
 from evaluation.findings.challenge import Contradiction
@@ -36,7 +35,6 @@ from evaluation.leaderboard.board import (
     table_in_file,
 )
 from evaluation.leaderboard.gameable import gameable_ranking
-from evaluation.leaderboard.index import scores_entry, scores_of
 from evaluation.leaderboard.rank_given import parse_settings, rules_of_scores
 from evaluation.leaderboard.score_csv import Unit, aggregation_of, read_rows, table_of_rows, without_teams
 from evaluation.leaderboard.team_scores import (
@@ -46,6 +44,8 @@ from evaluation.leaderboard.team_scores import (
     groups_of,
     plan_columns,
     score_table,
+    scores_entry,
+    scores_from_entry,
     team_of_documents,
 )
 from evaluation.leaderboard.teams import Kept, Note, Outcome, score_teams
@@ -437,8 +437,8 @@ def tried(key: str, own: str | None, wanted: Sequence[str] | None, suggested: Se
 
 def audit_challenge(
     challenge_folder: Path,
-    submissions: Path | str,
-    output: Path | LocalOutput | StoredOutput,
+    submissions: Path,
+    output: Path,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -517,7 +517,7 @@ def scores_file(result: Result, *, paths: Sequence[str]) -> dict[str, str]:
 
 
 def read_scores(folder: Path, name: str) -> TeamScores:
-    return scores_of(name, orjson.loads((folder / SCORES).read_bytes()))
+    return scores_from_entry(name, orjson.loads((folder / SCORES).read_bytes()))
 
 
 def view_of(plan: Plan, run: Run, teams: Sequence[TeamScores], matching: tuple[str, str], unit: str) -> View:

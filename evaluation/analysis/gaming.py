@@ -304,7 +304,7 @@ def read_field(folder: Path, challenge: Challenge, submissions: Mapping[str, Pat
 # --- the audit of a challenge -----------------------------------------------------------------------------------------
 
 
-def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None = None) -> TricksFound:
+def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None) -> TricksFound:
     """Play every trick on every team of a folder, and say what pays under the ranking of the challenge.
 
     Raises WrongUsage, ChallengeBroken ("contradictory-rules" where numbers of nuclei are all that is known).
@@ -313,7 +313,7 @@ def audit_tricks(folder: Path, submissions: Path | str, *, output: Path | None =
     if challenge.are_counts:
         raise ChallengeBroken(NoNucleiForTricks().at("challenge.toml: reference.format"))
     teams = find_teams(submissions, output=output, without=rules.unranked).teams
-    field, left_out = read_field(folder, challenge, {team.name: Path(team.path) for team in teams})
+    field, left_out = read_field(folder, challenge, {team.name: team.path for team in teams})
     counted = with_families(challenge, ("detection", "covered"))
     rankings = changes(counted, rules)
     tricks = tuple(trick for trick in TRICKS if trick.points or not are_points(challenge))

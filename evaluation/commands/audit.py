@@ -10,12 +10,10 @@ import click
 from evaluation.commands.options import (
     Cluster,
     FolderPath,
-    Output,
-    PathOrAddress,
     ScoreColumns,
     Workers,
     challenge_folder,
-    open_output,
+    output_folder,
     writing_to,
 )
 from evaluation.commands.progress import Log, submissions_progress
@@ -29,24 +27,24 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--challenge", type=PathOrAddress, help="Folder with challenge.toml, cases.csv, reference.")
-@click.option("--submissions", type=PathOrAddress, help="Folder with a folder, ZIP or CSV for each team.")
+@click.option("--challenge", type=FolderPath, help="Folder with challenge.toml, cases.csv, reference.")
+@click.option("--submissions", type=FolderPath, help="Folder with a folder, ZIP or CSV for each team.")
 @click.option("--scores", type=FolderPath, help="In their place: a CSV of scores and options as rank has them.")
 @ScoreColumns
-@click.option("--output", type=PathOrAddress, required=True, help="Folder for the audit, and scores that are kept.")
+@click.option("--output", type=FolderPath, required=True, help="Folder for the audit, and scores that are kept.")
 @click.option("--tricks", is_flag=True, help="Play tricks on the submissions, and say what pays.")
 @click.option("--report", is_flag=True, help="Write audit.html (tricks.html) as well, to be opened in a browser.")
 @Cluster
 @Log
 @Workers
 def audit(
-    challenge: Path | str | None,
-    submissions: Path | str | None,
+    challenge: Path | None,
+    submissions: Path | None,
     scores: Path | None,
     columns: tuple[str, ...],
     settings: tuple[str, ...],
     unit: Literal["group", "case"],
-    output: Path | str,
+    output: Path,
     workers: int | None,
     cluster: str | None,
     log: Path | None,
@@ -71,9 +69,9 @@ def audit(
         from evaluation.analysis.audit import audit_scores_in_file
 
         folder = challenge_folder(challenge) if challenge else None
-        opened = open_output(output)
+        output_folder(output)
         found = audit_scores_in_file(folder, scores, columns=columns, settings=settings, unit=unit)
-        show_audit(found, opened, report=report)
+        show_audit(found, output, report=report)
         return
     if submissions is None:
         raise WrongUsage(NoResultsOrScores("neither is").at("--submissions, --scores"))
@@ -82,9 +80,9 @@ def audit(
         raise WrongUsage(NotGivenBeside("--challenge DIR", "--submissions", needed).at("--challenge"))
     if columns or settings:
         raise WrongUsage(OnlyOneOption("--submissions", "the ranking is that of the challenge").at("--column, --set"))
-    opened = open_output(output)
+    output_folder(output)
     if tricks:
-        play_tricks(challenge_folder(challenge), submissions, opened, report=report)
+        play_tricks(challenge_folder(challenge), submissions, output, report=report)
         return
     from evaluation.analysis.audit import audit_challenge
     from evaluation.execution.cluster import connect
@@ -92,45 +90,44 @@ def audit(
     with (
         submissions_progress("Scoring", log) as progress,
         connect(cluster, progress.say) as executor,
-        writing_to(opened.folder),
+        writing_to(output),
     ):
         found = audit_challenge(
             challenge_folder(challenge),
             submissions,
-            opened.kept,
+            output,
             workers=workers,
             progress=progress.progress,
             note=progress.note,
             executor=executor,
         )
-    show_audit(found, opened, report=report)
+    show_audit(found, output, report=report)
 
 
-def show_audit(found: Audit, opened: Output, *, report: bool) -> None:
+def show_audit(found: Audit, output: Path, *, report: bool) -> None:
     """Write an audit, and print what its page begins with."""
     from evaluation.analysis.audit import write_audit
     from evaluation.analysis.variants import audit_document
     from evaluation.report.audit import audit_page
 
-    with writing_to(opened.folder):
-        write_audit(opened.folder, found)
+    with writing_to(output):
+        write_audit(output, found)
         page = audit_page(audit_document(found))
         if report:
             from evaluation.report.results_folder import write_page
 
-            write_page(page, opened.folder / "audit.html")
+            write_page(page, output / "audit.html")
     show_sections(page, "first-place", "rules")
     show_lines(found.notes)
-    click.echo(f"Written to {opened.shown}: audit.json, audit.csv{', audit.html' if report else ''}")
+    click.echo(f"Written to {output}: audit.json, audit.csv{', audit.html' if report else ''}")
 
 
-def play_tricks(challenge: Path, submissions: Path | str, opened: Output, *, report: bool) -> None:
+def play_tricks(challenge: Path, submissions: Path, output: Path, *, report: bool) -> None:
     """``audit --tricks``."""
     from evaluation.analysis.gaming import audit_tricks
     from evaluation.analysis.tricks_document import tricks_document, tricks_json, tricks_lines
     from evaluation.results.files import write_atomically
 
-    output = opened.folder
     found = audit_tricks(challenge, submissions, output=output)
     with writing_to(output):
         output.mkdir(parents=True, exist_ok=True)
@@ -141,4 +138,4 @@ def play_tricks(challenge: Path, submissions: Path | str, opened: Output, *, rep
 
             write_page(tricks_page(tricks_document(found)), output / "tricks.html")
     show_lines(tricks_lines(found))
-    click.echo(f"Written to {opened.shown}: tricks.json{', tricks.html' if report else ''}")
+    click.echo(f"Written to {output}: tricks.json{', tricks.html' if report else ''}")

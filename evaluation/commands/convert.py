@@ -14,7 +14,7 @@ from evaluation.findings.errors import WrongUsage
 
 if TYPE_CHECKING:
     from evaluation.model import OriginRule, OverlapRule
-from evaluation.commands.options import FolderPath, PathOrAddress, challenge_folder, existing, output_folder, writing_to
+from evaluation.commands.options import FolderPath, challenge_folder, existing, output_folder, writing_to
 from evaluation.commands.screen import show_findings
 
 
@@ -27,9 +27,7 @@ from evaluation.commands.screen import show_findings
 @click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
 @click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not tell it.")
 @click.option("--spacing", type=float, help="Size of a pixel in um, for files in mm or um.")
-@click.option(
-    "--challenge", type=PathOrAddress, help="Take all rules from here; SOURCE is a submission, or 'reference'."
-)
+@click.option("--challenge", type=FolderPath, help="Take all rules from here; SOURCE is a submission, or 'reference'.")
 @click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
               help="Where whole coordinates lie in what is written.", show_default=True)  # fmt: skip
 @click.option("--overlap", type=click.Choice(["last", "first", "smallest", "class_order"]),
@@ -43,7 +41,7 @@ def convert(
     classes: str | None,
     size: str | None,
     spacing: float | None,
-    challenge: Path | str | None,
+    challenge: Path | None,
     origin: OriginRule,
     overlap: OverlapRule | None,
 ) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from evaluation.commands.options import FolderPath, PathOrAddress, challenge_folder, output_folder, writing_to
+from evaluation.commands.options import FolderPath, challenge_folder, output_folder, writing_to
 
 
 @click.command()
-@click.option("--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml and cases.csv.")
+@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
 @click.option("--output", type=FolderPath, required=True, help="New folder for what participants get.")
-def kit(challenge: Path | str, output: Path) -> None:
+def kit(challenge: Path, output: Path) -> None:
     """Write what participants get: the rules, the cases, an example submission that validates, and a guide."""
     from evaluation.authoring.kit import write_kit
 

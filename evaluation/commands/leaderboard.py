@@ -11,11 +11,9 @@ from evaluation.commands.options import (
     BoardReport,
     Cluster,
     FolderPath,
-    PathOrAddress,
     ReferenceFolder,
     Workers,
     challenge_folder,
-    open_output,
     output_folder,
     writing_to,
 )
@@ -25,12 +23,8 @@ from evaluation.commands.screen import check_report, progress_bar, show_board
 
 @click.command()
 @ReferenceFolder
-@click.option(
-    "--submissions", type=PathOrAddress, required=True, help="Folder with a folder, ZIP or CSV for each team."
-)
-@click.option(
-    "--output", type=PathOrAddress, required=True, help="Folder for the leaderboard, and results that are kept."
-)
+@click.option("--submissions", type=FolderPath, required=True, help="Folder with a folder, ZIP or CSV for each team.")
+@click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard, and results that are kept.")
 @click.option(
     "--store", type=FolderPath, help="Folder that gets the metrics.json of each ranked team, for the next phase."
 )
@@ -40,9 +34,9 @@ from evaluation.commands.screen import check_report, progress_bar, show_board
 @Log
 @Workers
 def leaderboard(
-    challenge: Path | str,
-    submissions: Path | str,
-    output: Path | str,
+    challenge: Path,
+    submissions: Path,
+    output: Path,
     store: Path | None,
     workers: int | None,
     cluster: str | None,
@@ -61,38 +55,35 @@ def leaderboard(
     from evaluation.execution.cluster import connect
     from evaluation.leaderboard.board import score_and_rank
 
-    opened = open_output(output)
-    folder = opened.folder
+    output_folder(output)
     check_report(report)
     with (
         submissions_progress("Scoring", log) as progress,
         connect(cluster, progress.say) as executor,
-        writing_to(folder),
+        writing_to(output),
     ):
         board = score_and_rank(
             challenge_folder(challenge),
             submissions,
-            opened.kept,
+            output,
             workers=workers,
             progress=progress.progress,
             note=progress.note,
             executor=executor,
             before=before,
         )
-    if report or store is not None:
-        opened.kept.bring("results")
-    show_board(board, opened, report=False)
+    show_board(board, output, report=False)
     if report:
         from evaluation.report.folder import report_board
 
-        with progress_bar("Drawing") as drawn, writing_to(folder):
+        with progress_bar("Drawing") as drawn, writing_to(output):
             written = report_board(
-                folder, board, challenge_folder(challenge), submissions, workers=workers, progress=drawn
+                output, board, challenge_folder(challenge), submissions, workers=workers, progress=drawn
             )
         click.echo(f"{len(written):,} pages: open {output}/{written[0]} in a browser")
     if store is not None:
         from evaluation.leaderboard.board import store_results
 
         with writing_to(store):
-            store_results(board, folder, output_folder(store))
+            store_results(board, output, output_folder(store))
         click.echo(f"Stored in {store}: the results of {len(board.teams)} teams")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from evaluation.commands.options import PathOrAddress, challenge_folder
+from evaluation.commands.options import FolderPath, challenge_folder
 
 
 @click.command()
-@click.option("--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml and cases.csv.")
-def phase(challenge: Path | str) -> None:
+@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+def phase(challenge: Path) -> None:
     """Print the settings of the platform's phase that belong to [ranking], as JSON, and what they mean."""
     from evaluation.findings import render_findings
     from evaluation.leaderboard.board import load_ranked

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from evaluation.commands.options import FolderPath, PathOrAddress, Workers, challenge_folder, local, writing_to
+from evaluation.commands.options import FolderPath, Workers, challenge_folder, writing_to
 from evaluation.commands.screen import check_report, progress_bar, show
 from evaluation.findings.command_line import NotGivenBeside
 from evaluation.findings.errors import WrongUsage
@@ -17,9 +17,9 @@ from evaluation.findings.errors import WrongUsage
               help="Folder with metrics.json, leaderboard.json, audit.json or sensitivity.json.")  # fmt: skip
 @click.option("--output", type=FolderPath, help="HTML file to write. [default: a summary on the terminal]")
 @click.option(
-    "--challenge", type=PathOrAddress, help="Folder of the challenge, for pictures, the cost of errors, what is public."
+    "--challenge", type=FolderPath, help="Folder of the challenge, for pictures, the cost of errors, what is public."
 )
-@click.option("--submission", type=PathOrAddress, help="Folder or ZIP of the submission that was scored, for the same.")
+@click.option("--submission", type=FolderPath, help="Folder or ZIP of the submission that was scored, for the same.")
 @click.option("--images", type=FolderPath, help="Folder with the images of the cases. [default: images/]")
 @click.option("--overlays", type=FolderPath, help="Folder for overlays of all cases: PNG, and GeoJSON for QuPath.")
 @click.option(
@@ -32,8 +32,8 @@ from evaluation.findings.errors import WrongUsage
 def report(
     results: Path,
     output: Path | None,
-    challenge: Path | str | None,
-    submission: Path | str | None,
+    challenge: Path | None,
+    submission: Path | None,
     images: Path | None,
     overlays: Path | None,
     public: bool,
@@ -55,7 +55,7 @@ def report(
     rules = challenge_folder(challenge) if challenge is not None else None
     sources = None
     if rules is not None and submission is not None:
-        sources = Sources(rules, local(submission, challenge=rules), images, overlays)
+        sources = Sources(rules, submission, images, overlays)
     check_report(output is not None)
     with progress_bar("Drawing") as progress, writing_to(overlays or results):
         page = page_of_results(

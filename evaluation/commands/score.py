@@ -12,12 +12,10 @@ from evaluation.commands import platform_paths
 from evaluation.commands.options import (
     Cluster,
     FolderPath,
-    PathOrAddress,
     Workers,
     challenge_folder,
     existing,
-    local,
-    open_output,
+    output_folder,
     writing_to,
 )
 from evaluation.commands.screen import check_report, progress_bar, show, show_findings, tell
@@ -26,18 +24,18 @@ from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, Wron
 
 
 @click.command()
-@click.option("--challenge", type=PathOrAddress, help="Folder with challenge.toml, cases.csv and the reference.")
-@click.option("--submission", type=PathOrAddress, help="Folder or ZIP of the submission. [default: /input]")
-@click.option("--output", type=PathOrAddress, help="Folder for metrics.json and details. [default: /output]")
+@click.option("--challenge", type=FolderPath, help="Folder with challenge.toml, cases.csv and the reference.")
+@click.option("--submission", type=FolderPath, help="Folder or ZIP of the submission. [default: /input]")
+@click.option("--output", type=FolderPath, help="Folder for metrics.json and details. [default: /output]")
 @click.option("--report", is_flag=True, help="Write report.html as well, a page to look at; it shows the reference.")
 @click.option("--team", help="Whose submission it is: its own stored result is no rival. [default: unknown]")
 @click.option("--images", type=FolderPath, help="Folder with the images, for --report. [default: images/]")
 @Cluster
 @Workers
 def score(
-    challenge: Path | str | None,
-    submission: Path | str | None,
-    output: Path | str | None,
+    challenge: Path | None,
+    submission: Path | None,
+    output: Path | None,
     report: bool,
     team: str | None,
     images: Path | None,
@@ -60,9 +58,7 @@ def score(
     is_read = challenge is not None and sys.stdout.isatty()
     challenge = challenge_folder(challenge) if challenge else platform_paths.ground_truth()
     submission = submission or existing(platform_paths.INPUT, "--submission", usual=True)
-    submission = local(submission, challenge=challenge)
-    opened = open_output(output or existing(platform_paths.OUTPUT, "--output", usual=True))
-    output = opened.folder
+    output = output_folder(output or existing(platform_paths.OUTPUT, "--output", usual=True))
     if images is not None:
         from evaluation.challenge import Challenge
         from evaluation.report.results_folder import check_images
@@ -108,6 +104,4 @@ def score(
         ranks = result.metrics.get("leaderboard")
         if ranks and ranks["position"] is not None:
             click.echo(f"Place {ranks['position']:g} of {ranks['submissions']} among the results of the challenge")
-        click.echo(
-            f"Written to {opened.shown}: metrics.json, details.json, objects.csv{', report.html' if report else ''}"
-        )
+        click.echo(f"Written to {output}: metrics.json, details.json, objects.csv{', report.html' if report else ''}")

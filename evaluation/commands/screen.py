@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from evaluation.commands.options import Output, writing_to
+from evaluation.commands.options import writing_to
 from evaluation.findings import Finding, render_findings
 from evaluation.findings.command_line import NoFolderForPages
 from evaluation.findings.errors import WrongUsage
@@ -78,7 +78,7 @@ def show_lines(lines: Iterable[str]) -> None:
 
 def show_board(
     board: Board,
-    opened: Output,
+    output: Path,
     *,
     report: bool,
     metrics: Mapping[str, Path] | None = None,
@@ -95,7 +95,7 @@ def show_board(
     from evaluation.report.skills import read_results, results_in
     from evaluation.report.terminal import team_grid
 
-    document, output = leaderboard_document(board), opened.folder
+    document = leaderboard_document(board)
     with writing_to(output):
         write_board(output, board)
         results = read_results(output, document) if metrics is None else results_in(metrics, document)
@@ -107,7 +107,7 @@ def show_board(
         show(team_grid(document, results))
     show_sections(page, "common")
     show_lines([board.words, *board.findings, *alike_lines(board)])
-    click.echo(f"Written to {opened.shown}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
+    click.echo(f"Written to {output}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
 
 
 def show_sections(page: Page, *anchors: str) -> None:

@@ -22,7 +22,7 @@ from evaluation.commands.screen import check_report, progress_bar, show_sections
 @click.option("--output", type=FolderPath, help="Folder for sensitivity.json and sensitivity.csv.")
 @click.option("--report", is_flag=True, help="Write sensitivity.html as well, to be opened in a browser.")
 @Workers
-def sensitivity(challenge: Path | str, output: Path | None, workers: int | None, report: bool) -> None:
+def sensitivity(challenge: Path, output: Path | None, workers: int | None, report: bool) -> None:
     """What does a pixel cost? Compare the reference with itself, a pixel or two larger, smaller, lower, or coarser.
 
     Tells how to match nuclei of this size and how to score their outlines, before anybody takes part: medians of IoU,

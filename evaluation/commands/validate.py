@@ -7,23 +7,22 @@ from pathlib import Path
 
 import click
 
-from evaluation.commands.options import PathOrAddress, Workers, challenge_folder, local
+from evaluation.commands.options import FolderPath, Workers, challenge_folder
 from evaluation.commands.screen import finding_document, progress_bar, show_findings
 from evaluation.findings import quote
 from evaluation.findings.errors import SubmissionRejected
 
 
 @click.command()
-@click.option("--challenge", type=PathOrAddress, required=True, help="Folder with challenge.toml and cases.csv.")
-@click.option("--submission", type=PathOrAddress, required=True, help="Folder or ZIP of the submission.")
+@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+@click.option("--submission", type=FolderPath, required=True, help="Folder or ZIP of the submission.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @Workers
-def validate(challenge: Path | str, submission: Path | str, as_json: bool, workers: int | None) -> None:
+def validate(challenge: Path, submission: Path, as_json: bool, workers: int | None) -> None:
     """Check a submission without the reference: everything that would be rejected, in one pass."""
     from evaluation.scoring.check import check_submission
 
     challenge = challenge_folder(challenge)
-    submission = local(submission, challenge=challenge)
     with progress_bar("Checking") as progress:
         rules, findings = check_submission(challenge, submission, workers=workers, progress=progress)
     errors = [finding for finding in findings if finding.severity == "error"]

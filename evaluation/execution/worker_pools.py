@@ -20,16 +20,13 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evaluation.challenge import LimitRules
 from evaluation.execution.cluster import scheduler_lost
 from evaluation.execution.limits import UNLIMITED, memory_left, usable_processors
 from evaluation.execution.local_processes import LocalProcesses
-from evaluation.execution.storage import fetched, origins
 from evaluation.execution.workers import (
     CASES_AT_ONCE,
     MAIN_BYTES,
@@ -44,7 +41,7 @@ from evaluation.execution.workers import (
     plan_workers,
 )
 from evaluation.findings import Finding
-from evaluation.findings.errors import WorkersLost, WrongUsage
+from evaluation.findings.errors import WorkersLost
 from evaluation.findings.execution import ExecutorStopped, FolderNotShared, OtherProgram, PackageNotFound
 from evaluation.model import Case
 from evaluation.results.version import __version__
@@ -115,7 +112,7 @@ class SharedPool(WorkerPool):
         futures: list[Future[Any]] = []
         try:
             for task in tasks:
-                futures.append(self.submit(pickle.dumps((function, task, origins_of(task)), pickle.HIGHEST_PROTOCOL)))
+                futures.append(self.submit(pickle.dumps((function, task), pickle.HIGHEST_PROTOCOL)))
             for future in futures:
                 yield self.outcome(future, plan)
         finally:
@@ -166,31 +163,17 @@ def run_packed(version: str, packed: bytes) -> Any:
     """What a worker is sent. It has to run the program that sent it: another one may come to other numbers."""
     if version != __version__:
         raise WorkersLost(OtherProgram(__version__, version).at("a worker"))
-    function, task, known = pickle.loads(packed)
-    with ExitStack() as stack:
-        for path in paths_of(task):
-            if path.exists():  # or its files would seem to be missing
-                continue
-            if path in known:
-                address, limits = known[path]
-                try:
-                    stack.enter_context(fetched(address, limits, cache=path.parents[1]))
-                except WrongUsage as fault:
-                    raise WorkersLost(*fault.findings) from None
-            if not path.exists():
-                raise WorkersLost(FolderNotShared(path).at("a worker"))
-        return function(*task)
+    function, task = pickle.loads(packed)
+    for path in paths_of(task):
+        if not path.exists():  # or its files would seem to be missing
+            raise WorkersLost(FolderNotShared(path).at("a worker"))
+    return function(*task)
 
 
 def paths_of(task: Sequence[Any]) -> list[Path]:
     """The files and folders that a task reads."""
     paths = [argument.path if isinstance(argument, SubmissionFiles) else argument for argument in task]
     return [path for path in paths if isinstance(path, Path)]
-
-
-def origins_of(task: Sequence[Any]) -> dict[Path, tuple[str, LimitRules]]:
-    """The address and limits of those paths of a task that were fetched: a worker without them fetches them itself."""
-    return {path: origins[path] for path in paths_of(task) if path in origins}
 
 
 def worker_was_lost() -> tuple[type[Exception], ...]:

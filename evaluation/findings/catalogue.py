@@ -28,7 +28,7 @@ PARTS: dict[str, dict[str, Page]] = {
         "The command line": command_line.KINDS,
         "What is found in folders": comparison.KINDS,
         "challenge.toml, cases.csv and the reference": challenge.KINDS,
-        "Workers, clusters and storage": execution.KINDS,
+        "Workers and clusters": execution.KINDS,
         "The files of a submission, and which case they belong to": submission.KINDS,
         "Outlines and points, above all as XML": annotations.KINDS,
         "Annotations and lists as JSON": json_files.KINDS,

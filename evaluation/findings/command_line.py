@@ -87,10 +87,10 @@ class CannotWrite(Kind):
     why: str
 
 
-class AddressOfOutput(CannotWrite):
+class AddressOfStorage(CannotWrite):
     got = "an address of storage"
     expected = "a folder or file of this machine"
-    fix = "Name one, and copy it to or from the storage by itself."
+    fix = "Mount the storage, or copy the files to or from it by another program."
 
     why: str = ""
 
@@ -180,7 +180,7 @@ class NoPixelSize(MissingOption):
 class MissingExtra(Kind):
     """A part of the program is not installed.
 
-    Pages, clusters and addresses of storage need further packages. Scoring needs none of them, and the image has none.
+    Pages and clusters need further packages. Scoring needs none of them, and the image has none.
 
     Run the command that the line names; './evaluate.sh' has the packages of reports.
 
@@ -199,13 +199,6 @@ class MissingExtra(Kind):
 
 class MissingImports(MissingExtra):
     fix = "Run 'setup/imports.sh' in the folder of this program; where pip installed it, pip install '.[imports]'."
-
-
-class MissingProtocol(MissingExtra):
-    """What a file system of fsspec needs, such as s3fs; fsspec names it in a sentence."""
-
-    got = "a package is missing: {package:quoted 120}"
-    expected = "the packages of the extra '{extra}', and that of this protocol"
 
 
 class UnknownFormat(NotAmong):

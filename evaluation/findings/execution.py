@@ -1,4 +1,4 @@
-"""Workers, clusters and storage."""
+"""Workers and clusters."""
 
 from __future__ import annotations
 
@@ -111,31 +111,7 @@ class ExecutorStopped(NoCluster):
     why: str
 
 
-class NotFetched(Kind):
-    """Files at an address of storage cannot be fetched.
-
-    There is nothing at the address, it may not be read with these credentials, or the connection failed.
-
-    Try the address with the tools of the storage; docs/cluster.md tells where credentials and options of fsspec come
-    from.
-
-    [not-fetched] 'memory://submissions/alpha': nothing there; expected a folder or a file.
-    """
-
-    code = "not-fetched"
-    got = "nothing there"
-    expected = "a folder or a file"
-
-
-class CannotFetch(NotFetched):
-    got = "{why:quoted 200}"
-    expected = "a folder or a file that can be read"
-
-    why: str
-
-
 KINDS = (
     WorkerDied,
     NoCluster,
-    NotFetched,
 )

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from evaluation.challenge import Challenge
 from evaluation.challenge.base import faults_of
 from evaluation.challenge.rules import RankingRules
-from evaluation.execution.stored_output import LocalOutput, StoredOutput, output_at
 from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, quote, render_findings
 from evaluation.findings.challenge import InvalidValue, UnknownRule
@@ -114,8 +113,8 @@ def load_ranked(folder: Path) -> tuple[Challenge, RankingRules]:
 
 def score_and_rank(
     challenge_folder: Path,
-    submissions: Path | str,
-    output: Path | LocalOutput | StoredOutput,
+    submissions: Path,
+    output: Path,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -125,7 +124,6 @@ def score_and_rank(
 ) -> Board:
     """Score all teams of a folder, as far as it is not done, and rank them.
 
-    output    a folder of this machine, or at an address, where results that are not read are not fetched
     executor  works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
     before    an older board, its folder or its leaderboard.json: who moves is told
 
@@ -133,7 +131,7 @@ def score_and_rank(
     """
     old = older_board(before)
     challenge, rules = load_ranked(challenge_folder)
-    columns, output = plan_columns(challenge, rules.columns), output_at(output)
+    columns = plan_columns(challenge, rules.columns)
     found = score_teams(
         challenge_folder,
         challenge,
@@ -146,10 +144,8 @@ def score_and_rank(
         executor=executor,
     )
     board = board_of_challenge(challenge, rules, found.scores, found.unranked, found.findings)
-    if len(board.teams) <= PAIRS_UP_TO:  # teams are compared in pairs, by their nuclei
-        output.bring(RESULTS)
-    objects = {team.name: output.folder / RESULTS / team.name / "objects.csv" for team in board.teams}
-    board = replace(board, tricks=stored_tricks(output.folder / "tricks.json", board.identity, objects))
+    objects = {team.name: output / RESULTS / team.name / "objects.csv" for team in board.teams}
+    board = replace(board, tricks=stored_tricks(output / "tricks.json", board.identity, objects))
     board = with_moves(board, old)
     return with_pairs(board, challenge, rules, objects)
 

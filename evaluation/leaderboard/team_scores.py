@@ -108,6 +108,25 @@ def groups_of(challenge: Challenge) -> tuple[str, ...]:
     return tuple(sorted({case.group for case in challenge.cases}))
 
 
+def scores_entry(scores: TeamScores) -> dict[str, Any]:
+    """Scores as JSON, NaN as None: what an audit keeps of a run."""
+    units = None if scores.by_unit is None else listing(scores.by_unit)
+    parts = {"overall": listing(scores.overall), "by_unit": units, "floors": listing(scores.floors)}
+    return {**parts, "version": scores.version}
+
+
+def scores_from_entry(team: str, entry: dict[str, Any]) -> TeamScores:
+    """What ``scores_entry`` wrote."""
+    overall, floors = (np.array(entry[part], np.float64) for part in ("overall", "floors"))
+    units = None if entry["by_unit"] is None else np.array(entry["by_unit"], np.float64).reshape(len(overall), -1)
+    return TeamScores(team, overall, units, entry["version"], floors)
+
+
+def listing(values: Float64) -> list[Any]:
+    """Numbers as nested lists, None for NaN."""
+    return np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload, no-any-return]
+
+
 # --- results ----------------------------------------------------------------------------------------------------------
 
 

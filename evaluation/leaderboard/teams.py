@@ -13,14 +13,12 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import orjson
 
 from evaluation.challenge import CHALLENGE_FILE, Challenge, is_safe_name
-from evaluation.execution.storage import entries_at, fetched, is_address
-from evaluation.execution.stored_output import LocalOutput, StoredOutput, output_at
 from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, Workers
 from evaluation.findings import Finding, quote, render_summary
@@ -35,7 +33,6 @@ from evaluation.findings.errors import (
 )
 from evaluation.findings.rankings import DuplicateTeam, InvalidTeam, NoTeams, NoTeamsInResults, SeveralHashes
 from evaluation.findings.submission import NoFolderOfTeams, NoResults, NotASubmission
-from evaluation.leaderboard.index import Index, digest_of, scores_entry, scores_of, stamp_of
 from evaluation.leaderboard.team_scores import (
     PlannedColumn,
     TeamScores,
@@ -69,10 +66,10 @@ Note = Callable[[str, Outcome], None]
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """A team and its submission, a folder, a ZIP, or a CSV file of all cases; ``path`` may be an address of storage."""
+    """A team and its submission, a folder, a ZIP, or a CSV file of all cases."""
 
     name: str
-    path: Path | str
+    path: Path
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,16 +79,6 @@ class ScoredTeams:
     scores: tuple[TeamScores, ...]
     unranked: tuple[Unranked, ...]
     findings: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Worked:
-    """The outcome of a team; ``stamp`` of its submission and ``entry`` for the index, if that does not have it."""
-
-    found: TeamScores | Unranked
-    outcome: Outcome
-    stamp: str = ""
-    entry: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +109,7 @@ class FoundTeams:
     findings: list[Finding]
 
 
-def find_teams(folder: Path | str, *, output: Path | None = None, without: Collection[str] = ()) -> FoundTeams:
+def find_teams(folder: Path, *, output: Path | None = None, without: Collection[str] = ()) -> FoundTeams:
     """The teams of a folder.
 
     Every sub-folder is a team, and every ZIP and CSV file; its name is that of the folder, or of the file without its
@@ -131,16 +118,15 @@ def find_teams(folder: Path | str, *, output: Path | None = None, without: Colle
     WrongUsage: no-submission, no-teams, duplicate-team; invalid-team if no name can be used.
     """
     teams, unused, sources = [], [], []
-    for name, path, is_folder in entries_of(folder, output):
-        suffix = PurePosixPath(name).suffix
-        if is_folder:
-            teams.append(Team(name, path))
-        elif suffix.casefold() in SUFFIXES:
-            teams.append(Team(name.removesuffix(suffix), path))
+    for path in entries_of(folder, output):
+        if path.is_dir():
+            teams.append(Team(path.name, path))
+        elif path.suffix.casefold() in SUFFIXES:
+            teams.append(Team(path.stem, path))
         else:
-            unused.append(name)
+            unused.append(path.name)
             continue
-        sources.append((teams[-1].name, name))
+        sources.append((teams[-1].name, path.name))
     teams = [team for team in teams if team.name not in without]
     if not teams:
         raise WrongUsage(NoTeams().at(quote(folder, 120)))
@@ -149,20 +135,16 @@ def find_teams(folder: Path | str, *, output: Path | None = None, without: Colle
     return FoundTeams(named, unranked, [NotASubmission().at(quote(name)) for name in unused])
 
 
-def entries_of(folder: Path | str, output: Path | None) -> list[tuple[str, Path | str, bool]]:
-    """The name and the path of everything that may be a submission, and whether it is a folder."""
-    found: list[tuple[str, Path | str, bool]]
-    if is_address(folder):
-        found = [(entry.name, entry.address, entry.is_folder) for entry in entries_at(str(folder))]
-    else:
-        try:
-            paths = sorted(Path(folder).iterdir())
-        except OSError as error:
-            is_missing = isinstance(error, FileNotFoundError)
-            why = "no such folder" if is_missing else (error.strerror or "not readable").lower()
-            raise WrongUsage(NoFolderOfTeams(why).at(quote(folder, 200))) from None
-        found = [(p.name, p, p.is_dir()) for p in paths if not (output and p.resolve() == output.resolve())]
-    return [entry for entry in found if not entry[0].startswith(".") and not is_litter(entry[0])]
+def entries_of(folder: Path, output: Path | None) -> list[Path]:
+    """Everything that may be a submission."""
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        is_missing = isinstance(error, FileNotFoundError)
+        why = "no such folder" if is_missing else (error.strerror or "not readable").lower()
+        raise WrongUsage(NoFolderOfTeams(why).at(quote(folder, 200))) from None
+    own = output and output.resolve()
+    return [p for p in paths if p.resolve() != own and not p.name.startswith(".") and not is_litter(p.name)]
 
 
 def is_team_name(name: str) -> bool:
@@ -199,8 +181,8 @@ def score_teams(
     challenge_folder: Path,
     challenge: Challenge,
     columns: list[PlannedColumn],
-    submissions: Path | str,
-    output: Path | LocalOutput | StoredOutput,
+    submissions: Path,
+    output: Path,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -217,48 +199,22 @@ def score_teams(
     A team never stops the others: what is wrong with its submission comes back with its name. Raises WrongUsage,
     ChallengeBroken and WorkersLost.
     """
-    output = output_at(output)
-    folder_of_teams = find_teams(submissions, output=output.folder)
+    folder_of_teams = find_teams(submissions, output=output)
     teams = folder_of_teams.teams
     of_challenge = challenge_key(challenge_folder, challenge) + kept.key
     challenge = with_sizes(challenge, challenge_folder, workers)
-    floors = challenge.ranking.require if challenge.ranking else ()
-    of_scores = digest_of([of_challenge, *(column.path for column in columns), *(floor.path for floor in floors)])
-    index = Index(output, kept.folder, of_scores)
 
-    def work(team: Team, workers: Workers) -> Worked:
-        stamp = stamp_of(team.path, challenge.limits)
-        if entry := index.find(team.name, stamp):
-            unranked = rejection_in(entry, team.name)
-            return Worked(unranked or scores_of(team.name, entry), "not ranked" if unranked else "kept")
-        output.bring(f"{kept.folder}/{team.name}")
-        folder = output.folder / kept.folder / team.name
-        try:
-            with fetched(team.path, challenge.limits) as path:
-                key = submission_key(of_challenge, challenge, path)
-                is_kept = holds_result(folder, key, kept.files)
-                unranked = (
-                    rejection_in(read_key(folder), team.name)
-                    if is_kept
-                    else score_team(
-                        challenge_folder,
-                        challenge,
-                        team.name,
-                        path,
-                        folder,
-                        key,
-                        workers,
-                        kept,
-                    )
-                )
-        except SubmissionRejected as error:  # by its names or sizes, before it was fetched
-            return Worked(why_unranked(team.name, error), "not ranked")
+    def work(team: Team, workers: Workers) -> tuple[TeamScores | Unranked, Outcome]:
+        folder = output / kept.folder / team.name
+        key = submission_key(of_challenge, challenge, team.path)
+        if is_kept := holds_result(folder, key, kept.files):
+            unranked = rejection_in(read_key(folder), team.name)
+        else:
+            unranked = score_team(challenge_folder, challenge, team.name, team.path, folder, key, workers, kept)
         if unranked:
-            lasts = bool(read_key(folder).get("key"))  # anything else may be gone the next time
-            entry = {"code": unranked.code, "reason": unranked.reason}
-            return Worked(unranked, "not ranked", stamp if lasts else "", entry)
+            return unranked, "not ranked"
         scores = kept.read(folder, team.name) if kept.read else read_team(folder, team.name, challenge, columns)
-        return Worked(scores, "kept" if is_kept else "scored", stamp, scores_entry(scores))
+        return scores, "kept" if is_kept else "scored"
 
     found: dict[int, TeamScores | Unranked] = {}
 
@@ -268,16 +224,12 @@ def score_teams(
 
     advance()
     needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
-    for number, of_team in work_through(
+    for number, (of_team, outcome) in work_through(
         teams, work, cases=challenge.cases, needs=needs, workers=workers, executor=executor, idle=advance
     ):
-        found[number], name = of_team.found, teams[number].name
-        if of_team.outcome != "kept":
-            output.put(f"{kept.folder}/{name}")
-        if of_team.entry:
-            index.add(name, of_team.stamp, of_team.entry)
+        found[number] = of_team
         if note:
-            note(name, of_team.outcome)
+            note(teams[number].name, outcome)
         advance()
     ordered = [found[number] for number in range(len(teams))]
     scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))

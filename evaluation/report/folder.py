@@ -36,14 +36,14 @@ def report_board(
     output: Path,
     board: Board,
     challenge: Path,
-    submissions: Path | str,
+    submissions: Path,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> list[str]:
     """Write all pages of a leaderboard that ``leaderboard`` made in ``output``; their names.
 
-    submissions   the folder that was scored; of an address of storage there are no pictures
+    submissions   the folder that was scored
     """
     document = leaderboard_document(board)
     paths = {team.name: team.path for team in find_teams(submissions, output=output).teams}
@@ -52,9 +52,8 @@ def report_board(
     seen: dict[str, TeamCases] = {}
     first: ResultDocuments | None = None
     for index, name in enumerate(names):
-        folder, path = output / "results" / name, paths[name]
-        sources = Sources(challenge, path) if isinstance(path, Path) else None
-        read = read_again(folder, sources, workers=workers, progress=progress)
+        folder = output / "results" / name
+        read = read_again(folder, Sources(challenge, paths[name]), workers=workers, progress=progress)
         write_page(replace(page_of_result(read, title=f"Result of {name}"), pages=(back(2),)), folder / "report.html")
         if index == 0:
             chosen = [unit.name for unit in worst_cases(read.result, CASES_UP_TO)]

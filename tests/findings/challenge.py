@@ -133,12 +133,6 @@ def nobody_at_the_address(bench: Bench) -> str:
     return bench.run("leaderboard", *options, "--cluster", "login1")
 
 
-@example_of("not-fetched")
-def nothing_in_storage(bench: Bench) -> str:
-    bench.make("label_image by class")
-    return bench.run("validate", "--challenge", "challenge", "--submission", "memory://submissions/alpha")
-
-
 @example_of("unknown-format")
 def misspelt_target(bench: Bench) -> str:
     return bench.convert("P1_1.xml", to="geojsn")
