@@ -39,7 +39,7 @@ AMBIGUOUS = NucleusKind("Ambiguous", 5000, 0.1, (0.25, 0.1, 0.05))
 LINE_COLOURS = (255, 65535, 16711680, 65280, 33023)
 MAT_HEADER = b"MATLAB 5.0 MAT-file, made by evaluation demo"  # savemat writes the date here
 
-MADE_TITLE = "Three teams, one made challenge: means over four patients"
+TITLE = "Three teams, one made challenge: means over four patients"
 
 CHALLENGE_TOML = """\
 # The example challenge that the image ships, made by `evaluation demo`: no real patients, no real teams.
@@ -207,7 +207,6 @@ class DemoOutcome:
     results: dict[str, dict[str, Any]]
     board: Board
     folder: Path | None
-    title: str
 
     def lines(self) -> list[str]:
         """What the table shows, in words; every statement follows from its numbers."""
@@ -250,15 +249,13 @@ def run_demo(
     *,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-    write: Callable[[Path], DemoPaths] = write_demo,
-    title: str = MADE_TITLE,
 ) -> DemoOutcome:
     """Write a challenge and its teams to ``output`` (None: to a temporary folder), and score them."""
     if output is None:
         with tempfile.TemporaryDirectory(prefix="evaluation-demo-") as temporary:
-            made = run_demo(Path(temporary), workers=workers, progress=progress, write=write, title=title)
+            made = run_demo(Path(temporary), workers=workers, progress=progress)
             return replace(made, folder=None)
-    paths = write(output)
+    paths = write_demo(output)
     challenge, rules = load_ranked(paths.challenge)
     columns = plan_columns(challenge, rules.columns)
     results, teams = {}, []
@@ -269,4 +266,4 @@ def run_demo(
         teams.append(team_of_documents(team, challenge, columns, result.metrics, result.details))
     board = board_of_challenge(challenge, rules, teams, (), ())
     write_board(output, board)
-    return DemoOutcome(results, board, output, title)
+    return DemoOutcome(results, board, output)

@@ -13,24 +13,21 @@ from evaluation.commands.screen import check_report, progress_bar, show, show_li
 @click.command()
 @click.option("--output", type=FolderPath, help="Folder to keep the made challenge and the results in.")
 @click.option("--report", is_flag=True, help="Write pages as well; leaderboard.html leads to all of them.")
-@click.option("--real", is_flag=True, help="Real annotations (a tile of NuCLS) and three perturbed copies of them.")
 @Workers
-def demo(output: Path | None, report: bool, real: bool, workers: int | None) -> None:
+def demo(output: Path | None, report: bool, workers: int | None) -> None:
     """Make a challenge with three teams, score them, and see why one number is not enough."""
-    from evaluation.authoring.demo import run_demo
-    from evaluation.authoring.real_demo import run_real_demo
+    from evaluation.authoring.demo import TITLE, run_demo
 
     check_report(report, output)
     with progress_bar("Scoring three teams") as progress:
-        make = run_real_demo if real else run_demo
-        outcome = make(output_folder(output) if output else None, workers=workers, progress=progress)
+        outcome = run_demo(output_folder(output) if output else None, workers=workers, progress=progress)
     from evaluation.leaderboard.document import leaderboard_document
     from evaluation.report.leaderboard import leaderboard_page
     from evaluation.report.result import ResultDocuments
     from evaluation.report.terminal import skill_grid
 
     columns = {team: (ResultDocuments(metrics), "group_mean") for team, metrics in outcome.results.items()}
-    show(skill_grid(columns, outcome.title))
+    show(skill_grid(columns, TITLE))
     show_lines(outcome.lines())
     click.echo()
     show_sections(leaderboard_page(leaderboard_document(outcome.board)), "places")
