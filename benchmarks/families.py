@@ -13,7 +13,7 @@ from evaluation.challenge.matching_rules import Sides
 from evaluation.challenge.rules import ConfidenceRules
 from evaluation.instances.prepare import PreparedReference
 from evaluation.metrics import FAMILIES, Metric, metrics_of
-from evaluation.metrics.measure import class_counts
+from evaluation.metrics.counts import class_counts
 from evaluation.model import Case, CaseResult, CaseTable, Interval, LabelMaps, MetricScores, Region
 from evaluation.scoring.from_arrays import instances_and_overlaps
 from evaluation.scoring.match import MatchedCase

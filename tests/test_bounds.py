@@ -16,9 +16,9 @@ from test_platform_json import point, points
 from test_platform_json import read_points as read_json_points
 
 from evaluation import Challenge, instances_from_labels, score_instances
-from evaluation.metrics import classification, covered, overall
+from evaluation.metrics import classification, every_nucleus
 from evaluation.metrics.curves import average_precision
-from evaluation.metrics.quality import HALF, ONE, join_halves
+from evaluation.metrics.every_nucleus import HALF, ONE, join_halves
 from evaluation.model import CaseTable, PairSamples, PredictionSamples, Units, um_to_px
 
 SURE = (0.99999999, 0.99999998, 0.99999997)
@@ -36,12 +36,12 @@ def units_of(quality: np.ndarray, cases: int) -> Units:
 
 
 def test_more_pairs_than_a_sum_of_64_bits_holds_in_one_case():
-    assert overall.all_mean(units_of(np.ones(2**22 + 9), 1), "iou").value.tolist() == [1.0]
-    assert covered.best_mean(units_of(np.ones(2**22 + 9), 1), "iou", 1.0).value.tolist() == [1.0]
+    assert every_nucleus.all_mean(units_of(np.ones(2**22 + 9), 1), "iou").value.tolist() == [1.0]
+    assert every_nucleus.best_mean(units_of(np.ones(2**22 + 9), 1), "iou", 1.0).value.tolist() == [1.0]
 
 
 def test_more_pairs_than_a_sum_of_64_bits_holds_in_three_cases():
-    assert covered.coverage_curve(units_of(np.ones(4_500_000), 3), "iou", [0.5, 1.0]).tolist() == [1.0, 1.0]
+    assert every_nucleus.coverage_curve(units_of(np.ones(4_500_000), 3), "iou", [0.5, 1.0]).tolist() == [1.0, 1.0]
 
 
 def test_the_best_share_of_five_million_pairs_is_that_of_sorted_values():
@@ -49,7 +49,7 @@ def test_the_best_share_of_five_million_pairs_is_that_of_sorted_values():
     units = units_of(quality, 1)
     for coverage in (0.5, 1.0):
         best = np.sort(quality)[len(quality) - math.ceil(coverage * len(quality)) :]
-        assert covered.best_mean(units, "iou", coverage).value[0] == pytest.approx(best.mean(), abs=1e-9)
+        assert every_nucleus.best_mean(units, "iou", coverage).value[0] == pytest.approx(best.mean(), abs=1e-9)
 
 
 @given(st.lists(st.integers(0, ONE), min_size=1, max_size=20))

@@ -38,9 +38,8 @@ from evaluation.decoding import guard
 from evaluation.decoding.json_keys import repeated_key
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.matching import match_iou_assignment, overlap_table
-from evaluation.metrics.count_objects import count_objects
-from evaluation.metrics.count_overlaps import count_overlaps
-from evaluation.metrics.joined import join_cases
+from evaluation.metrics.counts import join_cases
+from evaluation.metrics.overlap import count_objects, count_overlaps
 from evaluation.model import Case, Instances
 from evaluation.scoring.match import match
 

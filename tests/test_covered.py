@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from evaluation import Challenge
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.metrics import covered, overall
+from evaluation.metrics import every_nucleus
 from evaluation.model import Units
 from evaluation.scoring.from_arrays import score_instances
 
@@ -107,13 +107,13 @@ def test_means_are_those_of_exact_fractions(made, coverage):
             of_classes = [literal_best(nuclei, coverage, worst, class_id) for class_id in (1, 2, 3)]
             best, best_of_classes = (
                 function(units, measure, share, cap).at(row)
-                for function in (covered.best_mean, covered.best_class_mean)
+                for function in (every_nucleus.best_mean, every_nucleus.best_class_mean)
             )
             compare(best, literal_best(nuclei, coverage, worst))
             compare(best_of_classes, literal_mean(of_classes))
-            compare(overall.all_mean(units, measure, cap).at(row), literal_all(nuclei, worst))
+            compare(every_nucleus.all_mean(units, measure, cap).at(row), literal_all(nuclei, worst))
             of_classes = [literal_all(nuclei, worst, class_id) for class_id in (1, 2, 3)]
-            compare(overall.all_class_mean(units, measure, cap).at(row), literal_mean(of_classes))
+            compare(every_nucleus.all_class_mean(units, measure, cap).at(row), literal_mean(of_classes))
 
 
 @settings(max_examples=60)
@@ -131,10 +131,10 @@ def test_class_scores_are_those_of_exact_fractions(made):
         spurious = sum(i == 0 and j == class_id for i, j, _ in nuclei)
         if predicted or spurious:
             shares.append(Fraction(right, len(predicted) + spurious))
-    compare(covered.class_recall(units).at(0), literal_mean(recalls))
-    compare(overall.class_mean_accuracy(units).at(0), literal_mean(shares))
+    compare(every_nucleus.class_recall(units).at(0), literal_mean(recalls))
+    compare(every_nucleus.class_mean_accuracy(units).at(0), literal_mean(shares))
     right = sum(i == j for i, j, _ in nuclei)
-    compare(overall.accuracy(units).at(0), Fraction(right, len(nuclei)) if nuclei else None)
+    compare(every_nucleus.accuracy(units).at(0), Fraction(right, len(nuclei)) if nuclei else None)
 
 
 def test_many_samples_of_the_same_cases_are_counted_as_few_are():
@@ -148,8 +148,8 @@ def test_many_samples_of_the_same_cases_are_counted_as_few_are():
         made.append(counts_of(confusion, iou_of_pairs=random.choice([0.6, 0.7, 0.71, 0.9], number)))
     table = units_of(*made).table
     weights = random.multinomial(6, [1 / 6] * 6, size=500)
-    together = covered.best_mean(Units(table, csr_array(weights)), "iou", 0.5).value
-    alone = [covered.best_mean(Units(table, csr_array(row[None])), "iou", 0.5).value[0] for row in weights]
+    together = every_nucleus.best_mean(Units(table, csr_array(weights)), "iou", 0.5).value
+    alone = [every_nucleus.best_mean(Units(table, csr_array(row[None])), "iou", 0.5).value[0] for row in weights]
     assert together.tolist() == alone
 
 
@@ -157,7 +157,7 @@ def test_coverage_1_is_the_mean_true_score_of_stardist():
     """``sum of the matched scores / n_true``, as in stardist's matching.py."""
     confusion, ious = [[0, 2], [3, 4]], [0.6, 0.7, 0.8, 1.0]
     n_true, matched_scores = 7, ious
-    found = covered.best_mean(units_of(counts_of(confusion, iou_of_pairs=ious)), "iou", 1.0).at(0)
+    found = every_nucleus.best_mean(units_of(counts_of(confusion, iou_of_pairs=ious)), "iou", 1.0).at(0)
     assert found.value == pytest.approx(sum(matched_scores) / n_true, abs=1e-12)
 
 
@@ -166,13 +166,13 @@ def test_coverage_1_is_the_mean_true_score_of_stardist():
 
 def test_equal_nuclei_at_the_edge_of_the_share_are_as_good_as_each_other():
     units = units_of(counts_of([[0, 0], [1, 4]], iou_of_pairs=[0.75, 0.75, 0.75, 1.0]))
-    assert covered.best_mean(units, "iou", 0.5).at(0).value == pytest.approx((1 + 0.75 + 0.75) / 3)
-    assert covered.best_mean(units, "iou", 0.2).at(0).value == 1.0
+    assert every_nucleus.best_mean(units, "iou", 0.5).at(0).value == pytest.approx((1 + 0.75 + 0.75) / 3)
+    assert every_nucleus.best_mean(units, "iou", 0.2).at(0).value == 1.0
 
 
 def test_the_share_is_rounded_up_to_whole_nuclei():
-    assert covered.share_of(np.array([1, 2, 3, 10, 30]), 0.1).tolist() == [1, 1, 1, 1, 3]
-    assert covered.share_of(np.array([3, 7]), 0.333333).tolist() == [1, 3]
+    assert every_nucleus.share_of(np.array([1, 2, 3, 10, 30]), 0.1).tolist() == [1, 1, 1, 1, 3]
+    assert every_nucleus.share_of(np.array([3, 7]), 0.333333).tolist() == [1, 3]
 
 
 def test_the_curve_falls_with_the_coverage_and_ends_in_the_mean_over_all():
@@ -192,14 +192,14 @@ def test_there_is_no_curve_without_the_family():
 
 
 def test_one_class_has_no_recall_of_classes():
-    assert covered.class_recall(units_of(counts_of([[0, 1], [1, 4]]))).at(0).undefined == "one-class"
+    assert every_nucleus.class_recall(units_of(counts_of([[0, 1], [1, 4]]))).at(0).undefined == "one-class"
 
 
 def test_missing_spacing_is_a_reason():
     case = counts_of([[0, 0], [0, 1]])
     lacking = replace(case, measures={**case.measures, "hausdorff_um": np.array([np.nan])})
     units = units_of(lacking, measures=("iou", "hausdorff_um"))
-    assert covered.best_mean(units, "hausdorff_um", 0.5, 1.0).at(0).undefined == "no-spacing"
+    assert every_nucleus.best_mean(units, "hausdorff_um", 0.5, 1.0).at(0).undefined == "no-spacing"
 
 
 # --- silence and guessing do not pay ----------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from made_counts import units_of
 from evaluation.analysis.error_costs import fill_in_outlines
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import match_best_iou_any_overlap, match_iou_above, overlap_table
-from evaluation.metrics import count_matches, panoptic
+from evaluation.metrics import count_matches, segmentation
+from evaluation.metrics.counts import overlap_measures
 from evaluation.metrics.errors import ALL, KINDS, MERGED, SPLIT, ErrorKinds, corrected_counts, sort_errors
-from evaluation.metrics.measure import overlap_measures
 from evaluation.model import Instances, MatchCounts, Matches
 
 NO_PAIRS = Matches(*np.empty((2, 0), np.int32), *np.empty((2, 0), np.int64))
@@ -387,17 +387,17 @@ def test_mending_never_lowers_panoptic_quality(scene):
     before, corrected = correct(scene)
     for kind, after in corrected.items():
         if kind not in ("split", "merged"):
-            mean = panoptic.class_mean_pq
+            mean = segmentation.class_mean_pq
             assert is_no_worse(value_of(mean, after), value_of(mean, before)), kind
         if kind != "merged":
-            binary = panoptic.binary_panoptic_quality
+            binary = segmentation.binary_panoptic_quality
             assert is_no_worse(value_of(binary, after), value_of(binary, before)), kind
 
 
 @given(SCENES)
 def test_with_everything_mended_the_prediction_is_the_reference(scene):
     _, corrected = correct(scene)
-    for quality in (panoptic.class_mean_pq, panoptic.binary_panoptic_quality, panoptic.class_mean_sq):
+    for quality in (segmentation.class_mean_pq, segmentation.binary_panoptic_quality, segmentation.class_mean_sq):
         assert value_of(quality, corrected[ALL]) == (1.0 if scene[0][1] else None)
 
 

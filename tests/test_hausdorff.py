@@ -13,8 +13,8 @@ from skimage.morphology import disk, erosion
 
 from evaluation.instances.boundary import instance_boundaries
 from evaluation.instances.labels import instances_from_labels
-from evaluation.metrics import nearest
-from evaluation.metrics.hausdorff import hausdorff_distances
+from evaluation.metrics import surfaces
+from evaluation.metrics.surfaces import hausdorff_distances
 from evaluation.model import Boundaries
 
 
@@ -92,9 +92,9 @@ def test_a_batch_gives_what_each_pair_gives_alone(monkeypatch):
     everyone = np.arange(len(reference))
     sides = [instance_boundaries(side, everyone, border="closed") for side in (reference, prediction)]
     together = hausdorff_distances(*sides)
-    for entries, tree in ((64, nearest.TREE_ENTRIES), (nearest.STEP_ENTRIES, 0)):
-        monkeypatch.setattr(nearest, "STEP_ENTRIES", entries)
-        monkeypatch.setattr(nearest, "TREE_ENTRIES", tree)
+    for entries, tree in ((64, surfaces.TREE_ENTRIES), (surfaces.STEP_ENTRIES, 0)):
+        monkeypatch.setattr(surfaces, "STEP_ENTRIES", entries)
+        monkeypatch.setattr(surfaces, "TREE_ENTRIES", tree)
         alone = hausdorff_distances(*sides)
         assert np.array_equal(together[0], alone[0])
         assert np.array_equal(together[1], alone[1])

@@ -19,10 +19,9 @@ from evaluation.instances.boundary import (
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import match_iou_above_many, match_iou_assignment
 from evaluation.matching.table import overlap_table
-from evaluation.metrics.count_objects import count_objects
-from evaluation.metrics.count_overlaps import count_overlaps
-from evaluation.metrics.joined import JoinedCases, join_cases
-from evaluation.metrics.thresholds import count_threshold_nuclei, count_threshold_pairs
+from evaluation.metrics.counts import JoinedCases, join_cases
+from evaluation.metrics.detection import count_threshold_nuclei, count_threshold_pairs
+from evaluation.metrics.overlap import count_objects, count_overlaps
 from evaluation.model import Instances
 
 several_pairs = st.lists(

@@ -23,8 +23,8 @@ from evaluation.matching import (
     match_iou_above,
     overlap_table,
 )
-from evaluation.metrics import classification, count_matches, detection, metrics_of, panoptic, segmentation
-from evaluation.metrics.measure import overlap_measures, shape_measures
+from evaluation.metrics import classification, count_matches, detection, metrics_of, segmentation
+from evaluation.metrics.counts import overlap_measures, shape_measures
 from evaluation.model import Instances, MatchCounts, MetricChoice, Score, Scores
 
 CLASSES = ("a", "b", "c")
@@ -139,7 +139,7 @@ def test_published_example_of_disentangled_metrics():
     iou_of_pair = Fraction(9, 11)
     for class_id, weight in enumerate(("5/5.5", "2/3.5", "5/6", "1/3"), start=1):
         tp, divisor = map(float, weight.split("/"))
-        value = score_of(panoptic.panoptic_quality, counts, class_id=class_id).value
+        value = score_of(segmentation.panoptic_quality, counts, class_id=class_id).value
         assert value == pytest.approx(float(iou_of_pair) * tp / divisor)
     assert score_of(detection.of_all, counts, formula=detection.precision).value == 13 / 16
     assert score_of(detection.of_all, counts, formula=detection.recall).value == 13 / 20
@@ -172,8 +172,8 @@ def test_panoptica_example_of_two_references_and_one_prediction():
     prediction[20:35, 10:20] = 2
     counts = evaluate(*(instances_from_labels(labels, class_id=1) for labels in (reference, prediction)), classes=1)
     assert (counts.true_positives, counts.false_positives, counts.false_negatives) == (1, 0, 1)
-    assert score_of(panoptic.binary_segmentation_quality, counts).value == pytest.approx(2 / 3)
-    assert score_of(panoptic.binary_panoptic_quality, counts).value == pytest.approx(4 / 9)
+    assert score_of(segmentation.binary_segmentation_quality, counts).value == pytest.approx(2 / 3)
+    assert score_of(segmentation.binary_panoptic_quality, counts).value == pytest.approx(4 / 9)
 
 
 @given(pairs_of_images(overlap=False))
@@ -185,7 +185,7 @@ def test_panoptic_quality_equals_its_definition(pair):
         right = [mask for mask, c in zip(prediction, prediction_classes, strict=True) if c == class_id]
         values = [v for a in left for b in right if (v := iou(a, b)) > 0.5]
         weight = len(values) + (len(left) - len(values)) / 2 + (len(right) - len(values)) / 2
-        score = score_of(panoptic.panoptic_quality, counts, class_id=class_id)
+        score = score_of(segmentation.panoptic_quality, counts, class_id=class_id)
         assert score.value == (pytest.approx(sum(values) / weight) if weight else None)
 
 

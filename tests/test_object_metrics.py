@@ -15,14 +15,13 @@ from scipy.sparse import csr_array
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.matching.table import overlap_table
-from evaluation.metrics import count_objects as counting_objects
-from evaluation.metrics import objects
-from evaluation.metrics.count_objects import count_objects, hausdorff_squared, shapes_of
-from evaluation.metrics.joined import join_cases
+from evaluation.metrics import overlap
+from evaluation.metrics.counts import join_cases
 from evaluation.metrics.metric import of_outlines
+from evaluation.metrics.overlap import count_objects, hausdorff_squared, shapes_of
 from evaluation.model import CaseTable, Instances, Units
 
-SCORES = {"f1": objects.object_f1, "dice": objects.object_dice, "hausdorff": objects.object_hausdorff}
+SCORES = {"f1": overlap.object_f1, "dice": overlap.object_dice, "hausdorff": overlap.object_hausdorff}
 
 
 # --- from masks to scores -------------------------------------------------------------------------------------------
@@ -323,7 +322,7 @@ def test_the_distance_of_two_objects_equals_its_definition_pixel_by_pixel(pair):
 def test_weights_run_over_all_objects_of_the_unit():
     """A perfect object of 6 px and, in another image, one of 2 px of which 1 px is found."""
     cases = [count(masks_of("AAAAAA"), masks_of("AAAAAA")), count(masks_of("AA...."), masks_of("P....."))]
-    found = objects.object_dice(units_of(cases, [[0], [1], [0, 1], [0, 1, 1]]))
+    found = overlap.object_dice(units_of(cases, [[0], [1], [0, 1], [0, 1, 1]]))
     dice = 2 / 3
     expected = [
         1,
@@ -332,8 +331,8 @@ def test_weights_run_over_all_objects_of_the_unit():
         ((6 + 4 * dice) / 10 + (6 + 2 * dice) / 8) / 2,
     ]
     assert found.value.tolist() == pytest.approx(expected, abs=1e-15)
-    assert objects.object_hausdorff(units_of(cases, [[0, 1]])).value.tolist() == [(2 / 8 + 1 / 7) / 2]
-    assert objects.object_f1(units_of(cases, [[1], [0, 1]])).value.tolist() == [0, 1 / 2]
+    assert overlap.object_hausdorff(units_of(cases, [[0, 1]])).value.tolist() == [(2 / 8 + 1 / 7) / 2]
+    assert overlap.object_f1(units_of(cases, [[1], [0, 1]])).value.tolist() == [0, 1 / 2]
 
 
 # --- many objects that touch nothing ----------------------------------------------------------------------------------
@@ -343,8 +342,8 @@ def test_weights_run_over_all_objects_of_the_unit():
 @pytest.mark.parametrize("seed", range(4))
 def test_the_nearest_of_a_crowd_is_that_of_all_pairs(seed, first, monkeypatch):
     """Predictions that lie on each other, some of them with the same pixels, far from the reference or near to it."""
-    monkeypatch.setattr(counting_objects, "FIRST_MEASURED", first)
-    monkeypatch.setattr(counting_objects, "NEIGHBOURS_AT_ONCE", 7)
+    monkeypatch.setattr(overlap, "FIRST_MEASURED", first)
+    monkeypatch.setattr(overlap, "NEIGHBOURS_AT_ONCE", 7)
     rng = np.random.default_rng(seed)
     reference = [draw_shape(rng, (60, 60)) for _ in range(8)]
     crowd = [draw_shape(rng, (60, 60)) for _ in range(10)]
@@ -356,7 +355,7 @@ def test_the_nearest_of_a_crowd_is_that_of_all_pairs(seed, first, monkeypatch):
         masks[1, place, 62 + y % 20 : 122 + y % 20, x : 60 + x] = crowd[place % 10]
     sides = [instances_of(masks[0, :8], [1] * 8), instances_of(masks[1, :40], [1] * 40)]
     shapes, case = shapes_of(*sides), np.zeros(48, np.int64)
-    search = counting_objects.Search(shapes, case, 8)
+    search = overlap.Search(shapes, case, 8)
     one, other = (index.ravel() for index in np.mgrid[:48, :48])
     table = hausdorff_squared(shapes, one, other).reshape(48, 48)
     expected = [*table[:8, 8:].min(axis=1), *table[8:, :8].min(axis=1)]
@@ -372,6 +371,6 @@ def test_objects_that_are_too_far_and_too_many_are_counted_and_refused(monkeypat
         for mask, (y, x) in zip(masks, rng.integers(0, 20, (12, 2)), strict=True):
             mask[y : y + 5, left + x : left + x + 5] = True
     count(reference, prediction)
-    monkeypatch.setattr(counting_objects, "MOST_MEASURED", 20)
+    monkeypatch.setattr(overlap, "MOST_MEASURED", 20)
     with pytest.raises(TooManyPairs, match=r"pairs of distant objects; at most 20$"):
         count(reference, prediction)

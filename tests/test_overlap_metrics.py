@@ -15,9 +15,9 @@ from sklearn.metrics import f1_score
 
 from evaluation.matching.table import overlap_table
 from evaluation.metrics import overlap
-from evaluation.metrics.count_overlaps import count_overlaps
-from evaluation.metrics.joined import join_cases
+from evaluation.metrics.counts import join_cases
 from evaluation.metrics.metric import of_outlines
+from evaluation.metrics.overlap import count_overlaps
 from evaluation.model import CaseTable, Matches, Units
 
 SCORES = {

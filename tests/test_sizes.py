@@ -14,7 +14,7 @@ from evaluation.challenge import Challenge
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.leaderboard.board import score_and_rank
 from evaluation.leaderboard.document import leaderboard_document
-from evaluation.metrics.sizes import quantile_sizes
+from evaluation.metrics.segmentation import quantile_sizes
 from evaluation.scoring.from_arrays import score_instances
 
 TOML = """

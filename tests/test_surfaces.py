@@ -15,7 +15,7 @@ from literal import boundary, instances_of, pairs_of_images
 from scipy.ndimage import distance_transform_edt
 
 from evaluation.instances.boundary import instance_boundaries
-from evaluation.metrics import nearest
+from evaluation.metrics import surfaces
 from evaluation.metrics.surfaces import SurfaceMeasures, surface_measures
 from evaluation.model import Boundaries
 
@@ -93,10 +93,10 @@ def many_pieces(seed: int, count: int = 200) -> Boundaries:
 def test_a_batch_a_pair_alone_and_trees_give_the_same_digits(monkeypatch):
     sides = many_pieces(1), many_pieces(2)
     together = digits(everything(*sides))
-    for step, padding, tree in ((64, 1.4, nearest.TREE_ENTRIES), (1 << 17, 50.0, nearest.TREE_ENTRIES), (64, 1.4, 0)):
-        monkeypatch.setattr(nearest, "STEP_ENTRIES", step)
-        monkeypatch.setattr(nearest, "PADDING", padding)
-        monkeypatch.setattr(nearest, "TREE_ENTRIES", tree)
+    for step, padding, tree in ((64, 1.4, surfaces.TREE_ENTRIES), (1 << 17, 50.0, surfaces.TREE_ENTRIES), (64, 1.4, 0)):
+        monkeypatch.setattr(surfaces, "STEP_ENTRIES", step)
+        monkeypatch.setattr(surfaces, "PADDING", padding)
+        monkeypatch.setattr(surfaces, "TREE_ENTRIES", tree)
         assert digits(everything(*sides)) == together
 
 

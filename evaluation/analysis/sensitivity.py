@@ -49,7 +49,7 @@ from evaluation.instances.perturb import (
 )
 from evaluation.instances.prepare import PreparedReference
 from evaluation.matching import overlap_table
-from evaluation.metrics.measure import overlap_measures
+from evaluation.metrics.counts import overlap_measures
 from evaluation.model import Annotations, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import identity

@@ -54,7 +54,7 @@ def thirds_of_areas(references: Sequence[Instances]) -> str:
     """Limits of sizes with as many nuclei each, as a rule for the family sizes."""
     import numpy as np
 
-    from evaluation.metrics.sizes import LARGEST, quantile_sizes
+    from evaluation.metrics.segmentation import LARGEST, quantile_sizes
 
     areas = np.concatenate([[1], *(instances.areas_px() for instances in references)])[1:]
     sizes = quantile_sizes(areas, ("small", "medium", "large"))

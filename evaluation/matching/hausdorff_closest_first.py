@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evaluation.instances.boundary import RunsByInstance, boundaries_of, runs_by_instance
 from evaluation.matching.distances import ROUNDING, close_pairs, place_instances
 from evaluation.matching.greedy import take_in_order
-from evaluation.metrics.hausdorff import hausdorff_distances
+from evaluation.metrics.surfaces import hausdorff_distances
 from evaluation.model import BorderRule, Boundaries, Float64, Instances, Int32, Int64, Matches, OverlapTable
 
 BOUNDARIES_AT_ONCE = 2048  # pairs, or instances, whose boundaries are held together

@@ -12,9 +12,19 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from evaluation.metrics.counts import hits, matched
-from evaluation.metrics.metric import Evaluate, Metric, Variant
+from evaluation.metrics.metric import (
+    Evaluate,
+    Metric,
+    Numbers,
+    Reasons,
+    Variant,
+    code,
+    mean_of,
+    ratio,
+    scores,
+    why_undefined,
+)
 from evaluation.metrics.order_statistics import weighted_auroc
-from evaluation.metrics.undefined import Numbers, Reasons, code, mean_of, ratio, scores, why_undefined
 from evaluation.model import Float64, Int64, MetricChoice, Scores, Units
 
 Groups = Sequence[Sequence[int]]
@@ -235,7 +245,7 @@ def of_matrix(name: str, formula: Evaluate, *, lowest: float = 0.0, symmetric: b
         )
 
 
-METRICS = (
+CLASSIFICATION = (
     *of_matrix("balanced_accuracy", balanced_accuracy),
     *of_matrix("accuracy", accuracy, symmetric=True),
     *of_matrix("mcc", matthews_correlation, lowest=-1.0),

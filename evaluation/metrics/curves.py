@@ -21,9 +21,19 @@ from typing import Any, Literal
 import numpy as np
 
 from evaluation.metrics.counts import class_hits, hits
-from evaluation.metrics.metric import Empty, Metric, Variant, if_several_thresholds
+from evaluation.metrics.metric import (
+    Empty,
+    Metric,
+    Reasons,
+    Variant,
+    code,
+    if_several_thresholds,
+    mean_of,
+    ratio,
+    scores,
+    undefined,
+)
 from evaluation.metrics.order_statistics import Ranking, Steps, rank, tie_numbers
-from evaluation.metrics.undefined import Reasons, code, mean_of, ratio, scores, undefined
 from evaluation.model import Bool, Float64, Int64, MetricChoice, Scores, Units
 
 Per = Literal["image", "mm2"]
@@ -372,7 +382,7 @@ def all_rates(choice: MetricChoice) -> Iterable[Variant]:
     return [Variant(arguments={"false_positives": rates, "per": choice.per})] if rates else []
 
 
-METRICS = (
+CURVES = (
     *(
         Metric(path=("curves", *path), evaluate=formula, **CURVE)
         for path, formula in (

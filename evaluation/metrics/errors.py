@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.count_overlaps import best_rows
+from evaluation.metrics.overlap import best_rows
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, MatchCounts, Matches, OverlapTable, PredictionList
 from evaluation.model.intervals import merge_runs, overlaps
 

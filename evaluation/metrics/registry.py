@@ -5,39 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evaluation.metrics import (
-    classification,
-    counting,
-    covered,
-    curves,
-    detection,
-    objects,
-    overall,
-    overlap,
-    panoptic,
-    segmentation,
-    sizes,
-    thresholds,
-)
-from evaluation.metrics.metric import Metric
-from evaluation.metrics.undefined import undefined
+from evaluation.metrics.classification import CLASSIFICATION
+from evaluation.metrics.curves import CURVES
+from evaluation.metrics.detection import COUNTING, DETECTION, THRESHOLDS
+from evaluation.metrics.every_nucleus import COVERED, OVERALL
+from evaluation.metrics.metric import Metric, undefined
+from evaluation.metrics.overlap import OBJECTS, OVERLAP
+from evaluation.metrics.segmentation import PANOPTIC, SEGMENTATION, SIZES
 from evaluation.model import MetricChoice, Scores, Units
 
 METRIC_FAMILIES: dict[str, tuple[Metric, ...]] = {
-    family.METRICS[0].family: family.METRICS
-    for family in (
-        detection,
-        classification,
-        segmentation,
-        panoptic,
-        covered,
-        overall,
-        thresholds,
-        curves,
-        sizes,
-        overlap,
-        objects,
-        counting,
+    metrics[0].family: metrics
+    for metrics in (
+        DETECTION,
+        CLASSIFICATION,
+        SEGMENTATION,
+        PANOPTIC,
+        COVERED,
+        OVERALL,
+        THRESHOLDS,
+        CURVES,
+        SIZES,
+        OVERLAP,
+        OBJECTS,
+        COUNTING,
     )
 }
 FAMILIES = tuple(METRIC_FAMILIES)

@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation.challenge import COUNTED, Challenge
 from evaluation.findings import Finding, render_findings
-from evaluation.metrics.covered import coverage_curve
+from evaluation.metrics.every_nucleus import coverage_curve
 from evaluation.metrics.registry import metrics_of
 from evaluation.model import CaseResult, Measure, MetricScores, UnitScores
 from evaluation.model.scores import UNDEFINED_REASONS

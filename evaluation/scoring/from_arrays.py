@@ -18,7 +18,7 @@ from evaluation.instances.labels import checked_class_ids, instances_from_labels
 from evaluation.instances.prepare import PreparedReference
 from evaluation.matching import compare_label_maps, match_iou_above, overlap_table
 from evaluation.metrics import count_matches
-from evaluation.metrics.measure import overlap_measures
+from evaluation.metrics.counts import overlap_measures
 from evaluation.model import (
     Case,
     Float64,

@@ -21,7 +21,7 @@ from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import cover_depth, select_instances
 from evaluation.matching.table import overlap_table
-from evaluation.metrics.measure import class_counts
+from evaluation.metrics.counts import class_counts
 from evaluation.model import Case, Instances, Int64, Matches, OverlapTable
 from evaluation.scoring.published_faults import InFileOrder
 

@@ -26,14 +26,11 @@ from evaluation.instances.boundary import (
 from evaluation.instances.contours import contours_of, join_contours
 from evaluation.instances.shapes import measure_shapes
 from evaluation.matching import match_confidence_first_iou_many, match_iou_above_many, match_iou_assignment
-from evaluation.metrics.count_objects import count_objects
-from evaluation.metrics.count_overlaps import count_overlaps
-from evaluation.metrics.counting import count_errors
-from evaluation.metrics.joined import JoinedCases, join_cases
-from evaluation.metrics.measure import count_matches, overlap_measures, shape_measures
-from evaluation.metrics.sizes import Range, count_sizes, hits_by_size, inside
+from evaluation.metrics.counts import JoinedCases, count_matches, join_cases, overlap_measures, shape_measures
+from evaluation.metrics.detection import count_errors, count_threshold_nuclei, count_threshold_pairs
+from evaluation.metrics.overlap import count_objects, count_overlaps
+from evaluation.metrics.segmentation import Range, count_sizes, hits_by_size, inside
 from evaluation.metrics.surfaces import length_within, surface_measures
-from evaluation.metrics.thresholds import count_threshold_nuclei, count_threshold_pairs
 from evaluation.model import (
     Bool,
     BorderRule,

@@ -13,7 +13,7 @@ from evaluation.execution.workers import Progress, Workers, plan_workers, run_ta
 from evaluation.findings import Finding
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.instances.prepare import PreparedReference
-from evaluation.metrics.sizes import quantile_sizes
+from evaluation.metrics.segmentation import quantile_sizes
 from evaluation.model import Annotations, Case, Int64
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import read_reference, read_shared_reference
