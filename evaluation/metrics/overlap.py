@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.metrics.counts import JoinedCases, hits, sum_cases
@@ -553,7 +552,7 @@ class Search:
         positions = self.positions()
         fitting = np.empty(len(sources), np.int64)
         for here, there in self.sides(sources):
-            tree = scipy.spatial.cKDTree(positions[there])
+            tree = tree_of(positions[there])
             fitting[here] = tree.query(positions[sources[here]], p=np.inf)[1] + there.start
         return fitting
 
@@ -571,7 +570,7 @@ class Search:
         nearest, measured = reached.copy(), 0
         for here, there in self.sides(sources):
             targets = different_shapes(self.shapes, there, self.case)
-            tree = scipy.spatial.cKDTree(boxes[targets])
+            tree = tree_of(boxes[targets])
             known, number = 0, FIRST_MEASURED
             while len(here):
                 still = []
@@ -606,6 +605,13 @@ class Search:
             here = np.flatnonzero((sources < self.references) == of_reference)
             if len(here):
                 yield here, others
+
+
+def tree_of(points: Float64) -> Any:
+    """What finds the nearest of points. scipy is imported here, since ``explain`` starts without it."""
+    from scipy.spatial import cKDTree
+
+    return cKDTree(points)
 
 
 def extents(shapes: Shapes) -> Float64:
