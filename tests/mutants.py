@@ -37,6 +37,8 @@ TESTS_FAILED = (1, 2)  # exit codes of pytest: a test failed, or could not be co
 
 # Where each file lies, by the name that mutants use.
 FILES = {
+    "findings": "evaluation/findings/finding.py",
+    "templates": "evaluation/findings/templates.py",
     "plain_vertices": "evaluation/decoding/plain_vertices.py",
     "geojson": "evaluation/formats/geojson.py",
     "boundary": "evaluation/instances/boundary.py",
@@ -382,6 +384,16 @@ MUTANTS: Sequence[Mutant] = [
         ("if job.status != SUCCEEDED:", "if job.status is None:"),
         ("if why := what_is_unsafe(relative):", 'if why := "":'),
         ("key=lambda item: item[0] not in names", "key=lambda item: item[0]")),
+    # --- findings -----------------------------------------------------------------------------------------------------
+    *of("findings", "findings",
+        ("render(text, data) if own is None else own", "render(text, data)"),
+        ("len(where) if total is None else total", "len(where)"),
+        ("where[:EXAMPLES_SHOWN], (got", "where, (got")),
+    *of("templates", "findings",
+        ("rest.rpartition", "rest.partition"),
+        ("yes if value else no", "yes"),
+        ("isinstance(value, Collection) and format_spec and", "isinstance(value, Collection) and"),
+        ("did_you_mean(rest, value)", "did_you_mean(format_spec, value)")),
 ]  # fmt: skip
 
 

@@ -364,7 +364,7 @@ def test_what_is_not_xml_is_refused(text):
 
 @pytest.mark.parametrize("root", ["ASAP_Annotations", "Annotation", "Vertex", "html"])
 def test_xml_of_another_kind_is_refused(root):
-    assert fault_of(f"<{root}/>").startswith(f"[not-aperio-xml] 'a.xml': the root element is '{root}';")
+    assert fault_of(f"<{root}/>").startswith(f"[wrong-format] 'a.xml': the root element is '{root}';")
 
 
 @settings(max_examples=150, deadline=None)
@@ -499,7 +499,6 @@ def test_a_bad_coordinate_is_placed_whatever_piece_it_is_in(monkeypatch):
 COMPLETE = document(layer(region()))
 EXAMPLES = {
     "not-xml": "<Annotations>" + "\n" * 811,
-    "not-aperio-xml": "<ASAP_Annotations/>",
     "forbidden-xml": "<!DOCTYPE Annotations><Annotations/>",
     "unreadable-file": gzip.compress(COMPLETE.encode())[:-9],
     "unknown-class": document(layer(*(region(id=str(i)) for i in range(1, 19)), cls="Lymphocytes", id="2")),

@@ -20,8 +20,8 @@ from PIL import Image, ImageDraw
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.decoding import csv as bounded_csv
 from evaluation.decoding.csv import numbers_of, read_table
-from evaluation.findings import csv_files, render_findings
-from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings import render_findings
+from evaluation.findings.catalogue import CATALOGUE, PARTS
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_table import read_class_table
 from evaluation.formats.counts_csv import read_counts_csv_collection, write_counts_csv
@@ -719,7 +719,7 @@ EXAMPLES: dict[str, Callable[[], object]] = {
 }
 
 
-@pytest.mark.parametrize("code", sorted(kind.code for kind in csv_files.KINDS))
+@pytest.mark.parametrize("code", sorted(PARTS["CSV files, and tables of classes"]))
 def test_the_examples_of_the_catalogue_are_what_is_printed(code):
     example = CATALOGUE[code].example.replace("case 'case_017', 'case_017_classes.csv'", "'classes.csv'")
     assert faults_of(EXAMPLES[code]) == [example.replace("case_017", "a")]

@@ -5,22 +5,24 @@ from __future__ import annotations
 import ast
 import pickle
 import re
+import tomllib
 import zipfile
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Formatter
+from typing import Any
 
 import pytest
 from findings import FIXTURES, Bench, line_with
 from findings.annotations import aperio, region
 from findings.submission import n_ary_masks
 
-from evaluation.findings import Finding
-from evaluation.findings.annotations import UnknownClass
+from evaluation.findings import Finding, fault
 from evaluation.findings.catalogue import CATALOGUE
-from evaluation.findings.kind import Kind, NotAmong
+from evaluation.findings.entries import FILE, entry, texts
 from evaluation.findings.pages import DOCUMENT, document
+from evaluation.findings.templates import render
 
 ROOT = Path(__file__).resolve().parents[1]
 MANY = 50_000
@@ -49,56 +51,213 @@ def test_examples_have_the_form_of_all_lines(code: str) -> None:
     assert re.fullmatch(rf"\[{code}\] \S.*: \S.*; expected \S.*[.?]", CATALOGUE[code].example)
 
 
-# --- classes and their templates --------------------------------------------------------------------------------------
+# --- what calls say, and what wordings need ---------------------------------------------------------------------------
+
+PAGE = {"part", "title", "why", "what_to_do", "example"}
+SAYS = ("got", "expected", "fix")  # of a wording, or of a call
+SOURCES = sorted(path for path in (ROOT / "evaluation").rglob("*.py") if path.parent.name != "findings")
+HANDED_ON = {"Faults.fault", "NucleusLists.fault", "Nuclei.fault", "FeatureReader.add"}
 
 
-def all_kinds(kind: type[Kind] = Kind) -> list[type[Kind]]:
-    found = [each for below in kind.__subclasses__() for each in (below, *all_kinds(below))]
-    return [each for each in found if hasattr(each, "code")]
+def fields_in(template: str) -> set[str]:
+    """The data that a template is filled with, also those behind a colon."""
+    parts = [(field, spec) for _, field, spec, _ in Formatter().parse(template) if field is not None]
+    return {re.split(r"[.\[]", field)[0] for field, _ in parts}.union(*(fields_in(spec or "") for _, spec in parts))
 
 
-def test_every_class_is_of_a_code_that_is_listed() -> None:
-    assert {kind.code for kind in all_kinds()} == set(CATALOGUE)
+def wordings(code: str) -> dict[str, dict[str, str]]:
+    """What each wording says, "" for the usual one."""
+    usual = {key: text for key, text in entry(code).items() if key in SAYS}
+    named = {key: usual | words for key, words in entry(code).items() if isinstance(words, dict)}
+    return {"": usual, **named}
 
 
-@pytest.mark.parametrize("kind", all_kinds(), ids=lambda kind: kind.__name__)
-def test_templates_are_filled_from_the_attributes_of_their_class(kind: type[Kind]) -> None:
-    known = {name for each in kind.__mro__ for name in (*vars(each), *vars(each).get("__annotations__", {}))}
-    for template in (getattr(kind, key, "") for key in ("got", "expected", "fix")):
-        fields = {re.split(r"[.\[]", field)[0] for _, field, _, _ in Formatter().parse(template) if field is not None}
-        assert fields <= known
+def complaint(code: str, chosen: Collection[str], given: Collection[str]) -> str:
+    """What is wrong with a call: a wording that there is not, words that nobody says, data that lack or go nowhere."""
+    known, needed = wordings(code), set()
+    for name in chosen:
+        if name not in known:
+            return f"no wording {name!r}"
+        said = {key: text for key, text in known[name].items() if key not in given}
+        if silent := {"got", "expected"} - set(said) - set(given):
+            return f"nobody says {sorted(silent)} of {name!r}"
+        needed |= set().union(*map(fields_in, said.values()))
+    own = set(given) - set(SAYS)
+    return "" if needed == own else f"lacks {sorted(needed - own)}, has no use for {sorted(own - needed)}"
 
 
-def test_findings_are_made_by_classes_only() -> None:
-    files = [path for path in (ROOT / "evaluation").rglob("*.py") if path.parent.name != "findings"]
-    assert len(files) > 200
-    assert [path.name for path in files if re.search(r"(?<!\w)Finding\(", path.read_text())] == []
+@dataclass(frozen=True)
+class Call:
+    """A place of the source where a finding is made: ``fault(…)``, ``partial(fault, …)``, or a method of that name."""
+
+    place: str
+    function: str
+    codes: frozenset[str]
+    wordings: frozenset[str] | None  # None if they come from elsewhere
+    given: frozenset[str]
+    hands_on: bool
 
 
-def test_a_class_without_all_templates_is_not_used() -> None:
-    trees = (ast.parse(path.read_text()) for path in (ROOT / "evaluation").rglob("*.py"))
-    calls = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
-    made = {
-        name
-        for call in calls
-        if ast.unparse(call.func).endswith(").at")
-        for name in re.findall(r"\w+", ast.unparse(call))
+def calls_in(path: Path) -> Iterator[Call]:
+    def visit(node: ast.AST, around: tuple[ast.AST, ...]) -> Iterator[Call]:
+        if isinstance(node, ast.Call) and (arguments := of_fault(node)) is not None:
+            yield made(node, arguments, around)
+        inside = (*around, node) if isinstance(node, ast.FunctionDef | ast.ClassDef) else around
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, inside)
+
+    def of_fault(call: ast.Call) -> list[ast.expr] | None:
+        name = ast.unparse(call.func).rpartition(".")[2]
+        if name == "Malformed":
+            return [ast.Constant("invalid-annotation")]
+        is_partial = name == "partial" and bool(call.args) and ast.unparse(call.args[0]) == "fault"
+        return call.args[is_partial:] if name == "fault" or is_partial else None
+
+    def made(call: ast.Call, arguments: list[ast.expr], around: tuple[ast.AST, ...]) -> Call:
+        functions = [scope for scope in around if isinstance(scope, ast.FunctionDef)]
+        nearby = {node.value for scope in functions[-1:] for node in ast.walk(scope) if isinstance(node, ast.Constant)}
+
+        def texts_of(node: ast.expr) -> set[str]:
+            """The texts that an expression may be; of a name, those of its function."""
+            if isinstance(node, ast.Constant):
+                return {node.value}
+            if isinstance(node, ast.IfExp):
+                return texts_of(node.body) | texts_of(node.orelse)
+            return {text for text in nearby if isinstance(text, str)}
+
+        keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+        code = arguments[0] if arguments else ast.Constant("")
+        codes = texts_of(code) if isinstance(code, ast.Constant | ast.IfExp) else texts_of(code) & set(texts())
+        wording = keywords.get("wording", ast.Constant(""))
+        known = set().union(*(wordings(each) for each in codes if each in texts()))
+        chosen = texts_of(wording) if isinstance(wording, ast.Constant | ast.IfExp) else texts_of(wording) & known
+        return Call(
+            f"{path.name}:{call.lineno}",
+            ".".join(scope.name for scope in around[-2:]),
+            frozenset(codes),
+            frozenset(chosen) or None,
+            frozenset(name for name in keywords if name not in (None, "wording", "total")),
+            None in keywords,
+        )
+
+    yield from visit(ast.parse(path.read_text()), ())
+
+
+CALLS = [call for path in SOURCES for call in calls_in(path)]
+
+
+def test_every_call_has_the_data_that_its_wording_is_filled_with() -> None:
+    assert len(CALLS) > 200
+    wrong = []
+    for call in CALLS:
+        for code in () if call.hands_on else sorted(call.codes & set(texts())) or ("",):
+            whole = {name for name, words in wordings(code).items() if {"got", "expected"} <= set(words) | call.given}
+            said = complaint(code, call.wordings or whole, call.given) if code else "its code is not known"
+            wrong += [f"{call.place}: {said}"] if said else []
+    assert wrong == []
+
+
+def test_data_are_named_at_every_call_but_in_methods_that_hand_them_on() -> None:
+    assert {call.function for call in CALLS if call.hands_on} == HANDED_ON
+
+
+def test_every_wording_is_used() -> None:
+    used = {(code, name) for call in CALLS for code in call.codes for name in call.wordings or wordings(code)}
+    known = {(code, name) for code in texts() for name in wordings(code) if name}
+    assert sorted(known - used) == []
+    assert sorted(set(texts()) - {code for code, _ in used}) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "chosen", "given", "said"),
+    [
+        ("unknown-class", {""}, {"name", "known"}, ""),
+        ("unknown-class", {""}, {"name"}, "lacks ['known'], has no use for []"),
+        ("unknown-class", {""}, {"name", "known", "nmae"}, "lacks [], has no use for ['nmae']"),
+        ("unknown-class", {"of-number"}, {"name", "known"}, "no wording 'of-number'"),
+        ("not-coco", {""}, set(), "nobody says ['got'] of ''"),
+        ("not-coco", {""}, {"got", "fix"}, ""),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_told(code: str, chosen: set[str], given: set[str], said: str) -> None:
+    assert complaint(code, chosen, given) == said
+
+
+def test_codes_that_findings_are_compared_with_exist() -> None:
+    compared = {
+        text.value
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith(".code")
+        for text in node.comparators
+        if isinstance(text, ast.Constant)
     }
-    incomplete = {kind.__name__ for kind in all_kinds() if not (hasattr(kind, "got") and hasattr(kind, "expected"))}
-    assert "NoChallenge" in made
-    assert sorted(incomplete & made) == []
+    assert compared and compared <= {*texts(), None}
 
 
-def test_a_class_makes_the_finding_that_its_templates_say() -> None:
-    kind = UnknownClass(name="Lymphocytes", known=["epithelial", "lymphocyte"])
+def test_findings_are_made_by_fault_only() -> None:
+    assert len(SOURCES) > 100
+    assert [path.name for path in SOURCES if re.search(r"(?<!\w)Finding\(", path.read_text())] == []
+
+
+def test_the_tables_of_each_code_are_those_of_the_whole_file() -> None:
+    """One is read as soon as a finding is made, without the others."""
+    assert {code: entry(code) for code in texts()} == tomllib.loads(FILE.read_text())
+
+
+@pytest.mark.parametrize("code", sorted(CATALOGUE))
+def test_a_code_has_its_page_and_wordings_say_what_they_can(code: str) -> None:
+    own = {key for key, value in entry(code).items() if isinstance(value, str)}
+    assert PAGE <= own <= PAGE | {"severity", *SAYS}
+    assert entry(code).get("severity", "warning") == "warning"
+    assert all(set(words) <= set(SAYS) for words in entry(code).values() if isinstance(words, dict))
+
+
+def test_a_wording_is_filled_with_data() -> None:
+    data = {"name": "Lymphocytes", "known": ["epithelial", "lymphocyte"]}
     words = "'Lymphocytes' is not a class of this challenge", "'epithelial' or 'lymphocyte'"
     finding = Finding("unknown-class", "'a', region 1", *words, "Did you mean 'lymphocyte'?")
-    assert kind.at("'a', region 1") == finding
-    assert pickle.loads(pickle.dumps(kind.at("'a', region 1"))) == finding
-    assert kind.at(*(f"'a', region {n}" for n in range(5))) == replace(
+    assert fault("unknown-class", "'a', region 1", **data) == finding
+    assert pickle.loads(pickle.dumps(finding)) == finding
+    assert fault("unknown-class", *(f"'a', region {n}" for n in range(5)), **data) == replace(
         finding, where="'a', region 0, region 1, region 2", count=5, named=3
     )
-    assert kind.at("a", count=7).count == 7
+    assert fault("unknown-class", "a", total=7, **data).count == 7
+    assert fault("unknown-class", "'a', region 1", fix="Look.", **data) == replace(finding, fix="Look.")
+
+
+@pytest.mark.parametrize(
+    ("template", "data", "text"),
+    [
+        ("{name:quoted 6}", {"name": "Lymphocytes"}, "'Lymp…es'"),
+        ("{known:listed}", {"known": ["a", "b", "c"]}, "'a', 'b' or 'c'"),
+        ("{known:listed 1}", {"known": ["a", "b"]}, "'a' or one of 1 more"),
+        ("{known:joined}", {"known": ["a", "b"]}, "'a' and 'b'"),
+        ("{known:named}", {"known": ["a", "b", "c", "d"]}, "'a', 'b', 'c' and 1 more"),
+        ("{known:first}", {"known": ["a", "b"]}, "'a'"),
+        ("{known:first}", {"known": []}, "''"),
+        ("{known:closest {name}}", {"known": ["lymphocyte"], "name": "lymphocytes"}, "Did you mean 'lymphocyte'?"),
+        ("{known:closest {name}}", {"known": ["lymphocyte"], "name": "{known}"}, ""),
+        ("{count:,} {count:nucleus has/nuclei have}", {"count": 1}, "1 nucleus has"),
+        ("{count:,} {count:nucleus has/nuclei have}", {"count": 1000}, "1,000 nuclei have"),
+        ("{known:,} {known:case/cases}", {"known": ["a"]}, "1 case"),
+        ("{known}", {"known": ["a"]}, "['a']"),
+        ("{known:if among {known:joined}|none}", {"known": ["a|b", "c"]}, "among 'a|b' and 'c'"),
+        ("{known:if among {known:joined}|none}", {"known": []}, "none"),
+    ],
+)
+def test_words_behind_the_colon(template: str, data: dict[str, Any], text: str) -> None:
+    assert render(template, data) == text
+
+
+def test_what_is_not_there_is_an_error_of_the_program() -> None:
+    for code, wording, data in (
+        ("no-such", "", {}),
+        ("unknown-class", "no-such", {}),
+        ("unknown-class", "", {"name": "a"}),
+    ):
+        with pytest.raises(LookupError):
+            fault(code, "a", wording=wording, **data)
 
 
 # --- its pages --------------------------------------------------------------------------------------------------------
@@ -192,14 +351,3 @@ def test_many_equal_mistakes_give_one_line_with_a_count_and_three_examples(
     assert sum(other.startswith(f"[{code}]") for other in printed.splitlines()) <= 1
     assert places in line
     assert len(line) < 1000
-
-
-@pytest.mark.parametrize(
-    ("values", "named"),
-    [(("a",), {}), (("a", "b", "c"), {}), (("a", "b"), {"name": "c"}), (("a", "b"), {"nmae": "c"})],
-    ids=["lacking", "too many", "twice", "unknown"],
-)
-def test_kinds_take_their_data_and_nothing_else(values: tuple[str, ...], named: dict[str, str]) -> None:
-    with pytest.raises(TypeError, match="NotAmong is made of name, known"):
-        NotAmong(*values, **named)  # type: ignore[arg-type]
-    assert NotAmong("a", known="b").known == "b"

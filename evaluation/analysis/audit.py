@@ -23,8 +23,7 @@ from evaluation.analysis.variants import Audit, Dimension, audit_csv, audit_json
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
 from evaluation.challenge.rules import AuditRules, RankingRules
 from evaluation.execution.workers import Progress
-from evaluation.findings import counted, render_findings
-from evaluation.findings.challenge import Contradiction
+from evaluation.findings import counted, fault, render_findings
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.leaderboard.board import (
     compare_columns,
@@ -317,7 +316,9 @@ def plan_audit(challenge: Challenge, rules: RankingRules) -> Plan:
 
 
 def contradiction(key: str, got: str, expected: str, fix: str = "") -> ChallengeBroken:
-    return ChallengeBroken(Contradiction(got, expected, fix).at(f"{CHALLENGE_FILE}: {key}"))
+    return ChallengeBroken(
+        fault("contradictory-rules", f"{CHALLENGE_FILE}: {key}", got=got, expected=expected, fix=fix)
+    )
 
 
 def own_first(own: T, others: Sequence[T]) -> tuple[T, ...]:

@@ -19,8 +19,7 @@ from evaluation.analysis.tricks import TRICKS, Trick, TrickCase
 from evaluation.analysis.tricks_document import Change, Entry, TricksFound, moved_teams, names_at_first
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
-from evaluation.findings import render_findings
-from evaluation.findings.challenge import NoNucleiForTricks
+from evaluation.findings import fault, render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.prepare import PreparedReference
 from evaluation.leaderboard.board import apply_method, load_ranked
@@ -311,7 +310,9 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
     """
     challenge, rules = load_ranked(folder)
     if challenge.are_counts:
-        raise ChallengeBroken(NoNucleiForTricks().at("challenge.toml: reference.format"))
+        raise ChallengeBroken(
+            fault("contradictory-rules", "challenge.toml: reference.format", wording="no-nuclei-for-tricks")
+        )
     teams = find_teams(submissions, output=output, without=rules.unranked).teams
     field, left_out = read_field(folder, challenge, {team.name: team.path for team in teams})
     counted = with_families(challenge, ("detection", "covered"))

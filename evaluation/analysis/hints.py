@@ -14,8 +14,7 @@ import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
 from evaluation.challenge import Challenge
-from evaluation.findings import Finding, listed, percent
-from evaluation.findings.comparison import BackgroundIsNucleus, ClassesMixedUp, HalfPixelAside, NearlyNothingMatches
+from evaluation.findings import Finding, fault, listed, percent
 from evaluation.findings.errors import InputFault
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.parts import convert_parts
@@ -192,7 +191,9 @@ def what_would_match(seen: Sequence[Seen]) -> list[Finding]:
         return []
     images = "1 image was" if len(seen) == 1 else f"{len(seen)} images were"
     advice = f"{words[0].upper()}{words[1:]}, it is {percent(best)} ({images} tried): {question}"
-    return [NearlyNothingMatches(f"IoU > 0.5 for {percent(now)} of the nuclei", advice).at("prediction")]
+    return [
+        fault("nearly-nothing-matches", "prediction", got=f"IoU > 0.5 for {percent(now)} of the nuclei", fix=advice)
+    ]
 
 
 def attempts(seen: Sequence[Seen]) -> Iterable[tuple[str, str, list[Instances]]]:
@@ -244,7 +245,11 @@ def background_hint(seen: Sequence[Seen]) -> list[Finding]:
     if max(largest(image.reference) for image in seen) > 0.5:
         return []
     least = min(largest(image.prediction()) for image in seen)
-    return [BackgroundIsNucleus(percent(least)).at("prediction")] if least > 0.5 else []
+    return (
+        [fault("nearly-nothing-matches", "prediction", wording="background-is-nucleus", percent=percent(least))]
+        if least > 0.5
+        else []
+    )
 
 
 def half_pixel(seen: Sequence[Seen]) -> list[Finding]:
@@ -256,7 +261,17 @@ def half_pixel(seen: Sequence[Seen]) -> list[Finding]:
         moved = mean_iou(seen, [Change("", "", shift_xy=(shift, shift)).applied(image) for image in seen])
         if moved > now + HALF_PIXEL_GAIN:
             other = "pixel_centre" if shift > 0 else "pixel_corner"
-            return [HalfPixelAside(f"{now:.2f}", f"{moved:.2f}", f"{shift:+g}", other).at("prediction")]
+            return [
+                fault(
+                    "nearly-nothing-matches",
+                    "prediction",
+                    wording="half-pixel-aside",
+                    now=f"{now:.2f}",
+                    moved=f"{moved:.2f}",
+                    shift=f"{shift:+g}",
+                    other=other,
+                )
+            ]
     return []
 
 
@@ -330,5 +345,13 @@ def classes_hint(result: Result) -> list[Finding]:
     said = listed((f"{names[j]} is {names[i]}" for i, j in met), 4, last="and")
     kind = "are their numbers off by one?" if steps in ({1}, {-1}) else "are they in another order?"
     return [
-        ClassesMixedUp(percent(int(np.trace(confusion)) / pairs), percent(float(right)), said, kind).at("prediction")
+        fault(
+            "nearly-nothing-matches",
+            "prediction",
+            wording="classes-mixed-up",
+            now=percent(int(np.trace(confusion)) / pairs),
+            right=percent(float(right)),
+            said=said,
+            question=kind,
+        )
     ]

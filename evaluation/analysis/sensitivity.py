@@ -35,8 +35,7 @@ from evaluation.analysis.sensitivity_document import (
 from evaluation.challenge import AnyMatchingRule, Challenge
 from evaluation.challenge.matching_rules import MatchingRules, Sides
 from evaluation.execution.workers import Progress, plan_workers, run_tasks
-from evaluation.findings import Finding
-from evaluation.findings.challenge import NoOutlines
+from evaluation.findings import Finding, fault
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.perturb import (
@@ -82,7 +81,7 @@ def study_sensitivity(
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder)
     if challenge.reference.are_points or challenge.reference.are_counts:
-        raise WrongUsage(NoOutlines(challenge.reference.format).at("challenge.toml: reference.format"))
+        raise WrongUsage(fault("no-outlines", "challenge.toml: reference.format", format=challenge.reference.format))
     with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
     rules = rules_to_try(challenge)
@@ -156,8 +155,8 @@ def study_case(
     """Change the reference of a case in every way, and compare. Faults of its files come back as data."""
     try:
         reference = read_reference(challenge, folder, case, content)
-    except InputFault as fault:
-        return fault.findings
+    except InputFault as error:
+        return error.findings
     return study_reference(challenge, rules, case, reference)
 
 

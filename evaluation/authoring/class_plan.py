@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evaluation.authoring.sides import NAMELESS, FoundSide
-from evaluation.findings import Finding, listed, quote
-from evaluation.findings.comparison import ClassesDiffer, ClassesLeftOut, NotScored
+from evaluation.findings import Finding, fault, listed, quote
 from evaluation.findings.errors import WrongUsage
 
 IGNORED = "ambiguous"  # the class that the preset does not score
@@ -29,7 +28,7 @@ def plan_classes(
     if given is not None:
         plan = parsed_classes(given)
         if any(word.casefold() in ignored for name, aliases in plan for word in (name, *aliases)):
-            raise WrongUsage(NotScored(IGNORED).at("--classes"))
+            raise WrongUsage(fault("nothing-to-compare", "--classes", wording="not-scored", what=IGNORED))
         return plan, []
     if {name.casefold() for name in everything} == {UNNAMED}:
         return one, []
@@ -46,7 +45,11 @@ def plan_classes(
             if not of_reference
             else (f"prediction {quote(silent[0])}", "the reference")
         )
-        return one, [ClassesLeftOut(f"{others} tells classes, this side does not", "").at(who)]
+        return one, [
+            fault(
+                "classes-differ", who, wording="left-out", got=f"{others} tells classes, this side does not", advice=""
+            )
+        ]
     known = {name.casefold() for name in of_reference}
     findings: list[Finding] = []
     names = list(of_reference)
@@ -59,12 +62,14 @@ def plan_classes(
                 f"its classes are {listed(own, last='and')}, those of the reference {listed(of_reference, last='and')}"
             )
             advice = f" Say which are the same, for example: --classes '{example}'."
-            return one, [ClassesLeftOut(what, advice).at(where)]
+            return one, [fault("classes-differ", where, wording="left-out", got=what, advice=advice)]
         if len(own) == len(of_model):
             return one, []
         for name in own:
             what = f"the class {quote(name)} is not in the reference"
-            findings.append(ClassesDiffer(what, of_reference, f"{of_reference[0]}={name}").at(where))
+            findings.append(
+                fault("classes-differ", where, got=what, known=of_reference, example=f"{of_reference[0]}={name}")
+            )
         names += [name for name in own if name.casefold() not in {n.casefold() for n in names}]
     return [named_class(name) for name in names], findings
 

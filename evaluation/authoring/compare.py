@@ -29,20 +29,8 @@ from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS
 from evaluation.challenge.formats.rules import PointRules
 from evaluation.execution.workers import Progress
-from evaluation.findings import Finding, quote
-from evaluation.findings.annotations import UnknownClass
-from evaluation.findings.command_line import FolderNotEmpty
-from evaluation.findings.comparison import (
-    NoPrediction,
-    NoReferenceOfImage,
-    NoScale,
-    NoSizeKnown,
-    NothingPaired,
-    NothingToCompare,
-    SizesDiffer,
-)
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
-from evaluation.findings.submission import InstanceWithoutClass
 from evaluation.model import um_to_px
 from evaluation.results.files import write_atomically
 from evaluation.scoring.from_files import score_submission
@@ -106,7 +94,7 @@ def compare_paths(
     with ExitStack() as stack:
         workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-compare-")))
         if folder is not None and folder.exists() and any(folder.iterdir()):
-            raise WrongUsage(FolderNotEmpty().at(quote(folder, 120)))
+            raise WrongUsage(fault("file-exists", quote(folder, 120), wording="folder-not-empty"))
         paths = [reference, *predictions.values()]
         skip_tables = is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
         sides = [
@@ -169,9 +157,9 @@ def about_classes(given: str | None, reference: FoundSide) -> Iterator[None]:
 
 
 def with_advice(finding: Finding, ignored: str | None) -> Finding:
-    if finding.code == InstanceWithoutClass.code:
+    if finding.code == "instance-without-class":
         return replace(finding, fix=f"{finding.fix} Or leave classes out: --classes none.")
-    if finding.code != UnknownClass.code:
+    if finding.code != "unknown-class":
         return finding
     if ignored and ignored in finding.got.casefold():
         fix = "The reference alone can have what is not scored. With --classes none all nuclei of a prediction count."
@@ -239,7 +227,16 @@ def in_pixels(side: FoundSide, spacing_um: float | None) -> FoundSide:
         return side
     if spacing_um is None:
         todo = f"Give --spacing, the size of a pixel in um, or put {XENIUM} beside the files."
-        raise WrongUsage(NoScale(units, "the size of a pixel", todo).at(quote(str(side.path), 200)))
+        raise WrongUsage(
+            fault(
+                "nothing-to-compare",
+                quote(str(side.path), 200),
+                wording="no-scale",
+                fix=todo,
+                units=units,
+                lacking="the size of a pixel",
+            )
+        )
     cases = {
         name: replace(case, extent_yx=tuple(ceil(um_to_px(extent, spacing_um)) for extent in case.extent_yx))
         if case.extent_yx
@@ -264,14 +261,22 @@ def make_challenge(
     """
     for side in (reference, *models.values()):
         if side.format == "counts_csv":
-            raise WrongUsage(NothingToCompare("numbers of nuclei only").at(quote(str(side.path), 200)))
+            raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got="numbers of nuclei only"))
     findings = [*reference.findings, *(finding for side in models.values() for finding in side.findings)]
     notes = [f"Reference {reference.words()}"]
     pairings: dict[str, Pairing] = {}
     for model, side in models.items():
         pairings[model] = pairing = pair_names(reference.cases, side.cases)
         if not pairing.pairs:
-            raise WrongUsage(NothingPaired(list(reference.cases), list(side.cases)).at(f"prediction {quote(model)}"))
+            raise WrongUsage(
+                fault(
+                    "nothing-to-compare",
+                    f"prediction {quote(model)}",
+                    wording="nothing-paired",
+                    reference=list(reference.cases),
+                    prediction=list(side.cases),
+                )
+            )
         notes += [f"Prediction {side.words()}", *pairing_words(pairing)]
         findings += unpaired(pairing, model)
     names: dict[str, str] = {}
@@ -369,9 +374,15 @@ def unpaired(pairing: Pairing, model: str) -> list[Finding]:
     found = []
     if pairing.without_prediction:
         where_to = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
-        found.append(NoPrediction(pairing.without_reference).at(*where_to))
+        found.append(fault("not-paired", *where_to, names=pairing.without_reference))
     if pairing.without_reference:
-        found.append(NoReferenceOfImage().at(*(f"{where}, {quote(name)}" for name in pairing.without_reference)))
+        found.append(
+            fault(
+                "not-paired",
+                *(f"{where}, {quote(name)}" for name in pairing.without_reference),
+                wording="no-reference-of-image",
+            )
+        )
     return found
 
 
@@ -397,17 +408,32 @@ def sizes_of(
         for model, found in of_models.items():
             if found.size_yx not in (None, size):
                 assert found.size_yx is not None
-                kind = SizesDiffer(shown(found.size_yx), shown(size), size_advice(size, found.size_yx))
-                faults.append(kind.at(f"{quote(name)}, prediction {quote(model)}"))
+                faults.append(
+                    fault(
+                        "sizes-differ",
+                        f"{quote(name)}, prediction {quote(model)}",
+                        fix=size_advice(size, found.size_yx),
+                        found=shown(found.size_yx),
+                        size=shown(size),
+                    )
+                )
     if faults:
         raise WrongUsage(*faults)
     if not unknown:
         return sizes, []
     if shares := [side for side in (reference, *models.values()) if side.format == "yolo_txt"]:
         todo = "Put the images beside the files, with the same names."
-        needed = NoScale("shares of the image", f"the size of {quote(unknown[0])}", todo)
-        raise WrongUsage(needed.at(quote(str(shares[0].path), 200)))
-    return sizes, [NoSizeKnown(shown(sizes[unknown[0]])).at(*map(quote, unknown))]
+        raise WrongUsage(
+            fault(
+                "nothing-to-compare",
+                quote(str(shares[0].path), 200),
+                wording="no-scale",
+                fix=todo,
+                units="shares of the image",
+                lacking=f"the size of {quote(unknown[0])}",
+            )
+        )
+    return sizes, [fault("size-unknown", *map(quote, unknown), size=shown(sizes[unknown[0]]))]
 
 
 def shown(size_yx: tuple[int, int]) -> str:
@@ -435,7 +461,7 @@ def index_rows(
         found += [side.cases[pairings[m].pairs[name]].index for m, side in models.items() if name in pairings[m].pairs]
         known = {index for index in found if index is not None}
         if len(known) > 1:
-            raise WrongUsage(NothingToCompare("arrays with images in another order").at(quote(case)))
+            raise WrongUsage(fault("nothing-to-compare", quote(case), got="arrays with images in another order"))
         if known:
             indices[case] = known.pop()
     return indices

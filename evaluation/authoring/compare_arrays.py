@@ -21,8 +21,7 @@ from evaluation.challenge import Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED
 from evaluation.decoding.label_array import find_binary_mask
 from evaluation.execution.workers import check_workers
-from evaluation.findings import Finding, listed, quote
-from evaluation.findings.comparison import ClassesDiffer, NoPrediction
+from evaluation.findings import Finding, fault, listed, quote
 from evaluation.instances.labels import (
     as_array,
     instances_from_labels,
@@ -108,12 +107,19 @@ def compare(
         if isinstance(reference, list) and len(of_model) < len(known):
             raise ValueError(f"{len(known)} images in the reference, {len(of_model)} in {model!r}: give tables by name")
         if lacking := [f"prediction {quote(model)}, {quote(name)}" for name in known if name not in of_model]:
-            findings[NoPrediction([]).at(*lacking)] = None
+            findings[fault("not-paired", *lacking, names=[])] = None
         names = [plan[own - 1][0] for own in sorted(ids_in(images, ids))]
         for own in sorted(ids_in(of_model, ids) - ids_in(images, ids)) if names else []:
             name = plan[own - 1][0]
-            kind = ClassesDiffer(f"the class {quote(name)} is not in the reference", names, f"{names[0]}={name}")
-            findings[kind.at(f"prediction {quote(model)}")] = None
+            findings[
+                fault(
+                    "classes-differ",
+                    f"prediction {quote(model)}",
+                    got=f"the class {quote(name)} is not in the reference",
+                    known=names,
+                    example=f"{names[0]}={name}",
+                )
+            ] = None
         made = side(of_model, f"{model!r}, image")
         pairs = {name: (instances, made.get(name)) for name, instances in known.items()}
         results[model] = result = score_instances(challenge, pairs, groups=groups)

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding, listed
-from evaluation.findings.comparison import NoPrediction
-from evaluation.findings.submission import MissingCaseWorst
 from evaluation.leaderboard.board import board_of_challenge, with_pairs
 from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
@@ -185,8 +183,8 @@ def comparison_of(
                 path.write_text(results[model].objects, encoding="utf-8")
             board = with_pairs(board, challenge, challenge.ranking, objects, alike=False)
     reported = [*findings, *(finding for result in results.values() for finding in result.findings)]
-    if any(finding.code == NoPrediction.code for finding in findings):
-        reported = [finding for finding in reported if finding.code != MissingCaseWorst.code]  # the same in other words
+    if any(finding.code == "not-paired" for finding in findings):
+        reported = [finding for finding in reported if finding.code != "missing-case-worst"]  # the same in other words
     return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), board)
 
 

@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -28,29 +29,8 @@ from evaluation.decoding.foreign import foreign_file
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.npy import CLASS_NAMES, ID_NAMES, read_npz
 from evaluation.decoding.streams import damage_told
-from evaluation.findings import Finding, counted, quote
-from evaluation.findings.annotations import (
-    AllLeftOut,
-    LostNumbers,
-    LostPixels,
-    OnlyNumbers,
-    PointsWithoutOutlines,
-    TooLargeForMemory,
-    UnnamedProbabilities,
-    UnreadableFile,
-)
-from evaluation.findings.challenge import InvalidValue, OnlyOwnKeys, UnknownOption
-from evaluation.findings.command_line import (
-    FolderForFile,
-    ForeignFormat,
-    NoImageSize,
-    NoKnownFormat,
-    NoPixelSize,
-    SourceAsOutput,
-    UnknownFormat,
-)
+from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as
-from evaluation.findings.submission import EverythingOutsideImage, SomeWithoutClass
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.class_probabilities import COLUMN_PREFIX
 from evaluation.formats.detect import Detected, detect_format
@@ -193,7 +173,7 @@ class Conversion:
 def traced(instances: Instances, origin: OriginRule, where: str) -> Outlines:
     """Outlines round the pixels of instances. Raises InputFault for points."""
     if instances.point_yx is not None:
-        raise InputFault(PointsWithoutOutlines().at(where))
+        raise InputFault(fault("unsupported-shape", where, wording="points-without-outlines"))
     outlines = trace_outlines(instances)
     return replace(outlines, points_xy=outlines.points_xy + shift("pixel_corner", origin))
 
@@ -213,7 +193,7 @@ def encode(content: Content, target: Target, origin: OriginRule, overlap: Overla
     """The files of a case. Raises InputFault for what cannot be written."""
     where = f"case {quote(content.case.name)}"
     if any(isinstance(part, Counts) for part in content.parts):
-        raise InputFault(OnlyNumbers().at(where))
+        raise InputFault(fault("unsupported-shape", where, wording="only-numbers"))
     drawn = content.drawn() if target in DRAWN else None
     if drawn is not None:
         files = encode_outlines(content.moved(drawn, origin), content, target, where)
@@ -228,11 +208,19 @@ def encode(content: Content, target: Target, origin: OriginRule, overlap: Overla
         resolved = resolve_overlaps(instances, overlap, "image")
         instances = resolved.instances
         if lost := int(resolved.lost_whole.sum()):
-            findings.append(LostPixels(lost, nuclei, overlap).at(where))
+            findings.append(fault("left-out", where, wording="lost-pixels", lost=lost, nuclei=nuclei, rule=overlap))
     try:
         files = encode_instances(instances, content, target, origin, where)
     except MemoryError:
-        raise InputFault(TooLargeForMemory(*content.case.shape_yx).at(where)) from None
+        raise InputFault(
+            fault(
+                "too-large",
+                where,
+                wording="for-memory",
+                height=content.case.shape_yx[0],
+                width=content.case.shape_yx[1],
+            )
+        ) from None
     return Encoded(files, nuclei, left, tuple(findings))
 
 
@@ -255,7 +243,16 @@ def lost_numbers(parts: Sequence[Part], target: Target, where: str) -> list[Find
         if target not in targets and having:
             count = sum(map(len, having))  # type: ignore[arg-type]  # label images have no probabilities
             words = "the probabilities" if what == "probability" else "the class probabilities"
-            found.append(LostNumbers(words, counted(count, "nucleus", "nuclei"), target).at(where))
+            found.append(
+                fault(
+                    "left-out",
+                    where,
+                    wording="lost-numbers",
+                    what=words,
+                    nuclei=counted(count, "nucleus", "nuclei"),
+                    target=target,
+                )
+            )
     return found
 
 
@@ -273,7 +270,9 @@ def encode_instances(
         return {suffix: labels, f"_class{suffix}": class_map}
     count = np.bincount(instances.class_id, minlength=len(names) + 1).tolist()
     if count[0]:
-        raise InputFault(SomeWithoutClass(count[0], len(instances), target).at(where))
+        raise InputFault(
+            fault("instance-without-class", where, wording="some", count=count[0], nuclei=len(instances), format=target)
+        )
     present = [c for c in range(1, len(count)) if count[c]] or [1]  # an image without nuclei has a file, too
     return {f"_{names[c - 1]}{suffix}": write_nary_mat(instances, c, where=where) for c in present}
 
@@ -287,9 +286,9 @@ def encode_outlines(outlines: Outlines, content: Content, target: Target, where:
 def check_free(path: Path, sources: set[Path]) -> None:
     """Raise WrongUsage if a file that is to be written is one of those that are converted, or a folder."""
     if path.resolve() in sources:
-        raise WrongUsage(SourceAsOutput().at("OUTPUT"))
+        raise WrongUsage(fault("file-exists", "OUTPUT", wording="source-as-output"))
     if path.is_dir():
-        raise WrongUsage(FolderForFile().at(quote(path)))
+        raise WrongUsage(fault("file-exists", quote(path), wording="folder-for-file"))
 
 
 # --- the files of a challenge -----------------------------------------------------------------------------------------
@@ -324,8 +323,8 @@ def convert_challenge(
                 parts = in_image(said.parts, case, rules)
                 content = Content(case, parts, rules, names, colours, len(challenge.classes))
                 encoded = encode(content, target, origin, overlap)
-            except InputFault as fault:
-                faults += fault.findings
+            except InputFault as error:
+                faults += error.findings
                 continue
             lost = lost_numbers(said.parts, target, f"case {quote(case.name)}")
             findings += [*said.findings, *encoded.findings, *lost]
@@ -336,7 +335,14 @@ def convert_challenge(
                 check_free(written[-1], sources)
                 keep(written[-1].name, data)
         if nuclei and not left and not faults:
-            faults.append(EverythingOutsideImage(nuclei).at("reference" if source is None else "submission"))
+            faults.append(
+                fault(
+                    "everything-outside",
+                    "reference" if source is None else "submission",
+                    wording="image",
+                    nuclei=nuclei,
+                )
+            )
         if faults:
             raise ConversionRefused(*faults)
         replaced = frozenset(filter(Path.exists, written))
@@ -443,13 +449,13 @@ def convert_file(
             options |= numbered_classes(source, class_names)
         rules = rules_for(name, {**detected.keys, **options}, source)
         if rules.are_counts:
-            raise InputFault(OnlyNumbers().at(quote(given.name, 120)))
+            raise InputFault(fault("unsupported-shape", quote(given.name, 120), wording="only-numbers"))
         if rules.value("shape") == "outline" and "shape" not in options:
             hints["unsupported-shape"] = "If its nuclei are points, add --set shape=point."
         elif rules.value("shape") == "point":
             hints["unsupported-shape"] = "Here: --set other_shapes=skip, or --set 'skip_classes=[\"NAME\"]'."
         if rules.value("units") not in (None, "px") and spacing_um is None:
-            raise WrongUsage(NoPixelSize(rules.value("units")).at("--spacing"))
+            raise WrongUsage(fault("missing-option", "--spacing", wording="no-pixel-size", units=rules.value("units")))
         names = list(class_names or rules.value("class_values") or rules.value("colours") or ())
         request = Request(
             where=quote(given.name, 120),
@@ -477,9 +483,9 @@ def convert_file(
         encoded = encode(content, target, origin, overlap)
         lost = lost_numbers(said.parts, target, request.where)
         if not request.classes.names and tells_class_probabilities(source, name):
-            lost.append(UnnamedProbabilities().at(request.where))
+            lost.append(fault("left-out", request.where, wording="unnamed-probabilities"))
         if encoded.nuclei and not encoded.left:
-            raise InputFault(EverythingOutsideImage(encoded.nuclei).at(request.where))
+            raise InputFault(fault("everything-outside", request.where, wording="image", nuclei=encoded.nuclei))
     base = output.with_suffix("") if output.suffix.lower() in SUFFIXES else output
     files = {f"{base.name}{suffix}": data for suffix, data in encoded.files.items()}
     written = tuple(base.parent / name for name in files)
@@ -497,11 +503,13 @@ def refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
     """Raise what is wrong with a file as ConversionRefused, with what can be done by its code."""
     try:
         yield
-    except (InputFault, SubmissionRejected) as fault:
-        findings = [replace(each, fix=f"{each.fix} {hints.get(each.code, '')}".strip()) for each in fault.findings]
+    except (InputFault, SubmissionRejected) as refusal:
+        findings = [replace(each, fix=f"{each.fix} {hints.get(each.code, '')}".strip()) for each in refusal.findings]
         raise ConversionRefused(*findings) from None
     except OSError as error:
-        raise WrongUsage(UnreadableFile((error.strerror or "not readable").lower()).at(quote(source))) from None
+        raise WrongUsage(
+            fault("unreadable-file", quote(source), got=(error.strerror or "not readable").lower())
+        ) from None
 
 
 def numbered_classes(source: Path, class_names: Sequence[str]) -> dict[str, Any]:
@@ -575,18 +583,20 @@ def check_parts(said: Annotations, where: str) -> None:
     """Raise InputFault if all that a file has was left out."""
     count = sum(finding.count for finding in said.findings if finding.code == "left-out")
     if count and not any(isinstance(part, LabelImage) or len(part) for part in said.parts):
-        raise InputFault(*said.findings, AllLeftOut(count).at(where))
+        raise InputFault(*said.findings, fault("unsupported-shape", where, wording="all-left-out", count=count))
 
 
 def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
     """The rules of a format, with the usual values for what is not given. Raises WrongUsage."""
     if name not in FORMATS:
-        raise WrongUsage(UnknownFormat(name, FORMATS).at("--from"))
+        raise WrongUsage(fault("unknown-format", "--from", name=name, known=FORMATS))
     for key in OF_CHALLENGES:
         if key in options:
             found, allowed = "given for a single file, where it says nothing", "a key that says how a file is read"
-            fault = InvalidValue(found, allowed, "Leave it out, or give --challenge.")
-            raise WrongUsage(fault.at(f"--set {key}="))
+            problem = partial(
+                fault, "invalid-rule", got=found, expected=allowed, fix="Leave it out, or give --challenge."
+            )
+            raise WrongUsage(problem(f"--set {key}="))
     format = FORMATS[name]
     usual = {**DEFAULTS, "origin": usual_origin(name, options)}
     if options.get("shape") == "point":
@@ -596,8 +606,8 @@ def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
     try:
         return format.model_validate({"format": name, "files": files, **chosen, **options})
     except ValidationError as error:
-        faults = [each for fault in error.errors() for each in option_faults(fault, name)]
-        said = [InvalidValue(each.got, each.expected).at(f"--set {each.where}=") for each in faults]
+        faults = [each for problem in error.errors() for each in option_faults(problem, name)]
+        said = [fault("invalid-rule", f"--set {each.where}=", got=each.got, expected=each.expected) for each in faults]
         raise WrongUsage(*said) from None
 
 
@@ -606,11 +616,11 @@ def usual_origin(format: str, keys: Mapping[str, Any]) -> OriginRule:
     return "pixel_centre" if format in CENTRES or keys.get("tool") in CENTRES else "pixel_corner"
 
 
-def option_faults(fault: Any, format: str) -> list[Finding]:
+def option_faults(problem: Any, format: str) -> list[Finding]:
     """One pydantic error about the options of a format, as findings at their keys."""
-    if fault["type"] == "extra_forbidden":
-        return [OnlyOwnKeys(format).at(joined(*fault["loc"]))]
-    return faults_of(fault, fault["loc"])
+    if problem["type"] == "extra_forbidden":
+        return [fault("contradictory-rules", joined(*problem["loc"]), wording="only-own-keys", format=format, shape="")]
+    return faults_of(problem, problem["loc"])
 
 
 def known_size(found: FoundImage, is_dense: bool, target: Target) -> tuple[int, int]:
@@ -618,7 +628,7 @@ def known_size(found: FoundImage, is_dense: bool, target: Target) -> tuple[int, 
     if found.size_yx is not None:
         return found.size_yx
     if is_dense or target in PAINTED:
-        raise WrongUsage(NoImageSize().at("--size"))
+        raise WrongUsage(fault("missing-option", "--size", wording="no-image-size"))
     return UNKNOWN_YX
 
 
@@ -640,7 +650,11 @@ def detect(source: Path) -> Detected:
     detected = None if source.is_dir() else detect_format(source)
     if detected is None:
         what = foreign_file(source) or ("a folder; convert its files one by one" if source.is_dir() else "")
-        raise WrongUsage((ForeignFormat(what) if what else NoKnownFormat(FORMATS)).at(quote(source.name)))
+        raise WrongUsage(
+            fault("unknown-format", quote(source.name), wording="foreign", got=what)
+            if what
+            else fault("unknown-format", quote(source.name), wording="no-known", known=FORMATS)
+        )
     return detected
 
 
@@ -660,7 +674,7 @@ def parse_options(options: Sequence[str]) -> dict[str, Any]:
     for option in options:
         key, equals, value = option.partition("=")
         if not equals or key not in known:
-            raise WrongUsage(UnknownOption(key, known).at(f"--set {quote(option)}"))
+            raise WrongUsage(fault("unknown-key", f"--set {quote(option)}", wording="option", name=key, known=known))
         try:
             parsed = tomllib.loads(f"value = {value}")["value"]
         except ValueError:
@@ -679,5 +693,7 @@ def parse_size(size: str | None) -> tuple[int, int] | None:
         return None
     match = re.fullmatch(r"([1-9][0-9]{0,8})x([1-9][0-9]{0,8})", size, re.ASCII)
     if match is None:
-        raise WrongUsage(InvalidValue(quote(size), "height and width in px, such as 1000x800").at("--size"))
+        raise WrongUsage(
+            fault("invalid-rule", "--size", got=quote(size), expected="height and width in px, such as 1000x800")
+        )
     return int(match[1]), int(match[2])

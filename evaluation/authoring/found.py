@@ -29,10 +29,8 @@ from evaluation.decoding.content import (
 from evaluation.decoding.foreign import CONVERT, foreign_file
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff_header import TiffFile
-from evaluation.findings import Finding, quote
-from evaluation.findings.comparison import NothingToCompare, NotRead, TableNotRead
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, faults_as
-from evaluation.findings.submission import UnsafePath
 from evaluation.formats.class_table import CLASS_COLUMNS, ID_COLUMNS
 from evaluation.formats.detect import Detected, columns_of, detect_format
 from evaluation.formats.imports import READERS, find_stores, kind_of
@@ -99,10 +97,10 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False, imports: 
                 file = paths[name] = imported(file, workspace, name=name)
                 formats_imported.add(words)
             detected, suffix = detect_file(file)
-        except InputFault as fault:
-            not_imported += fault.findings if of_import else ()
+        except InputFault as error:
+            not_imported += error.findings if of_import else ()
             if not is_note:
-                not_read.append((name, fault.findings[0].got))
+                not_read.append((name, error.findings[0].got))
             continue
         if is_note and (detected is None or detected.format != "yolo_txt"):
             if not file.stat().st_size:
@@ -119,7 +117,7 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False, imports: 
         got = (
             "no file" if not named else f"no labels, but {quote(not_read[0][0])}, {not_read[0][1]}" if not_read else ""
         )
-        raise WrongUsage(NothingToCompare(got or "notes only").at(quote(str(path), 200)))
+        raise WrongUsage(fault("nothing-to-compare", quote(str(path), 200), got=got or "notes only"))
     order = sorted(kinds, key=lambda kind: (-len(kinds[kind]), kind[0] == "label_image", kind))
     chosen = kinds[order[0]]
     for kind in order[1:]:
@@ -143,7 +141,7 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False, imports: 
                 continue
             what = f"a table of ids and classes{but}"
         left_out.setdefault(what, []).append(quote(f"{path.name}/{name}", 120))
-    findings = [NotRead(what).at(*names) for what, names in left_out.items()]
+    findings = [fault("file-not-read", *names, got=what) for what, names in left_out.items()]
     (format, _, suffix), detected = order[0], chosen[0][2]
     if format == "yolo_txt":
         chosen = [*chosen, *blank]
@@ -154,14 +152,22 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False, imports: 
     try:
         try:
             side = understand(path, format, suffix, keys, files, tuple(findings), images)
-        except TableFault as fault:
-            first = fault.findings[0]
-            findings.append(TableNotRead(first.got, first.expected).at(f"{shown}, {first.where}"))
+        except TableFault as error:
+            first = error.findings[0]
+            findings.append(
+                fault(
+                    "file-not-read",
+                    f"{shown}, {first.where}",
+                    wording="table-not",
+                    expected=first.expected,
+                    what=first.got,
+                )
+            )
             files = [replace(file, classes=None) for file in files]
             side = understand(path, format, suffix, keys, files, tuple(findings), images)
-    except InputFault as fault:
-        is_told = files[0].path == path or all(one.where.startswith(shown) for one in fault.findings)
-        here = fault.findings if is_told else [replace(one, where=f"{shown}, {one.where}") for one in fault.findings]
+    except InputFault as error:
+        is_told = files[0].path == path or all(one.where.startswith(shown) for one in error.findings)
+        here = error.findings if is_told else [replace(one, where=f"{shown}, {one.where}") for one in error.findings]
         raise WrongUsage(*here) from None
     return replace(side, imports=tuple(sorted(formats_imported)))
 
@@ -180,7 +186,7 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
         side = quote(str(path), 200)
         raise WrongUsage(
             *(
-                replace(one, where=f"{side}, {one.where}" if one.code == UnsafePath.code else side)
+                replace(one, where=f"{side}, {one.where}" if one.code == "unsafe-path" else side)
                 for one in error.findings
             )
         ) from None
@@ -292,7 +298,7 @@ def understand(
             return shared
     if FORMATS[format].file_holds == "all cases":
         got = f"{len(files)} files, each of which may hold many images ({format})"
-        raise InputFault(NothingToCompare(got).at(quote(str(path), 200)))
+        raise InputFault(fault("nothing-to-compare", quote(str(path), 200), got=got))
     files = place_in_jobs(files, images) if images else place_files(files, format)
     by_case: dict[str, list[FoundFile]] = {}
     for file in files:

@@ -14,9 +14,7 @@ from evaluation.authoring.places import patients_of
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.challenge.documents import read_rules, read_text, resolve_preset
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
-from evaluation.findings import Finding, quote, render_findings
-from evaluation.findings.challenge import InvalidCases
-from evaluation.findings.command_line import FileExists
+from evaluation.findings import Finding, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, WrongUsage, faults_as
 from evaluation.formats import Request
 from evaluation.formats.images import find_image, list_images
@@ -115,7 +113,7 @@ def initialise_challenge(
     preset_rules = tomllib.loads(preset_text(preset))
     for file in (CHALLENGE_FILE, CASES_FILE):
         if (folder / file).exists():
-            raise WrongUsage(FileExists().at(quote(folder / file)))
+            raise WrongUsage(fault("file-exists", quote(folder / file)))
     folder.mkdir(parents=True, exist_ok=True)
     challenge = Challenge.from_preset(preset, name=preset)
     title = name or folder.resolve().name
@@ -311,7 +309,7 @@ def check_names(path: Path, case: str, group: str, what: str) -> None:
 
 
 def invalid_case(path: Path, got: str, expected: str, fix: str) -> ChallengeBroken:
-    return ChallengeBroken(InvalidCases(got, expected, fix).at(quote(path)))
+    return ChallengeBroken(fault("invalid-cases", quote(path), got=got, expected=expected, fix=fix))
 
 
 # --- what is written --------------------------------------------------------------------------------------------------

@@ -18,8 +18,7 @@ from evaluation.authoring.sides import NAMELESS, FoundFile, FoundSide
 from evaluation.challenge import Challenge
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS
-from evaluation.findings import Finding, quote
-from evaluation.findings.comparison import OfPlatform, SeveralPlaces
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.submission.jobs import JOBS_FILE
 
@@ -47,7 +46,14 @@ def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None, *
     Raises WrongUsage if nothing there can be read, or if files of one form lie in places of several.
     """
     if sample is not None and (sample / JOBS_FILE).is_file():
-        raise WrongUsage(OfPlatform(f"{JOBS_FILE}, a download from the platform").at(quote(str(sample), 200)))
+        raise WrongUsage(
+            fault(
+                "nothing-to-compare",
+                quote(str(sample), 200),
+                wording="of-platform",
+                got=f"{JOBS_FILE}, a download from the platform",
+            )
+        )
     with tempfile.TemporaryDirectory(prefix="evaluation-init-") as workspace:
         (Path(workspace) / "reference").mkdir()
         (Path(workspace) / "sample").mkdir()
@@ -162,7 +168,7 @@ def pattern_of(side: FoundSide, before: str, *, of_classes: bool = False) -> str
         patterns = of_folders if len(of_folders) == 1 else patterns
     if len(patterns) > 1:
         got = f"files in places that no one pattern describes, such as {' and '.join(map(quote, sorted(patterns)[:2]))}"
-        raise WrongUsage(SeveralPlaces(got).at(quote(str(side.path), 200)))
+        raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), wording="several-places", got=got))
     return before + patterns.pop()
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from evaluation.authoring.examples import example_files
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, FormatRules
-from evaluation.findings import listed, quote
-from evaluation.findings.command_line import FolderNotEmpty
+from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.formats import format_of
 from evaluation.model import Case
@@ -40,7 +39,7 @@ def write_kit(challenge_folder: Path, output: Path) -> Kit:
     """
     challenge = Challenge.load(challenge_folder)
     if output.is_dir() and any(output.iterdir()):
-        raise WrongUsage(FolderNotEmpty().at(quote(output)))
+        raise WrongUsage(fault("file-exists", quote(output), wording="folder-not-empty"))
     hidden = challenge.submission.case_names == "hidden"
     shown = challenge.model_copy(update={"cases": EXAMPLE_CASES}) if hidden else challenge
     output.mkdir(parents=True, exist_ok=True)

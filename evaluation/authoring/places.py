@@ -12,8 +12,7 @@ from evaluation.authoring.pairing import ENDING
 from evaluation.authoring.sides import FoundFile
 from evaluation.challenge import LimitRules
 from evaluation.decoding.json import read_json
-from evaluation.findings import listed, quote
-from evaluation.findings.comparison import SeveralForEachJob
+from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import InputFault
 from evaluation.submission.jobs import JOBS_FILE, jobs_folder, name_in, values_of
 
@@ -56,7 +55,7 @@ def place_in_jobs(files: Sequence[FoundFile], images: Mapping[str, str]) -> list
     if len({file.case for file in placed}) < len(placed):
         kinds = sorted({PurePosixPath(file.name).name for file in placed})
         got = f"several outputs of each job, such as {listed(kinds, 3, last='and')}"
-        raise InputFault(SeveralForEachJob(got).at(quote(JOBS_FILE)))
+        raise InputFault(fault("nothing-to-compare", quote(JOBS_FILE), wording="several-for-each-job", got=got))
     return with_groups(placed)
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from evaluation.authoring.class_plan import Plan, class_values, has_ignored, is_nameless, needs_classes
 from evaluation.authoring.sides import NAMELESS, FoundFile, FoundSide
-from evaluation.findings import quote
-from evaluation.findings.comparison import NothingToCompare
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import WrongUsage
 
 
@@ -58,7 +57,7 @@ def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, pla
     elif side.has_class_files:
         if len(plan) == 1:
             got = "a file for each class, but the classes are not on both sides"
-            raise WrongUsage(NothingToCompare(got).at(quote(str(side.path), 200)))
+            raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got))
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
     elif is_told:
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"

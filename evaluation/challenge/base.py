@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from evaluation.findings import Finding, quote
-from evaluation.findings.challenge import Contradiction, InvalidValue, MissingRule
+from evaluation.findings import Finding, fault, quote
 from evaluation.model import Case
 
 
@@ -27,12 +26,12 @@ class RuleFault(ValueError):
 
 def invalid(key: str, found: str, allowed: str) -> RuleFault:
     """A value that a rule cannot have."""
-    return RuleFault(InvalidValue(found, allowed).at(key))
+    return RuleFault(fault("invalid-rule", key, got=found, expected=allowed))
 
 
 def contradiction(key: str, found: str, allowed: str) -> RuleFault:
     """A value that makes no sense, or not beside others."""
-    return RuleFault(Contradiction(found, allowed).at(key))
+    return RuleFault(fault("contradictory-rules", key, got=found, expected=allowed))
 
 
 def faults_of(error: Any, location: Iterable[object]) -> list[Finding]:
@@ -41,10 +40,10 @@ def faults_of(error: Any, location: Iterable[object]) -> list[Finding]:
     if isinstance(cause, RuleFault):
         return [replace(each, where=joined(*location, each.where)) for each in cause.findings]
     if error["type"] == "missing":
-        return [MissingRule().at(joined(*location))]
+        return [fault("missing-rule", joined(*location))]
     expected = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     allowed = expected[0].lower() + expected[1:]
-    return [InvalidValue(quote(error.get("input")), allowed).at(joined(*location))]
+    return [fault("invalid-rule", joined(*location), got=quote(error.get("input")), expected=allowed)]
 
 
 def joined(*keys: object) -> str:

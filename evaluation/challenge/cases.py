@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 
 from evaluation.challenge.documents import CASES_FILE
-from evaluation.findings import Finding, did_you_mean, listed, quote
-from evaluation.findings.challenge import InvalidCases
+from evaluation.findings import Finding, did_you_mean, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.model import Case
 
@@ -27,22 +26,24 @@ def read_cases(text: str) -> tuple[Case, ...]:
     try:
         header = [name.strip() for name in rows.fieldnames or []]
     except csv.Error as error:
-        raise ChallengeBroken(InvalidCases(str(error), "comma-separated values").at(f"{CASES_FILE}, line 1")) from None
+        raise ChallengeBroken(
+            fault("invalid-cases", f"{CASES_FILE}, line 1", got=str(error), expected="comma-separated values")
+        ) from None
     rows.fieldnames = header
     known = ["case", "group", "height", "width", "spacing_um", "index", "offset_x", "offset_y", "stratum", "area_mm2"]
     faults: list[Finding] = []
 
-    def fault(where: str, got: str, expected: str, fix: str = "") -> None:
-        faults.append(InvalidCases(got, expected, fix).at(f"{CASES_FILE}{where}"))
+    def fault_at(where: str, got: str, expected: str, fix: str = "") -> None:
+        faults.append(fault("invalid-cases", f"{CASES_FILE}{where}", got=got, expected=expected, fix=fix))
 
     for column in ("case", "height", "width"):
         if column not in header:
-            fault(", line 1", f"no column {quote(column)}", f"the columns {listed(known, last='and')}")
+            fault_at(", line 1", f"no column {quote(column)}", f"the columns {listed(known, last='and')}")
     for column in header:
         if column not in known:
-            fault(", line 1", f"column {quote(column)}", f"one of {listed(known)}", did_you_mean(column, known))
+            fault_at(", line 1", f"column {quote(column)}", f"one of {listed(known)}", did_you_mean(column, known))
     if len(set(header)) < len(header):
-        fault(", line 1", "a column twice", "every column once")
+        fault_at(", line 1", "a column twice", "every column once")
     if faults:
         raise ChallengeBroken(*faults)
 
@@ -50,42 +51,42 @@ def read_cases(text: str) -> tuple[Case, ...]:
     for row in lines_of(rows, faults):
         where = f", line {rows.line_num}"
         if None in row or None in row.values():
-            fault(where, "another number of values than the header", "one value for each column")
+            fault_at(where, "another number of values than the header", "one value for each column")
             continue
         name = row["case"].strip()
         group = row.get("group", "").strip() or name
         for column, value in (("case", name), ("group", group)):
             if not is_safe_name(value):
-                fault(where, f"{column} {quote(value)}", "a name of letters, digits and any of ' _-.+@', up to 200")
+                fault_at(where, f"{column} {quote(value)}", "a name of letters, digits and any of ' _-.+@', up to 200")
         height, width = (whole_number(row[column]) for column in ("height", "width"))
         for column, number in (("height", height), ("width", width)):
             if number is None:
-                fault(where, f"{column} {quote(row[column])}", "a whole number of pixels, at least 1")
+                fault_at(where, f"{column} {quote(row[column])}", "a whole number of pixels, at least 1")
         stratum = row.get("stratum", "").strip()
         if stratum and not is_safe_name(stratum):
-            fault(where, f"stratum {quote(stratum)}", "a name of letters, digits and any of ' _-.+@', up to 200")
+            fault_at(where, f"stratum {quote(stratum)}", "a name of letters, digits and any of ' _-.+@', up to 200")
         sizes: dict[str, float | None] = {"spacing_um": None, "area_mm2": None}
         for column, meaning in (("spacing_um", "the size of a pixel in um"), ("area_mm2", "the annotated area in mm2")):
             if row.get(column, "").strip():
                 sizes[column] = positive_number(row[column])
                 if sizes[column] is None:
-                    fault(where, f"{column} {quote(row[column])}", f"{meaning}, 0.000001 to 1,000,000")
+                    fault_at(where, f"{column} {quote(row[column])}", f"{meaning}, 0.000001 to 1,000,000")
         index = None
         if text := row.get("index", "").strip():
             index = whole_number(text) if text != "0" else 0
             if index is None or index in {case.index for case in cases.values()}:
-                fault(
+                fault_at(
                     where, f"index {quote(text)}", "the place of the case in arrays of all cases: 0, 1, 2, …, each once"
                 )
         offset_xy = tuple(finite_number(row.get(column, "").strip() or "0") for column in ("offset_x", "offset_y"))
         if None in offset_xy:
-            fault(
+            fault_at(
                 where,
                 f"offset {quote(row.get('offset_x'))}, {quote(row.get('offset_y'))}",
                 "px from the slide's corner",
             )
         if name in cases:
-            fault(where, f"case {quote(name)} again", "every case once")
+            fault_at(where, f"case {quote(name)} again", "every case once")
         if height is not None and width is not None:
             offset = offset_xy[0] or 0.0, offset_xy[1] or 0.0
             spacing, area = sizes["spacing_um"], sizes["area_mm2"]
@@ -93,11 +94,11 @@ def read_cases(text: str) -> tuple[Case, ...]:
     for group, stratum in {case.group: case.stratum for case in cases.values()}.items():
         others = sorted({case.stratum for case in cases.values() if case.group == group} - {stratum})
         if others:
-            fault("", f"group {quote(group)} in the strata {quote(others[0])} and {quote(stratum)}", "one stratum")
+            fault_at("", f"group {quote(group)} in the strata {quote(others[0])} and {quote(stratum)}", "one stratum")
     if any(case.stratum for case in cases.values()) and not all(case.stratum for case in cases.values()):
-        fault("", "cases with a stratum and cases without", "a stratum for every case, or for none")
+        fault_at("", "cases with a stratum and cases without", "a stratum for every case, or for none")
     if not cases and not faults:
-        fault("", "no rows", "one row for each case that is scored")
+        fault_at("", "no rows", "one row for each case that is scored")
     if faults:
         raise ChallengeBroken(*faults)
     return tuple(sorted(cases.values(), key=lambda case: (case.group, case.name)))
@@ -107,7 +108,14 @@ def lines_of(rows: csv.DictReader[str], faults: list[Finding]) -> Iterator[dict[
     try:
         yield from rows
     except csv.Error as error:
-        faults.append(InvalidCases(str(error), "comma-separated values").at(f"{CASES_FILE}, line {rows.line_num}"))
+        faults.append(
+            fault(
+                "invalid-cases",
+                f"{CASES_FILE}, line {rows.line_num}",
+                got=str(error),
+                expected="comma-separated values",
+            )
+        )
 
 
 def is_safe_name(name: object) -> bool:

@@ -32,18 +32,7 @@ from evaluation.challenge.rules import (
     ReferenceRules,
     SubmissionRules,
 )
-from evaluation.findings import Finding, listed, quote
-from evaluation.findings.challenge import (
-    EmptyColumn,
-    InvalidValue,
-    MissingRule,
-    NoCasesFile,
-    OnlyOwnKeys,
-    TooDeepToml,
-    UnknownMetric,
-    UnknownRule,
-    UnknownTable,
-)
+from evaluation.findings import Finding, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics.registry import unknown_metrics
 from evaluation.model import Case, ClassTable, MetricChoice, um_to_px
@@ -144,7 +133,16 @@ class Challenge(Rules):
             ):
                 lacking = [case.name for case in self.cases if getattr(case, column) is None]
                 if is_used and lacking:
-                    raise RuleFault(EmptyColumn(repr(getattr(rules, key)), column, len(lacking)).at(f"{side}.{key}"))
+                    raise RuleFault(
+                        fault(
+                            "contradictory-rules",
+                            f"{side}.{key}",
+                            wording="empty-column",
+                            setting=repr(getattr(rules, key)),
+                            column=column,
+                            cases=len(lacking),
+                        )
+                    )
             too_large = [case.name for case in self.cases if case.height * case.width > self.limits.pixels_per_image]
             if rules.dense and too_large:
                 raise contradiction(
@@ -204,7 +202,17 @@ class Challenge(Rules):
                     f"each of {listed(self.class_names)} once at the most",
                 )
         for name, metrics in unknown_metrics(self.metric_choice()).items():
-            raise RuleFault(UnknownMetric(name, metrics).at("metrics.families"))
+            raise RuleFault(
+                fault(
+                    "invalid-rule",
+                    "metrics.families",
+                    wording="unknown-metric",
+                    name=name,
+                    known=metrics,
+                    family=name.partition(".")[0],
+                    examples=list(metrics)[:3],
+                )
+            )
         needs = {
             f"matching.rules.{index}.radius_um": rule.needs_spacing for index, rule in enumerate(self.matching.rules)
         }
@@ -213,7 +221,16 @@ class Challenge(Rules):
         for key, is_used in needs.items():
             lacking = [case.name for case in self.cases if case.spacing_um is None]
             if is_used and lacking:
-                raise RuleFault(EmptyColumn("given", "spacing_um", len(lacking)).at(key))
+                raise RuleFault(
+                    fault(
+                        "contradictory-rules",
+                        key,
+                        wording="empty-column",
+                        setting="given",
+                        column="spacing_um",
+                        cases=len(lacking),
+                    )
+                )
         if self.metrics.false_positives and self.metrics.per == "mm2":
             lacking = [case.name for case in self.cases if self.area_mm2(case) is None]
             if lacking:
@@ -325,19 +342,21 @@ class Challenge(Rules):
         try:
             return cls.load_files(Path(folder))
         except RecursionError:
-            raise ChallengeBroken(TooDeepToml().at(CHALLENGE_FILE)) from None
+            raise ChallengeBroken(fault("invalid-toml", CHALLENGE_FILE, wording="too-deep")) from None
 
     @classmethod
     def load_files(cls, folder: Path) -> Challenge:
         """``load`` of rules that are not nested beyond reason."""
         rules = read_rules(folder / CHALLENGE_FILE)
         if not (folder / CASES_FILE).is_file():
-            raise ChallengeBroken(NoCasesFile().at(CASES_FILE))
+            raise ChallengeBroken(fault("missing-file", CASES_FILE, wording="no-cases-file"))
         cases = read_cases(read_text(folder / CASES_FILE))
         try:
             return cls.build({**rules, "cases": cases})
         except ChallengeBroken as broken:
-            raise ChallengeBroken(*(of_preset(fault, folder / CHALLENGE_FILE) for fault in broken.findings)) from None
+            raise ChallengeBroken(
+                *(of_preset(problem, folder / CHALLENGE_FILE) for problem in broken.findings)
+            ) from None
 
     @classmethod
     def from_preset(cls, preset: str, *, name: str, cases: Iterable[Case] = (), **rules: Any) -> Challenge:
@@ -354,7 +373,12 @@ class Challenge(Rules):
             faults = error.errors()
             consequences = {"too_short"} if len(faults) > 1 else set()  # a list whose only item is at fault
             raise ChallengeBroken(
-                *(finding for fault in faults if fault["type"] not in consequences for finding in findings_of(fault))
+                *(
+                    finding
+                    for problem in faults
+                    if problem["type"] not in consequences
+                    for finding in findings_of(problem)
+                )
             ) from None
 
 
@@ -364,20 +388,20 @@ def hash_of(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def of_preset(fault: Finding, path: Path) -> Finding:
+def of_preset(problem: Finding, path: Path) -> Finding:
     """The fault, with the name of the preset if its key stands there and not in the file of the challenge."""
     written = tomllib.loads(read_text(path))
-    place, _, keys = fault.where.partition(": ")
+    place, _, keys = problem.where.partition(": ")
     if place != CHALLENGE_FILE or "preset" not in written:
-        return fault
+        return problem
     node: Any = written
     for key in keys.split("."):
         if not isinstance(node, dict) or key not in node:
             node = None
             break
         node = node[key]
-    is_own = node is not None or fault.got.startswith("missing")
-    return fault if is_own else replace(fault, where=f"{fault.where}, of the preset {quote(written['preset'])}")
+    is_own = node is not None or problem.got.startswith("missing")
+    return problem if is_own else replace(problem, where=f"{problem.where}, of the preset {quote(written['preset'])}")
 
 
 def tuples_for_lists(value: Any) -> Any:
@@ -389,29 +413,39 @@ def tuples_for_lists(value: Any) -> Any:
     return value
 
 
-def findings_of(fault: Any) -> list[Finding]:
+def findings_of(problem: Any) -> list[Finding]:
     """One pydantic error as findings that name the key as it stands in challenge.toml."""
-    location, table, (key, kinds) = table_of(fault["loc"])
+    location, table, (key, kinds) = table_of(problem["loc"])
     where = f"{CHALLENGE_FILE}: {joined(*location)}"
-    match fault["type"]:
+    match problem["type"]:
         case "extra_forbidden" if location[-1] in keys_of_formats() and "format" in table.model_fields:
             (format,) = get_args(table.model_fields["format"].annotation)
-            return [OnlyOwnKeys(format).at(where)]
+            return [fault("contradictory-rules", where, wording="only-own-keys", format=format, shape="")]
         case "extra_forbidden":
             known = sorted((table.model_fields.keys() | ({"preset"} if table is Challenge else set())) - {"cases"})
-            return [UnknownRule(str(location[-1]), known).at(where)]
+            return [fault("unknown-key", where, wording="rule", name=str(location[-1]), known=known)]
         case "union_tag_not_found":
-            return [MissingRule().at(f"{where}.{key}")]
+            return [fault("missing-rule", f"{where}.{key}")]
         case "union_tag_invalid":
-            tag = fault["ctx"]["tag"]
+            tag = problem["ctx"]["tag"]
             if key == "format" and tag in IMPORTS:
                 formats = f"one of the formats {listed(list(kinds), 30)}"
-                return [InvalidValue(f"{quote(tag)}, {ONLY_IMPORTED}", formats, CONVERT_FIRST).at(f"{where}.{key}")]
+                return [
+                    fault(
+                        "invalid-rule",
+                        f"{where}.{key}",
+                        got=f"{quote(tag)}, {ONLY_IMPORTED}",
+                        expected=formats,
+                        fix=CONVERT_FIRST,
+                    )
+                ]
             what = "formats" if key == "format" else "matching rules"
-            return [UnknownTable(tag, list(kinds), what).at(f"{where}.{key}")]
+            return [
+                fault("invalid-rule", f"{where}.{key}", wording="unknown-table", name=tag, known=list(kinds), what=what)
+            ]
         case "model_type" | "model_attributes_type":
-            return [InvalidValue(quote(fault.get("input")), "a table").at(where)]
-    return [replace(found, where=f"{CHALLENGE_FILE}: {found.where}") for found in faults_of(fault, location)]
+            return [fault("invalid-rule", where, got=quote(problem.get("input")), expected="a table")]
+    return [replace(found, where=f"{CHALLENGE_FILE}: {found.where}") for found in faults_of(problem, location)]
 
 
 def table_of(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tuple[str, Mapping[str, type[Rules]]]]:

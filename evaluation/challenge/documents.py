@@ -12,14 +12,7 @@ from typing import Any
 from evaluation.challenge.formats import FORMATS, keys_of_formats
 from evaluation.challenge.formats.counts_csv import CountsCsvRules
 from evaluation.challenge.formats.rules import PointRules
-from evaluation.findings.challenge import (
-    CannotReadText,
-    CasesInRules,
-    InvalidText,
-    InvalidToml,
-    NoChallengeFile,
-    UnknownPreset,
-)
+from evaluation.findings import fault
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 
 CHALLENGE_FILE = "challenge.toml"
@@ -40,7 +33,7 @@ def preset_names() -> list[str]:
 def preset_text(name: str) -> str:
     """The file of a preset, comments included. Raises WrongUsage if there is none of that name."""
     if name not in preset_names():
-        raise WrongUsage(UnknownPreset(name, preset_names()).at("preset"))
+        raise WrongUsage(fault("unknown-preset", "preset", name=name, known=preset_names()))
     return resources.files("evaluation.challenge.presets").joinpath(f"{name}.toml").read_text("utf-8")
 
 
@@ -56,13 +49,13 @@ def read_rules(path: Path) -> dict[str, Any]:
     """challenge.toml as a document, its preset merged in."""
     with suppress(PermissionError):  # reading says so
         if not path.is_file():
-            raise ChallengeBroken(NoChallengeFile().at(CHALLENGE_FILE))
+            raise ChallengeBroken(fault("missing-file", CHALLENGE_FILE, wording="no-challenge-file"))
     try:
         document = tomllib.loads(read_text(path))
     except ValueError as error:  # TOMLDecodeError, and whole numbers of thousands of digits
-        raise ChallengeBroken(InvalidToml(error).at(CHALLENGE_FILE)) from None
+        raise ChallengeBroken(fault("invalid-toml", CHALLENGE_FILE, got=str(error))) from None
     if "cases" in document:
-        raise ChallengeBroken(CasesInRules().at(f"{CHALLENGE_FILE}: cases"))
+        raise ChallengeBroken(fault("unknown-key", f"{CHALLENGE_FILE}: cases", wording="cases-in-rules"))
     return resolve_preset(document)
 
 
@@ -71,9 +64,11 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ChallengeBroken(InvalidText(error.start).at(path.name)) from None
+        raise ChallengeBroken(fault("invalid-text", path.name, position=error.start)) from None
     except OSError as error:
-        raise ChallengeBroken(CannotReadText(error.strerror).at(path.name)) from None
+        raise ChallengeBroken(
+            fault("invalid-text", path.name, wording="cannot-read", got=str(error.strerror))
+        ) from None
 
 
 def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +81,9 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
         return document
     name = document["preset"]
     if name not in preset_names():
-        raise ChallengeBroken(UnknownPreset(str(name), preset_names()).at(f"{CHALLENGE_FILE}: preset"))
+        raise ChallengeBroken(
+            fault("unknown-preset", f"{CHALLENGE_FILE}: preset", name=str(name), known=preset_names())
+        )
 
     def merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
         merged = dict(below)

@@ -15,8 +15,7 @@ from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradic
 from evaluation.challenge.formats import FORMATS
 from evaluation.challenge.formats.rules import FormatRules
 from evaluation.challenge.matching_rules import AnyMatchingRule, check_decimals
-from evaluation.findings import listed
-from evaluation.findings.challenge import MissingRule, UnknownFamily
+from evaluation.findings import fault, listed
 from evaluation.metrics import FAMILIES
 from evaluation.model import (
     WITH_FRACTION,
@@ -85,7 +84,7 @@ class ReferenceRules(FormatRules):
                     key, f"given for {without_area}", f"no such key, since {without_area} do not overlap"
                 )
             if not without_area and not given:
-                raise RuleFault(MissingRule().at(key))
+                raise RuleFault(fault("missing-rule", key))
         if self.overlap == "ignore" and self.ignore.policy not in ("clip", "drop_unmatched"):
             raise contradiction(
                 "overlap",
@@ -170,7 +169,7 @@ class InEveryFormat:
         try:
             return self.model(name).model_validate(value)
         except ValidationError as error:
-            faults: Any = [{**fault, "loc": (name, *fault["loc"])} for fault in error.errors()]
+            faults: Any = [{**problem, "loc": (name, *problem["loc"])} for problem in error.errors()]
             raise ValidationError.from_exception_data(error.title, faults) from None
 
     def __get_pydantic_core_schema__(self, _: Any, __: Any) -> CoreSchema:
@@ -244,7 +243,9 @@ class MetricRules(Rules):
         for name in self.families:
             family = name.partition(".")[0]
             if family not in FAMILIES:
-                raise RuleFault(UnknownFamily(family, FAMILIES).at("families"))
+                raise RuleFault(
+                    fault("invalid-rule", "families", wording="unknown-family", name=family, known=FAMILIES)
+                )
             if name != family and family in self.families:
                 raise contradiction("families", f"'{name}' beside '{family}'", "the family, or metrics of it")
         families = self.family_names

@@ -18,8 +18,7 @@ from evaluation.commands.options import (
 )
 from evaluation.commands.progress import Log, submissions_progress
 from evaluation.commands.screen import check_report, show_lines, show_sections
-from evaluation.findings.challenge import OnlyOneOption
-from evaluation.findings.command_line import NoResultsOrScores, NotGivenBeside
+from evaluation.findings import fault
 from evaluation.findings.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -65,7 +64,15 @@ def audit(
     if scores is not None:
         if submissions is not None or tricks:
             other = "--tricks" if tricks else "--submissions"
-            raise WrongUsage(OnlyOneOption("--scores", "scores have no nuclei").at(other))
+            raise WrongUsage(
+                fault(
+                    "contradictory-rules",
+                    other,
+                    wording="only-one-option",
+                    other="--scores",
+                    reason="scores have no nuclei",
+                )
+            )
         from evaluation.analysis.audit import audit_scores_in_file
 
         folder = challenge_folder(challenge) if challenge else None
@@ -74,12 +81,31 @@ def audit(
         show_audit(found, output, report=report)
         return
     if submissions is None:
-        raise WrongUsage(NoResultsOrScores("neither is").at("--submissions, --scores"))
+        raise WrongUsage(
+            fault("missing-option", "--submissions, --scores", wording="no-results-or-scores", number="neither is")
+        )
     if challenge is None:
         needed = "the challenge that the submissions are of"
-        raise WrongUsage(NotGivenBeside("--challenge DIR", "--submissions", needed).at("--challenge"))
+        raise WrongUsage(
+            fault(
+                "missing-option",
+                "--challenge",
+                wording="not-given-beside",
+                expected=needed,
+                option="--challenge DIR",
+                given="--submissions",
+            )
+        )
     if columns or settings:
-        raise WrongUsage(OnlyOneOption("--submissions", "the ranking is that of the challenge").at("--column, --set"))
+        raise WrongUsage(
+            fault(
+                "contradictory-rules",
+                "--column, --set",
+                wording="only-one-option",
+                other="--submissions",
+                reason="the ranking is that of the challenge",
+            )
+        )
     output_folder(output)
     if tricks:
         play_tricks(challenge_folder(challenge), submissions, output, report=report)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evaluation.findings import counted
-from evaluation.findings.challenge import OnlyOneOption
-from evaluation.findings.command_line import UnknownFormat
+from evaluation.findings import counted, fault
 from evaluation.findings.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -49,12 +47,20 @@ def convert(
     from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file, parse_options, parse_size
 
     if target not in TARGETS:
-        raise WrongUsage(UnknownFormat(target, TARGETS).at("--to"))
+        raise WrongUsage(fault("unknown-format", "--to", name=target, known=TARGETS))
     with writing_to(output):
         if challenge is not None:
             given = {"--from": format, "--set": options, "--classes": classes, "--size": size, "--spacing": spacing}
             for option in (name for name, value in given.items() if value):
-                raise WrongUsage(OnlyOneOption("--challenge", "the challenge says how its files are read").at(option))
+                raise WrongUsage(
+                    fault(
+                        "contradictory-rules",
+                        option,
+                        wording="only-one-option",
+                        other="--challenge",
+                        reason="the challenge says how its files are read",
+                    )
+                )
             submission = None if str(source) == "reference" else source
             done = convert_challenge(
                 challenge_folder(challenge), submission, output_folder(output), target, origin=origin, overlap=overlap

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from evaluation.findings import did_you_mean
+from evaluation.findings import did_you_mean, fault
 from evaluation.findings.catalogue import CATALOGUE
-from evaluation.findings.command_line import UnknownCode
 from evaluation.findings.errors import WrongUsage
 
 DOCUMENTS = ("metrics.json", "details.json", "leaderboard.json", "challenge.toml")
@@ -74,7 +73,7 @@ def page_text(word: str | None) -> str:
     known += [f"presets {name}" for name in preset_names()]
     keys = metric_pages.general_path(wanted.split("."))
     suggestion = did_you_mean(".".join(key for key in keys if not key.startswith("<")), known)
-    raise WrongUsage(UnknownCode(wanted, suggestion).at("explain"))
+    raise WrongUsage(fault("unknown-code", "explain", fix=suggestion, name=wanted))
 
 
 def documents() -> dict[str, str]:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import click
 
-from evaluation.findings import quote
-from evaluation.findings.command_line import AddressOfStorage, CannotWrite, FileForFolder, NoChallenge, NoPath, NotThere
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import ResultsNotWritten, WrongUsage
 
 OUTPUT = Path("/output")  # of the platform
@@ -23,7 +22,7 @@ class LocalType(click.Path):
 
     def convert(self, value: str | os.PathLike[str], *_: object) -> Path:
         if isinstance(value, str) and "://" in value:
-            raise WrongUsage(AddressOfStorage().at(quote(value, 120)))
+            raise WrongUsage(fault("cannot-write", quote(value, 120), wording="address-of-storage"))
         return Path(value)
 
 
@@ -54,7 +53,7 @@ def ScoreColumns(command: Callable[..., None]) -> Callable[..., None]:
 
 def output_folder(path: Path) -> Path:
     if path.exists() and not path.is_dir():
-        raise WrongUsage(FileForFolder().at(quote(path)))
+        raise WrongUsage(fault("file-exists", quote(path), wording="file-for-folder"))
     return path
 
 
@@ -67,20 +66,24 @@ def writing_to(folder: Path) -> Iterator[None]:
         if error.errno == errno.EAGAIN:  # no process can be started
             raise
         why = (error.strerror or "not writable").lower()
-        fault = CannotWrite(why).at(quote(folder, 120))
+        problem = fault("cannot-write", quote(folder, 120), got=why)
         if error.errno in OF_THE_MACHINE or folder == OUTPUT:
-            raise ResultsNotWritten(why, fault) from None
-        raise WrongUsage(fault) from None
+            raise ResultsNotWritten(why, problem) from None
+        raise WrongUsage(problem) from None
 
 
 def challenge_folder(path: Path) -> Path:
     if not path.is_dir():
-        raise WrongUsage(NoChallenge().at(quote(path, 120)))
+        raise WrongUsage(fault("no-challenge", quote(path, 120)))
     return path
 
 
 def existing(path: Path, option: str, *, usual: bool = False) -> Path:
     """The path. Raises WrongUsage if nothing is there; ``usual``: it was not given, but is where it usually is."""
     if not path.exists():
-        raise WrongUsage((NoPath(option, path) if usual else NotThere(str(path))).at(option))
+        raise WrongUsage(
+            fault("missing-option", option, wording="no-path", option=option, usual_path=path)
+            if usual
+            else fault("missing-option", option, wording="not-there", path=str(path))
+        )
     return path

@@ -7,9 +7,7 @@ from pathlib import Path
 
 from evaluation.commands.options import OUTPUT as OUTPUT
 from evaluation.commands.options import existing
-from evaluation.findings import quote
-from evaluation.findings.annotations import UnreadableFile
-from evaluation.findings.command_line import NoGroundTruth
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import ChallengeBroken
 
 INPUT = Path("/input")
@@ -30,7 +28,7 @@ def ground_truth() -> Path:
     the folder cannot be seen.
     """
     if is_platform() and not os.access(GROUND_TRUTH, os.R_OK | os.X_OK):
-        raise ChallengeBroken(UnreadableFile("permission denied").at(quote(GROUND_TRUTH)))
+        raise ChallengeBroken(fault("unreadable-file", quote(GROUND_TRUTH), got="permission denied"))
     if is_platform() and any(path.is_file() for path in GROUND_TRUTH.rglob("*")):
         return GROUND_TRUTH
     own = existing(OWN_GROUND_TRUTH, "--challenge", usual=True)
@@ -38,5 +36,5 @@ def ground_truth() -> Path:
         from evaluation.authoring.demo import is_demo
 
         if is_demo(own):
-            raise ChallengeBroken(NoGroundTruth().at(quote(GROUND_TRUTH)))
+            raise ChallengeBroken(fault("no-challenge", quote(GROUND_TRUTH), wording="no-ground-truth"))
     return own

@@ -8,7 +8,7 @@ import click
 
 from evaluation.commands.options import FolderPath, Workers, challenge_folder, writing_to
 from evaluation.commands.screen import check_report, progress_bar, show
-from evaluation.findings.command_line import NotGivenBeside
+from evaluation.findings import fault
 from evaluation.findings.errors import WrongUsage
 
 
@@ -51,7 +51,16 @@ def report(
     is_rules = named == ["--challenge"] and public
     for option in ("--challenge", "--submission"):
         if named and given[option] is None and not is_rules:
-            raise WrongUsage(NotGivenBeside(option, named[0], "--challenge and --submission").at(option))
+            raise WrongUsage(
+                fault(
+                    "missing-option",
+                    option,
+                    wording="not-given-beside",
+                    expected="--challenge and --submission",
+                    option=option,
+                    given=named[0],
+                )
+            )
     rules = challenge_folder(challenge) if challenge is not None else None
     sources = None
     if rules is not None and submission is not None:

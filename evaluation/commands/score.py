@@ -19,7 +19,7 @@ from evaluation.commands.options import (
     writing_to,
 )
 from evaluation.commands.screen import check_report, progress_bar, show, show_findings, tell
-from evaluation.findings.command_line import NotGivenBeside
+from evaluation.findings import fault
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
 
@@ -52,7 +52,16 @@ def score(
     from evaluation.scoring.from_files import score_submission
 
     if images is not None and not report:
-        raise WrongUsage(NotGivenBeside("--report", "--images", "both").at("--report"))
+        raise WrongUsage(
+            fault(
+                "missing-option",
+                "--report",
+                wording="not-given-beside",
+                expected="both",
+                option="--report",
+                given="--images",
+            )
+        )
     check_report(report)
     is_public = challenge is None and platform_paths.is_platform()
     is_read = challenge is not None and sys.stdout.isatty()

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from evaluation.commands.options import writing_to
-from evaluation.findings import Finding, render_findings
-from evaluation.findings.command_line import NoFolderForPages
+from evaluation.findings import Finding, fault, render_findings
 from evaluation.findings.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def check_report(wanted: bool, *output: Path | None) -> None:
         from evaluation.report.html import require_extra
 
         if None in output:
-            raise WrongUsage(NoFolderForPages().at("--output"))
+            raise WrongUsage(fault("missing-option", "--output", wording="no-folder-for-pages"))
         require_extra()
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from evaluation.findings import Finding
-from evaluation.findings.annotations import BrokenGzip, LargerThanAllowed, MoreThanMemory, TooMany
+from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault
 
 CHUNK_BYTES = 1 << 18
@@ -61,9 +60,11 @@ def unbounded_chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
         while rest := inflate.decompress(b"", CHUNK_BYTES):
             yield rest
     except zlib.error as error:
-        raise InputFault(BrokenGzip(str(error)).at(where)) from None
+        raise InputFault(fault("unreadable-file", where, wording="broken-gzip", got=str(error))) from None
     if not inflate.eof:
-        raise InputFault(BrokenGzip("the compressed data stop before their end").at(where))
+        raise InputFault(
+            fault("unreadable-file", where, wording="broken-gzip", got="the compressed data stop before their end")
+        )
 
 
 def gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -85,13 +86,13 @@ def memory_told(where: str) -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        raise InputFault(MoreThanMemory("Split the file.").at(where)) from None
+        raise InputFault(fault("too-large", where, wording="more-than-memory", fix="Split the file.")) from None
 
 
 def too_large(where: str, found: str, allowed: str) -> Finding:
-    return LargerThanAllowed(found, allowed).at(where)
+    return fault("too-large", where, got=found, expected=allowed)
 
 
 def too_many(where: str, what: str, limit: int, key: str) -> Finding:
     """More than ``limit`` of ``what``; ``key`` is the name of the limit."""
-    return TooMany(what, limit, key).at(where)
+    return fault("too-large", where, wording="too-many", what=what, limit=limit, key=key)

@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from evaluation.decoding.streams import too_large
-from evaluation.findings import Finding
+from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import Components
 from evaluation.model import LabelRuns
 from evaluation.model.label_runs import runs_of
 
@@ -46,4 +45,6 @@ def label_components(
     _, other = label(plane, return_num=True, connectivity=2 if connectivity == 4 else 1)
     specks = int((np.bincount(found.ravel())[1:] == 1).sum())
     corners = "touched" if connectivity == 4 else "did not touch"
-    return runs_of(found.astype(np.int32)), (Components(count, other, corners, specks).at(where),)
+    return runs_of(found.astype(np.int32)), (
+        fault("components", where, count=count, other=other, corners=corners, specks=specks),
+    )

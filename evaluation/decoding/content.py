@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
+from evaluation.findings import fault
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import OtherContent, Pickle
 
 PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
@@ -43,8 +43,10 @@ def check_content(stream: BinaryIO, *, where: str, magics: tuple[bytes, ...], na
     if head.startswith(magics):
         return
     if head.startswith(PICKLES):
-        raise InputFault(Pickle().at(where))
-    raise InputFault(OtherContent(what_it_is(head) or "something else", name).at(where))
+        raise InputFault(fault("pickle", where))
+    raise InputFault(
+        fault("wrong-format", where, wording="other-content", got=what_it_is(head) or "something else", name=name)
+    )
 
 
 def what_it_is(head: bytes) -> str:

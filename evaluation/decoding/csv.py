@@ -17,20 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.streams import stream_size
-from evaluation.findings import FAULTS_NAMED, Finding, with_rest
-from evaluation.findings.annotations import TooManyRows
-from evaluation.findings.csv_files import (
-    ColumnTwice,
-    EmptyCsv,
-    LoneQuotationMark,
-    MoreCells,
-    NoSuchColumn,
-    NotUtf8,
-    OtherSeparator,
-    QuotationMarkInside,
-    TooManyColumns,
-    WrongCells,
-)
+from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, fault, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.model import Bool, Float64, Int64
 
@@ -87,7 +74,16 @@ class Table:
         if (column := self.find(names)) is not None:
             return column
         seen = [name for name in self.names if name]
-        raise InputFault(NoSuchColumn(names, seen, fix).at(self.where))
+        raise InputFault(
+            fault(
+                "missing-column",
+                self.where,
+                wording="named",
+                names=names,
+                seen=seen,
+                suggestion=did_you_mean(next(iter(names)), seen) or fix,
+            )
+        )
 
     def cells(self, column: int) -> list[bytes]:
         """The cells of a column, without the quotation marks around them."""
@@ -143,7 +139,7 @@ def read_table(
     folded = [name.casefold() for name in header]
     for name in header:
         if name and folded.count(name.casefold()) > 1:
-            raise InputFault(ColumnTwice(name).at(rows.place(0)))
+            raise InputFault(fault("invalid-csv", rows.place(0), wording="column-twice", name=name))
     return replace(rows.take(slice(1, None)), names=header)
 
 
@@ -154,7 +150,7 @@ def unquoted(cell: bytes) -> bytes:
 def plain_text(data: bytes, where: str) -> bytes:
     """The same bytes without a byte order mark, with LF at the end of every line. Refuses what is not UTF-8."""
     if data.startswith(UTF_16_MARKS) or b"\0" in data:
-        raise InputFault(NotUtf8("text in UTF-16, or a binary file").at(where))
+        raise InputFault(fault("invalid-csv", where, wording="not-utf8", got="text in UTF-16, or a binary file"))
     if not data.isascii():
         check_utf_8(data, where)
     data = data.removeprefix(BYTE_ORDER_MARK)
@@ -170,7 +166,9 @@ def check_utf_8(data: bytes, where: str) -> None:
             decoder.decode(data[begin : begin + CHUNK_BYTES], begin + CHUNK_BYTES >= len(data))
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, begin + error.start) + 1
-            raise InputFault(NotUtf8("bytes that are not UTF-8").at(f"{where}, line {line:,}")) from None
+            raise InputFault(
+                fault("invalid-csv", f"{where}, line {line:,}", wording="not-utf8", got="bytes that are not UTF-8")
+            ) from None
 
 
 def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Table:
@@ -179,7 +177,7 @@ def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Ta
     begin = len(data) - len(data.lstrip())
     if begin == len(data):
         if width is None:
-            raise InputFault(EmptyCsv().at(where))
+            raise InputFault(fault("invalid-csv", where, wording="empty"))
         nothing = np.empty((0, width), np.int64)
         return Table(where, data, (), nothing, nothing, np.empty(0, np.int64))
     check_separator(data[begin : data.find(b"\n", begin)], f"{where}, line {data.count(LF, 0, begin) + 1:,}")
@@ -197,7 +195,12 @@ def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Ta
     kept = np.flatnonzero(~is_blank)
     if len(ragged := kept[cells[kept] != width]):
         first_ones = ragged[:FAULTS_NAMED]
-        named = [WrongCells(int(cells[row]), width).at(f"{where}, line {line[row]:,}") for row in first_ones]
+        named = [
+            fault(
+                "invalid-csv", f"{where}, line {line[row]:,}", wording="wrong-cells", cells=int(cells[row]), width=width
+            )
+            for row in first_ones
+        ]
         raise InputFault(*with_rest(named, len(ragged)))
     position = first[kept][:, None] + np.arange(width)
     return Table(where, data, (), start[position], separators[position], line[kept])
@@ -209,7 +212,7 @@ def check_separator(first_line: bytes, place: str) -> None:
         return
     for separator, name in OTHER_SEPARATORS.items():
         if separator in first_line:
-            raise InputFault(OtherSeparator(name).at(place))
+            raise InputFault(fault("invalid-csv", place, wording="other-separator", name=name))
 
 
 def find_separators(
@@ -242,15 +245,17 @@ def find_separators(
         count += len(found)
         lines += int(np.count_nonzero(is_end))
         if lines > rows_limit + 1:
-            raise InputFault(TooManyRows(rows_limit).at(where))
+            raise InputFault(fault("too-large", where, wording="too-many-rows", limit=rows_limit))
         if (count if width is None else width) > COLUMNS_LIMIT:
             line = data.count(LF, 0, begin) + 1
-            raise InputFault(TooManyColumns(COLUMNS_LIMIT).at(f"{where}, line {line:,}"))
+            raise InputFault(
+                fault("invalid-csv", f"{where}, line {line:,}", wording="too-many-columns", limit=COLUMNS_LIMIT)
+            )
         if width is not None and count > (lines + 1) * width:
             raise InputFault(too_long_line(values, data, begin, np.concatenate(separators), where, width))
     if odd:
         line = data.count(LF, 0, data.rfind(QUOTE)) + 1
-        raise InputFault(LoneQuotationMark().at(f"{where}, line {line:,}"))
+        raise InputFault(fault("invalid-csv", f"{where}, line {line:,}", wording="lone-quotation-mark"))
     return np.concatenate(separators), np.concatenate(quoted_ends)
 
 
@@ -265,7 +270,7 @@ def check_quotes(values: npt.NDArray[np.uint8], data: bytes, positions: Int64, o
     )
     if len(wrong):
         line = data.count(LF, 0, int(wrong.min())) + 1
-        raise InputFault(QuotationMarkInside().at(f"{where}, line {line:,}"))
+        raise InputFault(fault("invalid-csv", f"{where}, line {line:,}", wording="quotation-mark-inside"))
 
 
 def too_long_line(
@@ -277,19 +282,19 @@ def too_long_line(
     first = int((cells > width).argmax())
     position = begin if first == 0 else int(separators[end[first - 1]]) + 1
     line = data.count(LF, 0, position) + 1
-    return MoreCells(width, width).at(f"{where}, line {line:,}")
+    return fault("invalid-csv", f"{where}, line {line:,}", wording="more-cells", cells=width, width=width)
 
 
 def count_rest(faults: Iterable[Finding]) -> list[Finding]:
     """The first findings of each code; the last of them stands for those that are not named."""
     named: dict[str, list[Finding]] = {}
-    for fault in faults:
-        of_code = named.setdefault(fault.code, [])
+    for problem in faults:
+        of_code = named.setdefault(problem.code, [])
         if len(of_code) < FAULTS_NAMED:
-            of_code.append(fault)
+            of_code.append(problem)
         else:
-            of_code[-1] = replace(of_code[-1], count=of_code[-1].count + fault.count)
-    return [fault for of_code in named.values() for fault in of_code]
+            of_code[-1] = replace(of_code[-1], count=of_code[-1].count + problem.count)
+    return [problem for of_code in named.values() for problem in of_code]
 
 
 # --- what columns mean ------------------------------------------------------------------------------------------------

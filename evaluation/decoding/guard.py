@@ -42,8 +42,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.plain_values import from_plain, to_plain
-from evaluation.findings import Finding
-from evaluation.findings.annotations import BrokeOff, TooMuchToDecode
+from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault
 
 IS_AVAILABLE = sys.platform == "linux"
@@ -229,8 +228,8 @@ def answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ..
     try:
         for result in find(function)(streams, *arguments):
             yield "result", result
-    except InputFault as fault:
-        yield "fault", fault.findings
+    except InputFault as refusal:
+        yield "fault", refusal.findings
     except MemoryError:
         yield "memory", ()
     except OSError as error:
@@ -462,7 +461,7 @@ def results_of(
             raise
         except OutOfBounds:
             memory = f"{bounds.memory_bytes >> 20:,} MiB of memory"
-            raise InputFault(TooMuchToDecode(memory).at(where)) from None
+            raise InputFault(fault("too-large", where, wording="too-much-to-decode", what=memory)) from None
         except TimeoutError:
             raise InputFault(too_slow(where, bounds)) from None
         except Died as death:
@@ -498,8 +497,13 @@ def rewound(streams: Sequence[BinaryIO], contents: Sequence[bytes | None]) -> li
 
 
 def too_slow(where: str, bounds: Bounds) -> Finding:
-    return TooMuchToDecode(f"{bounds.seconds:,} s").at(where)
+    return fault("too-large", where, wording="too-much-to-decode", what=f"{bounds.seconds:,} s")
 
 
 def broke_off(where: str, signal_number: int) -> Finding:
-    return BrokeOff(signal.Signals(signal_number).name if signal_number else "no answer").at(where)
+    return fault(
+        "unreadable-file",
+        where,
+        wording="broke-off",
+        how=signal.Signals(signal_number).name if signal_number else "no answer",
+    )

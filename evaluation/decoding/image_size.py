@@ -8,8 +8,7 @@ from pathlib import Path
 from evaluation.decoding.content import PNG_MAGIC, TIFF_MAGICS
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff_header import TiffFile
-from evaluation.findings import quote
-from evaluation.findings.challenge import UnreadableImage
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault
 
 IMAGE_SUFFIXES = (".svs", ".tif", ".tiff", ".png", ".SVS", ".TIF", ".TIFF", ".PNG")
@@ -29,5 +28,5 @@ def read_image_size(path: Path) -> tuple[int, int]:
     except (CutOff, Damaged, OSError):
         height = width = 0
     if height < 1 or width < 1:
-        raise InputFault(UnreadableImage("an SVS, TIFF or PNG file").at(quote(path.name)))
+        raise InputFault(fault("unreadable-image", quote(path.name), expected="an SVS, TIFF or PNG file"))
     return height, width

@@ -22,9 +22,8 @@ import numpy.typing as npt
 from evaluation.decoding.chunks import unbounded_chunks
 from evaluation.decoding.label_array import check_dtype, check_shape, check_spacing
 from evaluation.decoding.streams import GZIP, CutOff, Damaged, inflated, too_large
-from evaluation.findings import Finding, quote
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import DataBesideHeader, UnsupportedEncoding
 
 NRRD_MAGIC = b"NRRD000"
 NIFTI_MAGICS = (b"\x5c\x01\0\0", b"\0\0\x01\x5c", b"\x1c\x02\0\0", b"\0\0\x02\x1c", b"\x1f\x8b")  # sizes of headers
@@ -89,7 +88,7 @@ def read_nrrd(
     encodings = re.findall(rb"^encoding *: *(\S+) *\r?$", head, re.IGNORECASE | re.MULTILINE)
     if len(encodings) != 1 or encodings[0].lower() not in (b"raw", b"gzip", b"gz"):
         got = f"the encoding {quote(encodings[0].decode('latin-1'))}" if encodings else "no encoding"
-        raise InputFault(UnsupportedEncoding(got, "raw or gzip").at(where))
+        raise InputFault(fault("unsupported-format", where, got=got, expected="raw or gzip"))
     if encodings[0].lower() != b"raw":
         data = inflated(data, bytes_limit, GZIP)
         if len(data) > bytes_limit:
@@ -102,7 +101,7 @@ def read_nrrd(
 
 
 def external(where: str, what: str) -> Finding:
-    return DataBesideHeader(what).at(where)
+    return fault("external-data", where, wording="beside-header", what=what)
 
 
 def read_copy(

@@ -8,20 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.findings import Finding
+from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import (
-    BinaryMask,
-    FractionalLabel,
-    InvalidLabels,
-    LabelTooLarge,
-    NegativeLabel,
-    NotFinite,
-    NotNumeric,
-    Pickle,
-    WrongShape,
-    WrongSpacing,
-)
 from evaluation.model import LabelRuns
 from evaluation.model.label_runs import count_regions
 
@@ -89,22 +77,33 @@ def whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: st
 
 def label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row: int) -> list[Finding]:
     """All that is wrong with the values of a label image, one finding for each kind of fault."""
+    finite = np.isfinite(plane)
+    values = plane if finite.all() else np.where(finite, plane, 0)
     faults = []
-
-    def fault(kind: type[InvalidLabels], wrong: npt.NDArray[np.bool_]) -> None:
+    for code, find in (  # one mask after the other, for memory
+        ("not-finite", lambda: ~finite),
+        ("fractional-label", lambda: np.floor(values) != values),
+        ("negative-label", lambda: values < 0),
+        ("label-too-large", lambda: values >= 2.0**63 if plane.dtype.kind == "f" else values > LARGEST_LABEL),
+    ):
+        wrong: npt.NDArray[np.bool_] = find()
         if count := int(np.count_nonzero(wrong)):
             row, column = divmod(int(wrong.argmax()), plane.shape[1])
             first = plane[row, column]
             shown = first if plane.dtype.kind == "f" else int(first)
             low, high = plane[wrong].min(), plane[wrong].max()
-            faults.append(kind(count, plane.size, shown, row + first_row, column, low, high, expected).at(where))
-
-    finite = np.isfinite(plane)
-    fault(NotFinite, ~finite)
-    values = plane if finite.all() else np.where(finite, plane, 0)
-    fault(FractionalLabel, np.floor(values) != values)
-    fault(NegativeLabel, values < 0)
-    fault(LabelTooLarge, values >= 2.0**63 if plane.dtype.kind == "f" else values > LARGEST_LABEL)
+            faults.append(
+                fault(
+                    code,
+                    where,
+                    expected=expected,
+                    wrong=count,
+                    pixels=plane.size,
+                    value={"negative-label": low, "label-too-large": high}.get(code, shown),
+                    row=row + first_row,
+                    column=column,
+                )
+            )
     return faults
 
 
@@ -113,7 +112,7 @@ def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
     if dtype.kind in "biuf" and dtype.itemsize <= 8:
         return
     if dtype.kind == "O":
-        raise InputFault(Pickle().at(where))
+        raise InputFault(fault("pickle", where))
     kinds = {
         "f": "numbers of more than 64 bits",
         "c": "complex numbers",
@@ -121,7 +120,7 @@ def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
         "S": "texts",
         "V": "records",
     }
-    raise InputFault(NotNumeric(kinds.get(dtype.kind, "another kind of values")).at(where))
+    raise InputFault(fault("not-numeric", where, kind=kinds.get(dtype.kind, "another kind of values")))
 
 
 def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int], channels: int = 1) -> tuple[int, ...]:
@@ -159,7 +158,9 @@ def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int]
     if channels > 1:
         wanted_channels = f", with {channels} channels"
         fix = "Write the ids of the nuclei in one channel and their classes in the other."
-    raise InputFault(WrongShape(got, height, width, fix, wanted_channels).at(where))
+    raise InputFault(
+        fault("wrong-shape", where, got=got, fix=fix, height=height, width=width, channels=wanted_channels)
+    )
 
 
 def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: str) -> None:
@@ -172,7 +173,7 @@ def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: 
     for sides in (found, spacing_mm[:2]):
         if all(abs(side - spacing_um) <= SPACING_TOLERANCE * spacing_um for side in sides):
             return
-    raise InputFault(WrongSpacing(found[0], found[1], spacing_um).at(where))
+    raise InputFault(fault("wrong-spacing", where, x=found[0], y=found[1], spacing_um=spacing_um))
 
 
 def rows_and_columns(height: int, width: int) -> str:
@@ -192,4 +193,4 @@ def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
     """
     if not len(labels.value) or (labels.value != labels.value[0]).any() or (parts := count_regions(labels)) == 1:
         return ()
-    return (BinaryMask(parts, int(labels.value[0])).at(where),)
+    return (fault("binary-mask", where, regions=parts, label=int(labels.value[0])),)

@@ -27,8 +27,8 @@ from evaluation.decoding.matlab_hdf5 import (
     read_member,
 )
 from evaluation.decoding.streams import CutOff, Damaged, damage_told, inflated, stream_size, too_large
+from evaluation.findings import fault
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import MATLAB, OtherHdf5, OtherThanMatlab, UnsupportedMatlab
 
 MAX_VARIABLES = 1000
 MAX_NAME_BYTES = 256
@@ -135,12 +135,12 @@ class MatFile:
 def matlab_damage_told(where: str) -> Iterator[None]:
     """Turn what readers raise about damaged files into findings."""
     try:
-        with damage_told(where, MATLAB):
+        with damage_told(where, "a MATLAB file of version 4, 6 or 7"):
             yield
     except NotMatlab as error:
-        raise InputFault(OtherThanMatlab(str(error)).at(where)) from None
+        raise InputFault(fault("wrong-format", where, wording="other-than-matlab", got=str(error))) from None
     except Unsupported as error:
-        raise InputFault(UnsupportedMatlab(str(error)).at(where)) from None
+        raise InputFault(fault("unsupported-format", where, wording="matlab", what=str(error))) from None
 
 
 def text_of(value: object) -> str:
@@ -155,7 +155,7 @@ def is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
     if head[HDF5_START:] == HDF5_MAGIC and head.startswith(b"MATLAB"):
         return True
     if HDF5_MAGIC in (head[: len(HDF5_MAGIC)], head[HDF5_START:]):
-        raise InputFault(OtherHdf5().at(where))
+        raise InputFault(fault("unsupported-format", where, wording="other-hdf5"))
     if head[126:128] in (b"IM", b"MI") and 1 in head[124:126]:
         return False
     beginnings = [struct.unpack_from(f"{order}5i", head) for order in "<>"] if size >= 20 else []

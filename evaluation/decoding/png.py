@@ -20,8 +20,8 @@ import numpy.typing as npt
 from evaluation.decoding.content import PNG_MAGIC, check_content
 from evaluation.decoding.label_array import check_shape
 from evaluation.decoding.streams import CutOff, Damaged, Plain, damage_told, stream_size, too_large
+from evaluation.findings import fault
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import UnsupportedPng
 
 MAX_CHUNKS = 300_000  # encoders write data chunks of 8 kB or more
 MAX_SIDE = 1_000_000  # as many as libpng itself allows
@@ -85,7 +85,7 @@ def read_png(
         if any(header.palette[:3]):
             got = f"a PNG with a palette whose number 0 is #{header.palette[:3].hex()}"
             advice = "Let 0 be the background, and black; or write grey values of 8 or 16 bits."
-            raise InputFault(UnsupportedPng(got, advice).at(where))
+            raise InputFault(fault("unsupported-format", where, wording="png", got=got, fix=advice))
         return samples
 
 
@@ -133,7 +133,11 @@ def read_header(kind: bytes, content: bytes, where: str) -> PngHeader:
     if bits not in DEPTHS.get(colour_type, ()) or (compression, filters) != (0, 0) or interlaced > 1:
         raise Damaged("an unknown kind of pixels")
     if interlaced:
-        raise InputFault(UnsupportedPng("an interlaced PNG", "Write it without interlacing.").at(where))
+        raise InputFault(
+            fault(
+                "unsupported-format", where, wording="png", got="an interlaced PNG", fix="Write it without interlacing."
+            )
+        )
     if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
         raise Damaged(f"{height:,} rows x {width:,} columns; 1 to {MAX_SIDE:,} are possible")
     return PngHeader(height, width, bits, colour_type)

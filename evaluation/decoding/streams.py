@@ -10,11 +10,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.findings import Finding
-from evaluation.findings.annotations import CutOff as CutOffFile
-from evaluation.findings.annotations import MoreThanBytes, MoreThanMemory
+from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import DamagedHeader
 
 GZIP, ZLIB_OR_GZIP = 16 + zlib.MAX_WBITS, 32 + zlib.MAX_WBITS
 
@@ -39,10 +36,12 @@ def damage_told(where: str, name: str) -> Iterator[None]:
     except CutOff:
         raise InputFault(cut_off(where)) from None
     except Damaged as error:
-        raise InputFault(DamagedHeader(str(error), name).at(where)) from None
+        raise InputFault(
+            fault("wrong-format", where, wording="damaged-header", expected=name, why=str(error))
+        ) from None
     except MemoryError:
         advice = "Write a smaller type of integers, such as int32."
-        raise InputFault(MoreThanMemory(advice).at(where)) from None
+        raise InputFault(fault("too-large", where, wording="more-than-memory", fix=advice)) from None
 
 
 class Plain:
@@ -113,8 +112,8 @@ def read_array(
 
 
 def too_large(where: str, got: str, bytes_limit: int) -> Finding:
-    return MoreThanBytes(got, bytes_limit).at(where)
+    return fault("too-large", where, wording="more-than-bytes", got=got, limit=bytes_limit)
 
 
 def cut_off(where: str) -> Finding:
-    return CutOffFile().at(where)
+    return fault("unreadable-file", where, wording="cut-off")

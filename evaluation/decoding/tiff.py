@@ -20,9 +20,8 @@ from evaluation.decoding.label_array import check_dtype, check_shape
 from evaluation.decoding.png import unpack_samples
 from evaluation.decoding.streams import CutOff, Damaged, too_large
 from evaluation.decoding.tiff_header import Tag, TiffFile, TiffPage
-from evaluation.findings import Finding
+from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import SeveralImages, UnsupportedTiff
 from evaluation.model import Int64
 
 NONE, LZW, DEFLATE, OLD_DEFLATE, PACKBITS, LZMA, ZSTD = 1, 5, 8, 32946, 32773, 34925, 50000
@@ -126,7 +125,7 @@ def tiff_pages(
     stacked = first.images() if len(pages) == 1 else 1
     if len(pages) not in (1, channels) or stacked > 1:
         got = f"a stack of {stacked:,} images" if stacked > 1 else f"{len(pages)} pages"
-        raise InputFault(SeveralImages(got).at(where))
+        raise InputFault(fault("several-images", where, got=got))
     for page in pages:
         check_page_shape(page, where, shape_yx, channels // len(pages))
     layouts = [page_layout(page, where) for page in pages]
@@ -201,7 +200,7 @@ def check_segment_size(page: TiffPage, shape_yx: tuple[int, int], segment_yx: tu
 
 
 def unsupported(where: str, what: str) -> Finding:
-    return UnsupportedTiff(what).at(where)
+    return fault("unsupported-format", where, wording="tiff", what=what)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,8 +18,7 @@ import numpy as np
 from evaluation.challenge import LimitRules
 from evaluation.decoding.chunks import CHUNK_BYTES, plain_chunks, too_many
 from evaluation.decoding.plain_vertices import COORDINATE_LIMIT, IN_NUMBERS, TAKEN_OUT, PlainVertices
-from evaluation.findings import FAULTS_NAMED, Finding, quote, with_rest
-from evaluation.findings.annotations import ForbiddenXml, InvalidXmlCoordinate, NotXml, OtherRoot
+from evaluation.findings import FAULTS_NAMED, Finding, fault, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.model import Float64
 
@@ -38,7 +37,6 @@ class Dialect:
 
     software    that writes it, for messages
     root        the root element
-    wrong_root  the finding about another one
     holder      names of the elements down to the one that holds vertices
     vertex      name of the elements in it
     columns     the attributes of a vertex, as most files order them; the last two are X and Y
@@ -46,7 +44,6 @@ class Dialect:
 
     software: str
     root: str
-    wrong_root: type[OtherRoot]
     holder: tuple[str, ...]
     vertex: str
     columns: tuple[str, ...]
@@ -110,8 +107,12 @@ class Vertices:
         word   what the format calls a vertex
         """
         named = [
-            InvalidXmlCoordinate(f"no {axis}" if text == MISSING else f"{axis} is {quote(text)}", word).at(
-                f"{self.where}, {place(vertex)}"
+            fault(
+                "invalid-coordinate",
+                f"{self.where}, {place(vertex)}",
+                wording="xml",
+                got=f"no {axis}" if text == MISSING else f"{axis} is {quote(text)}",
+                word=word,
             )
             for vertex, axis, text in self.invalid
         ]
@@ -156,7 +157,7 @@ def read_elements(
     opened      what to call with the attributes of an element when it opens, by the names of the elements down to it
     as_written  let expat parse the whole text, so that lines and columns in messages are those of the file
 
-    Raises InputFault: too-large, unreadable-file (gzip), not-xml, forbidden-xml, and ``dialect.wrong_root``.
+    Raises InputFault: too-large, unreadable-file (gzip), not-xml, forbidden-xml, wrong-format.
     """
     where, software = vertices.where, dialect.software
     plain = PlainVertices(dialect.holder[-1], dialect.vertex, dialect.columns)
@@ -168,10 +169,12 @@ def read_elements(
             parser.Parse(chunk, False)
             fed += len(chunk)
             if fed - parser.CurrentByteIndex > TOKEN_BYTES + CHUNK_BYTES:
-                raise InputFault(NotXml("a tag or comment of more than a million bytes", software).at(where))
+                raise InputFault(
+                    fault("not-xml", where, got="a tag or comment of more than a million bytes", software=software)
+                )
             if len(parser.intern) > NAMES_LIMIT:
                 why = f"more than {NAMES_LIMIT:,} different names of elements and attributes"
-                raise InputFault(NotXml(why, software).at(where))
+                raise InputFault(fault("not-xml", where, got=why, software=software))
             vertices.convert()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
@@ -179,9 +182,9 @@ def read_elements(
             read_elements(stream, dialect, Vertices(dialect.columns, where, vertices.limits), {}, as_written=True)
         reason = expat.errors.messages.get(error.code, "not XML")
         why = f"{reason} (line {error.lineno:,}, column {error.offset:,})"
-        raise InputFault(NotXml(why, software).at(where)) from None
+        raise InputFault(fault("not-xml", where, got=why, software=software)) from None
     except (LookupError, ValueError) as error:  # what pyexpat raises for encodings that it cannot read
-        raise InputFault(NotXml(str(error), software).at(where)) from None
+        raise InputFault(fault("not-xml", where, got=str(error), software=software)) from None
     vertices.convert()
 
 
@@ -231,9 +234,13 @@ def make_parser(
             return
         element = stack[-1].inner.get(name, UNKNOWN_ELEMENT)
         if len(stack) == 1 and name != root:
-            raise InputFault(dialect.wrong_root(name, dialect.software, root).at(where))
+            raise InputFault(
+                fault("wrong-format", where, wording="xml", name=name, software=dialect.software, root=root)
+            )
         if len(stack) > DEPTH_LIMIT:
-            raise InputFault(NotXml(f"elements nested more than {DEPTH_LIMIT} deep", dialect.software).at(where))
+            raise InputFault(
+                fault("not-xml", where, got=f"elements nested more than {DEPTH_LIMIT} deep", software=dialect.software)
+            )
         stack.append(element)
         if element.opened is not None:
             element.opened(dict(zip(pairs[::2], pairs[1::2], strict=True)))
@@ -242,7 +249,7 @@ def make_parser(
         stack.pop()
 
     def refuse(*_: object) -> int:
-        raise InputFault(ForbiddenXml().at(where))
+        raise InputFault(fault("forbidden-xml", where))
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end

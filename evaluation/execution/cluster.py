@@ -8,12 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from evaluation.findings import Finding, quote
-from evaluation.findings.command_line import MissingExtra
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import WorkersLost, WrongUsage
-from evaluation.findings.execution import NoAddress, NoScheduler, NoWorkers, SchedulerLost
 
 CONNECT_SECONDS = 30
 WORKER_SECONDS = 600  # that a cluster may be without workers: queues of clusters take their time
@@ -47,7 +46,14 @@ class Watch:
             if self.since is None:
                 self.since, self.reported = now, now
             if now - self.since >= WORKER_SECONDS:
-                raise WorkersLost(NoWorkers(WORKER_SECONDS).at(f"--cluster {quote(self.address, 120)}"))
+                raise WorkersLost(
+                    fault(
+                        "no-cluster",
+                        f"--cluster {quote(self.address, 120)}",
+                        wording="no-workers",
+                        seconds=WORKER_SECONDS,
+                    )
+                )
             if now - self.reported >= REPORT_EVERY_SECONDS:
                 self.reported = now
                 self.say(f"no workers at {self.address} yet, waiting {now - self.since:.0f} s of {WORKER_SECONDS}")
@@ -57,7 +63,7 @@ class Watch:
 
 
 def scheduler_lost(address: str) -> Finding:
-    return SchedulerLost().at(f"--cluster {quote(address, 120)}")
+    return fault("no-cluster", f"--cluster {quote(address, 120)}", wording="scheduler-lost")
 
 
 @contextmanager
@@ -76,15 +82,17 @@ def connect(address: str | None, say: Callable[[str], None] = print) -> Iterator
         from distributed import Client
         from distributed.comm.addressing import get_address_host_port
     except ImportError as error:
-        raise WrongUsage(MissingExtra(error.name or "distributed", "cluster").at("--cluster")) from None
+        raise WrongUsage(
+            fault("missing-extra", "--cluster", package=error.name or "distributed", extra="cluster")
+        ) from None
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE_TASK}), silenced():
-        fault = NoAddress()
+        problem = partial(fault, "no-cluster", wording="no-address")
         try:
             get_address_host_port(address)
-            fault = NoScheduler(CONNECT_SECONDS)
+            problem = partial(fault, "no-cluster", wording="no-scheduler", seconds=CONNECT_SECONDS)
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
         except (OSError, ValueError):
-            raise WrongUsage(fault.at(f"--cluster {quote(address, 120)}")) from None
+            raise WrongUsage(problem(f"--cluster {quote(address, 120)}")) from None
         with client, client.get_executor(pure=False) as executor:  # type: ignore[no-untyped-call]
             executor.watch = Watch(client, address, say)
             while not executor.watch.has_workers():

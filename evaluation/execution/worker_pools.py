@@ -40,9 +40,8 @@ from evaluation.execution.workers import (
     out_of_memory,
     plan_workers,
 )
-from evaluation.findings import Finding
+from evaluation.findings import Finding, fault
 from evaluation.findings.errors import WorkersLost
-from evaluation.findings.execution import ExecutorStopped, FolderNotShared, OtherProgram, PackageNotFound
 from evaluation.model import Case
 from evaluation.results.version import __version__
 from evaluation.submission import SubmissionFiles
@@ -144,7 +143,7 @@ class SharedPool(WorkerPool):
         except CancelledError as error:
             raise WorkersLost(scheduler_lost(watch.address) if watch else no_executor(error)) from error
         except ImportError as error:
-            raise WorkersLost(PackageNotFound(error).at("a worker")) from error
+            raise WorkersLost(fault("no-cluster", "a worker", wording="package-not-found", error=error)) from error
 
     @property
     def is_ours(self) -> bool:
@@ -162,11 +161,13 @@ class SharedPool(WorkerPool):
 def run_packed(version: str, packed: bytes) -> Any:
     """What a worker is sent. It has to run the program that sent it: another one may come to other numbers."""
     if version != __version__:
-        raise WorkersLost(OtherProgram(__version__, version).at("a worker"))
+        raise WorkersLost(
+            fault("no-cluster", "a worker", wording="other-program", version=__version__, own_version=version)
+        )
     function, task = pickle.loads(packed)
     for path in paths_of(task):
         if not path.exists():  # or its files would seem to be missing
-            raise WorkersLost(FolderNotShared(path).at("a worker"))
+            raise WorkersLost(fault("no-cluster", "a worker", wording="folder-not-shared", path=path))
     return function(*task)
 
 
@@ -185,7 +186,7 @@ def worker_was_lost() -> tuple[type[Exception], ...]:
 
 
 def no_executor(error: BaseException) -> Finding:
-    return ExecutorStopped(str(error) or type(error).__name__).at("the executor")
+    return fault("no-cluster", "the executor", wording="executor-stopped", why=str(error) or type(error).__name__)
 
 
 def tasks_at_once(executor: Executor) -> int:

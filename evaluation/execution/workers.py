@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 from evaluation.execution.forks import NoWorker, WorkerLost, can_fork, outcomes_of_forks
 from evaluation.execution.limits import UNLIMITED, MemoryLeft, memory_left, usable_processors
 from evaluation.execution.local_processes import LocalProcesses
-from evaluation.findings import execution
+from evaluation.findings import fault
 from evaluation.findings.errors import WorkerDied
 from evaluation.model import Case
 
@@ -227,14 +227,14 @@ def of_workers(function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]
     except (BrokenExecutor, WorkerLost) as error:
         if workers == 1:
             raise lost_worker("the only worker", plan) from error
-        raise WorkerDied(execution.WorkerDied().at(f"one of {workers} workers")) from error
+        raise WorkerDied(fault("worker-died", f"one of {workers} workers")) from error
     except MemoryError as error:
         raise out_of_memory(f"one of {workers} workers" if workers > 1 else "the only worker", plan) from error
 
 
 def lost_worker(where: str, plan: Plan) -> WorkerDied:
-    return WorkerDied(execution.OnlyWorkerDied(plan.case_bytes / 1e6).at(where))
+    return WorkerDied(fault("worker-died", where, wording="only-worker", case_megabytes=plan.case_bytes / 1e6))
 
 
 def out_of_memory(where: str, plan: Plan) -> WorkerDied:
-    return WorkerDied(execution.OutOfMemory(plan.case_bytes / 1e6).at(where))
+    return WorkerDied(fault("worker-died", where, wording="out-of-memory", case_megabytes=plan.case_bytes / 1e6))

@@ -1,20 +1,20 @@
 """What is wrong with an input, as data: findings, the pages of their codes, the errors that carry them, exit codes.
 
-In: nothing; every room may import this one. Out: ``Finding``, and the sentences made of findings.
+In: nothing; every room may import this one. Out: ``fault`` makes a ``Finding``; sentences are made of findings.
 
-What does the message [unknown-class] say? ``class UnknownClass`` in the file of its subject, here ``annotations``.
+What does the message [unknown-class] say? The table of that name in ``findings.toml``.
 """
 
 from evaluation.findings.finding import (
-    EXAMPLES_SHOWN,
     FAULTS_NAMED,
     Finding,
+    fault,
     for_each,
     render_findings,
     render_summary,
     with_rest,
 )
-from evaluation.findings.words import counted, did_you_mean, listed, percent, quote
+from evaluation.findings.words import EXAMPLES_SHOWN, counted, did_you_mean, listed, percent, quote
 
 __all__ = [
     "EXAMPLES_SHOWN",
@@ -22,6 +22,7 @@ __all__ = [
     "Finding",
     "counted",
     "did_you_mean",
+    "fault",
     "for_each",
     "listed",
     "percent",

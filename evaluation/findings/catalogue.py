@@ -3,42 +3,34 @@
 An example is the line as it is printed. Codes are stable: they are never renamed, only retired.
 """
 
-from evaluation.findings import (
-    annotations,
-    challenge,
-    coco,
-    command_line,
-    comparison,
-    csv_files,
-    execution,
-    json_files,
-    labels,
-    mat_files,
-    rankings,
-    submission,
-    writers,
-)
-from evaluation.findings.kind import Page
+from __future__ import annotations
 
-__all__ = ["CATALOGUE", "PARTS", "Page"]
+from dataclasses import dataclass
 
+from evaluation.findings.entries import entry, on_one_line, texts
+from evaluation.findings.finding import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is explained about a code: what it means, why it matters, what to do, and how the line looks."""
+
+    title: str
+    why: str
+    fix: str
+    example: str
+    severity: Severity = "error"
+
+
+def page(code: str) -> Page:
+    """The page of a code."""
+    words = entry(code)
+    title, why, fix, example = (on_one_line(words[key]) for key in ("title", "why", "what_to_do", "example"))
+    return Page(title, why, fix, example, words.get("severity", "error"))
+
+
+CATALOGUE: dict[str, Page] = {code: page(code) for code in texts()}
 PARTS: dict[str, dict[str, Page]] = {
-    title: {kind.code: kind.page() for kind in kinds}
-    for title, kinds in {
-        "The command line": command_line.KINDS,
-        "What is found in folders": comparison.KINDS,
-        "challenge.toml, cases.csv and the reference": challenge.KINDS,
-        "Workers and clusters": execution.KINDS,
-        "The files of a submission, and which case they belong to": submission.KINDS,
-        "Outlines and points, above all as XML": annotations.KINDS,
-        "Annotations and lists as JSON": json_files.KINDS,
-        "COCO and run-length codes": coco.KINDS,
-        "CSV files, and tables of classes": csv_files.KINDS,
-        "Label images": labels.KINDS,
-        "MATLAB files of HoVer-Net, arrays of all cases, and colour-coded maps": mat_files.KINDS,
-        "What a file that is written cannot hold, and a picture cannot show": writers.KINDS,
-        "Teams, rankings and leaderboards": rankings.KINDS,
-    }.items()
+    part: {code: each for code, each in CATALOGUE.items() if entry(code)["part"] == part}
+    for part in dict.fromkeys(entry(code)["part"] for code in CATALOGUE)
 }
-CATALOGUE: dict[str, Page] = {code: page for part in PARTS.values() for code, page in part.items()}
-assert len(CATALOGUE) == sum(map(len, PARTS.values())), "a code twice"

@@ -1,8 +1,8 @@
 """What is wrong with an input, as data.
 
 A finding has a stable code, a place, what was got, what was expected and what to do; the sentence is rendered from it:
-``[code] where: what we got; what we expected. What to do.`` A class for each code, with its page and its templates,
-stands in the file of its subject: ``annotations``, ``challenge``, ``submission``, …; ``CATALOGUE`` lists them all.
+``[code] where: what we got; what we expected. What to do.`` The words of each code stand in ``findings.toml``: its page
+and its wordings, which ``fault`` fills with the data of one fault.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from evaluation.findings.words import join_places
+from evaluation.findings.entries import entry, wording_of
+from evaluation.findings.templates import render
+from evaluation.findings.words import EXAMPLES_SHOWN, join_places
 
-if TYPE_CHECKING:
-    from evaluation.findings.kind import Page
-
-EXAMPLES_SHOWN = 3
 FAULTS_NAMED = 20  # more of a kind are counted, not listed
 SUMMARY_LIMIT = 1000
 
@@ -47,23 +45,41 @@ class Finding:
     named: int = 1
 
     def __post_init__(self) -> None:
-        page_of(self.code)
+        entry(self.code)
 
     @property
     def severity(self) -> Severity:
-        return page_of(self.code).severity
+        return "warning" if entry(self.code).get("severity") == "warning" else "error"
 
     def __str__(self) -> str:
         return render_group([self])
 
 
-def page_of(code: str) -> Page:
-    """The page of a code. Raises LookupError if there is none."""
-    from evaluation.findings.catalogue import CATALOGUE  # only now: its classes make findings
+def fault(
+    code: str,
+    *where: str,
+    wording: str = "",
+    total: int | None = None,
+    got: str | None = None,
+    expected: str | None = None,
+    fix: str | None = None,
+    **data: Any,
+) -> Finding:
+    """The finding of a code at one place or more, of which the first three are named, in one of its wordings.
 
-    if code not in CATALOGUE:
-        raise LookupError(f"no page in the catalogue for {code!r}")
-    return CATALOGUE[code]
+    total               how many equal faults it stands for, if not one at each place
+    got, expected, fix  what the wording leaves to the caller, or says less well
+    data                what the wording is filled with
+
+    >>> fault("unknown-class", "'a.xml', region 1", name="Lymphocytes", known=["epithelial", "lymphocyte"]).fix
+    "Did you mean 'lymphocyte'?"
+    """
+    named, said = where[:EXAMPLES_SHOWN], (got, expected, fix)
+    templates = zip(said, wording_of(code, wording), strict=True)
+    texts = [render(text, data) if own is None else own for own, text in templates]
+    return Finding(
+        code, join_places(named), texts[0], texts[1], texts[2], len(where) if total is None else total, len(named)
+    )
 
 
 def render_group(findings: Sequence[Finding]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
+EXAMPLES_SHOWN = 3
+
 
 def quote(value: object, limit: int = 60) -> str:
     """A value from a file in quotes, safe to print: no control characters, cut in the middle when long.
@@ -35,6 +37,17 @@ def listed(values: Iterable[object], limit: int = 8, *, last: str = "or") -> str
     if len(known) > limit:
         return ", ".join(quoted) + f" {last} one of {len(known) - limit:,} more"
     return f" {last} ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
+
+
+def first_named(values: Sequence[object], limit: int = 60) -> str:
+    """The first three values in quotes, and how many more there are; ``limit``: characters of each.
+
+    >>> first_named(["a", "b", "c", "d"])
+    "'a', 'b', 'c' and 1 more"
+    """
+    more = len(values) - EXAMPLES_SHOWN
+    named = ", ".join(quote(value, limit) for value in values[:EXAMPLES_SHOWN])
+    return f"{named} and {more:,} more" if more > 0 else named
 
 
 def did_you_mean(got: str, known: Iterable[str]) -> str:

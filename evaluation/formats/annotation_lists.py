@@ -16,20 +16,8 @@ import numpy as np
 
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.polygons import Polygons, Ring
-from evaluation.findings import FAULTS_NAMED, Finding, listed, quote, with_rest
-from evaluation.findings.annotations import InvalidCoordinate, NoPosition
+from evaluation.findings import FAULTS_NAMED, Finding, fault, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.findings.json_files import (
-    EmptyPolygon,
-    InvalidClassProbability,
-    InvalidProbability,
-    MissingProbability,
-    NoClassProbabilities,
-    OtherValueOf,
-    SomeClassesWithoutProbability,
-    TwoProbabilities,
-)
-from evaluation.findings.kind import Kind
 from evaluation.formats.class_probabilities import check_size
 from evaluation.formats.classes import UNKNOWN, ClassNames, shown
 from evaluation.formats.coordinates import are_coordinates, um_and_spacing
@@ -48,11 +36,12 @@ class Faults:
         self.named: dict[str, list[Finding]] = {}
         self.total: Counter[str] = Counter()
 
-    def add(self, fault: Kind, place: str) -> None:
-        self.total[fault.code] += 1
-        named = self.named.setdefault(fault.code, [])
+    def fault(self, code: str, place: str, **words: Any) -> None:
+        """Note what is wrong at a place, in the words of ``evaluation.findings.fault``."""
+        self.total[code] += 1
+        named = self.named.setdefault(code, [])
         if len(named) < FAULTS_NAMED:
-            named.append(fault.at(f"{self.where}, {place}"))
+            named.append(fault(code, f"{self.where}, {place}", **words))
 
     def include(self, finding: Finding) -> None:
         """Add a finding that names its place in the file, but not the file."""
@@ -61,9 +50,9 @@ class Faults:
             named.append(replace(finding, where=f"{self.where}, {finding.where}", count=1))
         self.total[finding.code] += finding.count
 
-    def count_rest(self, kind: type[Kind], total: int) -> None:
+    def count_rest(self, code: str, total: int) -> None:
         """Count those of so many faults that are not added, since only the first are."""
-        self.total[kind.code] += max(0, total - FAULTS_NAMED)
+        self.total[code] += max(0, total - FAULTS_NAMED)
 
     def findings(self) -> list[Finding]:
         return [finding for code, named in self.named.items() for finding in with_rest(named, self.total[code])]
@@ -87,7 +76,8 @@ class ClassProbabilities:
         self.without: list[int] = []  # numbers of the first annotations of these
         self.keys: tuple[str, ...] = ()  # of the last object
         self.chosen: list[str] = []  # the key of each class among them, in the order of the classes
-        self.fault: Kind | None = None  # what is wrong with them
+        self.twice: tuple[str, str] | None = None  # two of them that name one class
+        self.missing: list[str] = []  # classes that none of them names
 
     def add(self, value: object, count: int) -> None:
         """The object of an annotation, of so many nuclei; None if it has none."""
@@ -120,15 +110,21 @@ class ClassProbabilities:
         for number, value in given:
             if type(value) is not dict:
                 wanted = "an object with a number for each class"
-                no_object = OtherValueOf("the class probabilities", shown(value), wanted)
-                self.faults.add(no_object, f"{self.kind} {number}")
+                place, of = f"{self.kind} {number}", "the class probabilities"
+                self.faults.fault("invalid-annotation", place, expected=wanted, of=of, value=shown(value))
                 continue
             keys = tuple(value)
             if keys != self.keys:
                 self.keys = keys
                 self.choose(keys)
-            if self.fault is not None:
-                self.faults.add(self.fault, f"{self.kind} {number}")
+            if self.twice:
+                first, second = self.twice
+                place, wording = f"{self.kind} {number}", "two-probabilities"
+                self.faults.fault("invalid-annotation", place, wording=wording, first=first, second=second)
+                continue
+            if self.missing:
+                place, wording = f"{self.kind} {number}", "some-classes-without"
+                self.faults.fault("missing-probability", place, wording=wording, names=self.missing)
                 continue
             values += [value[key] for key in self.chosen]
             number_of_row.append(number)
@@ -137,35 +133,33 @@ class ClassProbabilities:
         else:
             numbers = np.array(values, np.float64)
         wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
-        self.faults.count_rest(InvalidProbability, len(wrong))
+        self.faults.count_rest("invalid-probability", len(wrong))
         for index in wrong[:FAULTS_NAMED].tolist():
             row, column = divmod(index, len(self.classes.names))
-            fault = InvalidClassProbability(shown(values[index]), name=self.classes.names[column])
-            self.faults.add(fault, f"{self.kind} {number_of_row[row]}")
+            place, value, name = f"{self.kind} {number_of_row[row]}", shown(values[index]), self.classes.names[column]
+            self.faults.fault("invalid-probability", place, wording="class", value=value, name=name)
         if not len(wrong):
             self.rows.append(numbers.reshape(-1, len(self.classes.names)).astype(np.float64))
 
     def choose(self, keys: Sequence[str]) -> None:
         """Find the key of each class."""
         by_class: dict[int, str] = {}
-        self.fault = None
+        self.twice = None
         for key in keys:
             folded = key.strip().casefold()
             class_id = self.classes.ids.get(folded, 0) if folded else 0
             if class_id > 0 and by_class.setdefault(class_id, key) != key:
-                self.fault = TwoProbabilities(by_class[class_id], key)
-        missing = [name for class_id, name in enumerate(self.classes.names, start=1) if class_id not in by_class]
-        if missing and self.fault is None:
-            self.fault = SomeClassesWithoutProbability(missing)
+                self.twice = by_class[class_id], key
+        self.missing = [name for class_id, name in enumerate(self.classes.names, start=1) if class_id not in by_class]
         self.chosen = [by_class[class_id] for class_id in sorted(by_class)]
 
     def array(self) -> Float64 | None:
         """Of all nuclei, float64 (N, C) in the order of the classes; None if none has any."""
         if not self.given:
             return None
-        self.faults.count_rest(NoClassProbabilities, self.lacking)
+        self.faults.count_rest("missing-probability", self.lacking)
         for number in self.without[:FAULTS_NAMED] if self.lacking else ():
-            self.faults.add(NoClassProbabilities(), f"{self.kind} {number}")
+            self.faults.fault("missing-probability", f"{self.kind} {number}", wording="no-class-probabilities")
         return np.concatenate(self.rows)
 
 
@@ -210,8 +204,9 @@ class NucleusLists:
     def place(self) -> str:
         return f"{self.kind} {self.number}"
 
-    def fault(self, fault: Kind) -> None:
-        self.faults.add(fault, self.place())
+    def fault(self, code: str, **words: Any) -> None:
+        """Note what is wrong with the annotation at hand."""
+        self.faults.fault(code, self.place(), **words)
 
     def class_of(self, name: object) -> int:
         """The class id of the annotation at hand, 0 for an unknown one, which is noted."""
@@ -237,7 +232,7 @@ class NucleusLists:
         instance = len(self.class_id)
         for part in parts:
             if not part or not part[0]:
-                self.fault(EmptyPolygon())
+                self.fault("empty-polygon")
                 return
             is_hole = False
             for ring in part:
@@ -363,7 +358,7 @@ class NucleusLists:
         """The faults of vertices (indices in ``positions``) that are no pairs of usable numbers."""
         stop = np.cumsum(size)
         number = np.array(self.ring_number)
-        self.faults.count_rest(InvalidCoordinate, len(bad))
+        self.faults.count_rest("invalid-coordinate", len(bad))
         for vertex in bad[:FAULTS_NAMED]:
             ring = int(np.searchsorted(stop, vertex, "right"))
             first, last = np.searchsorted(number, number[ring]), np.searchsorted(number, number[ring], "right")
@@ -373,7 +368,7 @@ class NucleusLists:
             if size[ring] > 1:
                 place += f", vertex {vertex - stop[ring] + size[ring] + 1}"
             position = positions[vertex] if type(positions) is list else positions[vertex].tolist()
-            self.faults.add(NoPosition(shown(position)), place)
+            self.faults.fault("invalid-coordinate", place, wording="no-position", position=shown(position))
 
     # --- the whole file ---------------------------------------------------------------------------------------------
 
@@ -397,12 +392,17 @@ class NucleusLists:
         is_missing = np.array([value is None for value in values])
         wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)) & ~is_missing)
         missing = np.flatnonzero(is_missing)
-        self.faults.count_rest(InvalidProbability, len(wrong))
-        self.faults.count_rest(MissingProbability, len(missing))
+        self.faults.count_rest("invalid-probability", len(wrong))
+        self.faults.count_rest("missing-probability", len(missing))
         for index in wrong[:FAULTS_NAMED]:
-            self.faults.add(InvalidProbability(shown(values[index])), f"{self.kind} {self.numbers[index]}")
+            self.faults.fault(
+                "invalid-probability",
+                f"{self.kind} {self.numbers[index]}",
+                value=shown(values[index]),
+                what="the probability",
+            )
         for index in missing[:FAULTS_NAMED]:
-            self.faults.add(MissingProbability(), f"{self.kind} {self.numbers[index]}")
+            self.faults.fault("missing-probability", f"{self.kind} {self.numbers[index]}")
         return None if len(wrong) or len(missing) else numbers.astype(np.float64)
 
     def outlines(self) -> Outlines:

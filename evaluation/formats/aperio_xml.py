@@ -18,8 +18,7 @@ import shapely
 
 from evaluation.decoding.chunks import memory_told, too_many
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
-from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, for_each, quote, with_rest
-from evaluation.findings.annotations import HoleWithoutOutline, NotAperioXml, OtherRegion, TooComplexHoles
+from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, for_each, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.example import Example
@@ -31,7 +30,7 @@ from evaluation.model.intervals import expand
 LAYER = ("Annotations", "Annotation")
 ATTRIBUTE = (*LAYER, "Attributes", "Attribute")
 REGION = (*LAYER, "Regions", "Region")
-APERIO = Dialect("Aperio", "Annotations", NotAperioXml, (*REGION, "Vertices"), "Vertex", ("X", "Y"))
+APERIO = Dialect("Aperio", "Annotations", (*REGION, "Vertices"), "Vertex", ("X", "Y"))
 RECTANGLE = "1"
 POLYGON_TYPES = ("", "0", RECTANGLE)  # an ellipse (2) holds two corners of its box, an arrow (3) no area
 SHAPES = {RECTANGLE: " (rectangle) of two vertices", "2": " (ellipse)"}
@@ -48,7 +47,7 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     vertex; if there is none it is left out, with a warning. ``source_id`` is "<layer id>/<region id>", where a missing
     id is replaced by the position (1, 2, …). A file without regions gives no outlines.
 
-    Raises InputFault with all that is wrong: too-large, unreadable-file, not-xml, forbidden-xml, not-aperio-xml,
+    Raises InputFault with all that is wrong: too-large, unreadable-file, not-xml, forbidden-xml, wrong-format,
     unknown-class, invalid-coordinate, unsupported-shape, too-complex-outlines.
 
     >>> import io
@@ -201,11 +200,17 @@ def shape_faults(drawn: Drawn, where: str) -> list[Finding]:
     is_wrong = ~is_polygon | (is_rectangle & (np.diff(drawn.start) == 2))
     wrong = np.flatnonzero(is_wrong & (drawn.class_id != SKIPPED)).tolist()
 
-    def fault(index: int) -> Finding:
+    def fault_at(index: int) -> Finding:
         name = drawn.types[drawn.type[index]]
-        return OtherRegion(name, SHAPES.get(name, "")).at(f"{where}, {drawn.place(index)}")
+        return fault(
+            "unsupported-shape",
+            f"{where}, {drawn.place(index)}",
+            wording="other-region",
+            type=name,
+            shape=SHAPES.get(name, ""),
+        )
 
-    return for_each(wrong, fault)
+    return for_each(wrong, fault_at)
 
 
 def class_faults(drawn: Drawn, request: Request) -> list[Finding]:
@@ -219,8 +224,8 @@ def class_faults(drawn: Drawn, request: Request) -> list[Finding]:
     for name, of_name in islice(layers.items(), FAULTS_NAMED):
         regions = wrong[np.isin(drawn.layer[wrong], of_name)]
         places = [f"{request.where}, {drawn.place(index)}" for index in regions[:EXAMPLES_SHOWN].tolist()]
-        fault = unknown_class(name, request.classes, nameless="the layer has no class name")
-        named.append(fault.at(*places, count=len(regions)))
+        problem = unknown_class(name, request.classes, nameless="the layer has no class name")
+        named.append(problem(*places, total=len(regions)))
     return with_rest(named, len(wrong))
 
 
@@ -233,7 +238,7 @@ def outlines_of(drawn: Drawn, where: str) -> Annotations:
     if len(hole):
         owner[hole] = outlines_around(drawn, hole, where)
     lost = hole[owner[hole] < 0].tolist()
-    warnings = for_each(lost, lambda index: HoleWithoutOutline().at(f"{where}, {drawn.place(index)}"))
+    warnings = for_each(lost, lambda index: fault("hole-without-outline", f"{where}, {drawn.place(index)}"))
     is_outline = is_kept & ~is_hole
     instance = np.cumsum(is_outline) - 1
     ring = np.flatnonzero(owner >= 0)
@@ -277,7 +282,9 @@ def outlines_around(drawn: Drawn, hole: Int64, where: str) -> Int64:
         pair_hole += begin
         pairs += len(pair_hole)
         if pairs > PAIRS_LIMIT:
-            raise InputFault(TooComplexHoles(len(hole), PAIRS_LIMIT).at(where))
+            raise InputFault(
+                fault("too-complex-outlines", where, wording="too-holes", holes=len(hole), limit=PAIRS_LIMIT)
+            )
         inside = layer_of_hole[pair_hole] == layer_of_polygon[pair_polygon]
         inside[inside] = shapely.intersects(polygons[pair_polygon[inside]], vertices[pair_hole[inside]])
         pair_hole, pair_polygon = pair_hole[inside], pair_polygon[inside]

@@ -18,8 +18,7 @@ import numpy as np
 from evaluation.challenge.formats.asap_xml import AsapXmlRules
 from evaluation.decoding.chunks import memory_told, too_many
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
-from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, for_each, quote, with_rest
-from evaluation.findings.annotations import AsapShapeLeftOut, DotWithout, NotAsapXml, OtherAsapShape, OtherAsapType
+from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, for_each, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.example import Example
@@ -29,7 +28,7 @@ from evaluation.model import Annotations, Bool, Case, Float64, Int16, Int64, Out
 
 ANNOTATION = ("ASAP_Annotations", "Annotations", "Annotation")
 HOLDER = (*ANNOTATION, "Coordinates")
-ASAP = Dialect("ASAP", "ASAP_Annotations", NotAsapXml, HOLDER, "Coordinate", ("Order", "X", "Y"))
+ASAP = Dialect("ASAP", "ASAP_Annotations", HOLDER, "Coordinate", ("Order", "X", "Y"))
 TYPES = ("Dot", "PointSet", "Polygon", "Rectangle", "Spline", "Measurement")
 KINDS = {name: kind for kind, name in enumerate(TYPES)}
 DOT, POINT_SET, POLYGON, RECTANGLE, SPLINE, MEASUREMENT = range(6)
@@ -56,7 +55,7 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
     missing, or twice the same, anywhere in an annotation. ``source_id`` is the position of the annotation in the file
     (1, 2, …); in a PointSet "<position>/<position of the coordinate>".
 
-    Raises InputFault with all that is wrong: too-large, unreadable-file, not-xml, forbidden-xml, not-asap-xml,
+    Raises InputFault with all that is wrong: too-large, unreadable-file, not-xml, forbidden-xml, wrong-format,
     unknown-class, invalid-coordinate, unsupported-shape.
 
     >>> import io
@@ -205,7 +204,15 @@ def place(index: int) -> str:
 def dot_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     """Dots that are not at one place."""
     wrong = np.flatnonzero(drawn.is_nucleus & (drawn.kind == DOT) & (drawn.count != 1)).tolist()
-    return for_each(wrong, lambda index: DotWithout(drawn.count[index] or "no").at(f"{request.where}, {place(index)}"))
+    return for_each(
+        wrong,
+        lambda index: fault(
+            "invalid-coordinate",
+            f"{request.where}, {place(index)}",
+            wording="dot-without",
+            number=drawn.count[index] or "no",
+        ),
+    )
 
 
 def shape_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
@@ -215,13 +222,20 @@ def shape_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     is_cut = (drawn.kind == RECTANGLE) & (drawn.count != CORNERS)
     wrong = np.flatnonzero(drawn.is_nucleus & (is_cut | ~np.isin(drawn.kind, wanted))).tolist()
 
-    def fault(index: int) -> Finding:
-        kind = OtherAsapShape if drawn.is_other[index] else OtherAsapType
+    def fault_at(index: int) -> Finding:
         corners = f" of {drawn.count[index]:,} coordinates" if is_cut[index] and shape == "outline" else ""
-        found = kind(drawn.types[drawn.type[index]], corners, [TYPES[kind] for kind in wanted], shape)
-        return found.at(f"{request.where}, {place(index)}")
+        return fault(
+            "unsupported-shape",
+            f"{request.where}, {place(index)}",
+            wording="asap-other" if drawn.is_other[index] else "asap",
+            type=drawn.types[drawn.type[index]],
+            corners=corners,
+            types=[TYPES[kind] for kind in wanted],
+            wanted_corners=" of four coordinates" if shape == "outline" else "",
+            shape=shape,
+        )
 
-    return for_each(wrong, fault)
+    return for_each(wrong, fault_at)
 
 
 def class_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
@@ -233,8 +247,8 @@ def class_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
         name = "" if drawn.groups[group] in NO_GROUP else drawn.groups[group]
         of_group = wrong[drawn.group[wrong] == group]
         places = [f"{request.where}, {place(index)}" for index in of_group[:EXAMPLES_SHOWN].tolist()]
-        fault = unknown_class(name, request.classes, nameless="the annotation is in no group")
-        named.append(fault.at(*places, count=len(of_group)))
+        problem = unknown_class(name, request.classes, nameless="the annotation is in no group")
+        named.append(problem(*places, total=len(of_group)))
     return with_rest(named, len(wrong))
 
 
@@ -245,7 +259,16 @@ def left_out(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     for type_ in np.unique(drawn.type[left]).tolist():
         of_type = left[drawn.type[left] == type_]
         places = [f"{request.where}, {place(index)}" for index in of_type[:EXAMPLES_SHOWN].tolist()]
-        named.append(AsapShapeLeftOut(drawn.types[type_], request.rules.shape).at(*places, count=len(of_type)))
+        named.append(
+            fault(
+                "left-out",
+                *places,
+                wording="asap-shape-left-out",
+                total=len(of_type),
+                type=drawn.types[type_],
+                shape=request.rules.shape,
+            )
+        )
     return named
 
 

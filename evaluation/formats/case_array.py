@@ -12,8 +12,8 @@ from evaluation.decoding.content import NPY_MAGIC, check_content
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, cut_off, damage_told, read_array, stream_size
+from evaluation.findings import fault
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import TooFewImages, WrongArray
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case
 
@@ -100,11 +100,21 @@ def check_cases(array: CaseArray, cases: Mapping[str, Case]) -> None:
     """Refuse an array that has too few cases. Raises InputFault ("wrong-shape")."""
     last = max(cases.values(), key=case_index, default=None)
     if last is not None and case_index(last) >= array.shape[0]:
-        raise InputFault(TooFewImages(array.shape[0], last.name, case_index(last)).at(array.where))
+        raise InputFault(
+            fault(
+                "wrong-shape",
+                array.where,
+                wording="too-few-images",
+                images=array.shape[0],
+                case=last.name,
+                index=case_index(last),
+                needed=case_index(last) + 1,
+            )
+        )
 
 
 def wrong_array(where: str, shape: tuple[int, ...], wanted: str, advice: str) -> InputFault:
-    return InputFault(WrongArray(shown_shape(shape), wanted, advice).at(where))
+    return InputFault(fault("wrong-shape", where, wording="array", got=shown_shape(shape), expected=wanted, fix=advice))
 
 
 def shown_shape(shape: tuple[int, ...]) -> str:

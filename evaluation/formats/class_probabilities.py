@@ -9,10 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from evaluation.decoding.csv import Table, count_rest, numbers_of
-from evaluation.findings import FAULTS_NAMED, Finding, for_each, with_rest
-from evaluation.findings.annotations import TooManyProbabilities
+from evaluation.findings import FAULTS_NAMED, Finding, fault, for_each, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.findings.json_files import InvalidProbability, RowWithoutClassProbabilities
 from evaluation.formats.csv_columns import class_columns
 from evaluation.formats.request import Request
 from evaluation.model import Bool, Float64, Int16
@@ -27,7 +25,16 @@ def check_size(nuclei: int, classes: int, where: str) -> None:
     >>> check_size(50_000_000 // 6, 6, "'a.csv'")
     """
     if nuclei * classes > NUMBERS_LIMIT:
-        raise InputFault(TooManyProbabilities(classes, nuclei, NUMBERS_LIMIT).at(where))
+        raise InputFault(
+            fault(
+                "too-large",
+                where,
+                wording="too-many-probabilities",
+                classes=classes,
+                nuclei=nuclei,
+                limit=NUMBERS_LIMIT,
+            )
+        )
 
 
 def read_class_probabilities(table: Table, request: Request) -> tuple[Float64 | None, list[Finding]]:
@@ -54,14 +61,21 @@ def read_class_probabilities(table: Table, request: Request) -> tuple[Float64 | 
         return None, []
     lacking = np.flatnonzero(~given.all(axis=1)).tolist()
     faults = wrong_cells(table, columns, given & np.isnan(probability))
-    faults += for_each(lacking, lambda row: RowWithoutClassProbabilities().at(table.place(row)))
+    faults += for_each(
+        lacking, lambda row: fault("missing-probability", table.place(row), wording="row-without-class-probabilities")
+    )
     return (None if faults else probability), faults
 
 
 def wrong_cells(table: Table, columns: list[int], is_wrong: Bool) -> list[Finding]:
     """Cells, bool (R, C), that are no numbers from 0 to 1."""
     named = [
-        InvalidProbability(table.text(row, columns[k]), f"{table.names[columns[k]]} is").at(table.place(row))
+        fault(
+            "invalid-probability",
+            table.place(row),
+            value=table.text(row, columns[k]),
+            what=f"{table.names[columns[k]]} is",
+        )
         for row, k in zip(*(index[:FAULTS_NAMED].tolist() for index in np.nonzero(is_wrong)), strict=True)
     ]
     return with_rest(named, int(is_wrong.sum()))

@@ -13,9 +13,7 @@ from typing import BinaryIO
 from evaluation.decoding.csv import Categories, categories, count_rest, read_table
 from evaluation.decoding.json import read_json
 from evaluation.decoding.streams import damage_told
-from evaluation.findings import for_each, quote
-from evaluation.findings.annotations import TooManyRows
-from evaluation.findings.csv_files import IdTwice, NoEntries, NoId, NoIdAndClass
+from evaluation.findings import fault, for_each, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import UNKNOWN, find_classes
 from evaluation.formats.csv_columns import rows_limit
@@ -72,16 +70,18 @@ def json_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
     elif isinstance(value, list):
         pairs = [(entry.get("id"), entry.get("class")) if isinstance(entry, dict) else (None, None) for entry in value]
     else:
-        raise InputFault(NoEntries(value).at(where))
+        raise InputFault(fault("invalid-class-table", where, wording="no-entries", value=value))
     if len(pairs) > (limit := rows_limit(request, 1)):
-        raise InputFault(TooManyRows(limit).at(where))
+        raise InputFault(fault("too-large", where, wording="too-many-rows", limit=limit))
 
     def place(index: int) -> str:
         return f"{where}, {quote(pairs[index][0]) if isinstance(value, dict) else f'[{index}]'}"
 
     wrong = [index for index, pair in enumerate(pairs) if not all(map(is_text, pair))]
     if wrong:
-        raise InputFault(*for_each(wrong, lambda index: NoIdAndClass().at(place(index))))
+        raise InputFault(
+            *for_each(wrong, lambda index: fault("invalid-class-table", place(index), wording="no-id-and-class"))
+        )
     return Entries([str(key) for key, _ in pairs], categories([str(name).strip() for _, name in pairs]), place)
 
 
@@ -108,9 +108,9 @@ def classes_by_id(entries: Entries, request: Request) -> dict[int, int]:
     for index, (text, of_class) in enumerate(zip(entries.ids, class_id.tolist(), strict=True)):
         number = ID.fullmatch(text)
         if number is None:
-            faults.append(NoId(text).at(entries.place(index)))
+            faults.append(fault("invalid-class-table", entries.place(index), wording="no-id", id=text))
         elif found.setdefault(int(number[1]), of_class) != of_class:
-            faults.append(IdTwice(text).at(entries.place(index)))
+            faults.append(fault("duplicate-row", entries.place(index), wording="id-twice", id=text))
     if faults:
         raise InputFault(*count_rest(faults))
     return known(found)

@@ -9,12 +9,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import islice
 
 import numpy as np
 
-from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, with_rest
-from evaluation.findings.annotations import NoClassName, UnknownClass, UnknownClassOrNumber
+from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, with_rest
 from evaluation.formats.request import Request
 from evaluation.model import Bool, ClassTable, Int16, Int64
 
@@ -63,7 +63,7 @@ def class_of_names(names: Iterable[str], is_nameless: bool, request: Request) ->
     return request.file_class or (classes.of_nameless if is_nameless else UNKNOWN) or UNKNOWN
 
 
-def unknown_class(name: str, classes: ClassTable, *, nameless: str = "", numbers: bool = False) -> UnknownClass:
+def unknown_class(name: str, classes: ClassTable, *, nameless: str = "", numbers: bool = False) -> partial[Finding]:
     """What is wrong with a name that is no class of the challenge.
 
     nameless  what is wrong if there is no name
@@ -71,8 +71,19 @@ def unknown_class(name: str, classes: ClassTable, *, nameless: str = "", numbers
     """
     known = sorted(known for known in classes.ids if known)
     if numbers and classes.values:
-        return UnknownClassOrNumber(name, known, ", ".join(map(str, sorted(classes.values))))
-    return NoClassName(name, known, nameless) if nameless and not name else UnknownClass(name, known)
+        return partial(
+            fault,
+            "unknown-class",
+            wording="or-number",
+            name=name,
+            known=known,
+            numbers=", ".join(map(str, sorted(classes.values))),
+        )
+    return (
+        partial(fault, "unknown-class", got=nameless, name=name, known=known)
+        if nameless and not name
+        else partial(fault, "unknown-class", name=name, known=known)
+    )
 
 
 def find_classes(
@@ -92,7 +103,7 @@ def find_classes(
         for index in unknown[:FAULTS_NAMED]:
             rows = np.flatnonzero(text_of_row == index)
             places = [place(row) for row in rows[:EXAMPLES_SHOWN].tolist()]
-            faults.append(unknown_class(texts[index], classes, numbers=True).at(*places, count=len(rows)))
+            faults.append(unknown_class(texts[index], classes, numbers=True)(*places, total=len(rows)))
         faults = with_rest(faults, int(np.isin(text_of_row, unknown).sum()))
     is_nucleus = class_id != SKIPPED
     return np.where(is_nucleus, class_id, 0).astype(np.int16)[text_of_row], is_nucleus[text_of_row], faults
@@ -132,8 +143,8 @@ class ClassNames:
         """The first names that are no class, each at its first places; counted are all annotations."""
         named: list[Finding] = []
         for name, places in islice(self.unknown.items(), FAULTS_NAMED):
-            fault = unknown_class(name, self.classes, numbers=True)
-            named.append(fault.at(*(f"{where}, {place}" for place in places), count=self.count[name]))
+            problem = unknown_class(name, self.classes, numbers=True)
+            named.append(problem(*(f"{where}, {place}" for place in places), total=self.count[name]))
         return with_rest(named, self.count.total())
 
 

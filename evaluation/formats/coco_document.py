@@ -25,23 +25,8 @@ import numpy as np
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.json import read_records
 from evaluation.decoding.label_array import rows_and_columns
-from evaluation.findings import FAULTS_NAMED, listed, quote
-from evaluation.findings.annotations import Crowd, OtherImages
-from evaluation.findings.coco import NotCoco
-from evaluation.findings.csv_files import NoImageOfCase
+from evaluation.findings import FAULTS_NAMED, fault, listed, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.json_files import (
-    CaseAgain,
-    IdWithOtherName,
-    InvalidProbability,
-    MissingProbability,
-    NoScore,
-    OtherObject,
-    OtherValue,
-    OtherValueOf,
-)
-from evaluation.findings.kind import Kind
-from evaluation.findings.labels import WrongShape
 from evaluation.formats.annotation_lists import NUMBERS, Faults
 from evaluation.formats.classes import SKIPPED, UNKNOWN, ClassNames
 from evaluation.formats.request import Request
@@ -112,11 +97,11 @@ def read_document(stream: BinaryIO, request: Request) -> Document:
         document = Document(where, records.pieces)
         return read_tables(document, root) if type(root) is dict else document
     if type(root) is not dict:
-        raise InputFault(NotCoco("neither an object nor a list").at(where))
+        raise InputFault(fault("not-coco", where, got="neither an object nor a list"))
     if type(root.get("masks")) is list:
         return Document(where, iter([read_masks(root, where)]), "masks", is_one_image=True)
     found = f"an object with {listed(root, last='and')}" if root else "an empty object"
-    raise InputFault(NotCoco(found).at(where))
+    raise InputFault(fault("not-coco", where, got=found))
 
 
 def read_tables(document: Document, root: Mapping[str, Any]) -> Document:
@@ -126,12 +111,18 @@ def read_tables(document: Document, root: Mapping[str, Any]) -> Document:
     for key, name_key in (("images", "file_name"), ("categories", "name")):
         entries = root.get(key) or []
         if type(entries) is not list:
-            raise InputFault(NotCoco(f"'{key}' that are no list").at(document.where))
+            raise InputFault(fault("not-coco", document.where, got=f"'{key}' that are no list"))
         for index, entry in enumerate(entries):
             place = f"{key}[{index}]"
             id = id_of(entry, "id") if type(entry) is dict else None
             if id is None:
-                faults.add(OtherValue(entry, "an object with an 'id', a whole number or a text"), place)
+                faults.fault(
+                    "invalid-annotation",
+                    place,
+                    wording="value",
+                    expected="an object with an 'id', a whole number or a text",
+                    value=entry,
+                )
                 continue
             name = id_of(entry, name_key)
             if key == "images":
@@ -140,7 +131,7 @@ def read_tables(document: Document, root: Mapping[str, Any]) -> Document:
             else:
                 before = document.categories.setdefault(id, name or "") or None
             if before != (name or None):
-                faults.add(IdWithOtherName(id), place)
+                faults.fault("invalid-annotation", place, wording="id-with-other-name", id=id)
     if findings := faults.findings():
         raise InputFault(*findings)
     return document
@@ -152,7 +143,7 @@ def read_masks(root: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
     for key, name in (("labels", "category_id"), ("scores", "score")):
         if key in root:
             if type(root[key]) is not list or len(root[key]) != len(root["masks"]):
-                raise InputFault(NotCoco(f"'{key}' that are no list as long as 'masks'").at(where))
+                raise InputFault(fault("not-coco", where, got=f"'{key}' that are no list as long as 'masks'"))
             columns[name] = root[key]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -195,7 +186,9 @@ class Places:
         entry = self.document.images.get(image)
         place = f"image {quote(image)}" if entry is None else entry.place
         if self.image_of_case.setdefault(case.name, image) != image:
-            self.faults.add(CaseAgain(self.document.names(image)[0], case.name), place)
+            self.faults.fault(
+                "invalid-annotation", place, wording="case-again", image=self.document.names(image)[0], case=case.name
+            )
         if entry is not None and type(entry.height) is int and type(entry.width) is int:
             self.check_shape(place, entry.height, entry.width, case)
         self.number_of_image[image] = len(self.cases)
@@ -211,8 +204,11 @@ class Places:
             return 0
         if image is None or (self.document.images and image not in self.document.images):
             wanted = "the id of an image"
-            named = OtherValueOf("'image_id' is", entry["image_id"], wanted) if "image_id" in entry else None
-            self.faults.add(named or OtherObject("no 'image_id'", wanted), place)
+            if "image_id" in entry:
+                value = entry["image_id"]
+                self.faults.fault("invalid-annotation", place, expected=wanted, of="'image_id' is", value=value)
+            else:
+                self.faults.fault("invalid-annotation", place, got="no 'image_id'", expected=wanted)
             return NO_CASE
         number = self.find(image)
         if number == NO_CASE:
@@ -224,7 +220,15 @@ class Places:
         if (height, width) == case.shape_yx:
             return True
         fix = "Write codes and coordinates for the image at its own size; height comes before width in 'size'."
-        self.faults.add(WrongShape(rows_and_columns(height, width), *case.shape_yx, fix), place)
+        self.faults.fault(
+            "wrong-shape",
+            place,
+            got=rows_and_columns(height, width),
+            fix=fix,
+            height=case.shape_yx[0],
+            width=case.shape_yx[1],
+            channels="",
+        )
         return False
 
 
@@ -246,7 +250,9 @@ def images_of_case(stream: BinaryIO, request: Request, case: Case) -> tuple[Docu
         fitting = [image for image in ids if document.find_case(image, {case.name: case, key: case})]
         if not fitting:
             names = [document.names(image)[0] for image in ids]
-            raise InputFault(NoImageOfCase(len(ids), names, key).at(request.where))
+            raise InputFault(
+                fault("other-case", request.where, wording="no-image", count=len(ids), names=names, case=key)
+            )
         ids = fitting
     places = Places(document, {}, only=case)
     for image in ids:
@@ -259,7 +265,10 @@ def read_one(nuclei: Nuclei, case: Case) -> Annotations:
     collection = read_all(nuclei)
     findings = collection.findings
     if others := sum(collection.unknown.values()):
-        findings = (*findings, OtherImages(others, case.name).at(nuclei.request.where, count=others))
+        findings = (
+            *findings,
+            fault("left-out", nuclei.request.where, wording="other-images", total=others, count=others, case=case.name),
+        )
     return Annotations(collection.cases[case.name].parts if case.name in collection.cases else (), findings)
 
 
@@ -330,11 +339,13 @@ class Nuclei(ABC):
     def add_entry(self, number: int, entry: Any) -> None:
         """Note an annotation, with the first thing that is wrong with it."""
         if type(entry) is not dict:
-            self.fault(number, OtherValue(entry, "an object"))
+            self.fault("invalid-annotation", number, wording="value", expected="an object", value=entry)
             return
         if "segments_info" in entry:
             fix = "Export COCO with a 'segmentation' for each nucleus, or label images."
-            raise InputFault(NotCoco("COCO panoptic, whose shapes are in PNG files", fix).at(self.document.where))
+            raise InputFault(
+                fault("not-coco", self.document.where, got="COCO panoptic, whose shapes are in PNG files", fix=fix)
+            )
         case = self.places.number_of_entry(entry, self.place(number))
         if case == NO_CASE:
             return
@@ -343,7 +354,7 @@ class Nuclei(ABC):
             return
         crowd = entry.get("iscrowd")
         if class_id >= 0 and crowd is not None and crowd == 1:
-            self.warnings.add(Crowd(), self.place(number))
+            self.warnings.fault("left-out", self.place(number), wording="crowd")
             return
         self.per_case[case] += 1
         if self.per_case[case] > self.request.limits.instances_per_case:
@@ -355,16 +366,22 @@ class Nuclei(ABC):
         nucleus = Nucleus(case, class_id, score, str(number) if source is None else source, number)
         self.add_shape(nucleus, entry)
 
-    def fault(self, number: int, fault: Kind) -> None:
+    def fault(self, code: str, number: int, **words: Any) -> None:
         """Note what is wrong with an annotation."""
-        self.faults.add(fault, self.place(number))
+        self.faults.fault(code, self.place(number), **words)
 
     def class_of(self, number: int, entry: Mapping[str, Any]) -> int:
         """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is noted."""
         category = id_of(entry, "category_id")
         if category is None:
             if entry.get("category_id") is not None and not self.request.file_class:
-                self.fault(number, OtherValueOf("'category_id' is", entry["category_id"], "a whole number or a name"))
+                self.fault(
+                    "invalid-annotation",
+                    number,
+                    expected="a whole number or a name",
+                    of="'category_id' is",
+                    value=entry["category_id"],
+                )
                 return 0
             category = ""
         class_id = self.classes.look_up(category)
@@ -383,7 +400,7 @@ class Nuclei(ABC):
             return float("nan")
         self.scores += 1
         if type(score) not in NUMBERS or not 0 <= score <= 1:
-            self.fault(number, InvalidProbability(score, "'score' is"))
+            self.fault("invalid-probability", number, value=score, what="'score' is")
             return 0.0
         return float(score)
 
@@ -403,8 +420,8 @@ class Nuclei(ABC):
         """Raise InputFault with all that is wrong with the file."""
         if 0 < self.scores < self.nuclei:
             for place in self.without_score:
-                self.faults.add(NoScore(), place)
-            self.faults.total[MissingProbability.code] = self.nuclei - self.scores
+                self.faults.fault("missing-probability", place, wording="no-score")
+            self.faults.total["missing-probability"] = self.nuclei - self.scores
         faults = [
             *self.places.faults.findings(),
             *self.classes.names.findings(self.request.where),

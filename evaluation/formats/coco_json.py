@@ -23,18 +23,8 @@ import orjson
 
 from evaluation.decoding.chunks import too_many
 from evaluation.decoding.streams import damage_told
-from evaluation.findings import FAULTS_NAMED, quote
-from evaluation.findings.annotations import (
-    CodeLeftOut,
-    InvalidCoordinate,
-    NoCoordinateInTurn,
-    NoSegmentation,
-    OddPolygon,
-    VanishedCode,
-)
-from evaluation.findings.coco import NotCoco
+from evaluation.findings import FAULTS_NAMED, fault, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.json_files import OtherObject, OtherValueOf
 from evaluation.formats.annotation_lists import NUMBERS
 from evaluation.formats.coco_document import (
     Document,
@@ -101,7 +91,7 @@ def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping
         document = read_document(stream, request)
         if document.is_one_image:
             fix = "Write a list of results, each with its 'image_id'."
-            raise InputFault(NotCoco("the masks of one image, without its name", fix).at(request.where))
+            raise InputFault(fault("not-coco", request.where, got="the masks of one image, without its name", fix=fix))
         return read_all(SegmentedNuclei(document, Places(document, cases), request))
 
 
@@ -120,33 +110,41 @@ class SegmentedNuclei(Nuclei):
         if type(segmentation) is dict and segmentation:
             size, counts = segmentation.get("size"), segmentation.get("counts")
             if type(size) is not list or len(size) != 2 or set(map(type, size)) != {int}:
-                self.fault(number, OtherValueOf("'size' is", size, "[height, width] of the image"))
+                self.fault(
+                    "invalid-annotation", number, expected="[height, width] of the image", of="'size' is", value=size
+                )
             elif type(counts) is not list and type(counts) is not str:
-                self.fault(number, OtherValueOf("'counts' is", counts, "a list of numbers, or a text"))
+                self.fault(
+                    "invalid-annotation",
+                    number,
+                    expected="a list of numbers, or a text",
+                    of="'counts' is",
+                    value=counts,
+                )
             elif self.places.check_shape(self.place(number), size[0], size[1], self.places.cases[nucleus.case]):
                 self.size += len(counts)
                 self.coded.add(nucleus, counts)
         elif type(segmentation) is list and any(segmentation):
             if any(type(ring) is not list for ring in segmentation):
                 found = "'segmentation' is a list of other things than lists"
-                self.fault(number, OtherObject(found, SEGMENTATION))
+                self.fault("invalid-annotation", number, got=found, expected=SEGMENTATION)
             elif len(segmentation) > 2 and all(len(ring) == 2 for ring in segmentation):
                 found = f"'segmentation' is a list of {len(segmentation):,} pairs"
-                self.fault(number, OtherObject(found, SEGMENTATION))
+                self.fault("invalid-annotation", number, got=found, expected=SEGMENTATION)
             else:
                 self.size += sum(map(len, segmentation))
                 self.outlined.add(nucleus, segmentation)
         elif segmentation is None or type(segmentation) is list or segmentation == {}:
-            self.fault(number, NoSegmentation(SEGMENTATION))
+            self.fault("unsupported-shape", number, wording="no-segmentation", expected=SEGMENTATION)
         else:
-            self.fault(number, OtherValueOf("'segmentation' is", segmentation, SEGMENTATION))
+            self.fault("invalid-annotation", number, expected=SEGMENTATION, of="'segmentation' is", value=segmentation)
 
     def add_vanished(self, number: int) -> None:
         """Note a code without a pixel."""
         if self.request.rules.value("vanished") == "error":
-            self.fault(number, VanishedCode())
+            self.fault("vanished-outline", number, wording="code")
         else:
-            self.warnings.add(CodeLeftOut(), self.place(number))
+            self.warnings.fault("left-out", self.place(number), wording="code-left-out")
 
     def settle(self) -> None:
         """Make arrays of the segmentations that have come since the last time."""
@@ -190,13 +188,13 @@ class OutlineTable(NucleusTable):
         odd = np.flatnonzero(size % 2)
         bad = np.flatnonzero(~are_coordinates(numbers))
         for ring in odd[:FAULTS_NAMED].tolist():
-            nuclei.fault(self.nuclei[owner[ring]].number, OddPolygon(size[ring]))
+            nuclei.fault("invalid-coordinate", self.nuclei[owner[ring]].number, wording="odd-polygon", value=size[ring])
         for index in bad[:FAULTS_NAMED].tolist():
             ring = int(np.searchsorted(first, index, "right")) - 1
             value = rings[ring][index - int(first[ring])]
-            nuclei.fault(self.nuclei[owner[ring]].number, NoCoordinateInTurn(value))
-        nuclei.faults.count_rest(InvalidCoordinate, len(odd))
-        nuclei.faults.count_rest(InvalidCoordinate, len(bad))
+            nuclei.fault("invalid-coordinate", self.nuclei[owner[ring]].number, wording="in-turn", value=value)
+        nuclei.faults.count_rest("invalid-coordinate", len(odd))
+        nuclei.faults.count_rest("invalid-coordinate", len(bad))
         self.numbers.append(numbers)
         self.ring_size.append(size // 2)
         self.settled = len(self.nuclei)
@@ -240,8 +238,8 @@ class CodeTable(NucleusTable):
         pixels = np.array([height * width for height, width in shapes], np.int64)
         try:
             runs = runs_of_counts(self.pending, lambda index: nuclei.place(fresh[index].number), pixels=pixels)
-        except InputFault as fault:
-            for finding in fault.findings:
+        except InputFault as error:
+            for finding in error.findings:
                 nuclei.faults.include(finding)
             runs = self.runs[0]
         else:

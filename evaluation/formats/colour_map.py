@@ -24,10 +24,8 @@ from evaluation.decoding.label_array import check_shape
 from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told, stream_size
 from evaluation.decoding.tiff_header import TiffFile
-from evaluation.findings import Finding, quote, with_rest
+from evaluation.findings import Finding, fault, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import OtherColours, OtherSuffix
-from evaluation.findings.mat_files import UnknownColour
 from evaluation.formats.example import Example, image_bytes
 from evaluation.formats.format import Format
 from evaluation.formats.label_image import VALUES_NAMED, read_image, suffix_of
@@ -107,7 +105,16 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
     """The colours of an image, uint8 (H, W, 3 or 4)."""
     suffix, where, limit = suffix_of(request.name), request.where, request.limits.bytes_per_file
     if suffix not in SUFFIXES:
-        raise InputFault(OtherSuffix(suffix, SUFFIXES, "Write the map as a PNG; JPEG changes colours.").at(where))
+        raise InputFault(
+            fault(
+                "unsupported-format",
+                where,
+                wording="other-suffix",
+                got=None or (f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"),
+                fix="Write the map as a PNG; JPEG changes colours.",
+                known=SUFFIXES,
+            )
+        )
     if suffix == ".png":
         array = read_png(stream, where=where, shape_yx=case.shape_yx, bytes_limit=limit)
         found = array.shape[2] if array.ndim == 3 else 1
@@ -115,7 +122,9 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
         found = 3 if suffix == ".npy" else samples_of_tiff(stream, where, limit)
         array = read_image(stream, suffix=suffix, where=where, case=case, bytes_limit=limit, channels=found)
     if found not in (3, 4) or array.dtype != np.uint8:
-        raise InputFault(OtherColours(found, array.dtype.name).at(where))
+        raise InputFault(
+            fault("unsupported-format", where, wording="other-colours", channels=found, dtype=array.dtype.name)
+        )
     shape = check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=found)
     image = array.reshape(shape)
     return image if shape == (*case.shape_yx, found) else np.moveaxis(image, 0, 2)
@@ -156,7 +165,17 @@ def unknown_colours(pixels: UInt32, unknown: Bool, request: Request[ColourMapRul
     named = []
     for code, count in zip(found[order][:VALUES_NAMED], counts[order], strict=False):
         row, column = divmod(int((pixels == code).argmax()), pixels.shape[1])
-        named.append(UnknownColour(int(code), int(count), row, column, expected).at(request.where))
+        named.append(
+            fault(
+                "unknown-colour",
+                request.where,
+                expected=expected,
+                colour=int(code),
+                pixels=int(count),
+                row=row,
+                column=column,
+            )
+        )
     return with_rest(named, len(found))
 
 

@@ -24,11 +24,8 @@ import orjson
 from evaluation.challenge.formats.contours_json import ContoursJsonRules
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
-from evaluation.findings import quote
-from evaluation.findings.annotations import GeometryLeftOut, OtherGeometry
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.json_files import OtherValue
-from evaluation.findings.labels import OtherDocument
 from evaluation.formats.annotation_lists import Faults, NucleusLists, describe
 from evaluation.formats.classes import SKIPPED, UNKNOWN, shown
 from evaluation.formats.example import Example
@@ -81,7 +78,7 @@ def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], ca
             reader.add_named(found)
         else:
             expected = f"a file of {tool.title}, with {quote(tool.records)}"
-            raise InputFault(OtherDocument(describe(records.root), expected).at(request.where))
+            raise InputFault(fault("wrong-format", request.where, got=describe(records.root), expected=expected))
         part = reader.nuclei.points() if request.rules.are_points else reader.nuclei.outlines()
         return Annotations((part,), tuple(reader.left_out.findings()))
 
@@ -151,7 +148,13 @@ class ContourReader:
             fix = ""
             if type(record) is dict and type(record.get(self.tool.point)) is list:
                 fix = "It has no contours: hand in the file that has them, or let shape be 'point'."
-            self.nuclei.fault(OtherValue(shown(record), f"an object with a list {quote(key)}", fix))
+            self.nuclei.fault(
+                "invalid-annotation",
+                wording="value",
+                expected=f"an object with a list {quote(key)}",
+                fix=fix,
+                value=shown(record),
+            )
             return
         class_id = self.class_of_type(record.get(self.tool.of_class))
         if class_id != SKIPPED:
@@ -179,7 +182,9 @@ class ContourReader:
         """A shape of labelme."""
         points = shape.get("points") if type(shape) is dict else None
         if type(points) is not list:
-            self.nuclei.fault(OtherValue(shown(shape), "an object with a list 'points'"))
+            self.nuclei.fault(
+                "invalid-annotation", wording="value", expected="an object with a list 'points'", value=shown(shape)
+            )
             return
         label, kind = shape.get("label"), shape.get("shape_type") or "polygon"
         if self.nuclei.names.look_up(label) == SKIPPED:
@@ -187,10 +192,24 @@ class ContourReader:
         wanted = ("point",) if self.rules.are_points else OUTLINE_TYPES
         if kind not in wanted:
             if self.rules.other_shapes == "skip":
-                self.left_out.add(GeometryLeftOut("shape", shown(kind), wanted), self.nuclei.place())
+                self.left_out.fault(
+                    "left-out",
+                    self.nuclei.place(),
+                    wording="geometry-left-out",
+                    what="shape",
+                    type=shown(kind),
+                    wanted=wanted,
+                )
             else:
                 fix = "Draw it as a polygon, or leave it out." if not self.rules.are_points else "Leave it out."
-                self.nuclei.fault(OtherGeometry("shape", shown(kind), wanted, fix))
+                self.nuclei.fault(
+                    "unsupported-shape",
+                    wording="other-geometry",
+                    fix=fix,
+                    what="shape",
+                    type=shown(kind),
+                    wanted=wanted,
+                )
             return
         if self.rules.are_points:
             class_id = self.nuclei.class_of(label)

@@ -15,8 +15,7 @@ import numpy as np
 
 from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
 from evaluation.decoding.streams import damage_told
-from evaluation.findings import Finding, for_each
-from evaluation.findings.csv_files import CaseTwice, InvalidCount, NoCaseColumn, RowCount
+from evaluation.findings import Finding, fault, for_each
 from evaluation.findings.errors import InputFault
 from evaluation.formats.csv_columns import CaseRows, class_columns, rows_of_cases
 from evaluation.formats.example import Example
@@ -72,12 +71,12 @@ def read_counts(table: Table, columns: Sequence[int]) -> Int64:
     numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
     wrong = np.argwhere(~((numbers >= 0) & (numbers <= LARGEST_COUNT) & (np.floor(numbers) == numbers))).tolist()
 
-    def fault(cell: list[int]) -> Finding:
+    def fault_at(cell: list[int]) -> Finding:
         row, column = cell[0], columns[cell[1]]
-        return InvalidCount(table.names[column], table.text(row, column)).at(table.place(row))
+        return fault("invalid-count", table.place(row), column=table.names[column], text=table.text(row, column))
 
     if wrong:
-        raise InputFault(*for_each(wrong, fault))
+        raise InputFault(*for_each(wrong, fault_at))
     return numbers.astype(np.int64)
 
 
@@ -86,9 +85,9 @@ def case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> Case
     column = table.find(CASE_COLUMNS)
     if column is None:
         if len(table) != len(cases):
-            raise InputFault(RowCount(len(table), len(cases)).at(request.where))
+            raise InputFault(fault("row-count", request.where, rows=len(table), cases=len(cases)))
         if any(case.index is None for case in cases.values()):
-            raise InputFault(NoCaseColumn().at(request.where))
+            raise InputFault(fault("missing-column", request.where, wording="no-case"))
         ordered = sorted(cases.values(), key=lambda case: case.index or 0)
         return CaseRows(table, tuple(ordered), np.arange(len(table)), {})
     rows = rows_of_cases(table, column, cases)
@@ -96,7 +95,16 @@ def case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> Case
     found = rows.table
     if again:
         raise InputFault(
-            *for_each(again, lambda row: CaseTwice(found.text(row, column), found.line[row - 1]).at(found.place(row)))
+            *for_each(
+                again,
+                lambda row: fault(
+                    "duplicate-row",
+                    found.place(row),
+                    wording="case-twice",
+                    case=found.text(row, column),
+                    line=found.line[row - 1],
+                ),
+            )
         )
     return rows
 

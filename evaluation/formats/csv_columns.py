@@ -10,11 +10,8 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.decoding.csv import Table, numbers_of, read_table
-from evaluation.findings import Finding, for_each, quote
-from evaluation.findings.annotations import NoCoordinate, TooManyNucleiInRows
-from evaluation.findings.csv_files import NoClassColumn, NoProbabilityColumn, RowOfOtherCase, TwoColumnsOfClass
+from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.json_files import InvalidProbability, MissingProbability
 from evaluation.formats.classes import find_classes
 from evaluation.formats.coordinates import are_coordinates
 from evaluation.formats.request import Request
@@ -75,7 +72,14 @@ def check_counts(rows: CaseRows, request: Request) -> None:
     counts = [(case, part.stop - part.start) for case, part in zip(rows.cases, rows.slices(), strict=True)]
     wrong = [(f"{request.where}, case {quote(case.name)}", count) for case, count in counts if count > limit]
     if wrong:
-        raise InputFault(*for_each(wrong, lambda found: TooManyNucleiInRows(found[1], limit).at(found[0])))
+        raise InputFault(
+            *for_each(
+                wrong,
+                lambda found: fault(
+                    "too-large", found[0], wording="too-many-nuclei-in-rows", nuclei=found[1], limit=limit
+                ),
+            )
+        )
 
 
 def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
@@ -90,16 +94,27 @@ def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[lis
         of_class = folded.removeprefix(prefix).strip() if folded.startswith(prefix) else ""
         class_id = request.classes.ids.get(of_class, 0) if of_class else 0
         if class_id > 0 and by_class.setdefault(class_id, column) != column:
-            faults.append(TwoColumnsOfClass(table.names[by_class[class_id]], name).at(request.where))
+            faults.append(
+                fault(
+                    "invalid-csv",
+                    request.where,
+                    wording="two-columns-of-class",
+                    first=table.names[by_class[class_id]],
+                    second=name,
+                )
+            )
     if prefix and not by_class:
         return [], []
     missing = [name for class_id, name in enumerate(request.classes.names, start=1) if class_id not in by_class]
     seen = [name for name in table.names if name]
 
-    def fault(name: str) -> NoClassColumn:
-        return NoProbabilityColumn(prefix + name, seen, f"{prefix}…") if prefix else NoClassColumn(name, seen)
+    def fault_at(name: str) -> Finding:
+        wanted = "a column for each class"
+        if prefix:
+            wanted = f"a column {quote(prefix + '…')} for each class, or for none"
+        return fault("missing-column", request.where, expected=wanted, name=prefix + name, known=seen)
 
-    faults += for_each(missing, lambda name: fault(name).at(request.where))
+    faults += for_each(missing, fault_at)
     return [by_class[class_id] for class_id in sorted(by_class)], faults
 
 
@@ -125,8 +140,10 @@ def read_probabilities(table: Table) -> tuple[Float64 | None, list[Finding]]:
     missing = np.flatnonzero(~given).tolist()
     what = f"{table.names[column]} is"
     faults = [
-        *for_each(wrong, lambda row: InvalidProbability(table.text(row, column), what).at(table.place(row))),
-        *for_each(missing, lambda row: MissingProbability().at(table.place(row))),
+        *for_each(
+            wrong, lambda row: fault("invalid-probability", table.place(row), value=table.text(row, column), what=what)
+        ),
+        *for_each(missing, lambda row: fault("missing-probability", table.place(row))),
     ]
     return (None if faults else numbers.astype(np.float64)), faults
 
@@ -141,7 +158,14 @@ def check_case(table: Table, column: int, request: Request, case: Case) -> None:
     wrong = [index for index, text in enumerate(texts) if find_case({case.name: case, key: case}, text) is None]
     if wrong:
         rows = np.flatnonzero(np.isin(text_of_row, wrong)).tolist()
-        raise InputFault(*for_each(rows, lambda row: RowOfOtherCase(texts[text_of_row[row]], key).at(table.place(row))))
+        raise InputFault(
+            *for_each(
+                rows,
+                lambda row: fault(
+                    "other-case", table.place(row), wording="row", name=texts[text_of_row[row]], case=key
+                ),
+            )
+        )
 
 
 def table_of(stream: BinaryIO, request: Request, cases: int) -> Table:
@@ -172,8 +196,14 @@ def read_coordinates(
         with np.errstate(over="ignore"):
             numbers = um_to_px(numbers * um_per_unit, np.reshape(spacing_um, (-1, 1)))
 
-    def fault(cell: list[int]) -> Finding:
+    def fault_at(cell: list[int]) -> Finding:
         row, column = cell[0], columns[cell[1]]
-        return NoCoordinate(table.names[column], table.text(row, column)).at(table.place(row))
+        return fault(
+            "invalid-coordinate",
+            table.place(row),
+            wording="no-coordinate",
+            column=table.names[column],
+            text=table.text(row, column),
+        )
 
-    return numbers, for_each(np.argwhere(~are_coordinates(numbers)).tolist(), fault)
+    return numbers, for_each(np.argwhere(~are_coordinates(numbers)).tolist(), fault_at)

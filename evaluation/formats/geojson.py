@@ -25,11 +25,8 @@ from evaluation.challenge.formats.rules import FeatureRules
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import RecordText, Unproven, read_records, resting_collector
 from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_polygons
-from evaluation.findings import quote
-from evaluation.findings.annotations import GeometryLeftOut, NoGeometry, OtherGeometry
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.json_files import ManyParts, OtherGeometryValue, OtherObject, OtherValue, OtherValueOf
-from evaluation.findings.labels import OtherDocument
 from evaluation.formats.annotation_lists import (
     Faults,
     NucleusLists,
@@ -68,7 +65,11 @@ DOCUMENT = "GeoJSON: a FeatureCollection, a list of features, a Feature or a geo
 
 
 class Malformed(Exception):
-    """An annotation is not built as GeoJSON says; carries the finding's kind. Never leaves this module."""
+    """An annotation is not built as GeoJSON says; carries the words of its finding. Never leaves this module."""
+
+    def __init__(self, **words: Any) -> None:
+        super().__init__(words)
+        self.words = words
 
 
 def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -> Annotations:
@@ -135,7 +136,7 @@ def sole_items(root: Any, where: str) -> list[Any]:
     if kind == "Feature" or kind in GEOMETRIES:
         return [root]
     got = "a FeatureCollection without a list of features" if kind == "FeatureCollection" else describe(root)
-    raise InputFault(OtherDocument(got, DOCUMENT).at(where))
+    raise InputFault(fault("wrong-format", where, got=got, expected=DOCUMENT))
 
 
 class FeatureReader:
@@ -157,7 +158,7 @@ class FeatureReader:
             try:
                 children = self.add_item(item)
             except Malformed as error:
-                self.nuclei.fault(*error.args)
+                self.nuclei.fault("invalid-annotation", **error.words)
             else:
                 waiting += children[::-1]
         self.nuclei.settle()
@@ -204,7 +205,7 @@ class FeatureReader:
     def add_item(self, item: Any) -> list[Any]:
         """Add one feature or geometry; gives the children."""
         if type(item) is not dict:
-            raise Malformed(OtherValue(shown(item), "a Feature with a geometry"))
+            raise Malformed(wording="value", expected="a Feature with a geometry", value=shown(item))
         kind = item.get("type")
         if kind == "Feature":
             geometry = item.get("nucleusGeometry") or item.get("geometry")
@@ -214,14 +215,14 @@ class FeatureReader:
         elif type(kind) is str and kind in GEOMETRIES:
             geometry, properties = item, {}
         else:
-            raise Malformed(OtherObject(describe(item), "a Feature with a geometry"))
+            raise Malformed(got=describe(item), expected="a Feature with a geometry")
         children = properties.get("childObjects")
         children = children if type(children) is list else []
         name = self.class_name(properties)
         if self.nuclei.names.look_up(name) == SKIPPED:
             return children
         if geometry is None:
-            self.left_out.add(NoGeometry(), self.nuclei.place())
+            self.left_out.fault("left-out", self.nuclei.place(), wording="no-geometry")
             return children
         outlines, points, others = shapes_of(geometry)
         if self.of_points:
@@ -250,7 +251,7 @@ class FeatureReader:
         if self.parts_are_nuclei and len(outlines) > 1:
             return [[part] for part in outlines]
         if len(outlines) > PARTS_OF_A_NUCLEUS and self.parts_are_nuclei is None:
-            self.left_out.add(ManyParts(len(outlines)), self.nuclei.place())
+            self.left_out.fault("many-parts", self.nuclei.place(), parts=len(outlines))
         return [outlines]
 
     def class_name(self, properties: dict[str, Any]) -> Any:
@@ -283,10 +284,14 @@ class FeatureReader:
         """An annotation, or a part of one, has not the shape of the nuclei."""
         wanted = POINTS if self.of_points else OUTLINES
         if self.skips_others:
-            self.left_out.add(GeometryLeftOut("geometry", kind, wanted), self.nuclei.place())
+            self.left_out.fault(
+                "left-out", self.nuclei.place(), wording="geometry-left-out", what="geometry", type=kind, wanted=wanted
+            )
         else:
             fix = f"Write each nucleus as {'a point' if self.of_points else 'an outline'}, or leave the feature out."
-            self.nuclei.fault(OtherGeometry("geometry", kind, wanted, fix))
+            self.nuclei.fault(
+                "unsupported-shape", wording="other-geometry", fix=fix, what="geometry", type=kind, wanted=wanted
+            )
 
     def annotations(self) -> Annotations:
         part = self.nuclei.points() if self.of_points else self.nuclei.outlines()
@@ -302,7 +307,11 @@ def shapes_of(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
     while waiting:
         member = waiting.pop()
         if type(member) is not dict:
-            raise Malformed(OtherGeometryValue(shown(member), "an object with a type and coordinates"))
+            raise Malformed(
+                wording="geometry",
+                expected="an object with a type and coordinates",
+                value=shown(member),
+            )
         kind, coordinates = member.get("type"), member.get("coordinates")
         if type(coordinates) is Ring:
             polygons.append([coordinates])
@@ -320,14 +329,16 @@ def shapes_of(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
             members = member.get("geometries")
             if type(members) is not list:
                 raise Malformed(
-                    OtherValueOf("the geometries of a collection are", shown(members), "a list of geometries")
+                    expected="a list of geometries",
+                    of="the geometries of a collection are",
+                    value=shown(members),
                 )
             waiting += members[::-1]
         elif type(kind) is str:
             others.append(kind)
         else:
             wanted = "a type of GeoJSON, such as 'Polygon'"
-            raise Malformed(OtherValueOf("a geometry of the type", shown(kind), wanted))
+            raise Malformed(expected=wanted, of="a geometry of the type", value=shown(kind))
     return polygons, points, others
 
 
@@ -353,7 +364,11 @@ def list_of_lists(coordinates: Any, kind: str) -> list[Any]:
 
 
 def malformed_coordinates(coordinates: Any, kind: str) -> Malformed:
-    return Malformed(OtherValueOf(f"the coordinates of a {quote(kind)} are", shown(coordinates), EXPECTED[kind]))
+    return Malformed(
+        expected=EXPECTED[kind],
+        of=f"the coordinates of a {quote(kind)} are",
+        value=shown(coordinates),
+    )
 
 
 def probability_in(properties: dict[str, Any]) -> Any:

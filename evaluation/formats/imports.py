@@ -46,10 +46,8 @@ from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.matlab_hdf5 import Unsupported, list_members, read_member
 from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, read_npy_header
 from evaluation.decoding.streams import CutOff, Damaged, Plain, damage_told, too_large
-from evaluation.findings import quote
-from evaluation.findings.command_line import MissingImports
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import DamagedImport, NoArray, NoDataset, NotNumericDataset
 from evaluation.formats.csv_columns import CLASS_COLUMNS
 
 Feature = dict[str, Any]
@@ -129,9 +127,19 @@ def faults_told(where: str, words: str) -> Iterator[None]:
             except CutOff:
                 raise
             except (Damaged, Unsupported) as error:
-                raise InputFault(DamagedImport(str(error), words).at(where)) from None
+                raise InputFault(
+                    fault("wrong-format", where, wording="damaged-import", expected=words, why=str(error))
+                ) from None
     except FAULTS as error:
-        raise InputFault(DamagedImport(quote(str(error) or type(error).__name__, 120), words).at(where)) from None
+        raise InputFault(
+            fault(
+                "wrong-format",
+                where,
+                wording="damaged-import",
+                expected=words,
+                why=quote(str(error) or type(error).__name__, 120),
+            )
+        ) from None
 
 
 def library(name: str, where: str) -> Any:
@@ -139,7 +147,9 @@ def library(name: str, where: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise InputFault(MissingImports(name.partition(".")[0], "imports").at(where)) from None
+        raise InputFault(
+            fault("missing-extra", where, wording="imports", package=name.partition(".")[0], extra="imports")
+        ) from None
 
 
 def check_bytes(size: int, what: str, asked: Asked) -> None:
@@ -201,7 +211,7 @@ def choose_array(names: list[str], asked: Asked) -> str:
         chosen = [name for name in full if "labels" in name.split("/")] or full
     if len(chosen) != 1:
         expected = "one array at full size" if asked.dataset is None else f"the array {quote(asked.dataset)}"
-        raise InputFault(NoArray(names, expected).at(asked.where))
+        raise InputFault(fault("no-mask-variable", asked.where, wording="no-array", expected=expected, names=names))
     return chosen[0]
 
 
@@ -266,9 +276,9 @@ def read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
         expected = f"one array, or one with a name such as {quote(ID_NAMES[0])}"
     if len(chosen) != 1:
         names = [member.name for member in members if member.dataset is not None]
-        raise InputFault(NoDataset(names, expected).at(asked.where))
+        raise InputFault(fault("no-mask-variable", asked.where, wording="no-dataset", expected=expected, names=names))
     if chosen[0].kind is not None:
-        raise InputFault(NotNumericDataset(chosen[0].kind, chosen[0].name).at(asked.where))
+        raise InputFault(fault("not-numeric", asked.where, wording="dataset", kind=chosen[0].kind, name=chosen[0].name))
     return read_member(chosen[0], where=asked.where, bytes_limit=asked.bytes_limit)
 
 

@@ -35,10 +35,8 @@ from evaluation.decoding.npy import CLASS_NAMES, read_npy, read_npz
 from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told, stream_size, too_large
 from evaluation.decoding.tiff import read_tiff, read_tiff_bands
-from evaluation.findings import Finding, quote, with_rest
+from evaluation.findings import Finding, fault, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import OtherSuffix, Pickle, UnknownClassValue
-from evaluation.findings.submission import NotInClassTable
 from evaluation.formats.class_table import read_class_table
 from evaluation.formats.example import Example, csv_bytes, image_bytes
 from evaluation.formats.format import Format
@@ -82,13 +80,13 @@ def read_label_image(
     classes: LabelRuns | None = None
     try:
         labels, classes = read_planes(stream, request, case)
-    except InputFault as fault:
-        faults += fault.findings
+    except InputFault as error:
+        faults += error.findings
     if class_map is not None:
         try:
             classes = read_class_map(class_map[0], request, case, where=class_map[1])
-        except InputFault as fault:
-            faults += fault.findings
+        except InputFault as error:
+            faults += error.findings
     if faults:
         raise InputFault(*faults)
     if class_table is not None and (skipped := [label for label, class_id in class_table.items() if class_id == 0]):
@@ -237,7 +235,17 @@ def unknown_values(
     named = []
     for value, count in zip(found[:VALUES_NAMED], counts, strict=False):
         row, column = divmod(int((values == value).argmax()), values.shape[1])
-        named.append(UnknownClassValue(int(value), int(count), row + first_row, column, expected).at(where))
+        named.append(
+            fault(
+                "unknown-class-value",
+                where,
+                expected=expected,
+                value=int(value),
+                pixels=int(count),
+                row=row + first_row,
+                column=column,
+            )
+        )
     return with_rest(named, len(found))
 
 
@@ -256,7 +264,9 @@ def classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: 
     present = present_labels(labels)
     without = [label for label in present if label not in class_table]
     if without:
-        raise InputFault(NotInClassTable(len(without), without[:3]).at(where))
+        raise InputFault(
+            fault("instance-without-class", where, wording="not-in-table", count=len(without), first_ids=without[:3])
+        )
     return np.array([class_table[label] for label in present], np.int16)
 
 
@@ -323,11 +333,21 @@ def check_kind(stream: BinaryIO, *, suffix: str, where: str, bytes_limit: int) -
 
 def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
     if suffix in PICKLE_SUFFIXES or head.startswith(PICKLES):
-        raise InputFault(Pickle().at(where))
+        raise InputFault(fault("pickle", where))
     fix = "Write the labels as .npy, .png, .tif or .mha."
     if suffix in DETACHED:
         fix = f"Write one {DETACHED[suffix]} file, which holds header and data."
-    raise InputFault(OtherSuffix(suffix, KINDS, fix, foreign_content(head)).at(where))
+    raise InputFault(
+        fault(
+            "unsupported-format",
+            where,
+            wording="other-suffix",
+            got=foreign_content(head)
+            or (f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"),
+            fix=fix,
+            known=KINDS,
+        )
+    )
 
 
 def read_with_companions(

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_labels, check_shape
 from evaluation.decoding.mat_file import SPARSE, MatFile, Variable
+from evaluation.findings import fault
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import LabelVariableTwice, NoLabelVariable, NotNumericMask, SparseMask
 
 VARIABLE = "n_ary_mask"
 
@@ -43,9 +43,9 @@ def choose_variable(variables: list[Variable], where: str) -> Variable:
         return chosen
     if len(named) == 1 or (len(variables) == 1 and not candidates):
         chosen = variables[0] if not named else named[0]
-        kind = SparseMask if chosen.kind == SPARSE else NotNumericMask
-        raise InputFault(kind(str(chosen.kind), chosen.name).at(where))
+        wording = "sparse-mask" if chosen.kind == SPARSE else "mask"
+        raise InputFault(fault("not-numeric", where, wording=wording, kind=chosen.kind, name=chosen.name))
     names = [variable.name for variable in variables]
     if len(named) > 1:
-        raise InputFault(LabelVariableTwice(names, len(named)).at(where))
-    raise InputFault(NoLabelVariable(names, len(planes)).at(where))
+        raise InputFault(fault("no-mask-variable", where, wording="label-twice", planes=len(named)))
+    raise InputFault(fault("no-mask-variable", where, wording="no-label", names=names, planes=len(planes)))

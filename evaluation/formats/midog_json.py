@@ -20,10 +20,8 @@ import numpy as np
 import orjson
 
 from evaluation.decoding.streams import damage_told
-from evaluation.findings.annotations import NoBox
-from evaluation.findings.coco import NotCoco
+from evaluation.findings import fault
 from evaluation.findings.errors import InputFault
-from evaluation.findings.json_files import OtherObject, OtherValueOf
 from evaluation.formats.annotation_lists import NUMBERS
 from evaluation.formats.coco_document import (
     Document,
@@ -81,7 +79,9 @@ def read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mappin
 
 def check_form(document: Document) -> None:
     if document.is_one_image:
-        raise InputFault(NotCoco("masks", "Write boxes, or name the format 'coco_json'.").at(document.where))
+        raise InputFault(
+            fault("not-coco", document.where, got="masks", fix="Write boxes, or name the format 'coco_json'.")
+        )
 
 
 class BoxedNuclei(Nuclei):
@@ -96,8 +96,10 @@ class BoxedNuclei(Nuclei):
     def add_shape(self, nucleus: Nucleus, entry: Mapping[str, Any]) -> None:
         box = entry.get("bbox")
         if type(box) is not list or len(box) != 4 or not NUMBERS.issuperset(map(type, box)):
-            fault = OtherObject("no 'bbox'", BOX) if box is None else OtherValueOf("'bbox' is", box, BOX)
-            self.fault(nucleus.number, fault)
+            if box is None:
+                self.fault("invalid-annotation", nucleus.number, got="no 'bbox'", expected=BOX)
+            else:
+                self.fault("invalid-annotation", nucleus.number, expected=BOX, of="'bbox' is", value=box)
             return
         self.table.nuclei.append(nucleus)
         self.pending.append(box)
@@ -108,7 +110,7 @@ class BoxedNuclei(Nuclei):
         usable = are_coordinates(boxes).all(axis=1)
         for index in np.flatnonzero(~(in_order & usable)).tolist():
             number = self.table.nuclei[self.table.settled + index].number
-            self.fault(number, NoBox(self.pending[index], BOX))
+            self.fault("invalid-coordinate", number, wording="no-box", box=self.pending[index], wanted=BOX)
         self.middles_xy.append((boxes[:, :2] + boxes[:, 2:]) / 2)
         self.table.settled = len(self.table.nuclei)
         self.pending.clear()

@@ -22,8 +22,7 @@ import numpy as np
 from evaluation.challenge.formats.nucls_csv import NuclsCsvRules
 from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.streams import damage_told
-from evaluation.findings import Finding, for_each
-from evaluation.findings.annotations import MoreXThanY, NoCoordinate, OtherNuclsType, TooMany
+from evaluation.findings import Finding, fault, for_each
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
 from evaluation.formats.coordinates import are_coordinates
@@ -95,8 +94,18 @@ def read_shapes(table: Table, request: Request[NuclsCsvRules]) -> Shapes:
     other = np.flatnonzero(~(is_rectangle | is_polyline)).tolist()
     uneven = np.flatnonzero((x.count != y.count) | (is_polyline & (x.count == 0))).tolist()
     faults = [
-        *for_each(other, lambda row: OtherNuclsType(types[type_of_row[row]]).at(table.place(row))),
-        *for_each(uneven, lambda row: MoreXThanY(x.count[row], y.count[row]).at(table.place(row))),
+        *for_each(
+            other,
+            lambda row: fault(
+                "unsupported-shape", table.place(row), wording="other-nucls-type", type=types[type_of_row[row]]
+            ),
+        ),
+        *for_each(
+            uneven,
+            lambda row: fault(
+                "invalid-coordinate", table.place(row), wording="more-x-than-y", x=x.count[row], y=y.count[row]
+            ),
+        ),
         *vertex_faults(table, "coords_x", x),
         *vertex_faults(table, "coords_y", y),
     ]
@@ -131,7 +140,9 @@ def read_lists(table: Table, column: str, request: Request[NuclsCsvRules]) -> Li
     count = np.array([cell.count(b",") + 1 if cell.strip() else 0 for cell in cells], np.int64)
     limit = request.limits.vertices_per_file
     if int(count.sum()) > limit:
-        raise InputFault(TooMany("vertices", limit, "vertices_per_file").at(request.where))
+        raise InputFault(
+            fault("too-large", request.where, wording="too-many", what="vertices", limit=limit, key="vertices_per_file")
+        )
     texts = b",".join(lists).split(b",") if lists else []
     return Lists(numbers_of(texts), texts, count)
 
@@ -140,13 +151,19 @@ def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
     """Numbers that are no coordinates."""
     stop = np.cumsum(lists.count)
 
-    def fault(index: int) -> Finding:
+    def fault_at(index: int) -> Finding:
         row = int(np.searchsorted(stop, index, "right"))
         vertex = int(index - stop[row] + lists.count[row])
         text = lists.texts[index].decode().strip()
-        return NoCoordinate(column, text).at(f"{table.place(row)}, vertex {vertex + 1:,}")
+        return fault(
+            "invalid-coordinate",
+            f"{table.place(row)}, vertex {vertex + 1:,}",
+            wording="no-coordinate",
+            column=column,
+            text=text,
+        )
 
-    return for_each(np.flatnonzero(~are_coordinates(lists.numbers)).tolist(), fault)
+    return for_each(np.flatnonzero(~are_coordinates(lists.numbers)).tolist(), fault_at)
 
 
 def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -19,7 +19,6 @@ import orjson
 
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
-from evaluation.findings.json_files import OtherValue
 from evaluation.formats.annotation_lists import NucleusLists, class_name_of, probabilities_of
 from evaluation.formats.classes import SKIPPED, shown
 from evaluation.formats.example import Example
@@ -46,7 +45,12 @@ def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotati
             for point in piece:
                 nuclei.next_annotation()
                 if type(point) is not dict or "point" not in point:
-                    nuclei.fault(OtherValue(shown(point), "an object with 'point', a position [x, y, z]"))
+                    nuclei.fault(
+                        "invalid-annotation",
+                        wording="value",
+                        expected="an object with 'point', a position [x, y, z]",
+                        value=shown(point),
+                    )
                     continue
                 name = point.get("name")
                 if type(name) is str and COUNTING_NAME.fullmatch(name) and not nuclei.names.is_known(name):

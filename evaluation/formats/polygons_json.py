@@ -23,11 +23,8 @@ import orjson
 
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import Records, read_records, resting_collector
-from evaluation.findings import quote
-from evaluation.findings.annotations import NotOneRing
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.json_files import OtherValue
-from evaluation.findings.labels import OtherDocument
 from evaluation.formats.annotation_lists import Faults, NucleusLists, class_name_of, describe, probabilities_of
 from evaluation.formats.classes import SKIPPED, shown
 from evaluation.formats.example import Example
@@ -56,7 +53,12 @@ def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annota
                 nuclei.next_annotation()
                 path = polygon.get("path_points") if type(polygon) is dict else None
                 if type(path) is not list:
-                    nuclei.fault(OtherValue(shown(polygon), "an object with 'path_points', a list of positions"))
+                    nuclei.fault(
+                        "invalid-annotation",
+                        wording="value",
+                        expected="an object with 'path_points', a list of positions",
+                        value=shown(polygon),
+                    )
                     continue
                 name = polygon.get("name")
                 if nuclei.names.look_up(name) != SKIPPED:
@@ -82,7 +84,7 @@ def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> 
     if kind == single and key in root:
         return iter([[root]])
     seen = f"a {quote(several)} file without its list" if kind == several else describe(root)
-    raise InputFault(OtherDocument(seen, f"a {quote(several)} file of the platform").at(where))
+    raise InputFault(fault("wrong-format", where, got=seen, expected=f"a {quote(several)} file of the platform"))
 
 
 def write_polygons_json(
@@ -101,7 +103,9 @@ def write_polygons_json(
     for index in np.flatnonzero(np.diff(first) != 1):
         has_hole = outlines.ring_is_hole[first[index] : first[index + 1]].any()
         what = "with a hole" if has_hole else "of several parts"
-        faults.add(NotOneRing(what), f"nucleus {quote(outlines.source_id[index])}")
+        faults.fault(
+            "unsupported-shape", f"nucleus {quote(outlines.source_id[index])}", wording="not-one-ring", what=what
+        )
     if faults.total:
         raise InputFault(*faults.findings())
     vertices = in_plane(outlines.points_xy)

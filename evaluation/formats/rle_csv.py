@@ -15,9 +15,8 @@ import numpy as np
 from evaluation.challenge.formats.rle_csv import RleCsvRules
 from evaluation.decoding.csv import Table, count_rest, numbers_of
 from evaluation.decoding.streams import damage_told
-from evaluation.findings import Finding, quote
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.labels import OtherSizeOfCode
 from evaluation.formats.csv_columns import (
     CaseRows,
     check_counts,
@@ -74,8 +73,8 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
                     probability=None if probability is None else probability[part],
                 )
                 found[case.name] = Annotations((instances,))
-            except InputFault as fault:
-                faults += fault.findings
+            except InputFault as error:
+                faults += error.findings
     if faults:
         raise InputFault(*count_rest(faults))
     return Collection(found, rows.unknown)
@@ -118,8 +117,18 @@ def size_faults(rows: CaseRows) -> list[Finding]:
         if len(wrong):
             row = part.start + int(wrong[0])
             height, width = (table.text(row, column) for column in columns if column is not None)
-            fault = OtherSizeOfCode(height, width, case.height, case.width)
-            faults.append(fault.at(table.place(row), count=len(wrong)))
+            faults.append(
+                fault(
+                    "wrong-shape",
+                    table.place(row),
+                    wording="other-size-of-code",
+                    total=len(wrong),
+                    found_height=height,
+                    found_width=width,
+                    height=case.height,
+                    width=case.width,
+                )
+            )
     return faults
 
 

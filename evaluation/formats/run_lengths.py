@@ -20,21 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.findings import for_each
-from evaluation.findings.coco import (
-    InvalidCode,
-    InvalidLength,
-    InvalidRunLength,
-    InvalidStart,
-    NoCompressedCode,
-    NoNumberInCode,
-    NoRunLength,
-    OddCode,
-    RunBeyondImage,
-    RunsOverlap,
-    TooComplexRuns,
-    WrongSum,
-)
+from evaluation.findings import Finding, fault, for_each
 from evaluation.findings.errors import InputFault
 from evaluation.model import Bool, Float64, Instances, Int16, Int32, Int64
 from evaluation.model.intervals import expand, merge_runs, outside
@@ -85,24 +71,24 @@ def runs_of_pairs(codes: Sequence[str], place: Place, *, pixels: int, first_pixe
     texts = [code.split() if PAIRS.fullmatch(code) else [] for code in codes]
     for index, words in enumerate(texts):
         if len(words) % 2:
-            faults.add(index, OddCode, len(words))
+            faults.add(index, "odd-code", len(words))
             texts[index] = []
         elif not words and (strange := next((word for word in codes[index].split() if not is_number(word)), None)):
-            faults.add(index, NoNumberInCode, strange)
+            faults.add(index, "no-number-in-code", strange)
     numbers = np.fromiter(map(int, chain.from_iterable(texts)), np.int64)
     instance = np.repeat(np.arange(len(codes), dtype=np.int32), [len(words) // 2 for words in texts])
     start, length = numbers[::2], numbers[1::2]
-    faults.add_first(instance, start < first_pixel, InvalidStart, start)
-    faults.add_first(instance, length < 1, InvalidLength, length)
+    faults.add_first(instance, start < first_pixel, "start", start)
+    faults.add_first(instance, length < 1, "length", length)
     inside = (start >= first_pixel) & (length >= 1)
     beyond = inside & (start - first_pixel > pixels - length)
-    faults.add_first(instance, beyond, RunBeyondImage, start + length - 1)
+    faults.add_first(instance, beyond, "run-beyond-image", start + length - 1)
     if not faults.by_code:
         order = np.lexsort((start, instance))
         meets = np.zeros(len(start), np.bool_)
         meets[1:] = start[order][1:] < (start + length)[order][:-1]
         meets[1:] &= instance[1:] == instance[:-1]  # ascending, so the order does not change it
-        faults.add_first(instance, meets, RunsOverlap, start[order])
+        faults.add_first(instance, meets, "runs-overlap", start[order])
     faults.raise_all(place)
     return CodeRuns(start - first_pixel, length, instance)
 
@@ -152,9 +138,9 @@ def join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: CodeFau
     list_counts, sizes[~is_string], wrong_lists = counts_of_lists(lists)
     string_counts, sizes[is_string], wrong_strings = counts_of_strings(strings)
     for index in begin + np.flatnonzero(~is_string)[wrong_lists]:
-        faults.add(int(index), NoRunLength)
+        faults.add(int(index), "no-run-length")
     for index in begin + np.flatnonzero(is_string)[wrong_strings]:
-        faults.add(int(index), NoCompressedCode)
+        faults.add(int(index), "no-compressed-code")
     counts = np.empty(len(list_counts) + len(string_counts), np.int64)
     from_string = np.repeat(is_string, sizes)
     counts[from_string], counts[~from_string] = string_counts, list_counts
@@ -165,13 +151,13 @@ def runs_of_joined_counts(counts: Int64, sizes: Int64, begin: int, pixels: Int64
     """Runs of counts, code after code (``sizes`` counts each, numbered from ``begin``)."""
     code = np.repeat(np.arange(len(sizes)), sizes)
     bad = (counts < 0) | (counts > pixels[code])
-    faults.add_first(begin + code, bad, InvalidRunLength, counts)
+    faults.add_first(begin + code, bad, "run-length", counts)
     counts = np.where(bad, 0, counts)
     stop = np.concatenate([[0], np.cumsum(counts)])
     first = np.cumsum(sizes) - sizes
     total = stop[first + sizes] - stop[first]
     for index in np.flatnonzero(total != pixels).tolist():
-        faults.add(begin + index, WrongSum, (total[index], pixels[index]))
+        faults.add(begin + index, "wrong-sum", (total[index], pixels[index]))
     index_in_code = np.arange(len(counts)) - np.repeat(first, sizes)
     run = np.flatnonzero((index_in_code % 2 == 1) & (counts > 0))
     start = stop[run] - stop[first][code[run]]
@@ -242,24 +228,28 @@ class CodeFaults:
 
     def __init__(self, wanted: str) -> None:
         self.wanted = wanted
-        self.by_code: dict[int, InvalidCode] = {}
+        self.by_code: dict[int, tuple[str, object]] = {}  # the wording and its value
 
-    def add(self, code: int, kind: type[InvalidCode], value: object = None) -> None:
+    def add(self, code: int, wording: str, value: object = None) -> None:
         """Note a fault, if it is the first of its code."""
         if code not in self.by_code:
-            self.by_code[code] = kind(value, self.wanted)
+            self.by_code[code] = wording, value
 
-    def add_first(self, code: npt.NDArray[np.integer[Any]], bad: Bool, kind: type[InvalidCode], value: Int64) -> None:
+    def add_first(self, code: npt.NDArray[np.integer[Any]], bad: Bool, wording: str, value: Int64) -> None:
         """The first run of each code for which ``bad`` is true, with its value; codes ascend."""
         runs = np.flatnonzero(bad)
         codes, first = np.unique(code[runs], return_index=True)
         for index, of_run in zip(codes.tolist(), value[runs[first]].tolist(), strict=True):
-            self.add(index, kind, of_run)
+            self.add(index, wording, of_run)
 
     def raise_all(self, place: Place) -> None:
         """Raise InputFault if there is a fault."""
         if self.by_code:
-            raise InputFault(*for_each(sorted(self.by_code), lambda code: self.by_code[code].at(place(code))))
+            raise InputFault(*for_each(sorted(self.by_code), lambda code: self.finding(code, place(code))))
+
+    def finding(self, code: int, place: str) -> Finding:
+        wording, value = self.by_code[code]
+        return fault("invalid-rle", place, wording=wording, expected=self.wanted, value=value)
 
 
 # --- runs to instances ------------------------------------------------------------------------------------------------
@@ -303,7 +293,9 @@ def instances_from_runs(
         owner = instance[batch].astype(np.int64) - begin
         found = convert(start[batch], start[batch] + length[batch], owner, shape_yx, rows_limit - rows)
         if found is None:
-            raise InputFault(TooComplexRuns(rows_limit, ROWS_LIMIT, ROWS_PER_RUN).at(where))
+            raise InputFault(
+                fault("too-complex-runs", where, limit=rows_limit, freely=ROWS_LIMIT, per_run=ROWS_PER_RUN)
+            )
         rows += len(found.start)
         parts.append(RowRuns(found.start, found.stop, found.instance + np.int32(begin)))
     run_start = np.concatenate([part.start for part in parts])

@@ -21,8 +21,6 @@ from evaluation.challenge.formats.yolo_txt import YoloTxtRules
 from evaluation.decoding.chunks import memory_told, plain_chunks
 from evaluation.decoding.csv import numbers_of
 from evaluation.decoding.polygons import Ring
-from evaluation.findings.annotations import NoShare
-from evaluation.findings.json_files import BoxInLine, NoOutlineInLine
 from evaluation.formats.annotation_lists import NUCLEI_AT_ONCE, NucleusLists
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_text
 from evaluation.formats.example import Example
@@ -69,11 +67,12 @@ def add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[b
         nuclei.names.add_unknown(text, nuclei.place())
         class_id = 0
     if len(numbers) < FEWEST:
-        nuclei.fault(BoxInLine(len(words)) if len(numbers) in BOX else NoOutlineInLine(len(words)))
+        wording = "box-in-line" if len(numbers) in BOX else "no-outline-in-line"
+        nuclei.fault("invalid-annotation", wording=wording, words=len(words))
         return
     vertices = numbers[: len(numbers) // 2 * 2]
     if len(wrong := np.flatnonzero(~(np.abs(vertices - 0.5) <= 0.5 + BEYOND_IMAGE))):
-        nuclei.fault(NoShare(words[1 + wrong[0]].decode("utf-8", "replace")))
+        nuclei.fault("invalid-coordinate", wording="no-share", text=words[1 + wrong[0]].decode("utf-8", "replace"))
         return
     probability = float(numbers[-1]) if len(numbers) % 2 else None
     ring = Ring(vertices.reshape(-1, 2) * (case.width, case.height))

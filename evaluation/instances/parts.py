@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.findings.annotations import PointsBesideOutlines
+from evaluation.findings import fault
 from evaluation.findings.errors import InputFault
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.rasterise import cover_outlines, placed_vertices, settle_vanished
@@ -92,7 +92,7 @@ def convert_parts(
     ignored = sum(int((class_id < 0).sum()) for class_id in classes)
     are_points = [part.point_yx is not None for part in converted]
     if any(are_points) and not all(are_points):
-        raise InputFault(PointsBesideOutlines().at(where))
+        raise InputFault(fault("unsupported-shape", where, wording="points-beside-outlines"))
     return ConvertedParts(
         join_instances(converted, shape_yx), tuple(ids), sum(map(len, classes)) - ignored, ignored, outside
     )

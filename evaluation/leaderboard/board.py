@@ -22,19 +22,8 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.base import faults_of
 from evaluation.challenge.rules import RankingRules
 from evaluation.execution.workers import Progress
-from evaluation.findings import Finding, quote, render_findings
-from evaluation.findings.challenge import InvalidValue, UnknownRule
+from evaluation.findings import Finding, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
-from evaluation.findings.rankings import (
-    BrokenResult,
-    ClosedLeaderboard,
-    FloorWithoutScores,
-    MissingUnits,
-    OtherLeaderboard,
-    SeveralVersions,
-    UnknownEntry,
-)
-from evaluation.findings.submission import TooManyEarlierResults
 from evaluation.leaderboard.alike import with_alike_teams
 from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei, compared_measures
 from evaluation.leaderboard.document import (
@@ -227,7 +216,9 @@ def table_in_file(found: ScoresInFile, rules: RankingRules, challenge: Challenge
     columns = [column.path for column in rules.columns]
     for floor in rules.require:
         if floor.path not in columns:
-            raise WrongUsage(FloorWithoutScores(floor.path).at("ranking.require"))
+            raise WrongUsage(
+                fault("missing-metric", "ranking.require", wording="floor-without-scores", path=floor.path)
+            )
     indices = [columns.index(floor.path) for floor in rules.require]
     return replace(
         found.table,
@@ -253,13 +244,23 @@ def changed_rules(rules: RankingRules, settings: Mapping[str, Any]) -> RankingRu
 def setting_faults(error: ValueError) -> list[Finding]:
     """What is wrong with values that were given for keys of [ranking]."""
     faults = []
-    for fault in error.errors() if hasattr(error, "errors") else []:
-        key = str(fault["loc"][0]) if fault["loc"] else "method"
+    for problem in error.errors() if hasattr(error, "errors") else []:
+        key = str(problem["loc"][0]) if problem["loc"] else "method"
         where = f"--set {key}"
-        if fault["type"] == "extra_forbidden":
-            faults.append(UnknownRule(key, sorted(set(RankingRules.model_fields) - {"columns"})).at(where))
+        if problem["type"] == "extra_forbidden":
+            faults.append(
+                fault(
+                    "unknown-key",
+                    where,
+                    wording="rule",
+                    name=key,
+                    known=sorted(set(RankingRules.model_fields) - {"columns"}),
+                )
+            )
         else:
-            faults += [InvalidValue(each.got, each.expected).at(where) for each in faults_of(fault, ())]
+            faults += [
+                fault("invalid-rule", where, got=each.got, expected=each.expected) for each in faults_of(problem, ())
+            ]
     return faults
 
 
@@ -284,7 +285,7 @@ def board_of_challenge(
     """The leaderboard of results of a challenge."""
     versions = tuple(sorted({team.version for team in scores}))
     if len(versions) > 1:
-        findings = [*findings, SeveralVersions(versions).at("results")]
+        findings = [*findings, fault("several-versions", "results", versions=versions)]
     names = [*(team.name for team in scores), *(team.name for team in unranked)]
     findings = [*findings, *gameable_ranking(challenge), *unknown_entries(rules, names)]
     shown = [
@@ -308,8 +309,8 @@ def board_of_challenge(
 
 def unknown_entries(rules: RankingRules, names: Sequence[str]) -> list[Finding]:
     """Warnings about names of ``ranking.unranked`` that no entry has."""
-    return [UnknownEntry(name, names).at("challenge.toml: ranking.unranked") for name in rules.unranked
-            if name not in names]  # fmt: skip
+    unknown = [name for name in rules.unranked if name not in names]
+    return [fault("unknown-entry", "challenge.toml: ranking.unranked", name=name, known=names) for name in unknown]
 
 
 def public_names(challenge: Challenge | None, units: tuple[str, ...], unit_name: str) -> tuple[str, ...]:
@@ -347,7 +348,7 @@ def build_board(
     """
     if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
         rule = f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
-        raise WrongUsage(MissingUnits(rule).at("ranking"))
+        raise WrongUsage(fault("missing-units", "ranking", rule=rule))
     if rules.missing == "complete_cases":
         table = keep_complete_units(table)
     tests = compare_columns(table, rules, progress) if rules.method == "test_then_rank" else None
@@ -777,7 +778,9 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
         return result
     kept = challenge_folder / EARLIER
     if kept.is_dir() and not os.access(kept, os.R_OK | os.X_OK):
-        return without_place(replace(result, findings=(*result.findings, ClosedLeaderboard().at(quote(EARLIER)))))
+        return without_place(
+            replace(result, findings=(*result.findings, fault("other-leaderboard", quote(EARLIER), wording="closed")))
+        )
     if team in rules.unranked:
         return without_place(result, UNRANKED)
     files = [path for path in earlier_files(challenge_folder) if path.stem not in (team, *rules.unranked)]
@@ -828,7 +831,11 @@ def earlier_files(challenge_folder: Path) -> list[Path]:
     folder = challenge_folder / EARLIER
     files = sorted(path for path in folder.glob("*.json") if path.is_file() and not path.name.startswith("."))
     if len(files) > EARLIER_LIMIT:
-        raise ChallengeBroken(TooManyEarlierResults(EARLIER_LIMIT, len(files)).at(quote(EARLIER)))
+        raise ChallengeBroken(
+            fault(
+                "too-many-files", quote(EARLIER), wording="too-earlier-results", limit=EARLIER_LIMIT, count=len(files)
+            )
+        )
     return files
 
 
@@ -843,11 +850,18 @@ def read_earlier(files: Sequence[Path], challenge: Challenge) -> tuple[dict[str,
         where = f"'{EARLIER}/{quote(path.name)[1:]}"
         try:
             metrics = read_metrics(path, where=where)
-        except InputFault as fault:
-            findings.append(BrokenResult(fault.findings[0].got).at(where))
+        except InputFault as error:
+            findings.append(fault("other-leaderboard", where, wording="broken-result", got=error.findings[0].got))
             continue
         if metrics["challenge"]["hash"] == challenge.hash:
             earlier[path.name] = metrics
         else:
-            findings.append(OtherLeaderboard(metrics["challenge"]["name"], metrics["challenge"]["hash"]).at(where))
+            findings.append(
+                fault(
+                    "other-leaderboard",
+                    where,
+                    challenge=metrics["challenge"]["name"],
+                    hash=metrics["challenge"]["hash"],
+                )
+            )
     return earlier, findings

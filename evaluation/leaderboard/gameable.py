@@ -13,8 +13,7 @@ import orjson
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn
-from evaluation.findings import Finding
-from evaluation.findings.rankings import CopiesPay, FloorForCopies, GameableRanking
+from evaluation.findings import Finding, fault
 from evaluation.leaderboard.team_scores import as_columns, plan_columns
 from evaluation.leaderboard.verdict import against_tricks
 from evaluation.metrics import Metric
@@ -35,11 +34,13 @@ def gameable_ranking(challenge: Challenge) -> list[Finding]:
     passed = [path for path, metric in required.items() if metric.spurious == "none"]
     found = []
     if blind:
-        found.append(GameableRanking(blind).at("challenge.toml: ranking.columns"))
+        found.append(fault("gameable-ranking", "challenge.toml: ranking.columns", paths=blind))
     if copied and not is_safe:
-        found.append(CopiesPay(copied).at("challenge.toml: ranking.columns"))
+        found.append(fault("gameable-ranking", "challenge.toml: ranking.columns", wording="copies-pay", paths=copied))
     if passed and not is_safe:
-        found.append(FloorForCopies(passed).at("challenge.toml: ranking.require"))
+        found.append(
+            fault("gameable-ranking", "challenge.toml: ranking.require", wording="floor-for-copies", paths=passed)
+        )
     return found
 
 

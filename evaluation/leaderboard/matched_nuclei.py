@@ -10,9 +10,8 @@ import numpy as np
 
 from evaluation.challenge import Challenge
 from evaluation.decoding.csv import Table, numbers_of, read_table
-from evaluation.findings import render_summary
+from evaluation.findings import fault, render_summary
 from evaluation.findings.errors import InputFault
-from evaluation.findings.rankings import NotMetrics
 from evaluation.model import Bool, Float64, Int64
 
 OBJECTS_BYTES = 500_000_000
@@ -67,8 +66,8 @@ def matched_nuclei(
     for name, path in sorted(objects.items()):
         try:
             teams[name] = read_matched(path, rule, measures, cases, index_of)
-        except InputFault as fault:
-            without[name] = render_summary(fault.findings, intro="").strip()
+        except InputFault as error:
+            without[name] = render_summary(error.findings, intro="").strip()
     return MatchedNuclei(rule, measures, list(index_of), teams, without)
 
 
@@ -77,12 +76,12 @@ def read_matched(
 ) -> MatchedByTeam:
     """What a team matched; nuclei that are new get the next index. Raises InputFault, OSError."""
     if path is None or not path.is_file():
-        raise InputFault(NotMetrics("not there").at("'objects.csv'"))
+        raise InputFault(fault("not-metrics", "'objects.csv'", got="not there"))
     table = read_objects(path)
     rows = table.take(np.flatnonzero(rows_with(table, "rule", rule) & rows_with(table, "outcome", "matched")))
     columns = [rows.cells(rows.need(name)) for name in NUCLEUS]
     if not cases.issuperset(columns[0]):
-        raise InputFault(NotMetrics("of other cases").at("'objects.csv'"))
+        raise InputFault(fault("not-metrics", "'objects.csv'", got="of other cases"))
     values = [numbers_of(rows.cells(rows.need(name))) for name in measures]
     of_area = rows.find(["prediction_area_px"])
     area = np.full(len(rows), np.nan) if of_area is None else numbers_of(rows.cells(of_area))

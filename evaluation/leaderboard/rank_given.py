@@ -12,9 +12,7 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.definition import tuples_for_lists
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.execution.workers import Progress
-from evaluation.findings import listed, quote
-from evaluation.findings.challenge import Contradiction, InvalidValue, OnlyOneOption
-from evaluation.findings.command_line import NoChallengeOfResults, NoColumn, NoResultsOrScores
+from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.leaderboard.board import (
     changed_rules,
@@ -52,13 +50,21 @@ def rank_given(
     """
     if (results is None) == (scores is None):
         number = "neither is" if results is None else "both are"
-        raise WrongUsage(NoResultsOrScores(number).at("--results, --scores"))
+        raise WrongUsage(fault("missing-option", "--results, --scores", wording="no-results-or-scores", number=number))
     changes, old = parse_settings(settings), older_board(before)
     if results is not None:
         if challenge_folder is None:
-            raise WrongUsage(NoChallengeOfResults().at("--challenge"))
+            raise WrongUsage(fault("missing-option", "--challenge", wording="no-challenge-of-results"))
         if columns:
-            raise WrongUsage(OnlyOneOption("--results", "the columns are those of the challenge").at("--column"))
+            raise WrongUsage(
+                fault(
+                    "contradictory-rules",
+                    "--column",
+                    wording="only-one-option",
+                    other="--results",
+                    reason="the columns are those of the challenge",
+                )
+            )
         return with_moves(rank_folder(challenge_folder, ResultFolder(results), changes, progress), old)
     assert scores is not None
     challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
@@ -74,7 +80,15 @@ def rules_of_scores(
     challenge: Challenge | None = None
     if challenge_folder is not None:
         if columns:
-            raise WrongUsage(OnlyOneOption("--challenge", "the columns are those of the challenge").at("--column"))
+            raise WrongUsage(
+                fault(
+                    "contradictory-rules",
+                    "--column",
+                    wording="only-one-option",
+                    other="--challenge",
+                    reason="the columns are those of the challenge",
+                )
+            )
         challenge, rules = load_ranked(challenge_folder)
     else:
         rules = RankingRules(**PLAIN, columns=parse_columns(columns, scores))
@@ -88,17 +102,19 @@ def parse_columns(texts: Sequence[str], scores: Path) -> tuple[RankingColumn, ..
     2.0
     """
     if not texts:
-        raise WrongUsage(NoColumn(metrics_in(scores)).at("--column"))
+        raise WrongUsage(fault("missing-option", "--column", wording="no-column", metrics=metrics_in(scores)))
     columns = []
     for text in texts:
         metric, direction, weight = split_column(text)
         if not metric or direction not in DIRECTIONS or not 0 < weight <= 1000:
             expected = "METRIC:ascending or METRIC:descending, and :WEIGHT above 0 if columns shall not count the same"
-            raise WrongUsage(InvalidValue(quote(text, 120), expected).at("--column"))
+            raise WrongUsage(fault("invalid-rule", "--column", got=quote(text, 120), expected=expected))
         columns.append(RankingColumn.model_construct(path=metric, direction=direction, weight=weight))
     twice = sorted({column.path for column in columns if sum(column.path == other.path for other in columns) > 1})
     if twice:
-        raise WrongUsage(Contradiction(f"{listed(twice)} twice", "every metric once").at("--column"))
+        raise WrongUsage(
+            fault("contradictory-rules", "--column", got=f"{listed(twice)} twice", expected="every metric once")
+        )
     return tuple(columns)
 
 
@@ -124,7 +140,14 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not key or key == "columns":
-            raise WrongUsage(InvalidValue(quote(text), "KEY=VALUE, with a key of [ranking] but 'columns'").at("--set"))
+            raise WrongUsage(
+                fault(
+                    "invalid-rule",
+                    "--set",
+                    got=quote(text),
+                    expected="KEY=VALUE, with a key of [ranking] but 'columns'",
+                )
+            )
         try:
             found[key] = tuples_for_lists(tomllib.loads(f"value = {value}")["value"])
         except (tomllib.TOMLDecodeError, RecursionError):

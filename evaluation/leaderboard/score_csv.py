@@ -17,20 +17,8 @@ import numpy as np
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn
 from evaluation.decoding.csv import Table, numbers_of, read_table
-from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, quote, with_rest
-from evaluation.findings.annotations import TooManyScores
-from evaluation.findings.challenge import InvalidValue
-from evaluation.findings.csv_files import DuplicateScore
+from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, fault, quote, with_rest
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as
-from evaluation.findings.rankings import (
-    IncompleteScores,
-    InvalidScore,
-    MissingMetric,
-    NoTeamsInScores,
-    UnprintableTeam,
-    UnusedMetric,
-)
-from evaluation.findings.submission import NoScores, OtherGroup, TwoGroups, UnknownCaseInScores, UnprintableCase
 from evaluation.leaderboard.document import Shown, optional
 from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Int64, MissingValues, ScoreTable
 from evaluation.ranking.missing import Settled, settle_gaps
@@ -111,7 +99,7 @@ def without_teams(rows: ScoreRows, teams: Sequence[str]) -> ScoreRows:
         return rows
     kept = ~np.isin(rows.team, [index for index, name in enumerate(rows.teams) if name in teams])
     if not kept.any():
-        raise WrongUsage(NoTeamsInScores().at(rows.table.where))
+        raise WrongUsage(fault("no-teams", rows.table.where, wording="in-scores"))
     (of_team, team), (of_case, case) = (np.unique(of[kept], return_inverse=True) for of in (rows.team, rows.case))
     of_group, group = np.unique(rows.group_of_case[of_case], return_inverse=True)
     return ScoreRows(
@@ -140,8 +128,8 @@ def read_rows(
     """
     try:
         return find_rows(open_scores(path), columns, challenge)
-    except InputFault as fault:
-        raise WrongUsage(*map(without_limits_hint, fault.findings)) from None
+    except InputFault as error:
+        raise WrongUsage(*map(without_limits_hint, error.findings)) from None
 
 
 def table_of_rows(
@@ -194,7 +182,7 @@ def open_scores(path: Path) -> Table:
             return read_table(stream, where=where, bytes_limit=BYTES_LIMIT, rows_limit=ROWS_LIMIT)
     except OSError as error:
         why = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "not readable").lower()
-        raise WrongUsage(NoScores(why).at(quote(path, 200))) from None
+        raise WrongUsage(fault("no-submission", quote(path, 200), wording="no-scores", got=why)) from None
 
 
 def without_limits_hint(finding: Finding) -> Finding:
@@ -220,10 +208,10 @@ def find_rows(
     column_of_metric = match_columns(metrics, columns, table.where)
     column_of_row = column_of_metric[metric_of_row] if len(table) else np.empty(0, np.int64)
     unused = [metric for metric, column in zip(metrics, column_of_metric.tolist(), strict=True) if column < 0]
-    findings = [UnusedMetric(metric).at(table.where) for metric in unused[:FAULTS_NAMED]]
+    findings = [fault("unused-metric", table.where, metric=metric) for metric in unused[:FAULTS_NAMED]]
     table, column_of_row = table.take(column_of_row >= 0), column_of_row[column_of_row >= 0]
     if not len(table):
-        raise InputFault(NoTeamsInScores().at(table.where))
+        raise InputFault(fault("no-teams", table.where, wording="in-scores"))
 
     teams, team_of_row = table.categories(needed["team"])
     cases, case_of_row = table.categories(needed["case"])
@@ -235,7 +223,16 @@ def find_rows(
     faults += group_faults
     faults += challenge_faults(table, challenge, cases, case_of_row, of_case) if challenge else []
     if len(teams) * len(columns) * len(cases) > VALUES_LIMIT:
-        faults.append(TooManyScores(len(teams), len(cases), VALUES_LIMIT).at(table.where))
+        faults.append(
+            fault(
+                "too-large",
+                table.where,
+                wording="too-many-scores",
+                teams=len(teams),
+                cases=len(cases),
+                limit=VALUES_LIMIT,
+            )
+        )
     else:
         faults += duplicates(table, columns, [team_of_row, column_of_row, case_of_row], [teams, cases])
     if faults:
@@ -266,13 +263,15 @@ def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], wher
         metric, _, ending = column.path.rpartition(".")
         if ending in ("pooled", *OF_STRATA, WORST_GROUP):
             expected = "a column that is a mean over cases or groups; nothing can be pooled from scores"
-            raise InputFault(InvalidValue(quote(ending), expected).at(f"column {quote(column.path, 120)}"))
+            raise InputFault(
+                fault("invalid-rule", f"column {quote(column.path, 120)}", got=quote(ending), expected=expected)
+            )
         if ending in MEANS:
             index_of.setdefault(metric, index)
         index_of[column.path] = index
     found = np.array([index_of.get(metric, -1) for metric in metrics], np.int64)
     lacking = [
-        MissingMetric(column.path, metrics).at(where)
+        fault("missing-metric", where, name=column.path, known=metrics)
         for index, column in enumerate(columns)
         if index not in set(found.tolist())
     ]
@@ -287,21 +286,21 @@ def read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
     value = numbers_of(cells)
     is_empty = np.array([not cell.strip() for cell in cells], np.bool_)
     wrong = np.flatnonzero(~np.isfinite(value) & ~is_empty)
-    named = [InvalidScore(table.text(row, column)).at(table.place(row)) for row in wrong[:FAULTS_NAMED]]
+    named = [fault("invalid-score", table.place(row), value=table.text(row, column)) for row in wrong[:FAULTS_NAMED]]
     value[is_empty] = np.nan
     return value, with_rest(named, len(wrong))
 
 
 def name_faults(table: Table, column: str, names: Sequence[str], name_of_row: Int64) -> list[Finding]:
     """Names that are empty, too long or not printable, each with the first rows that have them."""
-    kind = UnprintableTeam if column == "team" else UnprintableCase
+    code = "invalid-team" if column == "team" else "unknown-case"
     faults = []
     for index, name in enumerate(names):
         if 0 < len(name) <= NAME_CHARACTERS and name.isprintable():
             continue
         rows = np.flatnonzero(name_of_row == index)
         places = [table.place(row) for row in rows[:3].tolist()]
-        faults.append(kind(name, NAME_CHARACTERS).at(*places, count=len(rows)))
+        faults.append(fault(code, *places, wording="unprintable", total=len(rows), name=name, limit=NAME_CHARACTERS))
     return with_rest(faults[:FAULTS_NAMED], len(faults))
 
 
@@ -315,7 +314,16 @@ def groups_of_cases(
     for pair, row in sorted(zip(pairs.tolist(), first.tolist(), strict=True), key=lambda item: item[1]):
         case, group = divmod(pair, len(groups))
         if of_case.setdefault(case, group) != group:
-            faults.append(TwoGroups(cases[case], groups[group], groups[of_case[case]]).at(table.place(row)))
+            faults.append(
+                fault(
+                    "wrong-group",
+                    table.place(row),
+                    wording="two-groups",
+                    case=cases[case],
+                    group=groups[group],
+                    before=groups[of_case[case]],
+                )
+            )
     return [groups[of_case[case]] or cases[case] for case in range(len(cases))], with_rest(
         faults[:FAULTS_NAMED], len(faults)
     )
@@ -334,9 +342,19 @@ def challenge_faults(
         rows = np.flatnonzero(case_of_row == index)
         at = table.place(int(rows[0]))
         if name not in known:
-            faults.append(UnknownCaseInScores(name, list(known), did_you_mean(name, known)).at(at))
+            faults.append(
+                fault(
+                    "unknown-case",
+                    at,
+                    wording="case-in-scores",
+                    fix=did_you_mean(name, known),
+                    name=name,
+                    known=list(known),
+                    what="",
+                )
+            )
         else:
-            faults.append(OtherGroup(group, known[name]).at(at))
+            faults.append(fault("wrong-group", at, wording="other", group=group, own_group=known[name]))
     return with_rest(faults[:FAULTS_NAMED], len(faults))
 
 
@@ -352,8 +370,16 @@ def duplicates(
     again = np.flatnonzero(is_again)
     named = []
     for row in again[:FAULTS_NAMED].tolist():
-        fault = DuplicateScore(columns[column[row]].path, teams[team[row]], cases[case[row]])
-        named.append(fault.at(table.place(row)))
+        named.append(
+            fault(
+                "duplicate-row",
+                table.place(row),
+                wording="score",
+                path=columns[column[row]].path,
+                team=teams[team[row]],
+                case=cases[case[row]],
+            )
+        )
     return with_rest(named, len(again))
 
 
@@ -405,6 +431,14 @@ def incomplete(
         }[missing]
         if np.isnan(settled.values[team, column]).all() and missing != "unranked":
             why = "The team has no value in this column"
-        found = IncompleteScores(lacking, len(rows.cases), path, why)
-        findings.append(found.at(f"{where}, team {quote(rows.teams[team])}"))
+        findings.append(
+            fault(
+                "incomplete-scores",
+                f"{where}, team {quote(rows.teams[team])}",
+                lacking=lacking,
+                cases=len(rows.cases),
+                path=path,
+                consequence=why,
+            )
+        )
     return with_rest(findings[:FAULTS_NAMED], len(findings))

@@ -20,9 +20,8 @@ from evaluation.aggregation import penalise, unite
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
-from evaluation.findings import quote
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
-from evaluation.findings.rankings import NoRanking, NoRankingColumns, NotBoard, NotItsDetails, NotMetrics
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import (
     OF_STRATA,
@@ -75,8 +74,8 @@ def ranking_of(challenge: Challenge) -> RankingRules:
     """The table [ranking] with a column at least. Raises ChallengeBroken ("no-ranking") if there is none."""
     if challenge.ranking is not None and challenge.ranking.columns:
         return challenge.ranking
-    kind = NoRanking if challenge.ranking is None else NoRankingColumns
-    raise ChallengeBroken(kind().at("challenge.toml: ranking"))
+    wording = "" if challenge.ranking is None else "no-columns"
+    raise ChallengeBroken(fault("no-ranking", "challenge.toml: ranking", wording=wording))
 
 
 def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequence[str]) -> ScoreTable:
@@ -185,10 +184,18 @@ def team_of_documents(
         return TeamScores(name, overall, None, version, floors)
     try:
         if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
-            raise InputFault(NotMetrics("of another challenge than the metrics.json beside it").at(where))
+            raise InputFault(fault("not-metrics", where, got="of another challenge than the metrics.json beside it"))
         by_unit = np.stack([values_of_groups(challenge, details, column) for column in columns])
     except (KeyError, TypeError, ValueError, IndexError):
-        raise InputFault(NotItsDetails("not all scores of all cases and groups").at(where)) from None
+        raise InputFault(
+            fault(
+                "not-metrics",
+                where,
+                wording="not-its-details",
+                got="not all scores of all cases and groups",
+                metrics="it",
+            )
+        ) from None
     return TeamScores(name, overall, by_unit, version, floors)
 
 
@@ -295,9 +302,9 @@ def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
             document = unwrapped(read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES)))
         MetricsFile.model_validate(document)
     except OSError as error:
-        raise InputFault(NotMetrics((error.strerror or "not readable").lower()).at(where)) from None
+        raise InputFault(fault("not-metrics", where, got=(error.strerror or "not readable").lower())) from None
     except (ValidationError, RecursionError) as error:
-        raise InputFault(NotMetrics(why_invalid(error)).at(where)) from None
+        raise InputFault(fault("not-metrics", where, got=why_invalid(error))) from None
     found: dict[str, Any] = document
     return found
 
@@ -317,9 +324,9 @@ def why_invalid(error: ValidationError | RecursionError) -> str:
     """The first thing that is wrong with the form of a document, and where."""
     if isinstance(error, RecursionError):
         return "tables nested too deeply"
-    fault = error.errors(include_input=False, include_url=False)[0]
-    path = ".".join(str(part) for part in fault["loc"] if part != "function-after")
-    return f"{quote(path, 100)} is wrong: {fault['msg'][:100].lower()}" if path else "no object of scores"
+    problem = error.errors(include_input=False, include_url=False)[0]
+    path = ".".join(str(part) for part in problem["loc"] if part != "function-after")
+    return f"{quote(path, 100)} is wrong: {problem['msg'][:100].lower()}" if path else "no object of scores"
 
 
 def read_details(path: Path, *, where: str) -> dict[str, Any]:
@@ -329,7 +336,7 @@ def read_details(path: Path, *, where: str) -> dict[str, Any]:
         with path.open("rb") as stream:
             return plain_object(stream, where, limits)
     except OSError as error:
-        raise InputFault(NotMetrics((error.strerror or "not readable").lower()).at(where)) from None
+        raise InputFault(fault("not-metrics", where, got=(error.strerror or "not readable").lower())) from None
 
 
 def read_board(path: Path) -> dict[str, Any]:
@@ -340,7 +347,7 @@ def read_board(path: Path) -> dict[str, Any]:
     try:
         LeaderboardFile.model_validate(board)
     except (ValidationError, RecursionError) as error:
-        raise InputFault(NotBoard(why_invalid(error)).at(where)) from None
+        raise InputFault(fault("not-metrics", where, wording="not-board", got=why_invalid(error))) from None
     return board
 
 
@@ -350,8 +357,8 @@ def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, 
         with resting_collector():
             document = orjson.loads(data)
     except orjson.JSONDecodeError:
-        raise InputFault(NotItsDetails("not JSON").at(where)) from None
+        raise InputFault(fault("not-metrics", where, wording="not-its-details", got="not JSON", metrics="it")) from None
     check_keys(data, where)
     if not isinstance(document, dict):
-        raise InputFault(NotItsDetails("no object").at(where))
+        raise InputFault(fault("not-metrics", where, wording="not-its-details", got="no object", metrics="it"))
     return document

@@ -21,8 +21,7 @@ import orjson
 from evaluation.challenge import CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.execution.worker_pools import work_through
 from evaluation.execution.workers import Progress, Workers
-from evaluation.findings import Finding, quote, render_summary
-from evaluation.findings.challenge import CannotReadReference
+from evaluation.findings import Finding, fault, listed, quote, render_summary
 from evaluation.findings.errors import (
     ChallengeBroken,
     EvaluationError,
@@ -31,8 +30,6 @@ from evaluation.findings.errors import (
     WorkersLost,
     WrongUsage,
 )
-from evaluation.findings.rankings import DuplicateTeam, InvalidTeam, NoTeams, NoTeamsInResults, SeveralHashes
-from evaluation.findings.submission import NoFolderOfTeams, NoResults, NotASubmission
 from evaluation.leaderboard.team_scores import (
     PlannedColumn,
     TeamScores,
@@ -129,10 +126,12 @@ def find_teams(folder: Path, *, output: Path | None = None, without: Collection[
         sources.append((teams[-1].name, path.name))
     teams = [team for team in teams if team.name not in without]
     if not teams:
-        raise WrongUsage(NoTeams().at(quote(folder, 120)))
+        raise WrongUsage(fault("no-teams", quote(folder, 120)))
     unranked = check_names(sources)
     named = sorted((team for team in teams if is_team_name(team.name)), key=lambda team: team.name)
-    return FoundTeams(named, unranked, [NotASubmission().at(quote(name)) for name in unused])
+    return FoundTeams(
+        named, unranked, [fault("unused-file", quote(name), wording="not-a-submission") for name in unused]
+    )
 
 
 def entries_of(folder: Path, output: Path | None) -> list[Path]:
@@ -142,7 +141,7 @@ def entries_of(folder: Path, output: Path | None) -> list[Path]:
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         why = "no such folder" if is_missing else (error.strerror or "not readable").lower()
-        raise WrongUsage(NoFolderOfTeams(why).at(quote(folder, 200))) from None
+        raise WrongUsage(fault("no-submission", quote(folder, 200), wording="no-folder-of-teams", got=why)) from None
     own = output and output.resolve()
     return [p for p in paths if p.resolve() != own and not p.name.startswith(".") and not is_litter(p.name)]
 
@@ -162,13 +161,13 @@ def check_names(teams: Iterable[tuple[str, str]]) -> list[Unranked]:
     """
     teams = list(teams)
     faults = []
-    odd = [(name, InvalidTeam(name).at(quote(source))) for name, source in teams if not is_team_name(name)]
+    odd = [(name, fault("invalid-team", quote(source), name=name)) for name, source in teams if not is_team_name(name)]
     if len(odd) == len(teams):
         faults += [finding for _, finding in odd]
     for name, times in Counter(name.casefold() for name, _ in teams).items():
         if times > 1:
             sources = [source for other, source in teams if other.casefold() == name]
-            faults.append(DuplicateTeam(sources).at(f"team {quote(name)}"))
+            faults.append(fault("duplicate-team", f"team {quote(name)}", sources=sources))
     if faults:
         raise WrongUsage(*faults)
     return [Unranked(quote(name)[1:-1], finding.code, str(finding)) for name, finding in odd]
@@ -298,11 +297,11 @@ def challenge_key(folder: Path, challenge: Challenge) -> str:
         for name in sorted(reference_names(challenge, folder)):
             with (folder / name).open("rb") as stream:
                 add_file(digest, name, stream)
-    except InputFault as fault:
-        raise ChallengeBroken(*fault.findings) from fault
+    except InputFault as refusal:
+        raise ChallengeBroken(*refusal.findings) from refusal
     except OSError as error:
         why = (error.strerror or "not readable").lower()
-        raise ChallengeBroken(CannotReadReference(why).at(CHALLENGE_FILE)) from None
+        raise ChallengeBroken(fault("missing-file", CHALLENGE_FILE, wording="no-reference", got=why)) from None
     return digest.hexdigest()
 
 
@@ -443,11 +442,13 @@ class ResultFolder:
                 hashes.setdefault(found, []).append(file.name)
                 if found == challenge.hash:
                     scores.append(team_of_documents(file.name, challenge, columns, metrics, details, where=beside))
-            except InputFault as fault:
-                faults += fault.findings
+            except InputFault as error:
+                faults += error.findings
         others = {found: names for found, names in sorted(hashes.items()) if found != challenge.hash}
         if others:
-            faults.append(SeveralHashes(others).at("results"))
+            named = [f"{hash[:12]}… in {listed(names, 3, last='and')}" for hash, names in list(others.items())[:5]]
+            named += [f"and {len(others) - 5} more"] if len(others) > 5 else []
+            faults.append(fault("different-challenges", "results", wording="several-hashes", hashes="; ".join(named)))
         if faults:
             raise WrongUsage(*faults)
         return scores, rejected
@@ -470,7 +471,7 @@ class ResultFolder:
     def find(self) -> tuple[list[ResultFile], list[Unranked]]:
         """All results below the folder, in the order of their teams, and teams that have none or no usable name."""
         if not self.path.is_dir():
-            raise WrongUsage(NoResults("no such folder").at(quote(self.path, 200)))
+            raise WrongUsage(fault("no-submission", quote(self.path, 200), wording="no-results", got="no such folder"))
         files, rejected = [], []
         for path in sorted(self.path.rglob("*.json")):
             if path.name.startswith(".") or not path.is_file() or path.name in OTHER_FILES:
@@ -484,6 +485,6 @@ class ResultFolder:
             else:
                 files.append(ResultFile(path.stem, path, None))
         if not files and not rejected:
-            raise WrongUsage(NoTeamsInResults().at(quote(self.path, 120)))
+            raise WrongUsage(fault("no-teams", quote(self.path, 120), wording="in-results"))
         rejected += check_names([(file.name, file.metrics.relative_to(self.path).as_posix()) for file in files])
         return sorted((file for file in files if is_team_name(file.name)), key=lambda file: file.name), rejected

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.findings.command_line import MissingExtra
+from evaluation.findings import fault
 from evaluation.findings.errors import WrongUsage
 from evaluation.report.page import Cell, Figure, Page, Table, Widget
 from evaluation.report.plots import shorten, tabulate
@@ -110,7 +110,7 @@ def plotly_source() -> str:
 
 
 def missing(package: str) -> WrongUsage:
-    return WrongUsage(MissingExtra(package, "report").at("HTML report"))
+    return WrongUsage(fault("missing-extra", "HTML report", package=package, extra="report"))
 
 
 # --- safety -----------------------------------------------------------------------------------------------------------

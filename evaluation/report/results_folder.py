@@ -14,17 +14,8 @@ from evaluation.analysis.error_costs import AS_IS, costs_document, error_costs
 from evaluation.challenge import Challenge
 from evaluation.decoding.csv import numbers_of
 from evaluation.execution.workers import Progress
-from evaluation.findings import listed, quote
-from evaluation.findings.challenge import Contradiction, NoImages, OnlyOneOption
+from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import InputFault, WrongUsage
-from evaluation.findings.rankings import (
-    DifferentChallenges,
-    NoDocument,
-    NotItsDetails,
-    NotItsResult,
-    NotMetrics,
-    NotOurForm,
-)
 from evaluation.leaderboard.matched_nuclei import read_objects
 from evaluation.leaderboard.team_scores import all_metrics, read_details, read_metrics
 from evaluation.model import Int64, MatchCounts
@@ -88,7 +79,15 @@ def page_of_results(
     if not (folder / "metrics.json").is_file():
         return page_of_others(folder, public=public, sources=sources)
     if public and sources is not None:
-        raise WrongUsage(OnlyOneOption("--submission", "pictures show the reference").at("--public"))
+        raise WrongUsage(
+            fault(
+                "contradictory-rules",
+                "--public",
+                wording="only-one-option",
+                other="--submission",
+                reason="pictures show the reference",
+            )
+        )
     if public:
         with reading("metrics.json"):
             metrics = read_metrics(folder / "metrics.json", where="'metrics.json'")
@@ -123,7 +122,9 @@ def read_again(
         result = read_result(folder)
         if sources is not None and result.details is None:
             why = "not there, although pictures are asked for"
-            raise InputFault(NotItsDetails(why, metrics="metrics.json").at("'details.json'"))
+            raise InputFault(
+                fault("not-metrics", "'details.json'", wording="not-its-details", got=why, metrics="metrics.json")
+            )
     with reading("objects.csv"):
         nuclei = read_nuclei(folder / "objects.csv", result)
     if sources is None:
@@ -148,7 +149,7 @@ def rules_of(metrics: Mapping[str, Any], folder: Path) -> Challenge:
     """The challenge in a folder. Raises WrongUsage if a result is of other rules or cases."""
     challenge = Challenge.load(folder)
     if (found := str(metrics["challenge"]["hash"])) != challenge.hash:
-        raise WrongUsage(DifferentChallenges(found).at("'metrics.json'"))
+        raise WrongUsage(fault("different-challenges", "'metrics.json'", hash=found))
     return challenge
 
 
@@ -176,7 +177,15 @@ def check_images(challenge: Challenge, folder: Path, images: Path) -> None:
     """Raise WrongUsage if a folder of images that was named has none of any case."""
     if not find_images(challenge, folder, images):
         what = "no image of any case" if images.is_dir() else "no such folder"
-        raise WrongUsage(NoImages(what, f"{challenge.cases[0].name}.svs").at(quote(images, 120)))
+        raise WrongUsage(
+            fault(
+                "missing-file",
+                quote(images, 120),
+                wording="no-images",
+                got=what,
+                example=f"{challenge.cases[0].name}.svs",
+            )
+        )
 
 
 def page_of_others(folder: Path, *, public: bool, sources: Sources | None) -> Page:
@@ -184,10 +193,16 @@ def page_of_others(folder: Path, *, public: bool, sources: Sources | None) -> Pa
     name = next((name for name in OTHER_DOCUMENTS if (folder / name).is_file()), None)
     if name is None:
         why = f"no metrics.json, {listed(OTHER_DOCUMENTS)}".replace("'", "")
-        raise WrongUsage(NoDocument(why).at(quote(folder, 120)))
+        raise WrongUsage(fault("not-metrics", quote(folder, 120), wording="no-document", got=why))
     if public or sources is not None:
-        fault = Contradiction(f"given for {name}", "it for the metrics.json of one submission")
-        raise WrongUsage(fault.at("--public" if public else "--submission"))
+        raise WrongUsage(
+            fault(
+                "contradictory-rules",
+                "--public" if public else "--submission",
+                got=f"given for {name}",
+                expected="it for the metrics.json of one submission",
+            )
+        )
     with reading(name):
         document = read_details(folder / name, where=quote(name))
         if name == "leaderboard.json":
@@ -205,10 +220,10 @@ def reading(name: str) -> Iterator[None]:
     """Raise WrongUsage for a document that is damaged, or not of the form that it should have."""
     try:
         yield
-    except InputFault as fault:
-        raise WrongUsage(*fault.findings) from None
+    except InputFault as error:
+        raise WrongUsage(*error.findings) from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-        raise WrongUsage(NotOurForm(name).at(quote(name))) from None
+        raise WrongUsage(fault("not-metrics", quote(name), wording="not-our-form", why=name)) from None
 
 
 def read_result(folder: Path) -> ResultDocuments:
@@ -218,7 +233,9 @@ def read_result(folder: Path) -> ResultDocuments:
         return ResultDocuments(metrics)
     details = read_details(folder / "details.json", where="'details.json'")
     if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
-        raise InputFault(NotMetrics("of another challenge than the metrics.json beside it").at("'details.json'"))
+        raise InputFault(
+            fault("not-metrics", "'details.json'", got="of another challenge than the metrics.json beside it")
+        )
     return ResultDocuments(all_metrics(metrics, details), details)
 
 
@@ -285,5 +302,5 @@ def look_again(
     for path, value in costs["as_is"].items():
         if value != result.value(path):
             why = f"{path} is {result.value(path)}, but the submission that was given has {value}"
-            raise WrongUsage(NotItsResult(why).at("'metrics.json'"))
+            raise WrongUsage(fault("not-metrics", "'metrics.json'", wording="not-its-result", got=why))
     return second, costs, [replace(case.counts[AS_IS], pair_probability=case.probability) for case in second.corrected]

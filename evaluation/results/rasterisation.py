@@ -12,8 +12,7 @@ import numpy as np
 import tifffile
 
 from evaluation.challenge import Challenge
-from evaluation.findings import quote
-from evaluation.findings.annotations import LabelMapTooLarge
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.model import Case, Instances, Int64, RasterisationReport
 from evaluation.model.intervals import distinct, expand
@@ -40,7 +39,11 @@ def write_rasterisation(
         try:
             write_atomically(path, label_pages(instances))
         except MemoryError:
-            raise WrongUsage(LabelMapTooLarge(case.height, case.width).at(f"case {quote(case.name)}")) from None
+            raise WrongUsage(
+                fault(
+                    "too-large", f"case {quote(case.name)}", wording="label-map", height=case.height, width=case.width
+                )
+            ) from None
         rows += [
             (case.name, case.group, index + 1, source, names[class_id], area)
             for index, (source, class_id, area) in enumerate(

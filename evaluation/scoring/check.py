@@ -7,9 +7,8 @@ from pathlib import Path
 
 from evaluation.challenge import Challenge
 from evaluation.execution.workers import Progress, Workers, plan_workers, run_tasks
-from evaluation.findings import Finding
+from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault
-from evaluation.findings.submission import EverythingOutside
 from evaluation.model import (
     Case,
 )
@@ -58,12 +57,12 @@ def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
     nuclei, outside = (sum(outcome.placed[index] for outcome in outcomes) for index in (0, 1))
     if nuclei == 0 or outside < nuclei:
         return []
-    return [EverythingOutside(nuclei).at("submission")]
+    return [fault("everything-outside", "submission", nuclei=nuclei)]
 
 
 def check_case(challenge: Challenge, files: SubmissionFiles, case: Case, content: CaseContent) -> CaseOutcome:
     try:
         prediction = read_prediction(challenge, files, case, content)
-    except InputFault as fault:
-        return CaseOutcome(prediction_faults=fault.findings)
+    except InputFault as error:
+        return CaseOutcome(prediction_faults=error.findings)
     return CaseOutcome(warnings=prediction.findings, placed=(prediction.nuclei, prediction.outside))

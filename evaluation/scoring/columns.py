@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from evaluation.challenge import Challenge
-from evaluation.findings import Finding
-from evaluation.findings.challenge import CasesWithoutStratum, FamilyNotListed, NoFloor, UnknownColumn
+from evaluation.findings import Finding, fault
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics import FAMILIES, Metric, metrics_of
 from evaluation.model import OF_STRATA, WORST_GROUP, WORST_STRATUM
@@ -37,7 +36,7 @@ def check_columns(challenge: Challenge) -> None:
         if path not in known or (key == "confidence.columns" and path.endswith((WORST_GROUP, WORST_STRATUM)))
     ]
     faults += [
-        NoFloor(path).at("challenge.toml: ranking.require")
+        fault("contradictory-rules", "challenge.toml: ranking.require", wording="no-floor", path=path)
         for path in columns["ranking.require"]
         if path in known and not is_floor(metrics[path.rpartition(".")[0]])
     ]
@@ -54,12 +53,16 @@ def unknown_column(where: str, path: str, metrics: Collection[str], known: Colle
     """The finding for a path that no result has: a mean over strata without strata, or anything else."""
     metric, _, aggregation = path.rpartition(".")
     if aggregation in OF_STRATA and metric in metrics:
-        return CasesWithoutStratum(path).at(where)
-    return UnknownColumn(path, known).at(where)
+        return fault("contradictory-rules", where, wording="cases-without-stratum", path=path)
+    return fault("invalid-rule", where, wording="unknown-column", name=path, known=known)
 
 
 def family_not_listed(challenge: Challenge, where: str, path: str) -> Finding | None:
     """The finding for a path of a family that there is, but that the challenge does not ask for."""
     family = path.partition(".")[0]
     listed = challenge.metrics.family_names
-    return FamilyNotListed(path, family, listed).at(where) if family in FAMILIES and family not in listed else None
+    return (
+        fault("invalid-rule", where, wording="family-not-listed", path=path, family=family, listed=listed)
+        if family in FAMILIES and family not in listed
+        else None
+    )

@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from evaluation.challenge import Challenge, RuleFault, is_safe_name
 from evaluation.challenge.cases import LARGEST, LONGEST_SIDE_PX, SMALLEST
-from evaluation.findings import quote
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import SubmissionRejected
-from evaluation.findings.submission import NoPrediction
 from evaluation.instances.labels import checked_class_ids, instances_from_labels, whole_labels
 from evaluation.instances.prepare import PreparedReference
 from evaluation.matching import compare_label_maps, match_iou_above, overlap_table
@@ -71,7 +70,9 @@ def score_instances(
     sides = {name: sides_of(challenge, name, pair) for name, pair in images.items()}
     missing = sorted(name for name, (_, prediction) in sides.items() if prediction is None)
     if missing and challenge.submission.missing_case == "reject":
-        raise SubmissionRejected(*(NoPrediction().at(f"case {quote(name)}") for name in missing))
+        raise SubmissionRejected(
+            *(fault("missing-case", f"case {quote(name)}", wording="no-prediction") for name in missing)
+        )
     cases = [
         Case(name, (groups or {}).get(name, name), *of[0].shape_yx, spacing_um, stratum=(strata or {}).get(name, ""))
         for name, of in sides.items()
@@ -88,8 +89,8 @@ def score_instances(
     complete = challenge.model_copy(update={"cases": tuple(cases)})
     try:
         complete.check_metrics()
-    except RuleFault as fault:
-        raise ValueError(str(fault)) from None
+    except RuleFault as error:
+        raise ValueError(str(error)) from None
     check_columns(complete)
     complete = with_sizes_of(complete, [reference.areas_px() for reference, _ in sides.values()])
     nothing = Region(np.empty(0, np.int64), np.empty(0, np.int64))

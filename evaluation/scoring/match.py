@@ -8,13 +8,7 @@ import numpy as np
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import MatchingRule, Sides
-from evaluation.findings import Finding, quote
-from evaluation.findings.annotations import (
-    CaseTooCostly,
-    TooManyOverlaps,
-    TooManyPossiblePairs,
-    TooManyReferenceOverlaps,
-)
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.instances.ignore import apply_ignore_region, more_than_fraction_inside
 from evaluation.instances.parts import join_instances
@@ -76,8 +70,12 @@ def match_case(
     except TooManyPairs as error:
         where = f"case {quote(case.name)}"
         deepest = int(cover_depth(predicted.run_start, predicted.run_stop).depth.max(initial=0))
-        to_organisers = TooManyReferenceOverlaps(error.pairs, error.what, error.most).at(where)
-        raise refusal(error, to_organisers, TooManyOverlaps(len(predicted), deepest).at(where)) from error
+        to_organisers = fault(
+            "too-many-overlaps", where, wording="reference", pairs=error.pairs, what=error.what, limit=error.most
+        )
+        raise refusal(
+            error, to_organisers, fault("too-many-overlaps", where, nuclei=len(predicted), deepest=deepest)
+        ) from error
     rules = challenge.matching.rules
     if "file_order" in challenge.matching.published_faults:
         rules = (InFileOrder(**rules[0].model_dump()), *rules[1:])
@@ -113,8 +111,17 @@ def match(rule: MatchingRule, sides: Sides) -> Matches:
         return rule.match(sides)
     except TooManyPairs as error:
         where = f"case {quote(sides.case.name)}, matching rule {quote(rule.name)}"
-        to_organisers = TooManyPossiblePairs(error.pairs, error.what, error.most).at(where)
-        raise refusal(error, to_organisers, CaseTooCostly(len(sides.prediction)).at(where)) from error
+        to_organisers = fault(
+            "case-too-costly",
+            where,
+            wording="too-many-possible-pairs",
+            pairs=error.pairs,
+            what=error.what,
+            limit=error.most,
+        )
+        raise refusal(
+            error, to_organisers, fault("case-too-costly", where, predictions=len(sides.prediction))
+        ) from error
 
 
 def refusal(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge import COUNTED, Challenge
-from evaluation.findings import quote
-from evaluation.findings.annotations import TooManyDistant
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault, TooManyPairs
 from evaluation.instances.bands import band_overlaps
 from evaluation.instances.boundary import (
@@ -325,7 +324,9 @@ def count_together(
             except TooManyPairs as error:
                 largest = max(matched, key=lambda case: len(case.prediction))
                 where = f"case {quote(largest.case.name)}, family 'objects'"
-                raise InputFault(TooManyDistant(len(largest.prediction)).at(where)) from error
+                raise InputFault(
+                    fault("case-too-costly", where, wording="too-many-distant", predictions=len(largest.prediction))
+                ) from error
         if "curves" in families and thresholds:
             hits = np.split(hits_by_confidence(cases, thresholds), cases.prediction_bound[1:-1])
         if "sizes" in families:

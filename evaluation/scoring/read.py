@@ -16,12 +16,8 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import filled
 from evaluation.execution.forks import can_fork
 from evaluation.execution.limits import usable_processors
-from evaluation.findings import Finding, quote
-from evaluation.findings.annotations import TooManyNuclei, UnreadableFile
-from evaluation.findings.challenge import NoReference, NoReferenceEntry
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.json_files import SomeFilesWithoutProbabilities
-from evaluation.findings.submission import InstanceWithoutClass, OutsideImage, TwiceForClass
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.parts import convert_parts, join_instances
@@ -114,8 +110,8 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: BegunFil
     for index, file in enumerate(files):
         try:
             found.append((begun if begun and not index else BegunFile(side, case, file)).finish())
-        except InputFault as fault:
-            faults += fault.findings
+        except InputFault as error:
+            faults += error.findings
     if faults:
         raise InputFault(*faults)
     return Annotations(
@@ -132,8 +128,8 @@ class BegunFile:
         self.fault: InputFault | None = None
         try:
             self.found = self.begin(side, case, file)
-        except InputFault as fault:
-            self.fault = fault
+        except InputFault as error:
+            self.fault = error
 
     def begin(self, side: Side, case: Case, file: CaseFile) -> Callable[[], Annotations]:
         from evaluation.formats.guarded import begin_annotations
@@ -204,16 +200,16 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) 
                 for name in collection.cases:
                     found.mentioned.add(name)
                     add_shared_case(found, name, collection)
-        except InputFault as fault:
-            found.faults += fault.findings
+        except InputFault as error:
+            found.faults += error.findings
     return found
 
 
 def add_shared_case(found: SharedCases, name: str, collection: Collection) -> None:
     try:
         content_read = collection.cases[name]
-    except InputFault as fault:  # arrays are decoded case by case
-        found.faults += fault.findings
+    except InputFault as error:  # arrays are decoded case by case
+        found.faults += error.findings
         return
     parts = tuple(
         instances_from_label_image(part) if isinstance(part, LabelImage) else part for part in content_read.parts
@@ -352,7 +348,7 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
     if not found or missing:
         pattern = rules.files if not found else missing[0]
         name = filled(pattern, case, challenge.class_names[0])
-        raise InputFault(NoReference().at(quote(name)))
+        raise InputFault(fault("missing-file", quote(name), wording="no-reference"))
     return tuple(found)
 
 
@@ -365,7 +361,7 @@ def is_there(folder: Path, name: str) -> bool:
 
 
 def unreadable(name: str, error: OSError) -> InputFault:
-    return InputFault(UnreadableFile((error.strerror or "not readable").lower()).at(quote(name)))
+    return InputFault(fault("unreadable-file", quote(name), got=(error.strerror or "not readable").lower()))
 
 
 def files_of_classes(challenge: Challenge, existing: Callable[[str], str | None]) -> list[tuple[str, int]]:
@@ -388,7 +384,7 @@ def files_of_classes(challenge: Challenge, existing: Callable[[str], str | None]
             continue
         class_id = class_ids[spelling.casefold()]
         if (other := found.setdefault(class_id, name)) != name:
-            raise InputFault(TwiceForClass(other).at(quote(name, 120)))
+            raise InputFault(fault("duplicate-file", quote(name, 120), wording="twice-for-class", other=other))
     return [(name, class_id) for class_id, name in found.items()]
 
 
@@ -400,7 +396,11 @@ def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | N
     files = shared_reference_files(challenge, folder)
     found = read_shared(reference_side(challenge, folder), challenge.cases, files)
     missing = [case.name for case in challenge.cases if case.name not in found.mentioned]
-    faults = [NoReferenceEntry(name).at(quote(rules.files)) for name in missing if not found.faults]
+    faults = [
+        fault("missing-file", quote(rules.files), wording="no-reference-entry", case=name)
+        for name in missing
+        if not found.faults
+    ]
     if found.faults or faults:
         raise InputFault(*found.faults, *faults)
     return found
@@ -444,18 +444,39 @@ def check_class_probabilities(parts: Sequence[Part], where: str) -> None:
         if isinstance(part, LabelImage) or len(part)
     ]
     if any(has_them) and not all(has_them):
-        raise InputFault(SomeFilesWithoutProbabilities(sum(has_them), len(has_them)).at(where))
+        raise InputFault(
+            fault(
+                "missing-probability",
+                where,
+                wording="some-files-without-probabilities",
+                having=sum(has_them),
+                files=len(has_them),
+            )
+        )
 
 
 def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Finding]:
     """A warning about nuclei that can never be matched, for where they lie or for their size."""
-    return [OutsideImage(outside, nuclei, case.width, case.height).at(where)] if outside else []
+    return (
+        [fault("outside-image", where, outside=outside, nuclei=nuclei, width=case.width, height=case.height)]
+        if outside
+        else []
+    )
 
 
 def check_instances(instances: Instances, limits: LimitRules, where: str) -> None:
     """Raise InputFault if there are too many instances, or some without a class."""
     if len(instances) > limits.instances_per_case:
-        raise InputFault(TooManyNuclei(len(instances), limits.instances_per_case).at(where))
+        raise InputFault(
+            fault("too-large", where, wording="too-many-nuclei", nuclei=len(instances), limit=limits.instances_per_case)
+        )
     nameless = np.flatnonzero(instances.class_id == 0)
     if len(nameless):
-        raise InputFault(InstanceWithoutClass(len(nameless), instances.source_id[nameless[:3]].tolist()).at(where))
+        raise InputFault(
+            fault(
+                "instance-without-class",
+                where,
+                count=len(nameless),
+                first_ids=instances.source_id[nameless[:3]].tolist(),
+            )
+        )

@@ -13,7 +13,6 @@ from evaluation.decoding.foreign import HEAD_BYTES, ZARR_FOLDER, foreign_content
 from evaluation.decoding.json import read_json
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
-from evaluation.findings.submission import NoCaseFound
 from evaluation.scoring.cases import CaseContent
 from evaluation.scoring.read import (
     read_shared,
@@ -66,7 +65,7 @@ def check_links(challenge: Challenge, files: SubmissionFiles, folder: Path) -> N
 
 def named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
     """A finding that nothing was found, with what the first file is if it is another tool's."""
-    if finding.code != NoCaseFound.code or not files.names:
+    if finding.code != "no-case-found" or not files.names:
         return finding
     what = ZARR_FOLDER if any(map(is_of_zarr, files.names)) else ""
     with suppress(InputFault), files.open(files.names[0]) as stream:

@@ -19,19 +19,8 @@ from typing import IO, BinaryIO, cast
 
 from evaluation.challenge import LimitRules
 from evaluation.decoding.foreign import foreign_file
-from evaluation.findings import Finding, quote
-from evaluation.findings.annotations import TooManyBytes
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
-from evaluation.findings.submission import (
-    ForeignSubmission,
-    NoSubmission,
-    NotAZip,
-    OverlappingMembers,
-    TooCompressed,
-    TooLongListOfMembers,
-    TooManyFiles,
-    TwiceInZip,
-)
 from evaluation.submission.files import SubmissionFiles
 from evaluation.submission.names import (
     ROOT,
@@ -99,7 +88,7 @@ class ZipFiles(SubmissionFiles):
             if member.is_link:
                 faults.add(unsafe(member.name, "a link"))
             elif member.name in members:
-                faults.add(TwiceInZip().at(quote(member.name)))
+                faults.add(fault("duplicate-file", quote(member.name), wording="twice-in-zip"))
             members[member.name] = member
         self.names = checked_names(members, faults, limits)
         self.members = members
@@ -110,8 +99,8 @@ class ZipFiles(SubmissionFiles):
 
     def open(self, name: str) -> BinaryIO:
         member = self.members[name]
-        if fault := why_not_opened(member, self.limits):
-            raise InputFault(fault)
+        if problem := why_not_opened(member, self.limits):
+            raise InputFault(problem)
         content = room_for(member)
         try:
             with self.path.open("rb") as archive:
@@ -127,13 +116,21 @@ class ZipFiles(SubmissionFiles):
 def why_not_opened(member: Member, limits: LimitRules) -> Finding | None:
     """What is wrong with a member before a byte of it is read, or None."""
     if member.size > limits.bytes_per_file:
-        return TooManyBytes(member.size, limits.bytes_per_file).at(quote(member.name))
+        return fault(
+            "too-large", quote(member.name), wording="too-many-bytes", size=member.size, limit=limits.bytes_per_file
+        )
     if member.is_encrypted:
         return unreadable(member.name, "encrypted with a password")
     if member.method not in (STORED, DEFLATED):
         return unreadable(member.name, f"compressed with method {member.method}, not with deflate (8)")
     if member.size > limits.archive_ratio * member.packed_bytes:
-        return TooCompressed(member.size, member.packed_bytes, limits.archive_ratio).at(quote(member.name))
+        return fault(
+            "too-compressed",
+            quote(member.name),
+            unpacked_bytes=member.size,
+            packed_bytes=member.packed_bytes,
+            ratio=limits.archive_ratio,
+        )
     return None
 
 
@@ -203,15 +200,27 @@ def list_members(path: Path, limits: LimitRules) -> list[Member]:
         with path.open("rb") as stream:
             start, stop, prefix_bytes = find_list(stream)
             if stop - start > max(SMALL_LIST_BYTES, LIST_BYTES_PER_FILE * limits.files_per_submission):
-                raise SubmissionRejected(TooLongListOfMembers(limits.files_per_submission, stop - start).at(ROOT))
+                raise SubmissionRejected(
+                    fault(
+                        "too-many-files",
+                        ROOT,
+                        wording="too-long-list-of-members",
+                        limit=limits.files_per_submission,
+                        list_bytes=stop - start,
+                    )
+                )
             stream.seek(start)
             members = read_list(stream.read(stop - start), prefix_bytes, limits)
         check_places(members, start)
     except OSError as error:
-        raise WrongUsage(NoSubmission(why_unreadable(error)).at(quote(path, 200))) from None
+        raise WrongUsage(fault("no-submission", quote(path, 200), got=why_unreadable(error))) from None
     except Damaged:
         what = foreign_file(path)
-        raise SubmissionRejected((ForeignSubmission(what) if what else NotAZip()).at(quote(path.name))) from None
+        raise SubmissionRejected(
+            fault("not-a-zip", quote(path.name), wording="foreign-submission", got=what)
+            if what
+            else fault("not-a-zip", quote(path.name))
+        ) from None
     return members
 
 
@@ -245,7 +254,7 @@ def read_list(data: bytes, prefix_bytes: int, limits: LimitRules) -> list[Member
     offset = 0
     while offset < len(data):
         if len(members) >= 2 * limits.files_per_submission + 100:  # folders and litter count here
-            raise SubmissionRejected(TooManyFiles(limits.files_per_submission).at(ROOT))
+            raise SubmissionRejected(fault("too-many-files", ROOT, limit=limits.files_per_submission))
         if not data.startswith(b"PK\1\2", offset) or offset + ENTRY.size > len(data):
             raise Damaged
         entry = ENTRY.unpack_from(data, offset)
@@ -304,6 +313,6 @@ def check_places(members: Sequence[Member], list_start: int) -> None:
     ordered = sorted(members, key=lambda member: member.start)
     for before, member in pairwise(ordered):
         if member.start < before.stop:
-            raise SubmissionRejected(OverlappingMembers(before.name).at(quote(member.name)))
+            raise SubmissionRejected(fault("overlapping-members", quote(member.name), other=before.name))
     if ordered and ordered[-1].stop > list_start:
         raise Damaged

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 
 from evaluation.challenge import Challenge
-from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, quote
-from evaluation.findings.submission import IncompleteCase, TwiceForCase, TwiceForCaseAndClass, UnknownCase, WrongGroup
+from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
 from evaluation.submission.completeness import (
     missing_case,
     missing_class_files,
@@ -105,8 +104,15 @@ class Assignment:
     def check_twice(self, parsed: ParsedName, other: str, what: str) -> None:
         if other == parsed.name:
             return
-        fault = (TwiceForCaseAndClass if self.has_class else TwiceForCase)(what, other)
-        self.faults.append(fault.at(f"case {quote(parsed.fields['case'])}, {quote(parsed.name, 120)}"))
+        self.faults.append(
+            fault(
+                "duplicate-file",
+                f"case {quote(parsed.fields['case'])}, {quote(parsed.name, 120)}",
+                wording="twice-for-case-and-class" if self.has_class else "twice-for-case",
+                what=what,
+                other=other,
+            )
+        )
 
     def case_files(self) -> dict[str, tuple[CaseFile, ...]]:
         """The usable files by case, in the order of cases.csv and of the classes."""
@@ -138,7 +144,9 @@ class Assignment:
             if index < EXAMPLES_SHOWN:
                 suggestion = self.swapped(found_names[0]) or did_you_mean(name, known)
             where = [quote(parsed.name, 120) for parsed in found_names[:EXAMPLES_SHOWN]]
-            yield UnknownCase(name, known, suggestion).at(*where, count=len(found_names))
+            yield fault(
+                "unknown-case", *where, total=len(found_names), name=name, known=known, suggestion=suggestion, what=""
+            )
 
     def swapped(self, parsed: ParsedName) -> str:
         """What to do if the names of case, group and class are known but swapped in the path, else ""."""
@@ -158,7 +166,7 @@ class Assignment:
             case = self.cases[name]
             right = fill_pattern(self.patterns.texts[found_names[0].key], self.challenge, case)
             where = [f"case {quote(name)}, {quote(parsed.name, 120)}" for parsed in found_names[:EXAMPLES_SHOWN]]
-            yield WrongGroup(group, case.group, right).at(*where, count=len(found_names))
+            yield fault("wrong-group", *where, total=len(found_names), group=group, own_group=case.group, right=right)
 
     def incomplete_case_findings(self) -> Iterator[Finding]:
         for key, by_case in self.companions.items():
@@ -169,4 +177,4 @@ class Assignment:
                     continue
                 there, absent = ("label image", kind) if has_file else (kind, "label image")
                 right = fill_pattern(pattern if has_file else self.patterns.texts["files"], self.challenge, case)
-                yield IncompleteCase(there, absent, right).at(f"case {quote(name)}")
+                yield fault("incomplete-case", f"case {quote(name)}", present=there, absent=absent, right=right)

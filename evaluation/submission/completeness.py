@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from evaluation.challenge import Challenge
-from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, quote
-from evaluation.findings.annotations import IgnoreClassInName, MoreUnknownClasses, UnknownClass
-from evaluation.findings.submission import (
-    EntriesOfNoCase,
-    MissingCase,
-    MissingCaseWorst,
-    MissingClassFile,
-    NoCaseFound,
-    NoPredictionAmongFiles,
-    UnusedFile,
-)
+from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
 from evaluation.model import Case
 from evaluation.submission.names import ROOT
 from evaluation.submission.patterns import case_key, fill_pattern
@@ -35,8 +25,16 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
     keys = [case_key(challenge, case) for case in challenge.cases]
     for index, (name, entries) in enumerate(sorted(unknown.items())[:EXAMPLES_SHOWN]):
         uncounted = max(0, len(unknown) - EXAMPLES_SHOWN) if index == EXAMPLES_SHOWN - 1 else 0
-        fault = EntriesOfNoCase(name, keys, did_you_mean(name, keys))
-        found.append(fault.at(f"{entries:,} entries for {quote(name, 120)}", count=1 + uncounted))
+        found.append(
+            fault(
+                "unknown-case",
+                f"{entries:,} entries for {quote(name, 120)}",
+                wording="entries",
+                total=1 + uncounted,
+                known=keys,
+                suggestion=did_you_mean(name, keys),
+            )
+        )
     return sorted(found)
 
 
@@ -44,8 +42,8 @@ def missing_case(challenge: Challenge, case: Case, got: str, needed: str) -> Fin
     """A case without predictions: an error or a warning, as the challenge says. ``needed`` is what to add."""
     where = f"case {quote(case.name)}"
     if challenge.submission.missing_case == "reject":
-        return MissingCase(got, needed, empty_file(challenge)).at(where)
-    return MissingCaseWorst(got, needed).at(where)
+        return fault("missing-case", where, got=got, right=needed, empty=empty_file(challenge))
+    return fault("missing-case-worst", where, got=got, right=needed)
 
 
 def empty_file(challenge: Challenge) -> str:
@@ -70,22 +68,22 @@ def missing_class_files(challenge: Challenge, present: Mapping[str, Collection[i
                 case = cases[name] if name else challenge.cases[0]
                 right = fill_pattern(challenge.submission.files, challenge, case, class_name)
                 where = f"case {quote(name)}, class {quote(class_name)}" if name else f"class {quote(class_name)}"
-                yield MissingClassFile(right, empty_file(challenge)).at(where)
+                yield fault("missing-class-file", where, right=right, empty=empty_file(challenge))
 
 
 def unknown_class(challenge: Challenge, where: str, spelling: str, *, suggest: bool = True) -> Finding:
     """A class in the name of a file that is not scored. Looking for a close name takes time: ``suggest`` it or not."""
-    kind = UnknownClass if suggest else MoreUnknownClasses
+    wording = "" if suggest else "no-suggestion"
     if challenge.class_ids().get(spelling.casefold(), 0) < 0:
-        kind = IgnoreClassInName
-    return kind(spelling, challenge.class_names).at(where)
+        wording = "ignore-in-name"
+    return fault("unknown-class", where, wording=wording, name=spelling, known=challenge.class_names)
 
 
 def unused_files(names: Sequence[str], challenge: Challenge) -> Iterator[Finding]:
     """A warning about files that no pattern fits: three are named, the others counted."""
     for index, name in enumerate(names[:EXAMPLES_SHOWN]):
         uncounted = len(names) - EXAMPLES_SHOWN if index == EXAMPLES_SHOWN - 1 else 0
-        yield UnusedFile(challenge.submission.files).at(quote(name, 120), count=1 + uncounted)
+        yield fault("unused-file", quote(name, 120), total=1 + uncounted, pattern=challenge.submission.files)
 
 
 def no_case_found(names: Sequence[str], challenge: Challenge) -> Finding:
@@ -94,8 +92,8 @@ def no_case_found(names: Sequence[str], challenge: Challenge) -> Finding:
     pattern = challenge.submission.files
     right = "" if case is None else fill_pattern(pattern, challenge, case, class_name)
     if not names:
-        return NoCaseFound(right or pattern, pattern).at(ROOT)
-    return NoPredictionAmongFiles(right or pattern, pattern, names).at(ROOT)
+        return fault("no-case-found", ROOT, example=right or pattern, pattern=pattern)
+    return fault("no-case-found", ROOT, wording="among-files", example=right or pattern, pattern=pattern, names=names)
 
 
 def likely_example(names: Iterable[str], challenge: Challenge) -> tuple[Case | None, str | None]:

@@ -17,10 +17,8 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from evaluation.challenge import LimitRules
-from evaluation.findings import quote
-from evaluation.findings.annotations import TooManyBytes
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
-from evaluation.findings.submission import TooManyFiles
 from evaluation.submission.names import (
     PLATFORM_CSV,
     ROOT,
@@ -93,7 +91,11 @@ class FolderFiles(SubmissionFiles):
         try:
             path = self.locate(name)
             if (size := path.stat().st_size) > self.limits.bytes_per_file:
-                raise InputFault(TooManyBytes(size, self.limits.bytes_per_file).at(quote(name)))
+                raise InputFault(
+                    fault(
+                        "too-large", quote(name), wording="too-many-bytes", size=size, limit=self.limits.bytes_per_file
+                    )
+                )
             return path.open("rb")
         except OSError as error:
             raise InputFault(unreadable(name, why_unreadable(error))) from None
@@ -123,7 +125,9 @@ class CsvFile(SubmissionFiles):
 
     def open(self, name: str) -> BinaryIO:
         if (size := self.size(name)) > self.limits.bytes_per_file:
-            raise InputFault(TooManyBytes(size, self.limits.bytes_per_file).at(quote(name)))
+            raise InputFault(
+                fault("too-large", quote(name), wording="too-many-bytes", size=size, limit=self.limits.bytes_per_file)
+            )
         try:
             return self.path.open("rb")
         except OSError as error:
@@ -145,7 +149,7 @@ def walk(root: Path, faults: Faults, limits: LimitRules) -> Iterator[str]:
                 found = list(islice(entries, most - seen + 1))
                 seen += len(found)
                 if seen > most:
-                    raise SubmissionRejected(TooManyFiles(limits.files_per_submission).at(ROOT))
+                    raise SubmissionRejected(fault("too-many-files", ROOT, limit=limits.files_per_submission))
                 for entry in sorted(found, key=lambda entry: entry.name):
                     name = prefix + entry.name
                     if is_litter(entry.name):

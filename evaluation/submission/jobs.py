@@ -13,23 +13,8 @@ from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote
 
 from evaluation.challenge import Challenge
-from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, quote
+from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
-from evaluation.findings.submission import (
-    DuplicateCase,
-    FailedJob,
-    ForgedPath,
-    InvalidJob,
-    MissingOutput,
-    NoImageInFolder,
-    NotAmongOutputs,
-    SeveralImagesInFolder,
-    SeveralInputs,
-    SeveralOutputs,
-    UnknownCase,
-    UnknownInput,
-    UnsupportedOutput,
-)
 from evaluation.model import Case
 from evaluation.submission.completeness import missing_case
 from evaluation.submission.files import SubmissionFiles
@@ -65,13 +50,20 @@ def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge, read
         with files.open(folder + JOBS_FILE) as stream:
             jobs = read_json(stream, where=where)
         if not isinstance(jobs, list) or not jobs:
-            raise InputFault(InvalidJob("an empty list" if jobs == [] else "something else than a list").at(where))
-    except InputFault as fault:
-        return Layout({}, all_cases, fault.findings)
+            raise InputFault(
+                fault("invalid-job", where, got="an empty list" if jobs == [] else "something else than a list")
+            )
+    except InputFault as error:
+        return Layout({}, all_cases, error.findings)
     reader = JobReader(challenge, files.names, folder, where)
     reader.read(jobs)
     if reader.unknown and challenge.submission.case_names == "hidden":
-        raise ChallengeBroken(*(UnknownInput(name, list(reader.cases)).at(where) for name in sorted(reader.unknown)))
+        raise ChallengeBroken(
+            *(
+                fault("unknown-case", where, wording="input", name=name, known=list(reader.cases))
+                for name in sorted(reader.unknown)
+            )
+        )
     found = {name: reader.files[name] for name in sorted(reader.files)}
     findings = tuple(sorted(reader.findings()))
     return Layout(found, all_cases - set(found), findings, inputs=frozenset(reader.inputs))
@@ -112,23 +104,23 @@ class JobReader:
         for number, job in enumerate(jobs, start=1):
             try:
                 self.add(job, number)
-            except InputFault as fault:
-                self.faults += fault.findings
+            except InputFault as error:
+                self.faults += error.findings
         for name, of_case in self.jobs.items():
             try:
                 self.files[name] = self.files_of_case(of_case)
-            except InputFault as fault:
-                self.faults += fault.findings
+            except InputFault as error:
+                self.faults += error.findings
 
     def add(self, job: Any, number: int) -> None:
         """Find the case of a job. Raises InputFault if the job is not one that the platform writes."""
         where = f"{self.where}, job {number:,}"
         if not isinstance(job, dict) or not isinstance(pk := job.get("pk"), str):
             what = "a job without a pk" if isinstance(job, dict) else "something else than an object"
-            raise InputFault(InvalidJob(what).at(where))
+            raise InputFault(fault("invalid-job", where, got=what))
         where = f"{self.where}, job {quote(pk)}"
         if (why := what_is_unsafe(pk)) or "/" in pk:
-            raise InputFault(ForgedPath("the pk", why or "a path").at(where))
+            raise InputFault(fault("forged-path", where, what="the pk", why=why or "a path"))
         name = self.input_name(job, where)
         self.inputs.add(name)
         case = self.cases.get(composed(name))
@@ -145,19 +137,19 @@ class JobReader:
         chosen = [value for value in inputs if slug is None or socket_of(value).get("slug") == slug]
         if len(chosen) != 1:
             what = f"{len(chosen)} inputs" + ("" if slug is None else f" {quote(slug)}")
-            raise InputFault(SeveralInputs(what).at(where))
+            raise InputFault(fault("invalid-job", where, wording="several-inputs", got=what))
         if name := name_in(chosen[0]):
             return name
-        raise InputFault(InvalidJob("an input that has neither the name of an image nor a file").at(where))
+        raise InputFault(fault("invalid-job", where, got="an input that has neither the name of an image nor a file"))
 
     def files_of_case(self, jobs: Sequence[Job]) -> tuple[CaseFile, ...]:
         """The outputs of the job of a case, in the order of their classes. Raises InputFault."""
         job, *others = sorted(jobs, key=lambda job: job.pk)
         where = f"case {quote(job.case.name)}"
         if others:
-            raise InputFault(DuplicateCase([each.pk for each in (job, *others)]).at(where))
+            raise InputFault(fault("duplicate-case", where, jobs=[each.pk for each in (job, *others)]))
         if job.status != SUCCEEDED:
-            raise InputFault(FailedJob(job.status).at(where))
+            raise InputFault(fault("failed-job", where, status=job.status))
         found: dict[int, str] = {}
         for value in job.outputs:
             socket = socket_of(value)
@@ -166,7 +158,7 @@ class JobReader:
             if class_id is None:
                 continue
             if class_id in found:
-                raise InputFault(SeveralOutputs(slug).at(where))
+                raise InputFault(fault("duplicate-file", where, wording="several-outputs", socket=slug))
             found[class_id] = self.locate(socket, job)
         self.check_outputs(job, found)
         return tuple(CaseFile(name, class_id) for class_id, name in sorted(found.items()))
@@ -178,9 +170,14 @@ class JobReader:
             return
         slugs = {class_id: slug for slug, class_id in reversed(self.classes.items())}
         seen = [socket_of(value).get("slug") for value in job.outputs]
-        fault = NotAmongOutputs(rules.socket, seen)
         missing = [
-            fault.at(f"case {quote(job.case.name)}, {quote(slug)}")
+            fault(
+                "missing-output",
+                f"case {quote(job.case.name)}, {quote(slug)}",
+                wording="not-among-outputs",
+                socket=rules.socket,
+                outputs=seen,
+            )
             for class_id, slug in slugs.items()
             if class_id not in found
         ]
@@ -191,9 +188,9 @@ class JobReader:
         """The file of an output. Only files that were listed are found, whatever the paths in the list of jobs say."""
         slug, relative = socket.get("slug"), socket.get("relative_path")
         if not isinstance(relative, str):
-            raise InputFault(InvalidJob(f"an output {quote(slug)} without a relative_path").at(job.where))
+            raise InputFault(fault("invalid-job", job.where, got=f"an output {quote(slug)} without a relative_path"))
         if why := what_is_unsafe(relative):
-            raise InputFault(ForgedPath(f"the relative_path of {quote(slug)}", why).at(job.where))
+            raise InputFault(fault("forged-path", job.where, what=f"the relative_path of {quote(slug)}", why=why))
         path = f"{self.folder}{job.pk}/output/{relative}"
         if path in self.names:
             return path
@@ -202,17 +199,29 @@ class JobReader:
         if len(images) == 1:
             return images[0]
         if images:
-            raise InputFault(SeveralImagesInFolder(len(images)).at(where))
+            raise InputFault(fault("duplicate-file", where, wording="several-images-in-folder", count=len(images)))
         if socket.get("super_kind") == "Value":
-            raise InputFault(UnsupportedOutput(slug).at(where))
-        raise InputFault((NoImageInFolder if socket.get("super_kind") == "Image" else MissingOutput)(slug).at(where))
+            raise InputFault(fault("unsupported-output", where, socket=slug))
+        raise InputFault(
+            fault("missing-output", where, wording="no-image-in-folder")
+            if socket.get("super_kind") == "Image"
+            else fault("missing-output", where, socket=slug)
+        )
 
     def findings(self) -> Iterator[Finding]:
         yield from self.faults
         known = list(self.cases)
         for index, (name, places) in enumerate(sorted(self.unknown.items())):
             suggestion = did_you_mean(name, known) if index < EXAMPLES_SHOWN else ""
-            yield UnknownCase(name, known, suggestion, what="the input ").at(min(places), count=len(places))
+            yield fault(
+                "unknown-case",
+                min(places),
+                total=len(places),
+                name=name,
+                known=known,
+                suggestion=suggestion,
+                what="the input ",
+            )
         for key, case in self.cases.items():
             if case.name not in self.jobs:
                 yield missing_case(self.challenge, case, "no job", f"a job whose input is {quote(key, 120)}")
@@ -247,7 +256,7 @@ def values_of(job: Mapping[str, Any], key: str, where: str) -> list[Mapping[str,
     """The inputs or outputs of a job. Raises InputFault."""
     values = job.get(key)
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise InputFault(InvalidJob(f"no list of {key}").at(where))
+        raise InputFault(fault("invalid-job", where, got=f"no list of {key}"))
     return values
 
 

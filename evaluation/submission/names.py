@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from evaluation.challenge import LimitRules
-from evaluation.findings import EXAMPLES_SHOWN, Finding, quote
-from evaluation.findings.annotations import DamagedInSubmission, TooManyBytesInAll
+from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
 from evaluation.findings.errors import SubmissionRejected
-from evaluation.findings.submission import Backslash, EmptySubmission, TooManyFiles, UnsafePath
 
 MAX_NAME_CHARACTERS = 1000
 MAX_PART_CHARACTERS = 255
@@ -57,18 +55,20 @@ def checked_names(names: Iterable[str], faults: Faults, limits: LimitRules) -> t
             faults.add(unsafe(name, why))
         safe.append(name)
         if len(safe) > limits.files_per_submission:
-            raise SubmissionRejected(TooManyFiles(limits.files_per_submission).at(ROOT))
+            raise SubmissionRejected(fault("too-many-files", ROOT, limit=limits.files_per_submission))
     if faults.findings:
         raise SubmissionRejected(*faults.findings)
     if not safe:
-        raise SubmissionRejected(EmptySubmission().at(ROOT))
+        raise SubmissionRejected(fault("empty-submission", ROOT))
     return tuple(sorted(safe))
 
 
 def check_total(sizes: Iterable[int], limits: LimitRules) -> None:
     """Refuse files whose sizes add up to more than a submission may have. Raises SubmissionRejected."""
     if (total := sum(sizes)) > limits.bytes_per_submission:
-        raise SubmissionRejected(TooManyBytesInAll(total, limits.bytes_per_submission).at(ROOT))
+        raise SubmissionRejected(
+            fault("too-large", ROOT, wording="too-many-bytes-in-all", size=total, limit=limits.bytes_per_submission)
+        )
 
 
 class Faults:
@@ -90,11 +90,11 @@ class Faults:
 
 
 def unsafe(name: str, why: str) -> Finding:
-    return (Backslash if "backslash" in why else UnsafePath)(why).at(quote(name))
+    return fault("unsafe-path", quote(name), wording="backslash" if "backslash" in why else "", got=why)
 
 
 def unreadable(name: str, why: str) -> Finding:
-    return DamagedInSubmission(why).at(quote(name))
+    return fault("unreadable-file", quote(name), wording="damaged-in-submission", got=why)
 
 
 def why_unreadable(error: OSError) -> str:

@@ -6,9 +6,8 @@ import stat
 from pathlib import Path
 
 from evaluation.challenge import LimitRules
-from evaluation.findings import quote
+from evaluation.findings import fault, quote
 from evaluation.findings.errors import WrongUsage
-from evaluation.findings.submission import NoSubmission
 from evaluation.submission.archive import ZipFiles
 from evaluation.submission.files import CsvFile, FolderFiles, SubmissionFiles
 from evaluation.submission.names import why_unreadable
@@ -36,4 +35,4 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
         why = "no such folder or file"
     except OSError as error:
         why = why_unreadable(error)
-    raise WrongUsage(NoSubmission(why).at(quote(path, 200)))
+    raise WrongUsage(fault("no-submission", quote(path, 200), got=why))

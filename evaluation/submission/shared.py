@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from evaluation.challenge import Challenge
-from evaluation.findings import Finding, quote
-from evaluation.findings.submission import TwiceForAllCases
+from evaluation.findings import Finding, fault, quote
 from evaluation.submission.completeness import missing_class_files, no_case_found, unknown_class, unused_files
 from evaluation.submission.found import Layout, SharedFile
 from evaluation.submission.names import PLATFORM_CSV
@@ -57,5 +56,7 @@ def by_class(found_names: Iterable[ParsedName], challenge: Challenge) -> tuple[l
                 continue
         file = files.setdefault((parsed.fields.get("group"), class_id), SharedFile(parsed.name, class_id))
         if file.name != parsed.name:
-            faults.append(TwiceForAllCases(file.name).at(quote(parsed.name, 120)))
+            faults.append(
+                fault("duplicate-file", quote(parsed.name, 120), wording="twice-for-all-cases", other=file.name)
+            )
     return list(files.values()), faults

@@ -42,17 +42,6 @@ def file_that_is_cut_off(bench: Bench) -> str:
     return converted(bench, "<Annotations>" + "\n" * 811)
 
 
-@example_of("not-aperio-xml")
-def asap_as_aperio(bench: Bench) -> str:
-    return converted(bench, "<ASAP_Annotations/>")
-
-
-@example_of("not-asap-xml")
-def aperio_as_asap(bench: Bench) -> str:
-    bench.write("P1_1.xml", aperio(region(1)))
-    return bench.convert("P1_1.xml", "--from", "asap_xml")
-
-
 @example_of("forbidden-xml")
 def document_type(bench: Bench) -> str:
     return converted(bench, "<!DOCTYPE Annotations>" + aperio(region(1)))

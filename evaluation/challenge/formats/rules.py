@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, PlainSerializer, PlainValidator, model_validator
 
 from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, filled, invalid
-from evaluation.findings import quote
-from evaluation.findings.challenge import InvalidValue, MissingRule, OnlyOwnKeys
+from evaluation.findings import fault, quote
 from evaluation.model import Case, OriginRule, VanishedRule, VerticesRule
 
 Units = Literal["px", "um", "mm"]
@@ -93,7 +92,15 @@ class FormatRules(Rules):
             pattern = self.value(key)
             if pattern is not None and pattern.lower().endswith(IMPORTED):
                 found = f"{quote(pattern)}, {ONLY_IMPORTED}"
-                raise RuleFault(InvalidValue(found, f"files of the format '{self.format}'", CONVERT_FIRST).at(key))
+                raise RuleFault(
+                    fault(
+                        "invalid-rule",
+                        key,
+                        got=found,
+                        expected=f"files of the format '{self.format}'",
+                        fix=CONVERT_FIRST,
+                    )
+                )
         for key in self.companions:
             if (pattern := self.value(key)) is not None:
                 check_pattern(pattern, key, required={"case"}, allowed={"case", "group"})
@@ -150,9 +157,11 @@ class ShapeRules(FormatRules):
         for key in ("vanished", "vertices"):
             given = getattr(self, key) is not None
             if given and self.are_points:
-                faults.append(OnlyOwnKeys(self.format, " of points").at(key))
+                faults.append(
+                    fault("contradictory-rules", key, wording="only-own-keys", format=self.format, shape=" of points")
+                )
             if not given and not self.are_points:
-                faults.append(MissingRule().at(key))
+                faults.append(fault("missing-rule", key))
         if faults:
             raise RuleFault(*faults)
         return self

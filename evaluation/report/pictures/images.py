@@ -8,9 +8,8 @@ from pathlib import Path
 from evaluation.challenge import Challenge
 from evaluation.decoding.image_size import IMAGE_SUFFIXES
 from evaluation.decoding.tissue import Tissue, open_tissue
-from evaluation.findings import Finding, quote
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
-from evaluation.findings.writers import ImageLeftOut
 from evaluation.model import Case
 from evaluation.scoring.memory import names_of
 from evaluation.scoring.read import reference_files
@@ -51,8 +50,8 @@ def open_image(case: Case, path: Path | None) -> Tissue | Finding | None:
         return None
     try:
         tissue = open_tissue(path)
-    except InputFault as fault:
-        return left_out(case, path, fault.findings[0].got)
+    except InputFault as error:
+        return left_out(case, path, error.findings[0].got)
     if tissue.shape_yx == case.shape_yx:
         return tissue
     tissue.close()
@@ -60,4 +59,10 @@ def open_image(case: Case, path: Path | None) -> Tissue | Finding | None:
 
 
 def left_out(case: Case, path: Path, got: str) -> Finding:
-    return ImageLeftOut(got, *case.shape_yx).at(f"case {quote(case.name)}, {quote(path.name)}")
+    return fault(
+        "image-left-out",
+        f"case {quote(case.name)}, {quote(path.name)}",
+        got=got,
+        height=case.shape_yx[0],
+        width=case.shape_yx[1],
+    )
