@@ -1,41 +1,26 @@
 """How much scores change with a pixel: the reference is compared with itself, drawn slightly differently.
 
 Each nucleus is compared with its changed copy alone. Matching rules get the changed reference as a submission,
-neighbours included, and should match every nucleus with its copy.
+neighbours included, and should match every nucleus with its copy. What the numbers say to an organiser is written
+beside them; docs/sensitivity.md gives the reasons for the thresholds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
-from evaluation.analysis.advice import give_advice
-from evaluation.analysis.sensitivity_document import (
-    AT_HALF,
-    MEASURES,
-    ONE_PIXEL,
-    PERTURBATIONS,
-    AtDiameter,
-    Effect,
-    Sensitivity,
-    Spread,
-    Stratum,
-    TriedRule,
-    sensitivity_csv,
-    sensitivity_json,
-)
 from evaluation.challenge import AnyMatchingRule, Challenge
 from evaluation.challenge.matching_rules import MatchingRules, Sides
 from evaluation.execution.workers import Progress, plan_workers, run_tasks
-from evaluation.findings import Finding, fault
+from evaluation.findings import Finding, fault, percent, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.perturb import (
@@ -49,18 +34,29 @@ from evaluation.instances.perturb import (
 from evaluation.instances.prepare import PreparedReference
 from evaluation.matching import overlap_table
 from evaluation.metrics.counts import overlap_measures
-from evaluation.model import Annotations, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
-from evaluation.results.files import write_atomically
-from evaluation.results.metrics_json import identity
+from evaluation.model import Annotations, Bool, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
+from evaluation.results.metrics_json import identity, rounded
+from evaluation.results.version import __version__
 from evaluation.scoring.measure import measure_outlines, outlined_image
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import read_reference, read_shared_reference
 
+PERTURBATIONS: Mapping[str, str] = {  # in words that follow "nuclei"
+    "eroded_1": "eroded by 1 px",
+    "eroded_2": "eroded by 2 px",
+    "dilated_1": "dilated by 1 px",
+    "dilated_2": "dilated by 2 px",
+    "shifted_1": "shifted by 1 px",
+    "shifted_2": "shifted by 2 px",
+    "halved": "drawn at half the resolution",
+}
+ONE_PIXEL = ("eroded_1", "dilated_1", "shifted_1")
+TWO_PIXELS = ("eroded_2", "dilated_2", "shifted_2")
 TOLERANCES_PX = (1, 2)  # of surface Dice
+DISTANCES = ("hausdorff_px", "hausdorff95_px")
+MEASURES = ("iou", "dice", *DISTANCES, *(f"surface_dice_{px}px" for px in TOLERANCES_PX))
 SIZES_PX = (0, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # where bins of the diameter begin; the last one has no end
-LARGEST_PX = 200  # larger nuclei are counted as this in the curve of IoU by diameter
-QUANTILES = (0.1, 0.5, 0.9)
-FOUND, MISSED, TAKEN = 0, 1, 2  # by itself, by none, by what became of another
+QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
 
 COMMON_RULES: tuple[Mapping[str, Any], ...] = (
     *({"name": f"iou_{percent}", "rule": "iou_above", "threshold": percent / 100} for percent in (50, 60, 70, 80, 90)),
@@ -73,11 +69,16 @@ COMMON_RULES: tuple[Mapping[str, Any], ...] = (
     {"name": "hausdorff_3px", "rule": "hausdorff_closest_first", "radius_px": 3},
 )
 
+Document = Mapping[str, Any]
+
 
 def study_sensitivity(
     challenge_folder: Path | str, *, workers: int | None = None, progress: Progress | None = None
-) -> Sensitivity:
-    """Compare the reference of a challenge with itself. Raises WrongUsage where it has no outlines, ChallengeBroken."""
+) -> dict[str, Any]:
+    """Compare the reference of a challenge with itself: the content of sensitivity.json.
+
+    Raises WrongUsage where the reference has no outlines, ChallengeBroken.
+    """
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder)
     if challenge.reference.are_points or challenge.reference.are_counts:
@@ -94,8 +95,7 @@ def study_sensitivity(
     faults = [finding for outcome in outcomes if isinstance(outcome, tuple) for finding in outcome]
     if faults:
         raise ChallengeBroken(*faults)
-    studies = [outcome for outcome in outcomes if not isinstance(outcome, tuple)]
-    return summarise_studies(challenge, rules, studies)
+    return summarise_studies(challenge, rules, [outcome for outcome in outcomes if not isinstance(outcome, tuple)])
 
 
 def rules_to_try(challenge: Challenge) -> tuple[AnyMatchingRule, ...]:
@@ -117,13 +117,6 @@ def rules_to_try(challenge: Challenge) -> tuple[AnyMatchingRule, ...]:
     return *own, *(rule for rule in common if parameters(rule) not in known)
 
 
-def write_sensitivity(folder: Path, found: Sensitivity) -> None:
-    """Write sensitivity.csv and sensitivity.json, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / "sensitivity.csv", sensitivity_csv(found))
-    write_atomically(folder / "sensitivity.json", sensitivity_json(found))
-
-
 # --- one case ---------------------------------------------------------------------------------------------------------
 
 
@@ -133,16 +126,14 @@ class CaseStudy:
 
     neighbour_px  float64 (N,), from centroid to the nearest other one; NaN if there is none
     values        float64 (perturbations, measures, N), NaN: undefined
-    outcome       uint8 (perturbations at full resolution, rules, N): FOUND, MISSED or TAKEN
-    ignored       int64 (perturbations at full resolution,), nuclei that left because of an ignore region
+    lost          bool (perturbations, rules, N): not paired with its changed copy
     """
 
     class_id: Int16
     area_px: Int64
     neighbour_px: Float64
     values: Float64
-    outcome: npt.NDArray[np.uint8]
-    ignored: Int64
+    lost: Bool
 
 
 def study_case(
@@ -166,48 +157,34 @@ def study_reference(
     """The same for a reference that is read."""
     count = len(reference.instances)
     instances = replace(reference.instances, source_id=np.arange(count))
-    at_full = len(PERTURBATIONS) - len(AT_HALF)
     values = np.full((len(PERTURBATIONS), len(MEASURES), count), np.nan)
-    outcome = np.zeros((at_full, len(rules), count), np.uint8)
-    ignored = np.zeros(at_full, np.int64)
+    lost = np.ones((len(PERTURBATIONS), len(rules), count), np.bool_)
     border, ignore = challenge.metrics.boundary, challenge.reference.ignore
-    for index, (name, before, after) in enumerate(changed_references(instances) if count else ()):
-        values[index][:, before.source_id] = compare_with_itself(before, after, border)
-        if name in AT_HALF:
-            continue
-        scored = after
+    for index, changed in enumerate(changed_references(instances) if count else ()):
+        values[index] = compare_with_itself(instances, changed, border)
         if ignore.policy is not None:
-            scored = apply_ignore_region(after, reference.ignore, ignore.policy, ignore.fraction)
-        ignored[index] = len(after) - len(scored)
-        table = overlap_table(instances, scored)
-        sides = Sides(case, table, instances, scored, border)
+            changed = apply_ignore_region(changed, reference.ignore, ignore.policy, ignore.fraction)
+        sides = Sides(case, overlap_table(instances, changed), instances, changed, border)
         for number, rule in enumerate(rules):
             found = rule.match(sides)
-            is_own = scored.source_id[found.prediction_index] == found.reference_index
-            outcome[index, number] = MISSED
-            outcome[index, number, found.reference_index] = np.where(is_own, FOUND, TAKEN)
-    return CaseStudy(
-        reference.instances.class_id, instances.areas_px(), neighbour_distances(instances), values, outcome, ignored
-    )
+            is_own = changed.source_id[found.prediction_index] == found.reference_index
+            lost[index, number, found.reference_index[is_own]] = False
+    return CaseStudy(instances.class_id, instances.areas_px(), neighbour_distances(instances), values, lost)
 
 
-def changed_references(instances: Instances) -> Iterator[tuple[str, Instances, Instances]]:
-    """Name of each perturbation, the nuclei, and their changed copies; ids are kept. In the order of PERTURBATIONS.
+def changed_references(instances: Instances) -> Iterator[Instances]:
+    """The changed copies of the nuclei, with their ids, in the order of PERTURBATIONS.
 
     Nuclei go on beyond the image border: who draws them a pixel tighter still draws them up to the border.
     """
     eroded, dilated = erode_instances(instances, border="open"), dilate_instances(instances)
-    half = halve_instances(instances)
-    yield "eroded_1", instances, eroded
-    yield "eroded_2", instances, erode_instances(eroded, border="open")
-    yield "dilated_1", instances, dilated
-    yield "dilated_2", instances, dilate_instances(dilated)
-    yield "shifted_1", instances, shift_instances(instances, 1, 0)
-    yield "shifted_2", instances, shift_instances(instances, 2, 0)
-    yield "halved", instances, double_instances(half, instances.shape_yx)
-    yield "half_eroded_1", half, erode_instances(half, border="open")
-    yield "half_dilated_1", half, dilate_instances(half)
-    yield "half_shifted_1", half, shift_instances(half, 1, 0)
+    yield eroded
+    yield erode_instances(eroded, border="open")
+    yield dilated
+    yield dilate_instances(dilated)
+    yield shift_instances(instances, 1, 0)
+    yield shift_instances(instances, 2, 0)
+    yield double_instances(halve_instances(instances), instances.shape_yx)
 
 
 def compare_with_itself(before: Instances, after: Instances, border: BorderRule) -> Float64:
@@ -220,16 +197,14 @@ def compare_with_itself(before: Instances, after: Instances, border: BorderRule)
     union = before.areas_px()[index] + after.areas_px() - intersection
     pairs = Matches(index.astype(np.int32), np.arange(len(after), dtype=np.int32), intersection, union)
     image = outlined_image(before, after, [pairs])
-    wanted = {"hausdorff_px", "hausdorff95_px", "surface_dice"}
     found = overlap_measures(pairs)
     for tolerance in TOLERANCES_PX:
-        (measured,) = measure_outlines([image], wanted, border=border, tolerances_px=[tolerance])
-        found |= {f"surface_dice_{tolerance}px": measured[0]["surface_dice"]}
-        found |= {name: measured[0][name] for name in ("hausdorff_px", "hausdorff95_px")}
+        wanted = {*DISTANCES, "surface_dice"}
+        ((measured,),) = measure_outlines([image], wanted, border=border, tolerances_px=[tolerance])
+        found |= {**measured, f"surface_dice_{tolerance}px": measured["surface_dice"]}
     values = np.zeros((len(MEASURES), len(before)))
     for number, name in enumerate(MEASURES):
-        if name.startswith("hausdorff"):
-            values[number] = np.nan
+        values[number] = np.nan if name in DISTANCES else 0
         values[number, index] = found[name]
     return values
 
@@ -247,47 +222,49 @@ def neighbour_distances(instances: Instances) -> Float64:
 
 def summarise_studies(
     challenge: Challenge, rules: Sequence[AnyMatchingRule], studies: Sequence[CaseStudy]
-) -> Sensitivity:
-    """Medians and shares over the nuclei of all cases: all together, and by class and size."""
-    everything = join_studies(studies, len(rules))
-    diameter_px = diameters_px(everything.area_px)
-    size = np.searchsorted(SIZES_PX, diameter_px, "right") - 1
-    classes: list[str | None] = [None, *challenge.class_names]
-    bins: list[tuple[int, int | None]] = list(zip(SIZES_PX, (*SIZES_PX[1:], None), strict=True))
-    names = [rule.name for rule in rules]
+) -> dict[str, Any]:
+    """The content of sensitivity.json: all nuclei first, then those of each size, then the same for each class.
+
+    Names of classes are values, never keys; there are no names of cases.
+    """
+    nuclei = join_studies(studies, len(rules))
+    size = np.searchsorted(SIZES_PX, diameters_px(nuclei.area_px), "right") - 1
     strata = []
-    for (class_id, class_name), index in product(enumerate(classes), range(-1, len(bins))):
-        chosen = np.flatnonzero(
-            ((everything.class_id == class_id) | (class_id == 0)) & ((size == index) | (index == -1))
-        )
-        if len(chosen) or index == -1:
-            size_px = bins[index] if index >= 0 else None
-            strata.append(summarise_stratum(class_name, size_px, everything, chosen, names))
-    found = Sensitivity(
-        identity=identity(challenge),
-        cases=len(studies),
-        empty_cases=sum(len(study.class_id) == 0 for study in studies),
-        one_pixel_nuclei=int((everything.area_px == 1).sum()),
-        ignored=dict(zip(PERTURBATIONS, everything.ignored.tolist(), strict=False)),
-        rules=tuple(TriedRule(rule, index < len(challenge.matching.rules)) for index, rule in enumerate(rules)),
-        strata=tuple(strata),
-        by_diameter=by_diameter(diameter_px, everything.values),
-    )
-    return replace(found, advice=give_advice(found))
+    for (class_id, name), index in product(enumerate([None, *challenge.class_names]), range(-1, len(SIZES_PX))):
+        chosen = ((nuclei.class_id == class_id) | (class_id == 0)) & ((size == index) | (index == -1))
+        if chosen.any() or index == -1:
+            ends = (
+                None if index == -1 else dict(zip(("from", "below"), (*SIZES_PX, None)[index : index + 2], strict=True))
+            )
+            strata.append({"class": name, "size_px": ends, **stratum_of(nuclei, chosen, [of.name for of in rules])})
+    tried = [
+        {**rule.model_dump(exclude_none=True), "words": rule.short, "is_own": index < len(challenge.matching.rules)}
+        for index, rule in enumerate(rules)
+    ]
+    document = {
+        "challenge": identity(challenge),
+        "software": {"version": __version__},
+        "cases": len(studies),
+        "empty_cases": sum(len(study.class_id) == 0 for study in studies),
+        "nuclei": len(nuclei.class_id),
+        "one_pixel_nuclei": int((nuclei.area_px == 1).sum()),
+        "perturbations": [{"name": name, "words": words} for name, words in PERTURBATIONS.items()],
+        "rules": tried,
+        "strata": strata,
+    }
+    return document | {"advice": [{"text": text, "is_warning": warns} for text, warns in give_advice(document)]}
 
 
 def join_studies(studies: Sequence[CaseStudy], rules: int) -> CaseStudy:
     """The nuclei of all cases, case after case."""
-    at_full = len(PERTURBATIONS) - len(AT_HALF)
+    nothing = np.empty((len(PERTURBATIONS), len(MEASURES), 0)), np.empty((len(PERTURBATIONS), rules, 0), np.bool_)
+    every = [CaseStudy(np.empty(0, np.int16), np.empty(0, np.int64), np.empty(0), *nothing), *studies]
     return CaseStudy(
-        np.concatenate([np.empty(0, np.int16), *(study.class_id for study in studies)]),
-        np.concatenate([np.empty(0, np.int64), *(study.area_px for study in studies)]),
-        np.concatenate([np.empty(0), *(study.neighbour_px for study in studies)]),
-        np.concatenate(
-            [np.empty((len(PERTURBATIONS), len(MEASURES), 0)), *(study.values for study in studies)], axis=2
-        ),
-        np.concatenate([np.empty((at_full, rules, 0), np.uint8), *(study.outcome for study in studies)], axis=2),
-        np.sum([np.zeros(at_full, np.int64), *(study.ignored for study in studies)], axis=0),
+        np.concatenate([study.class_id for study in every]),
+        np.concatenate([study.area_px for study in every]),
+        np.concatenate([study.neighbour_px for study in every]),
+        np.concatenate([study.values for study in every], axis=2),
+        np.concatenate([study.lost for study in every], axis=2),
     )
 
 
@@ -296,64 +273,188 @@ def diameters_px(area_px: Int64) -> Float64:
     return np.asarray(np.sqrt(4 * area_px / math.pi))
 
 
-def summarise_stratum(
-    class_name: str | None,
-    size_px: tuple[int, int | None] | None,
-    everything: CaseStudy,
-    chosen: Int64,
-    rules: Sequence[str],
-) -> Stratum:
-    """The effects of all changes on the chosen nuclei."""
-    values = everything.values[:, :, chosen]
-    spreads = quantiles(values)
-    compared = ~np.isnan(values[:, 0])  # by IoU: what is not there at half the resolution has none
-    vanished = compared & np.isnan(values[:, MEASURES.index("hausdorff_px")])
-    effects = []
+def stratum_of(nuclei: CaseStudy, chosen: Bool, rules: Sequence[str]) -> dict[str, Any]:
+    """What all changes do to the chosen nuclei.
+
+    vanished  how many have no pixel left
+    lost      by the name of a rule: share of the nuclei with pixels left that are not paired with those; empty if none
+    """
+    effects, values = [], nuclei.values[:, :, chosen]
     for index, name in enumerate(PERTURBATIONS):
-        lost: dict[str, float] = {}
-        taken: dict[str, float] = {}
-        left = chosen[~vanished[index]]
-        if name not in AT_HALF and len(left):
-            outcome = everything.outcome[index][:, left]
-            lost = dict(zip(rules, (outcome != FOUND).mean(axis=1).tolist(), strict=True))
-            taken = dict(zip(rules, (outcome == TAKEN).mean(axis=1).tolist(), strict=True))
-        measures = {measure: spread_of(spreads[index, number]) for number, measure in enumerate(MEASURES)}
-        effects.append(Effect(name, int(compared[index].sum()), int(vanished[index].sum()), measures, lost, taken))
-    return Stratum(
-        class_name=class_name,
-        size_px=size_px,
-        nuclei=len(chosen),
-        diameter_px=spread_of(quantiles(diameters_px(everything.area_px[chosen]))),
-        neighbour_px=spread_of(quantiles(everything.neighbour_px[chosen])),
-        effects=tuple(effects),
-    )
+        vanished = np.isnan(values[index, MEASURES.index("hausdorff_px")])
+        lost = nuclei.lost[index][:, chosen][:, ~vanished]
+        effects.append(
+            {
+                "perturbation": name,
+                "vanished": int(vanished.sum()),
+                "measures": {of: spread_of(values[index, number]) for number, of in enumerate(MEASURES)},
+                "lost": dict(zip(rules, map(rounded, lost.mean(axis=1).tolist()), strict=True)) if lost.size else {},
+            }
+        )
+    costs = [1 - low for low in medians(effects, "iou", ONE_PIXEL)]
+    return {
+        "nuclei": int(chosen.sum()),
+        "diameter_px": spread_of(diameters_px(nuclei.area_px[chosen])),
+        "neighbour_px": spread_of(nuclei.neighbour_px[chosen]),
+        "one_pixel_costs": rounded(max(costs, default=None)),
+        "effects": effects,
+    }
 
 
-def quantiles(values: Float64) -> Float64:
-    """``QUANTILES`` along the last axis by linear interpolation, (…, 3); NaN are left out, and come where all are."""
-    if values.shape[-1] == 0:
-        return np.full((*values.shape[:-1], len(QUANTILES)), np.nan)
-    ordered = np.sort(values, axis=-1)  # NaN last
-    last = np.maximum((~np.isnan(values)).sum(axis=-1, keepdims=True) - 1, 0)
-    position = np.array(QUANTILES) * last
-    below = np.floor(position).astype(np.int64)
-    low = np.take_along_axis(ordered, below, axis=-1)
-    high = np.take_along_axis(ordered, np.minimum(below + 1, last), axis=-1)
-    return np.asarray(low + (high - low) * (position - below))
+def spread_of(values: Float64) -> dict[str, float | None]:
+    """The 10 % quantile, the median and the 90 % quantile; NaN are left out, None where all are."""
+    known = values[~np.isnan(values)]
+    found = np.quantile(known, list(QUANTILES.values())).tolist() if len(known) else [None] * len(QUANTILES)
+    return dict(zip(QUANTILES, map(rounded, found), strict=True))
 
 
-def spread_of(values: Float64) -> Spread:
-    low, median, high = (None if np.isnan(value) else float(value) for value in values)
-    return Spread(low, median, high)
+def medians(effects: Sequence[Document], measure: str, perturbations: Iterable[str]) -> list[float]:
+    """The medians of a measure under some perturbations, where they are defined."""
+    found = [of["measures"][measure]["median"] for of in effects if of["perturbation"] in perturbations]
+    return [median for median in found if median is not None]
 
 
-def by_diameter(diameter_px: Float64, values: Float64) -> tuple[AtDiameter, ...]:
-    """Median IoU under one pixel for each whole diameter that occurs."""
-    whole = np.minimum(np.floor(diameter_px + 0.5), LARGEST_PX).astype(np.int64)
-    indices = [list(PERTURBATIONS).index(name) for name in ONE_PIXEL]
-    found = []
-    for diameter in np.unique(whole).tolist():
-        chosen = whole == diameter
-        medians = np.median(values[indices, 0][:, chosen], axis=1).tolist()
-        found.append(AtDiameter(diameter, int(chosen.sum()), dict(zip(ONE_PIXEL, medians, strict=True))))
-    return tuple(found)
+# --- advice -----------------------------------------------------------------------------------------------------------
+
+COSTLY = 0.15  # of IoU, for a pixel: three tenths of what a threshold of 0.5 forgives
+CHEAP = 0.10
+BREAKS = 0.01  # a rule that loses a larger share of the nuclei breaks
+FORGIVEN = 0.9  # surface Dice that nine nuclei of ten keep, under a tolerance that forgives a difference
+WIDEST = 0.125  # of the diameter: a wider tolerance forgives nearly every outline
+UNEQUAL = 0.05  # of IoU, between two classes
+FEW = 20  # fewer nuclei of a class decide nothing
+LEAST_RADIUS_PX = 3  # more than the two pixels of a shift
+NAMES_UP_TO = 8
+
+Advice = tuple[str, bool]  # a sentence or two, and whether something should be done
+
+
+def give_advice(document: Document) -> list[Advice]:
+    """What the numbers say to an organiser, the most important first."""
+    everything = document["strata"][0]
+    if everything["nuclei"] == 0:
+        return [("The reference has no nuclei, so there is nothing to advise.", True)]
+    classes = [of for of in document["strata"] if of["class"] is not None and of["size_px"] is None and of["nuclei"]]
+    judged = [of for of in classes if of["nuclei"] >= FEW] or [everything]
+    decisive = max(judged, key=cost_of)
+    return [
+        advise_on_size(document, decisive, several=len(classes) > 1),
+        *advise_on_rules(document),
+        *advise_on_classes(judged),
+        advise_on_resolution(decisive),
+        *advise_on_small_nuclei(document),
+        *advise_on_rare_classes([of for of in classes if of["nuclei"] < FEW]),
+    ]
+
+
+def cost_of(stratum: Document) -> float:
+    """How much IoU a pixel costs; there are some nuclei."""
+    return float(stratum["one_pixel_costs"] or 0)
+
+
+def effects_of(stratum: Document, perturbations: Iterable[str]) -> list[Document]:
+    return [of for of in stratum["effects"] if of["perturbation"] in perturbations]
+
+
+def most_lost(stratum: Document, rule: str, perturbations: Iterable[str]) -> float:
+    """The largest share of nuclei that a rule loses under some perturbations."""
+    return float(max(of["lost"].get(rule, 0) for of in effects_of(stratum, perturbations)))
+
+
+def advise_on_size(document: Document, decisive: Document, *, several: bool) -> Advice:
+    """What a pixel costs the nuclei that it costs most, how to match them, and how to score their outlines."""
+    cost, diameter = cost_of(decisive), decisive["diameter_px"]["median"]
+    start = f"At this size ({diameter:.0f} px across)"
+    if several and decisive["class"] is not None:
+        start = f"At the size of {quote(decisive['class'])} ({decisive['nuclei']:,} nuclei, {diameter:.0f} px across)"
+    start = f"{start} a one-pixel difference costs {cost:.2f} of IoU"
+    if cost < CHEAP:
+        return f"{start}: IoU can match and score.", False
+    everything = document["strata"][0]
+    safe = [
+        rule["threshold"]
+        for rule in document["rules"]
+        if rule["rule"] == "iou_above" and most_lost(everything, rule["name"], ONE_PIXEL) <= BREAKS
+    ]
+    how = f"centroid within {centroid_radius(everything, decisive)} px"
+    if cost < COSTLY and safe:
+        how = f"IoU with a threshold of at most {max(safe):g}"
+    tolerance = advised_tolerance(decisive)
+    if tolerance is not None:
+        outlines = f"report surface Dice at {tolerance} px"
+    elif WIDEST * diameter < 1:
+        outlines = "do not rank by outlines, since a tolerance of a pixel forgives nearly all"
+    else:
+        outlines = "report Hausdorff distances"
+    return f"{start}: match by {how}, {outlines}.", cost >= COSTLY
+
+
+def advised_tolerance(of: Document) -> int | None:
+    """The tolerance of surface Dice, px: the wider one that forgives a pixel and still sees what is an eighth off."""
+    for tolerance in (2, 1):
+        kept = [effect["measures"][f"surface_dice_{tolerance}px"]["low"] for effect in effects_of(of, ONE_PIXEL)]
+        if tolerance <= WIDEST * of["diameter_px"]["median"] and min(kept) >= FORGIVEN:
+            return tolerance
+    return None
+
+
+def centroid_radius(everything: Document, decisive: Document) -> int:
+    """Half the diameter, or half the distance that nine tenths of the nuclei keep from the next; px, rounded down."""
+    limits = (decisive["diameter_px"]["median"], everything["neighbour_px"]["low"])
+    return max(LEAST_RADIUS_PX, int(min(limit for limit in limits if limit is not None) / 2))
+
+
+def advise_on_rules(document: Document) -> Iterator[Advice]:
+    """How many nuclei the first rule of the challenge loses, and which of all others break."""
+    everything, (first, *others) = document["strata"][0], document["rules"]
+    if first["is_own"]:
+        one, two = (most_lost(everything, first["name"], names) for names in (ONE_PIXEL, TWO_PIXELS))
+        text = f"Your matching rule ({first['words']}) loses {percent(one, 1)} of the nuclei for one pixel"
+        yield f"{text}, {percent(two, 1)} for two{': it breaks' * (one > BREAKS)}.", one > BREAKS
+    else:
+        others = [first, *others]
+    broken = []
+    for perturbations in (ONE_PIXEL, TWO_PIXELS):
+        lost = [(-most_lost(everything, rule["name"], perturbations), rule["words"]) for rule in others]
+        worst = [f"{words} ({percent(-share, 1)})" for share, words in sorted(lost) if -share > BREAKS]
+        broken.append(first_of(worst) or "none")
+    yield f"Of other rules these break for one pixel: {broken[0]}. For two: {broken[1]}.", False
+
+
+def advise_on_classes(judged: Sequence[Document]) -> Iterator[Advice]:
+    """Whether a pixel costs some classes much more than others."""
+    least, most = min(judged, key=cost_of), max(judged, key=cost_of)
+    if cost_of(most) - cost_of(least) >= UNEQUAL:
+        costs = (f"{quote(of['class'])} {cost_of(of):.2f}" for of in (most, least))
+        text = "a mean of IoU or PQ over classes compares sizes, so report them class by class."
+        yield f"One pixel costs {' of IoU and '.join(costs)}: {text}", True
+
+
+def advise_on_resolution(decisive: Document) -> Advice:
+    """What half the resolution costs."""
+    cost = max((1 - median for median in medians(decisive["effects"], "iou", ("halved",))), default=0.0)
+    text = f"Half the resolution costs {cost:.2f} of IoU"
+    return f"{text}{': annotate and score at full resolution' * (cost >= CHEAP)}.", cost >= CHEAP
+
+
+def advise_on_small_nuclei(document: Document) -> Iterator[Advice]:
+    """Whether there are nuclei that one pixel removes."""
+    (eroded,) = effects_of(document["strata"][0], ("eroded_1",))
+    if eroded["vanished"]:
+        single = document["one_pixel_nuclei"]
+        which = f" ({single:,} of them a single pixel)" * (single > 0)
+        text = f"Eroding by a pixel removes {eroded['vanished']:,} of {document['nuclei']:,} nuclei{which}"
+        yield f"{text}: look whether they are slips; instances.csv of 'evaluation rasterise' has all areas.", True
+
+
+def advise_on_rare_classes(rare: Sequence[Document]) -> Iterator[Advice]:
+    """Which classes are too rare to say anything about."""
+    if rare:
+        names = [f"{quote(of['class'])} ({of['nuclei']})" for of in rare]
+        yield f"Too few nuclei to say much about {first_of(names)}.", False
+
+
+def first_of(words: Sequence[str]) -> str:
+    """The first of many, and how many more there are."""
+    more = f" and {len(words) - NAMES_UP_TO:,} more" * (len(words) > NAMES_UP_TO)
+    return ", ".join(words[:NAMES_UP_TO]) + more

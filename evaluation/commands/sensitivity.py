@@ -19,7 +19,7 @@ from evaluation.commands.screen import check_report, progress_bar, show_sections
 
 @click.command()
 @ReferenceFolder
-@click.option("--output", type=FolderPath, help="Folder for sensitivity.json and sensitivity.csv.")
+@click.option("--output", type=FolderPath, help="Folder for sensitivity.json.")
 @click.option("--report", is_flag=True, help="Write sensitivity.html as well, to be opened in a browser.")
 @Workers
 def sensitivity(challenge: Path, output: Path | None, workers: int | None, report: bool) -> None:
@@ -28,22 +28,24 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
     Tells how to match nuclei of this size and how to score their outlines, before anybody takes part: medians of IoU,
     Dice, Hausdorff distance and surface Dice by class and size, and the share of nuclei that each matching rule loses.
     """
-    from evaluation.analysis.sensitivity import study_sensitivity, write_sensitivity
-    from evaluation.analysis.sensitivity_document import sensitivity_document
+    from evaluation.analysis.sensitivity import study_sensitivity
     from evaluation.report.results_folder import write_page
     from evaluation.report.sensitivity import sensitivity_page
+    from evaluation.results.files import write_atomically
+    from evaluation.results.metrics_json import as_json
 
     check_report(report, output)
     if output:
         output_folder(output)
     with progress_bar("Comparing") as progress:
         found = study_sensitivity(challenge_folder(challenge), workers=workers, progress=progress)
-    page = sensitivity_page(sensitivity_document(found))
+    page = sensitivity_page(found)
     if output:
         with writing_to(output):
-            write_sensitivity(output, found)
+            output.mkdir(parents=True, exist_ok=True)
+            write_atomically(output / "sensitivity.json", as_json(found))
             if report:
                 write_page(page, output / "sensitivity.html")
     show_sections(page, "advice")
     if output:
-        click.echo(f"Written to {output}: sensitivity.json, sensitivity.csv{', sensitivity.html' if report else ''}")
+        click.echo(f"Written to {output}: sensitivity.json{', sensitivity.html' if report else ''}")
