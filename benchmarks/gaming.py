@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,14 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.analysis.gaming import Field, RankedBy, judge_of, play_all, read_field
-from evaluation.analysis.plays import Play
-from evaluation.analysis.tricks import TRICKS, Trick, TrickCase, best_iou
+from evaluation.analysis.tricks import TRICKS, Field, Play, Trick, TrickCase, best_iou, play_all, read_field
 from evaluation.authoring.demo import confused
 from evaluation.authoring.synthesis import Mistakes, draw_nuclei, join_outlines, label_map, perturb, seeded
 from evaluation.challenge import Challenge, preset_names
 from evaluation.challenge.documents import resolve_preset
-from evaluation.challenge.rules import RankingRules
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.perturb import dilate_instances, erode_instances
 from evaluation.instances.prepare import PreparedReference
@@ -38,6 +36,7 @@ from evaluation.model import Case, Instances
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
 SPACING_UM = 0.25
 IMAGES_OF_REAL = 30
+BY_NAME = {trick.name: trick for trick in TRICKS}
 LEFT_OUT = {"monusac2020_as_published": "its faults depend on the ids of files; its column is that of a clean PQ"}
 BY_CENTROIDS = (
     "recommended, by centroids"  # the same with its second matching rule, centroid_closest_first, in the first place
@@ -195,8 +194,8 @@ def smallest(field: Field, number: int) -> Field:
 
 def counted_rules(
     presets: Sequence[str], classes: Sequence[str], cases: Sequence[Case]
-) -> tuple[Challenge, list[RankedBy]]:
-    """One challenge that counts what all presets need, and their rankings, which read what was counted.
+) -> tuple[Challenge, dict[str, Challenge]]:
+    """One challenge that counts what all presets need, and the presets, which rank by what was counted.
 
     Its first matching rule, by which it is judged whether a submission became worse, is that of ``recommended``.
     """
@@ -229,12 +228,7 @@ def counted_rules(
     document = adapted("recommended", classes)
     document["matching"]["rules"] = rules
     counted = Challenge.build({**document, "cases": tuple(cases)}).model_copy(update={"metrics": metrics})
-    return counted, [RankedBy(built[preset], ranking_of(built[preset]), preset) for preset in presets]
-
-
-def ranking_of(challenge: Challenge) -> RankingRules:
-    assert challenge.ranking is not None
-    return challenge.ranking
+    return counted, {preset: built[preset] for preset in presets}
 
 
 def adapted(preset: str, classes: Sequence[str]) -> dict[str, Any]:
@@ -290,9 +284,9 @@ def play_presets(
     for name, field, classes in fields(seeds, real=real):
         started = time.perf_counter()
         counted, rankings = counted_rules(presets, classes, field.cases)
-        played = play_all(field, counted, judge_of(counted), rankings, tricks)
-        for place, ranked in enumerate(rankings):
-            found += [Found(ranked.words, name, play) for play in played.plays(place)]
+        played = play_all(field, counted, list(rankings.values()), tricks)
+        for preset, ranked in zip(rankings, played, strict=True):
+            found += [Found(preset, name, play) for play in ranked.plays()]
         print(f"{name}: {time.perf_counter() - started:.0f} s", flush=True)
     return found
 
@@ -300,7 +294,7 @@ def play_presets(
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 INTRODUCTION = """\
-# What pays: tricks against rankings
+# What pays: attempts to game a ranking
 
 Can a ranking be won without being better? Each of {tricks} tricks was played on the submission of every team in {fields} fields,
 and the teams were ranked again by the rules of every preset. A trick **pays** if the team stands higher although its
@@ -311,8 +305,7 @@ This page is written by `python -m benchmarks.gaming --write docs/gaming.md --se
 the same tricks on the submissions of a challenge.
 
 - Most tricks are open to any participant. Some choose nuclei or images *by the reference* (R): no participant can, and they
-  say how much a very good guess would gain. *Calibration* (a pixel more or less, a cut of low confidence) is honest, and is
-  counted apart.
+  say how much a very good guess would gain.
 - All presets are asked about the same nuclei: masks with four classes, whatever the formats and classes of the preset. Its
   matching rules, metrics, averages and columns are its own. Where nothing was ranked (consep, hovernet, nucls) the columns of
   the preset's file are taken. *{by_centroids}* is `recommended` with its other matching rule first, which the papers advise for small nuclei.
@@ -320,12 +313,10 @@ the same tricks on the submissions of a challenge.
   nucleus. {real}
 - {left_out}
 
-## How often tricks pay
-
-| preset | pays | of plays | by participants | by the reference | calibration that climbs | largest climb |
+| preset | pays | of plays | by participants | by the reference | largest climb | what pays most often |
 | --- | --- | --- | --- | --- | --- | --- |
 """
-READING = """\
+READING = """
 What this says:
 
 - **Scores of matched pairs** (three of the four columns of monusac2020, one of nucls) are won by silence: a team that keeps its
@@ -335,88 +326,58 @@ What this says:
   reference is empty counts 0 with a single spurious nucleus and drops out without; and a class, or the nuclei, of one image
   weigh as much as those of any other.
 - **Class-aware matching** (conic2022, pannuke, puma2024) rewards leaving out the nuclei that are named wrong: a wrong name is
-  two errors, silence is one. The class score rises while detection falls. Only the reference knows which they are, but a
-  cut by the confidence of the class comes near it; some would call that honest.
+  two errors, silence is one. Only the reference knows which they are, but a cut by the confidence of the class comes near it.
 - **One class only** (the column of monkey2024): all nuclei of other classes may be thrown away.
 - Rankings that ignore classes do not notice when a rare class is dropped.
 
-Under `recommended` a wrong name and a missed nucleus are told apart (the latter counts as a guess), images are pooled where
-classes count, a missed nucleus costs in every column, and copies fail the floor. That no trick of this list pays in these
-fields is no proof for all; what is proved, and where it fails, stands with the
-[covered](metrics.md#covered-how-good-is-the-better-half-and-are-the-classes-right) and
-[overall](metrics.md#overall-outlines-and-classes-over-all-nuclei) scores. And no sum of ranks is safe from *clones*: a
-second entry of a team can turn the order of two others. Rank one entry for each team; `evaluation audit --tricks` names
-entries that are nearly the same, and teams whose presence decides the first place.
+That few tricks of this list pay under `recommended` in these fields is no proof for all; what is proved, and where it fails,
+stands with the [covered](metrics.md#covered-how-good-is-the-better-half-and-are-the-classes-right) and
+[overall](metrics.md#overall-outlines-and-classes-over-all-nuclei) scores. No sum of ranks is safe from *clones*: a
+second entry of a team can turn the order of two others. Rank one entry for each team.
 
-## What pays under each preset
+## The tricks, and under which presets they pay
+
+In brackets: for how many teams of all fields.
+
+| name | what is done | pays under |
+| --- | --- | --- |
 """
 
 
 def page(found: Sequence[Found], presets: Sequence[str], seeds: int) -> str:
     """docs/gaming.md."""
     names = list(dict.fromkeys(of.field for of in found))
-    made = "; ".join(f"*{name}*, {plan.words}" for name, plan in PLANS.items())
-    is_real = any(name == "dsb2018" for name in names)
     words = f"{IMAGES_OF_REAL} images of the Data Science Bowl 2018 with the submissions of two teams, and three made of them"
-    real = f"One field is real: {words}; it has one class." if is_real else ""
-    left_out = "; ".join(f"`{preset}` is left out: {why}" for preset, why in LEFT_OUT.items()) + "."
-    parts = [
-        INTRODUCTION.format(
-            tricks=len({of.play.trick for of in found}),
-            seeds=seeds,
-            fields=len(names),
-            made=made,
-            real=real,
-            left_out=left_out,
-            by_centroids=BY_CENTROIDS,
-        )
-        + "\n".join(summary_row(preset, [of for of in found if of.preset == preset]) for preset in presets),
-        READING.strip("\n"),
-    ]
-    for preset in presets:
-        parts.append(f"### {preset}\n\n{preset_table([of for of in found if of.preset == preset])}")
-    parts += ["## The tricks", trick_table()]
-    return "\n\n".join(parts) + "\n"
+    head = INTRODUCTION.format(
+        tricks=len({of.play.trick for of in found}),
+        seeds=seeds,
+        fields=len(names),
+        made="; ".join(f"*{name}*, {plan.words}" for name, plan in PLANS.items()),
+        real=f"One field is real: {words}; it has one class." if "dsb2018" in names else "",
+        left_out="; ".join(f"`{preset}` is left out: {why}" for preset, why in LEFT_OUT.items()) + ".",
+        by_centroids=BY_CENTROIDS,
+    )
+    rows = [summary_row(preset, [of for of in found if of.preset == preset]) for preset in presets]
+    return "\n".join([head + "\n".join(rows), READING + "\n".join(trick_row(trick, found) for trick in TRICKS), ""])
 
 
 def summary_row(preset: str, found: Sequence[Found]) -> str:
-    plays = [of.play for of in found if of.play.kind != "calibration"]
+    plays = [of.play for of in found]
     paying = [play for play in plays if play.pays]
-    share = f"{len(paying)} ({100 * len(paying) / len(plays):.1f} %)"
-    by = [sum(play.kind == kind for play in paying) for kind in ("participant", "reference")]
-    honest = sum(of.play.climbs for of in found if of.play.kind == "calibration")
+    by_reference = sum(BY_NAME[play.trick].by_reference for play in paying)
     climb = max(paying, key=lambda play: play.before - play.after, default=None)
     largest = f"{climb.before:g} to {climb.after:g}" if climb else "none"
+    often = Counter(play.trick for play in paying).most_common(1)
+    words = "; ".join(f"{BY_NAME[name].words}{' (R)' * BY_NAME[name].by_reference}" for name, _ in often)
     name = f"**{preset}**" if preset in ("recommended", BY_CENTROIDS) else f"[{preset}](presets.md#{preset})"
-    return f"| {name} | {share} | {len(plays)} | {by[0]} | {by[1]} | {honest} | {largest} |"
+    share = f"{len(paying)} ({100 * len(paying) / len(plays):.1f} %)"
+    return f"| {name} | {share} | {len(plays)} | {len(paying) - by_reference} | {by_reference} | {largest} | {words} |"
 
 
-def preset_table(found: Sequence[Found]) -> str:
-    """The tricks that pay under a preset, those first that pay most often."""
-    paying: dict[str, list[Found]] = {}
-    for of in found:
-        if of.play.pays and of.play.kind != "calibration":
-            paying.setdefault(of.play.trick, []).append(of)
-    if not paying:
-        return "No trick pays."
-    words = {trick.name: trick.words + (" (R)" if trick.kind == "reference" else "") for trick in TRICKS}
-    rows = [
-        "| trick | teams for which it pays | largest climb | its F1 | its class score |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for trick, plays in sorted(paying.items(), key=lambda item: (-len(item[1]), item[0])):
-        best = max(plays, key=lambda of: of.play.before - of.play.after).play
-        fields_of = sorted({of.field.split()[0] for of in plays})
-        climb = f"{best.before:g} to {best.after:g}"
-        teams = f"{len(plays)} ({', '.join(fields_of)})"
-        rows.append(f"| {words[trick]} | {teams} | {climb} | {best.f1:+.3f} | {best.class_score:+.3f} |")
-    return "\n".join(rows)
-
-
-def trick_table() -> str:
-    rows = ["| name | what is done | |", "| --- | --- | --- |"]
-    kinds = {"participant": "", "reference": "R: chosen by the reference", "calibration": "calibration"}
-    return "\n".join([*rows, *(f"| `{trick.name}` | {trick.words} | {kinds[trick.kind]} |" for trick in TRICKS)])
+def trick_row(trick: Trick, found: Sequence[Found]) -> str:
+    often = Counter(of.preset for of in found if of.play.pays and of.play.trick == trick.name)
+    pays = ", ".join(f"{preset} ({number})" for preset, number in sorted(often.items()))
+    return f"| `{trick.name}` | {trick.words}{' (R)' * trick.by_reference} | {pays} |"
 
 
 def ranked_presets() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,21 +16,22 @@ from findings import Bench
 from literal import instances_of, masks_of
 
 from benchmarks.gaming import CLASSES, LEFT_OUT, Found, Plan, counted_rules, made_field, page
-from evaluation.analysis.gaming import (
-    ORIGINAL,
+from evaluation.analysis.tricks import (
+    TRICKS,
     Field,
     Played,
+    Predictions,
+    TrickCase,
     count_predictions,
-    judge_of,
-    play,
+    paths_of,
     play_all,
-    score_paths,
+    scores_of,
+    tricks_lines,
 )
-from evaluation.analysis.tricks import TRICKS, TrickCase
 from evaluation.challenge import preset_names
 from evaluation.model import Instances
 from evaluation.report.html import page_html
-from evaluation.report.page import Page, Table, Text, Tiles
+from evaluation.report.page import Table, Text
 from evaluation.report.tricks import tricks_page
 from evaluation.scoring.score import summarise
 
@@ -45,25 +47,28 @@ def field() -> Field:
 
 
 @cache
-def played() -> Played:
+def played() -> dict[str, Played]:
     counted, rankings = counted_rules(PRESETS, CLASSES, field().cases)
-    return play_all(field(), counted, judge_of(counted), rankings)
+    return dict(zip(PRESETS, play_all(field(), counted, list(rankings.values())), strict=True))
+
+
+def play(name: str, team: str) -> Predictions:
+    return BY_NAME[name].apply(field().trick_cases(team, len(CLASSES)))
 
 
 # --- tricks -----------------------------------------------------------------------------------------------------------
 
 
-def test_there_are_at_least_thirty_tricks_with_names_of_their_own() -> None:
-    assert len([trick for trick in TRICKS if trick.kind != "calibration"]) >= 30
-    assert len(BY_NAME) == len(TRICKS)
+def test_there_are_at_least_thirty_tricks_with_names_and_words_of_their_own() -> None:
+    assert len(BY_NAME) == len(TRICKS) == len({trick.words for trick in TRICKS}) >= 30
 
 
 @pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
 def test_every_trick_gives_sound_nuclei_and_changes_something(trick) -> None:
     changed = False
-    for team in field().names:
+    for team in field().teams:
         before = field().teams[team]
-        for left, right, case in zip(before, play(trick, field(), team, 4), field().cases, strict=True):
+        for left, right, case in zip(before, play(trick.name, team), field().cases, strict=True):
             changed |= told(left) != told(right)
             if right is None:
                 continue
@@ -107,7 +112,7 @@ def test_tricks_do_what_their_words_say() -> None:
     assert applied("all_as_common", nuclei).class_id.tolist() == [1, 1, 1, 1]
     assert applied("no_rare", nuclei).class_id.tolist() == [1, 1, 3]
     assert applied("rare_as_common", nuclei).class_id.tolist() == [1, 1, 1, 3]
-    assert applied("every_class", nuclei).class_id.tolist() == [1, 1, 2, 3, 2, 2, 3, 1, 3, 3, 1, 2]
+    assert applied("rare_as_well", nuclei).class_id.tolist() == [1, 1, 2, 3, 2, 2, 2]
     assert len(applied("copies_shifted_8", nuclei)) == 4 * 7  # those two rows down are outside of the image
     assert applied("whole_image", nuclei).areas_px().tolist() == [2, 4, 3, 8, 60]
     assert applied("split_all", nuclei).areas_px().sum() == nuclei.areas_px().sum()
@@ -127,69 +132,74 @@ def test_tricks_by_the_reference_keep_the_best() -> None:
 # --- scores -----------------------------------------------------------------------------------------------------------
 
 
-def test_scores_are_those_of_metrics_json() -> None:
-    counted, rankings = counted_rules(PRESETS, CLASSES, field().cases)
-    for trick in ("copies_2", "missing_many", "empty_many"):
-        predictions = play(BY_NAME[trick], field(), "team 1", 4)
-        results = count_predictions(counted, field(), predictions)
-        for ranked in rankings:
-            challenge = ranked.challenge
-            own = summarise(challenge, count_predictions(challenge, field(), predictions))
-            found = score_paths(challenge, results, ranked.paths, "team 1").overall
-            expected = [own.value(path) for path in ranked.paths]
-            np.testing.assert_array_equal(found, [np.nan if value is None else value for value in expected])
+@pytest.mark.parametrize("trick", ["copies_2", "missing_many", "empty_many"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_what_is_ranked_is_what_a_result_of_the_challenge_alone_has(trick: str, preset: str) -> None:
+    challenge = counted_rules(PRESETS, CLASSES, field().cases)[1][preset]
+    own = summarise(challenge, count_predictions(challenge, field(), play(trick, "team 1")))
+    found = played()[preset].scores["team 1", trick]
+    values = [own.value(path) for path in paths_of(challenge)]
+    np.testing.assert_array_equal([*found.overall, *found.floors], [np.nan if v is None else v for v in values])
 
 
-def test_the_sum_over_patients_is_the_mean() -> None:
-    ranked = played().rankings[PRESETS.index("monusac2020")]
-    scores = played().scores[PRESETS.index("monusac2020")]["team 1", ORIGINAL]
+def test_a_method_that_ranks_in_patients_gets_what_they_contribute() -> None:
+    challenge = counted_rules(PRESETS, CLASSES, field().cases)[1]["monusac2020"]
+    assert played()["monusac2020"].scores["team 1", ""].by_unit is None
+    assert challenge.ranking is not None
+    ranking = challenge.ranking.model_copy(update={"method": "rank_then_aggregate"})
+    changed = challenge.model_copy(update={"ranking": ranking})
+    scores = scores_of(changed, count_predictions(challenge, field(), play("copies_2", "team 1")), "team 1")
     assert scores.by_unit is not None
     np.testing.assert_allclose(np.nanmean(scores.by_unit, axis=1), scores.overall, atol=1e-6)
-    assert [path.rpartition(".")[2] for path in ranked.paths] == ["group_mean"] * 4
 
 
 # --- what pays --------------------------------------------------------------------------------------------------------
 
 
 def paying(preset: str) -> list[str]:
-    return [p.trick for p in played().plays(PRESETS.index(preset)) if p.pays and p.kind != "calibration"]
+    return [p.trick for p in played()[preset].plays() if p.pays]
 
 
 def test_under_recommended_at_most_one_play_in_a_hundred_pays() -> None:
-    plays = [p for p in played().plays(0) if p.kind != "calibration"]
-    assert len(plays) == 4 * len([trick for trick in TRICKS if trick.kind != "calibration"])
+    plays = played()["recommended"].plays()
+    assert len(plays) == 4 * len(TRICKS)
     assert len(paying("recommended")) <= len(plays) / 100
 
 
 def test_under_monusac2020_silence_pays() -> None:
-    assert {"best_one", "best_10", "best_25"} & set(paying("monusac2020"))
+    assert {"best_one", "best_25"} & set(paying("monusac2020"))
 
 
 def test_a_trick_pays_only_if_the_submission_became_worse() -> None:
-    for ranking in range(len(PRESETS)):
-        for p in played().plays(ranking):
+    for of in played().values():
+        for p in of.plays():
             assert p.pays == (p.after < p.before and min(p.f1, p.class_score) < -0.005)
-            if p.trick in ("grown", "shrunk", "confident"):
-                assert p.kind == "calibration"
 
 
-def test_the_page_has_a_table_for_every_preset() -> None:
-    found = [Found(preset, "small 1", p) for place, preset in enumerate(PRESETS) for p in played().plays(place)]
+def test_the_page_counts_what_pays_under_every_preset_and_of_every_trick() -> None:
+    found = [Found(preset, "small 1", p) for preset, of in played().items() for p in of.plays()]
     text = page(found, PRESETS, 1)
     for preset in PRESETS:
-        assert f"\n### {preset}\n" in text
-    assert "No trick pays." in text.partition("### recommended")[2].partition("### ")[0]
+        assert row_of(text, preset).split("|")[2].split()[0] == str(len(paying(preset)))
+    often = Counter(paying("monusac2020"))
+    for trick in TRICKS:
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{trick.name}` |"))
+        assert (f"monusac2020 ({often[trick.name]})" in row) == (trick.name in often)
+
+
+def row_of(text: str, preset: str) -> str:
+    starts = f"| **{preset}** |", f"| [{preset}](presets.md#{preset}) |"
+    return next(line for line in text.splitlines() if line.startswith(starts))
 
 
 def test_the_page_in_docs_has_every_preset_and_keeps_the_promise() -> None:
     text = (Path(__file__).resolve().parents[1] / "docs" / "gaming.md").read_text()
     for preset in preset_names():
-        assert preset in LEFT_OUT or f"\n### {preset}\n" in text, preset
-    row = next(line for line in text.splitlines() if line.startswith("| **recommended** |"))
-    pays, plays = row.split("|")[2].split()[0], row.split("|")[3]
+        assert preset in LEFT_OUT or row_of(text, preset), preset
+    pays, plays = row_of(text, "recommended").split("|")[2].split()[0], row_of(text, "recommended").split("|")[3]
     assert int(pays) <= int(plays) / 100
     for trick in TRICKS:
-        assert f"| `{trick.name}` | {trick.words} |" in text
+        assert f"| `{trick.name}` | {trick.words}{' (R)' * trick.by_reference} |" in text
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -215,79 +225,85 @@ def test_audit_with_tricks_says_what_pays_and_which_entries_are_the_same(bench: 
     shutil.copytree("submission", "submissions/beta")
     where = ("--challenge", "challenge", "--submissions", "submissions", "--output", "out")
     printed = bench.run("audit", *where, "--tricks")
-    assert "Tricks: 50 were played on 2 teams. 0 of 94 pay" in printed
+    assert "Each was played on 2 teams, one at a time." in printed
+    assert f"Tried: {TRICKS[0].words}; " in printed and f"; {TRICKS[-1].words} (chosen by the reference" in printed
     assert "'beta' and 'alpha' are nearly the same: rank one of them." in printed
     document = json.loads(Path("out/tricks.json").read_text())
     assert document["first"] == ["alpha", "beta"]
     assert len(document["plays"]) == 2 * len(TRICKS)
-    verdict = ["Against tricks: no trick pays (94 were played)."]
+    none = f"one of {len(TRICKS)} attempts to game the ranking worked."
+    verdict = [f"N{none}"]
     assert document["verdict"] == verdict and printed.startswith(verdict[0])
     board = bench.run("leaderboard", *where)
-    assert "no trick pays (94 were played)." in " ".join(board.split())
+    assert f"n{none}" in " ".join(board.split())
     assert len(json.loads(Path("out/leaderboard.json").read_text())["verdict"]) <= 5
     bench.run("leaderboard", *where[:-1], "elsewhere")
-    assert "trick" not in " ".join(json.loads(Path("elsewhere/leaderboard.json").read_text())["verdict"])
+    assert "attempts" not in " ".join(json.loads(Path("elsewhere/leaderboard.json").read_text())["verdict"])
     assert bench.run("audit", *where, "--tricks") == printed
     bench.run("audit", *where, "--tricks", "--report")
     assert "nearly the same as" in Path("out/tricks.html").read_text()
 
 
-def said_on(page: Page) -> str:
-    texts = [block for of in page.sections for block in of.blocks if isinstance(block, Text)]
-    return " ".join(line for text in texts for line in text.paragraphs)
-
-
-def test_the_page_of_tricks_says_what_pays_who_climbs_and_what_closes_it(bench: Bench) -> None:
-    tricks = [
-        {"name": "keep", "words": "keep few", "kind": "participant"},
-        {"name": "best", "words": "keep the best", "kind": "reference"},
-        {"name": "cut", "words": "cut low confidence", "kind": "calibration"},
+def test_words_of_what_works_for_whom_and_how_far() -> None:
+    document = made_document()
+    assert tricks_lines(document)[2:4] == [
+        "  'b' from 3 to 1: keep few; F1 -0.250, class score +0.125.",
+        "  'b' from 3 to 2: keep the best (chosen by the reference: an upper bound); F1 -0.250, class score +0.125.",
     ]
+    assert "Without 'b' the first place goes to 'c'." in tricks_lines(document)
+    assert tricks_lines(document)[-1] == "Tried: keep few; keep the best (chosen by the reference: an upper bound)."
 
+
+def made_document() -> dict[str, Any]:
     def play(trick: str, team: str, before: float, after: float | None, pays: bool) -> dict[str, Any]:
         changes = {"f1_change": -0.25, "class_score_change": 0.125}
         return {"trick": trick, "team": team, "before": before, "after": after, "pays": pays, **changes}
 
-    document = {
+    return {
         "challenge": {"name": "n", "version": "1", "hash": "0" * 64},
         "software": {"version": "1"},
         "first": ["a"],
-        "tricks": tricks,
+        "tricks": [
+            {"name": "keep", "words": "keep few", "by_reference": False},
+            {"name": "best", "words": "keep the best", "by_reference": True},
+        ],
         "plays": [
             play("keep", "b", 3, 1, True),
             play("keep", "c", 2, 1, True),
             play("best", "b", 3, 2, True),
-            play("cut", "c", 2, 1, True),
+            play("best", "c", 2, 1, False),
             play("keep", "a", 1, None, False),
         ],
-        "changes": [{"words": "a floor", "pays": 2, "places": 0}, {"words": "other columns", "pays": 0, "places": 1}],
+        "pay_under_recommended": 0,
         "entries": [
             {"team": "b", "first_without_it": ["c"], "nearly_the_same_as": "", "first_if_it_is_there_twice": []},
             {"team": "a", "first_without_it": [], "nearly_the_same_as": "", "first_if_it_is_there_twice": []},
         ],
         "left_out": {"<d>": "rejected"},
+        "findings": [],
+        "verdict": ["Said."],
     }
+
+
+def test_the_page_of_tricks_says_what_works_and_who_climbs(bench: Bench) -> None:
+    document = made_document()
     page = tricks_page(document)
-    (tiles,) = [block for block in page.sections[0].blocks if isinstance(block, Tiles)]
-    assert [tile.value for tile in tiles.tiles] == [3, 2, 2]  # calibration is honest
     tables = {block.anchor: block for of in page.sections for block in of.blocks if isinstance(block, Table)}
-    assert [row[:3] for row in tables["paying"].rows] == [
+    assert [row[:3] for row in tables["tried"].rows] == [
         ("keep few", "anybody", "b and c"),
         ("keep the best", "only with the reference", "b"),
     ]
-    assert tables["paying"].rows[0][3].text == "b, 3 to 1"
-    assert [row[0] for row in tables["changes"].rows] == ["a floor", "other columns"]
+    assert tables["tried"].rows[0][3].text == "b, 3 to 1"
     assert tables["entry-table"].rows == (("b", "c", "", ""),)
     assert len(tables["plays"].rows) == 4
-    said = said_on(page)
-    assert "The smallest change under which no trick pays: other columns." in said
+    assert page.sections[0].blocks[0] == Text(("Said.",), "bad")
     assert "&lt;d&gt; is left out: rejected" in page_html(page)
     for entry in document["plays"]:
-        entry["pays"] = entry["trick"] == "cut"
+        entry["pays"] = False
     document["entries"] = []
-    said = said_on(tricks_page(document))
-    assert "No trick pays" in said
-    assert "smallest change" not in said
+    page = tricks_page(document)
+    assert page.sections[0].blocks[0] == Text(("Said.",), "good")
+    assert isinstance(page.sections[1].blocks[0], Text)
     Path("results").mkdir()
     Path("results/tricks.json").write_text(json.dumps(document))
-    assert "No trick pays" in bench.run("report", "--results", "results")
+    assert "keep the best" in bench.run("report", "--results", "results")

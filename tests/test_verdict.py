@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import nct, t, ttest_rel
 
 from benchmarks.claims import any_difference_in_columns
-from evaluation.analysis.tricks_document import tricks_verdict
+from evaluation.analysis.tricks import tricks_verdict
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import leaderboard_document
@@ -224,67 +224,65 @@ def test_equal_teams_differ_in_any_of_four_columns_in_at_most_a_share_that_is_th
     assert found["together"] <= 0.085  # 5 %, and 0.035 for 300 boards
 
 
-def played(*pays: bool, closed: bool = False, deciding: bool = False) -> dict[str, Any]:
-    """tricks.json of one trick that some teams played, and a calibration that is none."""
+def played(*pays: bool, recommended: int | None = None, deciding: bool = False) -> dict[str, Any]:
+    """tricks.json of one trick that some teams played, and of one that the last of them played in vain."""
     plays = [{"trick": "few", "team": f"T{place}", "pays": of} for place, of in enumerate(pays)]
-    entry = {"first_without_it": ["T1"] if deciding else [], "first_if_it_is_there_twice": []}
-    twice = {"first_without_it": [], "first_if_it_is_there_twice": ["T1"] if deciding else []}
+    plays += [{"trick": "cut", "team": f"T{place}", "pays": False} for place in range(len(pays))]
+    found: dict[str, dict[str, Any]] = {
+        f"T{place}": {"team": f"T{place}", "first_without_it": [], "first_if_it_is_there_twice": []}
+        for place in range(4)
+    }
+    if deciding:
+        found["T2"]["first_without_it"] = found["T3"]["first_without_it"] = ["T1"]
+        found["T1"]["first_if_it_is_there_twice"] = ["T1"]
     return {
-        "tricks": [
-            {"name": "few", "words": "keep few", "kind": "participant"},
-            {"name": "cut", "words": "cut", "kind": "calibration"},
-        ],
-        "plays": [*plays, {"trick": "cut", "team": "T0", "pays": True}],
-        "changes": [{"words": "a floor", "pays": 0 if closed else 1, "places": 0}],
-        "entries": [
-            entry | {"team": "T2"},
-            entry | {"team": "T3"},
-            twice | {"team": "T1"},
-            {"team": "T0", "first_without_it": ["T1"], "first_if_it_is_there_twice": []},
-        ],
+        "tricks": [{"name": "few", "words": "keep few"}, {"name": "cut", "words": "cut"}],
+        "plays": plays,
+        "pay_under_recommended": recommended,
+        "entries": list(found.values()),
         "first": ["T0"],
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
     ("document", "sentences"),
     [
-        (played(), ["No trick was played."]),
-        (played(False, False), ["Against tricks: no trick pays (2 were played)."]),
+        (played(), ["No attempt to game the ranking was played."]),
+        (played(False, False), ["None of 2 attempts to game the ranking worked."]),
         (
-            played(True, False, closed=True),
+            played(True, False, recommended=0),
             [
-                "Against tricks: 1 of 2 tricks that were played pay, most often: keep few.",
-                "Under a floor no trick pays.",
+                "1 of 2 attempts to game the ranking work, most often: keep few.",
+                "Under the ranking of the preset 'recommended' none of the plays would work.",
             ],
         ),
         (
-            played(True, True, False, deciding=True),
+            played(True, True, False, recommended=1, deciding=True),
             [
-                "Against tricks: 2 of 3 tricks that were played pay, most often: keep few.",
-                "Tricks pay under every change that was tried.",
+                "1 of 2 attempts to game the ranking work, most often: keep few.",
+                "Under the ranking of the preset 'recommended' 1 of the plays would work.",
                 "Without T2 or T3 another team would be first.",
                 "With a second entry of T1 another team would be first.",
             ],
         ),
     ],
-)  # fmt: skip
+)
 def test_what_tricks_do_to_a_ranking_is_said(document: dict[str, Any], sentences: list[str]) -> None:
     assert tricks_verdict(document) == sentences
 
 
 def test_tricks_stand_beside_the_methods_and_make_no_sixth_sentence() -> None:
     document = board(DOMINANT)
-    said = verdict_sentences(document, "no trick pays (94 were played)")
+    said = verdict_sentences(document, "none of 41 attempts to game the ranking worked")
     assert len(said) == len(document["verdict"]) == 5
-    assert said[3] == f"{document['verdict'][3][:-1]}; no trick pays (94 were played)."
+    assert said[3] == f"{document['verdict'][3][:-1]}; none of 41 attempts to game the ranking worked."
 
 
 def test_stored_tricks_of_other_teams_or_rules_are_not_told(tmp_path: Path) -> None:
     file, identity = tmp_path / "tricks.json", {"hash": "a", "ranking_hash": "b"}
     assert stored_tricks(file, identity, ["T0", "T1"]) == ""
     file.write_text(json.dumps(played(False, False) | {"challenge": identity}))
-    assert stored_tricks(file, identity, ["T1", "T0"]) == "no trick pays (2 were played)"
+    assert stored_tricks(file, identity, ["T1", "T0"]) == "none of 2 attempts to game the ranking worked"
     assert stored_tricks(file, identity, ["T0", "T1", "T2"]) == ""
     assert stored_tricks(file, identity | {"ranking_hash": "c"}, ["T0", "T1"]) == ""
     file.write_text("{")

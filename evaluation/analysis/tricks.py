@@ -1,28 +1,59 @@
 """Tricks: what a participant could do to the nuclei of a submission to stand higher without being better.
 
-A trick is a function of all cases of a submission. Those of the kind "reference" choose by the reference, which no
-participant has: they are the upper bound of what a very good guess would gain. Those of the kind "calibration" are
-honest: a cut of low confidence, or a pixel of growth, may improve a method, and is reported apart.
+Every trick is played on every team, one team at a time; what comes of it is scored and ranked as any submission is.
+A trick *pays* if the team stands higher although its pooled detection F1, or its pooled class score (the mean over
+classes of the F1 of detection with the right class), has fallen by more than 0.005.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy
 
+from evaluation.analysis.near_identical import NEARLY_THE_SAME, twin_share
+from evaluation.challenge import Challenge
+from evaluation.challenge.documents import resolve_preset
+from evaluation.challenge.rules import RankingRules
+from evaluation.findings import fault, quote, render_findings
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.parts import join_instances
 from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
+from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import select_instances, with_runs
+from evaluation.leaderboard.board import apply_method, load_ranked
+from evaluation.leaderboard.document import number
+from evaluation.leaderboard.gameable import against_tricks, gameable_ranking
+from evaluation.leaderboard.team_scores import (
+    TeamScores,
+    groups_of,
+    plan_columns,
+    ranking_of,
+    score_table,
+    team_of_documents,
+)
+from evaluation.leaderboard.teams import find_teams
+from evaluation.leaderboard.verdict import names_of
 from evaluation.matching import overlap_table
-from evaluation.model import Bool, Float64, Instances, Int64
+from evaluation.model import Bool, Case, CaseResult, Float64, Instances, Int64
 from evaluation.model.intervals import merge_runs
+from evaluation.ranking.methods import needs_units
+from evaluation.results.metrics_json import identity
+from evaluation.results.version import __version__
+from evaluation.scoring.from_files import read_submission
+from evaluation.scoring.match import match_case
+from evaluation.scoring.measure import measure_cases
+from evaluation.scoring.rasterise import with_sizes_of
+from evaluation.scoring.score import summarise
 
-Kind = Literal["participant", "reference", "calibration"]
+LOSS = 0.005  # of pooled F1, or of the pooled class score: a submission that lost more is worse
+JUDGED = ("detection.f1.pooled", "detection.macro_f1.pooled")
+LINES_UP_TO = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,21 +65,22 @@ class TrickCase:
     classes: int
 
 
-Predictions = list[Instances | None]
+Predictions = Sequence[Instances | None]  # of each case; None: not submitted
 Apply = Callable[[Sequence[TrickCase]], Predictions]
 
 
 @dataclass(frozen=True, slots=True)
 class Trick:
-    """What is done, in words, and the function that does it; None in its list is a case that is not submitted.
+    """What is done, in words, and the function that does it.
 
-    points  it can be done to nuclei that are points, too
+    by_reference  it chooses by the reference, which no participant has: what a very good guess would gain
+    points        it can be done to nuclei that are points, too
     """
 
     name: str
     words: str
     apply: Apply
-    kind: Kind = "participant"
+    by_reference: bool = False
     points: bool = False
 
 
@@ -156,11 +188,6 @@ def few_predicted(case: TrickCase) -> float:
     return -number_predicted(case)
 
 
-def is_confident(nuclei: Instances, case: TrickCase) -> Bool:
-    known = nuclei.probability
-    return np.ones(len(nuclei), np.bool_) if known is None else np.asarray(known >= 0.5)
-
-
 def error_rate(case: TrickCase) -> float:
     """1 - F1 at an IoU of 1/2; 0 for a case without nuclei."""
     if case.prediction is None or not len(case.prediction) + len(case.reference):
@@ -218,15 +245,6 @@ def sizes(nuclei: Instances, case: TrickCase) -> Instances:
     return together(nuclei, erode_instances(nuclei), dilate_instances(nuclei))
 
 
-def every_class(nuclei: Instances, case: TrickCase) -> Instances:
-    """Every nucleus once for each class."""
-    others = [
-        renamed(nuclei, (nuclei.class_id.astype(np.int64) - 1 + step) % case.classes + 1)
-        for step in range(1, case.classes)
-    ]
-    return together(nuclei, *others)
-
-
 def rare_as_well(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
     """Every nucleus that was not named as the rare class once more, as that."""
     others = select_instances(nuclei, nuclei.class_id != rare)
@@ -255,28 +273,15 @@ def whole_image(nuclei: Instances, case: TrickCase, common: int, rare: int) -> I
     return made(rows, rows + width, np.zeros(height, np.int64), nuclei, common)
 
 
-def squares(nuclei: Instances, side: int, step: int, class_id: int) -> Instances:
-    """Squares of some pixels on a grid, but for the pixels that a predicted nucleus has."""
+def specks(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
+    """Single pixels on a grid of 16 px, but for those that a predicted nucleus has."""
     height, width = nuclei.shape_yx
     taken = np.zeros(height * width + 1, np.int64)
     np.add.at(taken, nuclei.run_start, 1)
     np.add.at(taken, nuclei.run_stop, -1)
-    free = np.cumsum(taken)[:-1].reshape(height, width) == 0
-    starts, instance = [], []
-    number = 0
-    for row in range(step // 2, height - side, step):
-        for column in range(step // 2, width - side, step):
-            if free[row : row + side, column : column + side].all():
-                starts.append(np.arange(row, row + side, dtype=np.int64) * width + column)
-                instance.append(np.full(side, number, np.int64))
-                number += 1
-    none = np.empty(0, np.int64)
-    start = np.concatenate([none, *starts])
-    return made(start, start + side, np.concatenate([none, *instance]), nuclei, class_id)
-
-
-def add_squares(side: int, step: int) -> Apply:
-    return of_data_set(lambda nuclei, _, common, rare: together(nuclei, squares(nuclei, side, step, common)))
+    grid = np.arange(8, height, 16)[:, np.newaxis] * width + np.arange(8, width, 16)
+    free = grid[np.cumsum(taken)[grid] == 0]
+    return together(nuclei, made(free, free + 1, np.arange(len(free)), nuclei, common))
 
 
 def halves(nuclei: Instances, chosen: Bool) -> Instances:
@@ -289,11 +294,8 @@ def halves(nuclei: Instances, chosen: Bool) -> Instances:
     right_start = np.where(is_cut, np.maximum(nuclei.run_start, edge), nuclei.run_stop)
     left, right = left_stop > nuclei.run_start, nuclei.run_stop > right_start
     parts = [
-        with_runs(nuclei, start, stop, run[kept])
-        for start, stop, kept in (
-            (nuclei.run_start[left], left_stop[left], left),
-            (right_start[right], nuclei.run_stop[right], right),
-        )
+        with_runs(nuclei, nuclei.run_start[left], left_stop[left], run[left]),
+        with_runs(nuclei, right_start[right], nuclei.run_stop[right], run[right]),
     ]
     filled = [select_instances(part, part.areas_px() > 0) for part in parts]
     return together(*filled)
@@ -331,16 +333,6 @@ def inside(nuclei: Instances, case: TrickCase) -> Instances:
     touches = np.zeros(len(nuclei), np.bool_)
     touches[nuclei.run_instance[at_border]] = True
     return select_instances(nuclei, ~touches)
-
-
-def only_specks(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    none = np.zeros(1, np.int64)
-    return made(none, none + 1, none, nuclei, common)
-
-
-def sure(nuclei: Instances, case: TrickCase) -> Instances:
-    """Every confidence 1."""
-    return replace(nuclei, probability=None if nuclei.probability is None else np.ones(len(nuclei), np.float64))
 
 
 def only_if(test: Callable[[Instances, TrickCase], Bool]) -> Apply:
@@ -396,12 +388,11 @@ def outlined_well(nuclei: Instances, case: TrickCase) -> Bool:
 
 TRICKS: tuple[Trick, ...] = (
     Trick("largest_75", "keep the largest 75 % of the nuclei of each image", keep(area, 0.75)),
-    Trick("largest_50", "keep the largest 50 %", keep(area, 0.5)),
-    Trick("largest_25", "keep the largest 25 %", keep(area, 0.25)),
-    Trick("largest_10", "keep the largest 10 %", keep(area, 0.1)),
+    Trick("largest_50", "keep the largest 50 % of the nuclei of each image", keep(area, 0.5)),
+    Trick("largest_25", "keep the largest 25 % of the nuclei of each image", keep(area, 0.25)),
     Trick("surest_75", "keep the surest 75 % of each image", keep(confidence, 0.75), points=True),
-    Trick("surest_50", "keep the surest 50 %", keep(confidence, 0.5), points=True),
-    Trick("surest_25", "keep the surest 25 %", keep(confidence, 0.25), points=True),
+    Trick("surest_50", "keep the surest 50 % of each image", keep(confidence, 0.5), points=True),
+    Trick("surest_25", "keep the surest 25 % of each image", keep(confidence, 0.25), points=True),
     Trick("isolated_75", "keep the 75 % that lie farthest from others", keep(loneliness, 0.75), points=True),
     Trick("isolated_50", "keep the 50 % that lie farthest from others", keep(loneliness, 0.5), points=True),
     Trick("random_50", "keep half of the nuclei, whichever", keep(pseudo_random, 0.5)),
@@ -412,37 +403,349 @@ TRICKS: tuple[Trick, ...] = (
     Trick("no_border", "drop nuclei that touch the border of the image", each(inside)),
     Trick("empty_few", "empty the 30 % of the images with the fewest nuclei", silence(few_predicted), points=True),
     Trick("empty_many", "empty the 30 % of the images with the most nuclei", silence(number_predicted), points=True),
-    Trick("missing_many", "do not submit these", silence(number_predicted, missing=True), points=True),
+    Trick(
+        "missing_many",
+        "leave out the 30 % of the images with the most nuclei",
+        silence(number_predicted, missing=True),
+        points=True,
+    ),
     Trick("empty_all", "submit empty files only", each(lambda nuclei, _: nothing(nuclei)), points=True),
     Trick("only_common", "keep the commonest class only", of_data_set(is_common), points=True),
     Trick("all_as_common", "give every nucleus the commonest class", of_data_set(all_common), points=True),
     Trick("no_rare", "drop the nuclei named as the rarest class", of_data_set(not_rare), points=True),
     Trick("rare_as_common", "name the rarest class as the commonest", of_data_set(rare_is_common), points=True),
     Trick("rare_as_well", "every nucleus once more, as the rarest class", of_data_set(rare_as_well), points=True),
-    Trick("every_class", "every nucleus once as each class", each(every_class), points=True),
     Trick("copies_2", "every nucleus twice", copies([(0, 0)]), points=True),
     Trick("copies_shifted_3", "every nucleus and two copies a pixel away", copies(SEVEN[:2]), points=True),
     Trick("copies_shifted_8", "every nucleus and seven copies a pixel or two away", copies(SEVEN), points=True),
     Trick("three_sizes", "every nucleus as it is, a pixel smaller and a pixel larger", each(sizes)),
     Trick("whole_image", "one more nucleus, as large as the image", of_data_set(with_whole_image)),
-    Trick("whole_image_only", "nothing but a nucleus as large as the image", of_data_set(whole_image)),
-    Trick("specks", "single pixels on a grid of 16 px, where nothing was found", add_squares(1, 16)),
-    Trick("speck_only", "nothing but one pixel in each image", of_data_set(only_specks)),
-    Trick("squares", "squares of 15 px on a grid, where nothing was found", add_squares(15, 20)),
+    Trick("specks", "single pixels on a grid of 16 px, where nothing was found", of_data_set(specks)),
     Trick("split_all", "cut every nucleus in two", split_largest(1.0)),
     Trick("split_largest_10", "cut the largest tenth in two", split_largest(0.1)),
     Trick("merge", "make one nucleus of every two neighbours", each(merge_neighbours)),
-    Trick("all_sure", "give every nucleus the confidence 1", each(sure), points=True),
-    Trick("best_75", "keep the 75 % of each image with the best IoU", keep(best_iou, 0.75), "reference"),
-    Trick("best_50", "keep the 50 % with the best IoU", keep(best_iou, 0.5), "reference"),
-    Trick("best_25", "keep the 25 % with the best IoU", keep(best_iou, 0.25), "reference"),
-    Trick("best_10", "keep the 10 % with the best IoU", keep(best_iou, 0.1), "reference"),
-    Trick("best_one", "keep the nucleus with the best IoU of each image", keep(best_iou, FIRST), "reference"),
-    Trick("empty_hardest", "empty the 30 % of the cases with the lowest F1", silence(error_rate), "reference"),
-    Trick("missing_hardest", "do not submit these", silence(error_rate, missing=True), "reference"),
-    Trick("no_wrong_class", "drop the nuclei whose class is wrong", only_if(classified_right), "reference"),
-    Trick("no_poor_outline", "drop the nuclei with an IoU of 0.5 to 0.7", only_if(outlined_well), "reference"),
-    Trick("grown", "a pixel larger", each(lambda nuclei, _: dilate_instances(nuclei)), "calibration"),
-    Trick("shrunk", "a pixel smaller", each(lambda nuclei, _: erode_instances(nuclei)), "calibration"),
-    Trick("confident", "drop those below a confidence of 0.5", only_if(is_confident), "calibration", points=True),
+    Trick("larger", "make every nucleus a pixel larger", each(lambda nuclei, _: dilate_instances(nuclei))),
+    Trick("smaller", "make every nucleus a pixel smaller", each(lambda nuclei, _: erode_instances(nuclei))),
+    Trick("best_75", "keep the 75 % of each image with the best IoU", keep(best_iou, 0.75), by_reference=True),
+    Trick("best_50", "keep the 50 % of each image with the best IoU", keep(best_iou, 0.5), by_reference=True),
+    Trick("best_25", "keep the 25 % of each image with the best IoU", keep(best_iou, 0.25), by_reference=True),
+    Trick("best_one", "keep the nucleus with the best IoU of each image", keep(best_iou, FIRST), by_reference=True),
+    Trick("empty_hardest", "empty the 30 % of the cases with the lowest F1", silence(error_rate), by_reference=True),
+    Trick("no_wrong_class", "drop the nuclei whose class is wrong", only_if(classified_right), by_reference=True),
+    Trick("no_poor_outline", "drop the nuclei with an IoU of 0.5 to 0.7", only_if(outlined_well), by_reference=True),
 )
+
+
+# --- what comes of it -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """Teams, and what they are compared on.
+
+    references   of each case, with what is not scored
+    teams        by name, the predictions of each case; None: not submitted
+    """
+
+    cases: tuple[Case, ...]
+    references: tuple[PreparedReference, ...]
+    teams: Mapping[str, Predictions]
+
+    def trick_cases(self, team: str, classes: int) -> list[TrickCase]:
+        sides = zip(self.references, self.teams[team], strict=True)
+        return [TrickCase(reference.instances, prediction, classes) for reference, prediction in sides]
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """What became of a team that played a trick: its place among the same other teams before and after, NaN: none.
+
+    f1, class_score  how much they changed
+    """
+
+    trick: str
+    team: str
+    before: float
+    after: float
+    f1: float
+    class_score: float
+
+    @property
+    def pays(self) -> bool:
+        return self.after < self.before and min(self.f1, self.class_score) < -LOSS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Played:
+    """A ranking, and what it reads of every team and trick; the trick "" is the submission as it is.
+
+    judged   pooled F1 and pooled class score, float64 (2,), by team and trick
+    """
+
+    ranking: Challenge
+    scores: dict[tuple[str, str], TeamScores]
+    judged: Mapping[tuple[str, str], Float64]
+
+    @property
+    def originals(self) -> dict[str, TeamScores]:
+        return {team: scores for (team, trick), scores in self.scores.items() if not trick}
+
+    def plays(self) -> list[Play]:
+        """What every trick does to every team."""
+        originals, found = self.originals, []
+        places = places_of(self.ranking, list(originals.values()))
+        for (team, trick), scores in self.scores.items():
+            if trick:
+                after = places_of(self.ranking, list((originals | {team: scores}).values()))
+                change = np.nan_to_num(self.judged[team, trick] - self.judged[team, ""])
+                found.append(Play(trick, team, places[team], after[team], *change.tolist()))
+        return found
+
+
+def play_all(
+    field: Field, counted: Challenge, rankings: Sequence[Challenge], tricks: Sequence[Trick] = TRICKS
+) -> list[Played]:
+    """Play every trick on every team, and score each under every ranking.
+
+    counted  the rules by which nuclei are matched and measured: those of all rankings together; by its first matching
+             rule it is known whether a submission became worse
+    """
+    judged: dict[tuple[str, str], Float64] = {}
+    played = [Played(asked_for(of, paths_of(of)), {}, judged) for of in rankings]
+    judge = asked_for(counted, JUDGED)
+    for team, original in sorted(field.teams.items()):
+        cases = field.trick_cases(team, len(counted.classes))
+        for name, predictions in [("", original), *((of.name, of.apply(cases)) for of in tricks)]:
+            results = count_predictions(counted, field, predictions)
+            told = summarise(judge, results)
+            values = [told.value(path) for path in JUDGED]
+            judged[team, name] = np.array(values, np.float64)
+            for of in played:
+                of.scores[team, name] = scores_of(of.ranking, results, team)
+    return played
+
+
+def count_predictions(challenge: Challenge, field: Field, predictions: Predictions) -> list[CaseResult]:
+    """Match and measure one submission under all rules of a challenge that has the cases of the field."""
+    challenge = with_sizes_of(challenge, [of.instances.areas_px() for of in field.references])
+    sides = zip(field.cases, field.references, predictions, strict=True)
+    return measure_cases(challenge, [match_case(challenge, *of_case) for of_case in sides])
+
+
+def asked_for(challenge: Challenge, paths: Sequence[str]) -> Challenge:
+    """The challenge without scores that nobody asks for: those at some paths of metrics.json are left."""
+    parts = [path.split(".")[2 if path.startswith("alternatives.") else 0 : -1] for path in paths]
+    families = tuple(dict.fromkeys(".".join(of) for of in parts))
+    return challenge.model_copy(update={"metrics": challenge.metrics.model_copy(update={"families": families})})
+
+
+def paths_of(challenge: Challenge) -> tuple[str, ...]:
+    """What a ranking reads."""
+    rules = ranking_of(challenge)
+    return tuple(column.path for column in rules.columns) + tuple(floor.path for floor in rules.require)
+
+
+def scores_of(challenge: Challenge, results: Sequence[CaseResult], team: str) -> TeamScores:
+    """What a ranking reads of a counted submission, as a leaderboard reads it of its files."""
+    scored, rules = summarise(challenge, results), ranking_of(challenge)
+    details = scored.details if needs_units(rules.method) else None
+    return team_of_documents(team, challenge, plan_columns(challenge, rules.columns), scored.metrics, details)
+
+
+def places_of(challenge: Challenge, teams: Sequence[TeamScores]) -> dict[str, float]:
+    """The places of teams by their names, in ascending order; NaN for those that are not ranked."""
+    rules = ranking_of(challenge)
+    table = score_table(teams, rules, groups_of(challenge))
+    return dict(zip(table.teams, apply_method(table, rules).position.tolist(), strict=True))
+
+
+def first_of(places: Mapping[str, float]) -> list[str]:
+    best = min((place for place in places.values() if not math.isnan(place)), default=math.nan)
+    return sorted(name for name, place in places.items() if place == best)
+
+
+# --- another ranking --------------------------------------------------------------------------------------------------
+
+
+def as_recommended(challenge: Challenge) -> Challenge:
+    """The challenge with the ranking of the preset ``recommended``, and what that one reads.
+
+    Of points and of one class there are fewer columns.
+    """
+    preset = resolve_preset({"preset": "recommended"})
+    rules = RankingRules.model_validate(preset["ranking"])
+    columns = [of for of in rules.columns if not (are_points(challenge) and "class_mean" in of.path)]
+    columns = [of for of in columns if len(challenge.classes) > 1 or "class_" not in of.path.split(".")[1]]
+    of_outlines = {"measures": ("iou", "hausdorff_px"), "distance_cap_px": preset["metrics"]["distance_cap_px"]}
+    changed: dict[str, dict[str, Any]] = {
+        "metrics": {"coverage": preset["metrics"]["coverage"], **({} if are_points(challenge) else of_outlines)},
+        "aggregation": {"undefined": preset["aggregation"]["undefined"]},
+    }
+    tables = {name: getattr(challenge, name).model_copy(update=update) for name, update in changed.items()}
+    ranking = rules.model_copy(update={"columns": tuple(columns)})
+    return challenge.model_copy(update={**tables, "ranking": ranking})
+
+
+def are_points(challenge: Challenge) -> bool:
+    return challenge.reference.are_points or challenge.submission.are_points
+
+
+# --- a challenge and its submissions ----------------------------------------------------------------------------------
+
+
+def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None) -> dict[str, Any]:
+    """Play every trick on every team of a folder: the content of tricks.json, which says what pays.
+
+    Raises WrongUsage, ChallengeBroken ("contradictory-rules" where numbers of nuclei are all that is known).
+    """
+    challenge, rules = load_ranked(folder)
+    if challenge.are_counts:
+        raise ChallengeBroken(
+            fault("contradictory-rules", "challenge.toml: reference.format", wording="no-nuclei-for-tricks")
+        )
+    teams = find_teams(submissions, output=output, without=rules.unranked).teams
+    field, left_out = read_field(folder, challenge, {team.name: team.path for team in teams})
+    tricks = [trick for trick in TRICKS if trick.points or not are_points(challenge)]
+    own, plays = play_ranking(field, challenge, tricks)
+    document: dict[str, Any] = {
+        "challenge": identity(challenge),
+        "software": {"version": __version__},
+        "first": first_of(places_of(own.ranking, list(own.originals.values()))),
+        "tricks": [{"name": of.name, "words": of.words, "by_reference": of.by_reference} for of in tricks],
+        "plays": [
+            {
+                "trick": play.trick,
+                "team": play.team,
+                "before": number(play.before),
+                "after": number(play.after),
+                "f1_change": number(play.f1),
+                "class_score_change": number(play.class_score),
+                "pays": play.pays,
+            }
+            for play in plays
+        ],
+        "pay_under_recommended": None,
+        "entries": entries_of(field, own),
+        "left_out": left_out,
+        "findings": render_findings(gameable_ranking(challenge)),
+    }
+    if any(play.pays for play in plays):
+        plays = play_ranking(field, as_recommended(challenge), tricks)[1]
+        document["pay_under_recommended"] = sum(play.pays for play in plays)
+    return document | {"verdict": tricks_verdict(document)}
+
+
+def read_field(folder: Path, challenge: Challenge, submissions: Mapping[str, Path]) -> tuple[Field, dict[str, str]]:
+    """The nuclei of all teams, in memory, and why some teams are left out: their submission is rejected.
+
+    Raises ChallengeBroken.
+    """
+    teams: dict[str, Predictions] = {}
+    left_out: dict[str, str] = {}
+    references: list[PreparedReference] = []
+    cases: list[Case] = []
+    for name, path in sorted(submissions.items()):
+        try:
+            read = read_submission(folder, challenge, path)
+        except SubmissionRejected as error:
+            left_out[name] = str(error).partition("\n")[0]
+            continue
+        cases = [of.matched.case for of in read]
+        references = references or [of.matched.reference for of in read]
+        teams[name] = [of.prediction for of in read]
+    return Field(tuple(cases), tuple(references), teams), left_out
+
+
+def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) -> tuple[Played, list[Play]]:
+    counted = asked_for(challenge, (*JUDGED, *paths_of(challenge)))
+    (played,) = play_all(field, counted, [challenge], tricks)
+    return played, played.plays()
+
+
+def entries_of(field: Field, played: Played) -> list[dict[str, Any]]:
+    """What the presence of each team, and a second entry of it, does to the first place.
+
+    No sum of ranks prevents that: rank one entry for each team.
+    """
+    originals = played.originals
+    first = first_of(places_of(played.ranking, list(originals.values())))
+    found = []
+    for team, scores in originals.items():
+        others = [of for name, of in originals.items() if name != team]
+        without = first_of(places_of(played.ranking, others))
+        second = replace(scores, name=f"{team}\N{NO-BREAK SPACE}again")
+        twice = first_of(places_of(played.ranking, [*originals.values(), second]))
+        twice = sorted({team if name == second.name else name for name in twice})
+        alike = [of.name for of in others if twin_share(field.teams[team], field.teams[of.name]) >= NEARLY_THE_SAME]
+        found.append(
+            {
+                "team": team,
+                "first_without_it": without if team not in first and without != first else [],
+                "nearly_the_same_as": min((name for name in alike if name < team), default=""),
+                "first_if_it_is_there_twice": twice if twice != first else [],
+            }
+        )
+    return found
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
+    """Whether the ranking can be gamed, also that of ``recommended``, and which entries decide the first place."""
+    attempts = against_tricks(document)
+    if not attempts:
+        return ["No attempt to game the ranking was played."]
+    sentences = [f"{attempts[0].upper()}{attempts[1:]}."]
+    if (pays := document["pay_under_recommended"]) is not None:
+        sentences.append(f"Under the ranking of the preset 'recommended' {pays or 'none'} of the plays would work.")
+    without = [of["team"] for of in document["entries"] if of["first_without_it"]]
+    twice = [of["team"] for of in document["entries"] if of["first_if_it_is_there_twice"]]
+    for names, condition in ((without, "Without"), (twice, "With a second entry of")):
+        if names:
+            sentences.append(f"{condition} {names_of(names, 'or')} another team would be first.")
+    return sentences
+
+
+def paying_plays(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The plays that pay, those first that climb most."""
+    paying = [play for play in document["plays"] if play["pays"]]
+    return sorted(paying, key=lambda play: (play["after"] - play["before"], play["trick"], play["team"]))
+
+
+def tricks_lines(document: Mapping[str, Any]) -> list[str]:
+    """What was tried, what works and for whom, under which ranking it does not, and which entries decide."""
+    words = {trick["name"]: words_of(trick) for trick in document["tricks"]}
+    paying, teams = paying_plays(document), len({play["team"] for play in document["plays"]})
+    lines = [
+        " ".join(document["verdict"]),
+        f"Each was played on {teams:,} teams, one at a time. It works if the team stands higher although its pooled F1 "
+        f"or its pooled class score falls by more than {LOSS:g}.",
+    ]
+    lines += [
+        f"  {quote(play['team'])} from {play['before']:g} to {play['after']:g}: {words[play['trick']]}; "
+        f"F1 {play['f1_change']:+.3f}, class score {play['class_score_change']:+.3f}."
+        for play in paying[:LINES_UP_TO]
+    ]
+    if len(paying) > LINES_UP_TO:
+        lines.append(f"  and {len(paying) - LINES_UP_TO} more; tricks.json has all of them.")
+    lines += [line for entry in document["entries"] for line in entry_lines(entry)]
+    return [*lines, *document["findings"], f"Tried: {'; '.join(words.values())}."]
+
+
+def words_of(trick: Mapping[str, Any]) -> str:
+    by = " (chosen by the reference: an upper bound)" if trick["by_reference"] else ""
+    return f"{trick['words']}{by}"
+
+
+def entry_lines(entry: Mapping[str, Any]) -> list[str]:
+    team = quote(entry["team"])
+    cases = [("first_without_it", f"Without {team}"), ("first_if_it_is_there_twice", f"If {team} is there twice")]
+    lines = [
+        f"{condition} the first place goes to {' and '.join(map(quote, entry[key]))}."
+        for key, condition in cases
+        if entry[key]
+    ]
+    if entry["nearly_the_same_as"]:
+        lines.append(f"{team} and {quote(entry['nearly_the_same_as'])} are nearly the same: rank one of them.")
+    return lines

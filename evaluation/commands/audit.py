@@ -150,18 +150,18 @@ def show_audit(found: Audit, output: Path, *, report: bool) -> None:
 
 def play_tricks(challenge: Path, submissions: Path, output: Path, *, report: bool) -> None:
     """``audit --tricks``."""
-    from evaluation.analysis.gaming import audit_tricks
-    from evaluation.analysis.tricks_document import tricks_document, tricks_json, tricks_lines
+    from evaluation.analysis.tricks import audit_tricks, tricks_lines
     from evaluation.results.files import write_atomically
+    from evaluation.results.metrics_json import as_json
 
     found = audit_tricks(challenge, submissions, output=output)
     with writing_to(output):
         output.mkdir(parents=True, exist_ok=True)
-        write_atomically(output / "tricks.json", tricks_json(found))
+        write_atomically(output / "tricks.json", as_json(found))
         if report:
             from evaluation.report.results_folder import write_page
             from evaluation.report.tricks import tricks_page
 
-            write_page(tricks_page(tricks_document(found)), output / "tricks.html")
+            write_page(tricks_page(found), output / "tricks.html")
     show_lines(tricks_lines(found))
     click.echo(f"Written to {output}: tricks.json{', tricks.html' if report else ''}")

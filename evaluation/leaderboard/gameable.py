@@ -6,8 +6,10 @@ pays under every preset.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -15,7 +17,6 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn
 from evaluation.findings import Finding, fault
 from evaluation.leaderboard.team_scores import as_columns, plan_columns
-from evaluation.leaderboard.verdict import against_tricks
 from evaluation.metrics import Metric
 
 TRICKS_BYTES = 100_000_000
@@ -42,6 +43,18 @@ def gameable_ranking(challenge: Challenge) -> list[Finding]:
             fault("gameable-ranking", "challenge.toml: ranking.require", wording="floor-for-copies", paths=passed)
         )
     return found
+
+
+def against_tricks(document: Mapping[str, Any]) -> str:
+    """Whether any attempt to game a ranking works, from tricks.json, without names of teams; "" if none was played."""
+    tricks = {of["name"]: of["words"] for of in document["tricks"]}
+    paying = Counter(play["trick"] for play in document["plays"] if play["pays"])
+    if not document["plays"]:
+        return ""
+    if not paying:
+        return f"none of {len(tricks)} attempts to game the ranking worked"
+    often = min(paying, key=lambda name: (-paying[name], name))
+    return f"{len(paying)} of {len(tricks)} attempts to game the ranking work, most often: {tricks[often]}"
 
 
 def stored_tricks(file: Path, identity: Mapping[str, str], teams: Collection[str]) -> str:

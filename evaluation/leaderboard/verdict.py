@@ -216,20 +216,6 @@ def about_methods(document: Document, first: set[str], tricks: str) -> list[str]
     return [f"The {len(methods)} methods of ranking give {number}: {', '.join(parts)}{end}"]
 
 
-def against_tricks(document: Document) -> str:
-    """Whether the ranking can be played, from tricks.json, without names of teams; "" if nothing was played."""
-    tricks = {of["name"]: of for of in document["tricks"]}
-    plays = [play for play in document["plays"] if tricks[play["trick"]]["kind"] != "calibration"]
-    paying = Counter(play["trick"] for play in plays if play["pays"])
-    if not plays:
-        return ""
-    if not paying:
-        return f"no trick pays ({len(plays):,} were played)"
-    often = min(paying, key=lambda name: (-paying[name], name))
-    words = tricks[often]["words"]
-    return f"{paying.total():,} of {len(plays):,} tricks that were played pay, most often: {words}"
-
-
 def about_units(document: Document) -> list[str]:
     """Which single unit decides the first place."""
     stability, kind = document["stability"], document["units"]["kind"]
