@@ -214,7 +214,7 @@ def test_a_verdict_counts_different_rankings_and_shared_first_places_apart() -> 
     )
     document = leaderboard_document(build_board(of, rules))
     assert any(
-        "The 3 methods of ranking give 2 different rankings: the first place is shared otherwise under 1 "
+        "The 3 methods of ranking give 2 different orders: the first place is shared otherwise in 1 "
         "(median of ranks)." in sentence
         for sentence in verdict_sentences(document)
     )

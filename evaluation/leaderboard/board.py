@@ -68,6 +68,7 @@ from evaluation.ranking.kendall import kendall_tau
 from evaluation.ranking.methods import (
     BY_MATRIX,
     Ranking,
+    find_gaps,
     has_value,
     needs_units,
     positions_of,
@@ -357,7 +358,9 @@ def build_board(
     kept = select_teams(table, is_ranked)
     if tests is None or kept is not table:
         tests = compare_columns(kept, rules, progress)
-    across = across_columns(tests)
+    common = common_values(kept)
+    claimed = tests if common is kept else compare_columns(common, rules, progress)
+    across = across_columns(claimed)
     rows: tuple[TeamRow, ...] = ()
     methods: tuple[dict[str, Any], ...] = ()
     stability = not_drawn(rules, "no-teams")
@@ -386,11 +389,11 @@ def build_board(
                 column.direction,
                 column.weight,
                 test,
-                margin := rules.margin_of(column),
-                differences_of(kept, index, rules.significance_level, margin),
+                rules.margin_of(column),
+                differences_of(common, index, rules, kept.teams.index(rows[0].name) if rows else 0),
                 across[index],
             )
-            for index, (column, test) in enumerate(zip(rules.columns, tests, strict=True))
+            for index, (column, test) in enumerate(zip(rules.columns, claimed, strict=True))
         ),
         compared=kept.teams,
         teams=rows,
@@ -403,6 +406,7 @@ def build_board(
             entry if unit_names else replace(entry, by_unit=()) for entry in sorted(shown, key=lambda entry: entry.name)
         ),
         unit_names=unit_names,
+        gaps=gaps_entry(kept, rules, unit_name),
         methods=methods,
     )
 
@@ -473,12 +477,53 @@ def compare_columns(
     return tests
 
 
-def differences_of(table: ScoreTable, column: int, level: float, margin: float) -> Differences | None:
-    """The paired differences of the teams in a column; None where the values of units are not known."""
-    if table.by_unit is None or not table.teams or len(table.teams) > DIFFERENCES_UP_TO:
+def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: int) -> Differences | None:
+    """The paired differences of the teams in a column; None where the values of units are not known.
+
+    first  of more teams than ``DIFFERENCES_UP_TO`` only this one is compared with the others
+
+    All intervals of all columns hold together with the level.
+    """
+    if table.by_unit is None or not table.teams:
         return None
-    higher = bool(table.higher_is_better[column])
-    return paired_differences(table.by_unit[:, column], higher_is_better=higher, level=level, margin=margin)
+    return paired_differences(
+        table.by_unit[:, column],
+        higher_is_better=bool(table.higher_is_better[column]),
+        level=rules.significance_level / len(rules.columns),
+        margin=rules.margin_of(rules.columns[column]),
+        rows=None if len(table.teams) <= DIFFERENCES_UP_TO else [first],
+    )
+
+
+def common_values(table: ScoreTable) -> ScoreTable:
+    """The table with the values that teams have, none of which stands in the place of a missing one."""
+    return table if table.gaps is None else replace(table, by_unit=table.gaps.by_unit)
+
+
+def gaps_entry(table: ScoreTable, rules: RankingRules, unit_name: str) -> dict[str, Any] | None:
+    """The table ``gaps`` of leaderboard.json: how many values ranked teams lack, each in the column with most of them.
+
+    ``rule`` says what became of them: "worst" and "complete_cases" as in ``missing``, or "no-value".
+    """
+    gaps, lacking = table.gaps, find_gaps(table).sum(axis=-1)
+    if gaps is not None:
+        lacking = gaps.lacking
+    if table.by_unit is None or not lacking.any():
+        return None
+    left_out = 0 if gaps is None else int(gaps.left_out.max())
+    values = len(table.units) if gaps is None else gaps.values
+    most = lacking.max(axis=1).tolist()
+    return {
+        "rule": "complete_cases"
+        if left_out
+        else "worst"
+        if gaps is not None and rules.missing == "worst"
+        else "no-value",
+        "values": values,
+        "kind": unit_name if values == len(table.units) else "cases",
+        "left_out": left_out,
+        "teams": [{"name": name, "lacking": of} for name, of in zip(table.teams, most, strict=True) if of],
+    }
 
 
 def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None]) -> Ranking:
@@ -678,6 +723,8 @@ def team_rows(table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: S
             low=float(drawn.low[team]) if has_samples else None,
             high=float(drawn.high[team]) if has_samples else None,
             first=float(drawn.first[team]) if has_samples else None,
+            alone=float(drawn.alone[team]) if has_samples else None,
+            shared=float(drawn.shared[team]) if has_samples else None,
             places=tuple(
                 (float(place), float(share))
                 for place, share in zip(drawn.ranks, drawn.frequency[team], strict=True)

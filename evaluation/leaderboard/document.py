@@ -19,7 +19,7 @@ from evaluation.results.csv_cells import csv_table
 from evaluation.results.metrics_json import as_json, rounded, software
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
-DIFFERENCES_UP_TO = 50  # teams, of which all pairs are written
+DIFFERENCES_UP_TO = 50  # teams, of which all pairs are written; of more those with the first one
 VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,263 cases x 8 columns fit
 
 
@@ -33,6 +33,7 @@ class TeamRow:
     equal      the other teams in the same place
     low, high  interval of its places in the samples of the bootstrap, None: nothing was drawn
     first      probability of being first, shared by teams that are first together
+    alone, shared  share of the samples in which it is first, alone and together with others
     places     share of the samples by place, those that occur; empty if nothing was drawn
     by_unit    its values in each column and unit; empty if they are not known or too many
     unit_places  its places by the values of each unit alone, None: none; empty as above
@@ -49,6 +50,8 @@ class TeamRow:
     low: float | None = None
     high: float | None = None
     first: float | None = None
+    alone: float | None = None
+    shared: float | None = None
     places: tuple[tuple[float, float], ...] = ()
     by_unit: tuple[tuple[float | None, ...], ...] = ()
     unit_places: tuple[float | None, ...] = ()
@@ -70,7 +73,7 @@ class BoardColumn:
     """A column of the leaderboard; ``test`` and ``differences`` None: the values of units are not known.
 
     test                of the teams ``Board.compared``
-    differences         of all pairs of them, with the margin of equivalence
+    differences         of pairs of them, with the margin of equivalence, at the level divided by the number of columns
     significant_across  pairs of teams that differ significantly when all columns are corrected for together
     """
 
@@ -105,6 +108,7 @@ class Board:
     shown       entries that are shown and not ranked, by name
     units       what was drawn and compared: how many, and what they are called
     unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
+    gaps        the table of this name of leaderboard.json; None: no team lacks a value that another one has
     methods, stability, common_nuclei  the tables of these names of leaderboard.json; None: not known
     tricks         what those do that were played on these teams, in words (``stored_tricks``); "" if it is not known
     before         the challenge of an older board, and the teams that stand elsewhere now; None: none was given
@@ -125,6 +129,7 @@ class Board:
     findings: tuple[str, ...] = field(default=())
     shown: tuple[Shown, ...] = ()
     unit_names: tuple[str, ...] = ()
+    gaps: Mapping[str, Any] | None = None
     methods: tuple[Mapping[str, Any], ...] = ()
     common_nuclei: Mapping[str, Any] | None = None
     before: Mapping[str, Any] | None = None
@@ -165,6 +170,8 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
         "stability": board.stability,
         "findings": list(board.findings),
     }
+    if board.gaps is not None:
+        document["gaps"] = board.gaps
     if board.before is not None:
         document["before"] = board.before
     document["verdict"] = verdict_sentences(document, board.tricks)
@@ -197,6 +204,8 @@ def team_entry(row: TeamRow, paths: Sequence[str], *, few: bool) -> dict[str, An
         "equal": list(row.equal),
         "rank_interval": None if row.low is None else {"low": number(row.low), "high": number(row.high)},
         "probability_of_first": number(row.first),
+        "first_alone": number(row.alone),
+        "first_shared": number(row.shared),
     }
     for cell, value in zip(entry["columns"], row.ranked_by, strict=False):
         cell["ranked_by"] = number(value)
@@ -236,10 +245,11 @@ def column_entry(column: BoardColumn, names: Sequence[str], *, few: bool) -> dic
 
 def difference_entries(names: Sequence[str], found: Differences) -> list[dict[str, Any]]:
     """What the first of each pair of teams is ahead of the second."""
-    needed = found.needed
+    needed, rows = found.needed, found.rows.tolist()
+    every = len(rows) == len(names)
     return [
         {
-            "first": names[one],
+            "first": names[rows[one]],
             "second": names[other],
             "units": int(found.units[one, other]),
             "mean": number(float(found.mean[one, other])),
@@ -250,7 +260,9 @@ def difference_entries(names: Sequence[str], found: Differences) -> list[dict[st
             "needed": finite(needed[one, other]),
             "verdict": VERDICTS[found.verdict[one, other]],
         }
-        for one, other in np.argwhere(np.triu(np.ones((len(names), len(names))), 1)).tolist()
+        for one, team in enumerate(rows)
+        for other in range(team + 1 if every else 0, len(names))
+        if other != team
     ]
 
 

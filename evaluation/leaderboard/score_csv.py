@@ -20,7 +20,7 @@ from evaluation.decoding.csv import Table, numbers_of, read_table
 from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, fault, quote, with_rest
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as
 from evaluation.leaderboard.document import Shown, optional
-from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Int64, MissingValues, ScoreTable
+from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Gaps, Int64, MissingValues, ScoreTable
 from evaluation.ranking.missing import Settled, settle_gaps
 
 BYTES_LIMIT = 2_000_000_000
@@ -144,7 +144,8 @@ def table_of_rows(
     mean     then all columns are means over these, however their paths end
     """
     higher = np.array([column.direction == "descending" for column in columns], np.bool_)
-    settled = settle_gaps(fill(rows, len(columns)), higher, missing)
+    raw = fill(rows, len(columns))
+    settled = settle_gaps(raw, higher, missing)
     values = settled.values
     units, of_case = (rows.groups, rows.group_of_case) if unit == "group" else (rows.cases, np.arange(len(rows.cases)))
     overall = np.stack(
@@ -162,6 +163,7 @@ def table_of_rows(
         overall=np.round(overall, 6) + 0.0,
         units=units,
         by_unit=means_of_groups(values, of_case, len(units)),
+        gaps=gaps_of(settled, raw, of_case, len(units)),
     )
     name = "cases" if unit == "case" or len(rows.groups) == len(rows.cases) else "groups"
     return ScoresInFile(ordered, name, tuple(incomplete(settled, rows, columns, missing, rows.table.where)))
@@ -399,6 +401,18 @@ def means_of_groups(values: Float64, group_of_case: Int64, groups: int) -> Float
     for group in range(groups):
         by_group[..., group] = mean_of_known(values[..., group_of_case == group])
     return by_group
+
+
+def gaps_of(settled: Settled, values: Float64, group_of_case: Int64, groups: int) -> Gaps | None:
+    """What became of gaps in the values of cases, (T, K, C); None if there are none."""
+    if not settled.lacking.any():
+        return None
+    own = np.where(np.isnan(values), np.nan, settled.values)
+    replaced = np.isnan(values) & ~np.isnan(settled.values)
+    by_unit = means_of_groups(own, group_of_case, groups)
+    for group in range(groups):
+        by_unit[..., group][replaced[..., group_of_case == group].any(axis=-1)] = np.nan
+    return Gaps(settled.lacking, settled.left_out, values.shape[-1], by_unit)
 
 
 def mean_of_known(values: Float64) -> Float64:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation.findings import counted, percent, quote
-from evaluation.leaderboard.titles import titles_by_path
+from evaluation.leaderboard.titles import AGGREGATIONS, titles_by_path
 
 Document = Mapping[str, Any]
 
 NAMED_UP_TO = 3  # teams, units
-FEWEST_UNITS = 5
+FEWEST_UNITS = 5  # in common, for a test
+FEWEST_TO_FORECAST = 10  # in common, to say how many would show a difference
+FORECAST_UP_TO = 1000
 NO_SAMPLES = {
     "no-units": "only the means are known, not the values of each patient",
-    "one-unit": "there is one patient only, so that nothing can be drawn",
+    "one-unit": "there is one patient only",
     "no-teams": "no team is ranked",
+    "not-resampled": "{columns} cannot be computed again for samples of the patients",
+}
+GAPS = {
+    "worst": "{lack}; these count as the worst",
+    "complete_cases": "{left_out} {kind} in which a team lacks a value are left out for all",
+    "no-value": "{lack}",
 }
 
 
 def verdict_sentences(document: Document, tricks: str = "") -> list[str]:
-    """Who is first; whether that holds for other patients; against which teams; under other methods; by which unit.
+    """Who is first; better than whom, and is it significant; in how many samples; under other methods; by which unit.
 
     tricks  what ``against_tricks`` says, if tricks were played: it stands beside the methods
     """
@@ -29,202 +38,277 @@ def verdict_sentences(document: Document, tricks: str = "") -> list[str]:
     if not teams:
         return ["No team is ranked."]
     first = [team["name"] for team in teams if team["position"] == teams[0]["position"]]
-    others = [team["name"] for team in teams if team["name"] not in first]
-    who = names_of(first) + (" are" if len(first) > 1 else " is")
-    sentences = [f"{who} first of {counted(len(teams), 'team')}{without_values(document)}."]
+    are = "are" if len(first) > 1 else "is"
+    sentences = [f"{names_of(first)} {are} first of {counted(len(teams), 'team')}{about_gaps(document)}."]
     if len(teams) > 1:
         sentences += [
-            *about_patients(document, first),
-            *about_differences(document, first, others),
+            *about_differences(document, first),
+            *about_samples(document, first),
             *about_methods(document, set(first), tricks),
             *about_units(document),
         ]
     return sentences[:5]
 
 
-def names_of(names: list[str], word: str = "and") -> str:
-    shown = [quote(name, 40)[1:-1] for name in names[:NAMED_UP_TO]]
+def names_of(names: Sequence[str], word: str = "and") -> str:
+    """Names in quotes as a list in words, the first three of them.
+
+    >>> names_of(["A", "B", "C", "D"])
+    "'A', 'B', 'C' and 1 more"
+    """
+    return in_words([quote(name, 40) for name in names], word)
+
+
+def in_words(names: Sequence[str], word: str = "and") -> str:
     rest = [f"{len(names) - NAMED_UP_TO:,} more"] if len(names) > NAMED_UP_TO else []
-    parts = [*shown, *rest]
+    parts = [*names[:NAMED_UP_TO], *rest]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
-def without_values(document: Document) -> str:
-    """That the first team has no value in some units in which another one has, the most of any column; else ""."""
-    leader, *others = document["teams"]
-    most = 0
-    for index, column in enumerate(leader["columns"]):
-        of_others = zip(*(team["columns"][index].get("by_unit") or () for team in others), strict=False)
-        own = column.get("by_unit") or ()
-        pairs = zip(own, of_others, strict=False)
-        most = max(most, sum(value is None and any(of is not None for of in rest) for value, rest in pairs))
-    units = document["units"]
-    return f", with no value in {most:,} of {units['number']:,} {units['kind']} where others have one" if most else ""
+def about_gaps(document: Document) -> str:
+    """Which teams lack values that others have, in the column in which they lack most; or how many units left."""
+    gaps = document.get("gaps")
+    if gaps is None:
+        return ""
+    lacking = sorted(gaps["teams"], key=lambda team: -team["lacking"])
+    each = [f"{quote(team['name'], 40)} lacks {team['lacking']:,} of {gaps['values']:,} values" for team in lacking]
+    words = {"lack": in_words(each), "left_out": f"{gaps['left_out']:,} of {gaps['values']:,}", "kind": gaps["kind"]}
+    return "; " + GAPS[gaps["rule"]].format(**words)
 
 
-def about_patients(document: Document, first: list[str]) -> list[str]:
-    """Whether the first place holds in samples of the units."""
-    stability, kind, units = document["stability"], document["units"]["kind"], document["units"]["number"]
-    if stability["undefined"] is not None:
-        return [f"How far the places can be trusted is not known: {why_no_samples(document)}."]
-    if units < FEWEST_UNITS:
-        return [f"{units:,} {kind} are too few to say whether that would hold with others."]
-    team = document["teams"][0]
-    if len(first) > 1:
-        return [
-            f"With other {kind} of the same kind all teams would keep their order in {share(stability['same_order'])} "
-            "of the samples."
-        ]
-    among = team["rank_interval"]
-    low, high = (f"{among[end]:g}" for end in ("low", "high"))
-    places = f"place {low}" if low == high else f"places {low} to {high}"
-    chance = share(team["probability_of_first"])
-    return [f"With other {kind} of the same kind it would be first in {chance} of the samples ({places})."]
+# --- differences ------------------------------------------------------------------------------------------------------
 
 
-def why_no_samples(document: Document) -> str:
-    reason: str = document["stability"]["undefined"]
-    unit: str = document["units"]["kind"].removesuffix("s")
-    return NO_SAMPLES.get(reason, reason).replace("patient", unit)
+@dataclass
+class Pair:
+    """What the columns say of the first team and another one.
+
+    tested   columns in which both have values in enough units; ``common`` is the largest number of such units
+    better, worse  titles of the columns in which the first one is significantly better or worse
+    equal    number of the columns in which they differ by no more than the margin
+    needed   of units that would show that the first one is better, in the column in which these are fewest
+    behind   units in which the first one is behind, and all that were compared, if there is one column
+    """
+
+    tested: int = 0
+    common: int = 0
+    better: list[str] = field(default_factory=list)
+    worse: list[str] = field(default_factory=list)
+    equal: int = 0
+    needed: float = math.inf
+    behind: tuple[float, int] | None = None
 
 
-def about_differences(document: Document, first: list[str], others: list[str]) -> list[str]:
-    """Which teams the first is better than, in any column; and how many units would decide what is open."""
-    leader, kind = first[0], document["units"]["kind"]
-    unit, subject = kind.removesuffix("s"), "it" if len(first) == 1 else names_of([leader])
-    columns = [column for column in document["columns"] if column.get("differences")]
-    if all(not column["significance"] or column["significance"]["undefined"] for column in document["columns"]):
-        return ["No difference between teams can be tested, so none is claimed."]
-    titles = titles_by_path([of["path"] for of in document["columns"]])
-    better: dict[str, set[str]] = {}
-    equivalent: Counter[str] = Counter()
-    worse: dict[str, str] = {}
-    needed: dict[str, int] = {}
+def about_differences(document: Document, first: Sequence[str]) -> list[str]:
+    """Which teams the first one is significantly better than, which differences are not significant, and who is better
+    than the first one. Where there are too few units for a test: in how many it is better."""
+    columns = [column for column in document["columns"] if "differences" in column]
+    if not columns:
+        return [f"No difference can be tested: {NO_SAMPLES['no-units'].replace('patient', unit_of(document))}."]
+    leader = first[0]
+    pairs = compare_with(leader, columns, tested_titles(document))
+    others = [team["name"] for team in document["teams"] if team["name"] != leader]
+    tested = [name for name in others if pairs[name].tested]
+    if not tested:
+        return [too_few(document, leader, others, max(pairs[name].common for name in others))]
+    parts = []
+    better = [name for name in tested if pairs[name].better]
+    worse = [name for name in tested if pairs[name].worse]
+    equal = [name for name in tested if pairs[name].equal == pairs[name].tested == len(columns)]
+    open_ = [name for name in tested if not pairs[name].better and not pairs[name].worse and name not in equal]
+    lead = quote(leader, 40)
+    if better:
+        many = "all" if len(better) == len(others) else f"{len(better):,} of"
+        beaten = names_of(better) if len(better) <= NAMED_UP_TO else f"{many} {len(others):,} other teams"
+        parts.append(f"{lead} is significantly better than {beaten}{in_columns(pairs, better, columns, 'better')}")
+    if worse:
+        verb = "are" if len(worse) > 1 else "is"
+        than = f"significantly better than {lead}"
+        parts.append(f"{names_of(worse)} {verb} {than}{in_columns(pairs, worse, columns, 'worse')}")
+    if equal:
+        margin = "differ{s} from {lead} by no more than the margin" if any(of["margin"] for of in columns) else ""
+        words = margin or "{have} the same values as {lead}"
+        s, have = ("", "have") if len(equal) > 1 else ("s", "has")
+        words = words.format(lead=lead, s=s, have=have)
+        parts.append(f"{names_of(equal)} {words}")
+    if open_:
+        facts = what_is_open(document, pairs[open_[0]]) if len(open_) == 1 else ""
+        parts.append(f"the difference from {names_of(open_, 'or')} is not significant{facts}")
+    if rest := [name for name in others if name not in tested]:
+        most = max(pairs[name].common for name in rest)
+        shared = f"values in {most:,} {document['units']['kind']} at most" if most else "no values"
+        parts.append(f"{names_of(rest)} and {lead} have {shared} in common: too few for a test")
+    sentence = "; ".join(parts)
+    return [f"{sentence[0].upper()}{sentence[1:]}."]
+
+
+def compare_with(leader: str, columns: Sequence[Document], titles: Mapping[str, str]) -> dict[str, Pair]:
+    """The other teams by their names, and what the differences of all columns say of each."""
+    pairs: dict[str, Pair] = {}
     for column in columns:
         for of in column["differences"]:
             if leader not in (of["first"], of["second"]):
                 continue
             is_first = of["first"] == leader
-            other = of["second"] if is_first else of["first"]
-            turned = {"better": "worse", "worse": "better"}.get(of["verdict"], of["verdict"])
-            found = of["verdict"] if is_first else turned
-            if found == "better":
-                better.setdefault(other, set()).add(titles[column["path"]])
-            elif found == "worse":
-                worse.setdefault(other, titles[column["path"]])
-            elif found == "equivalent":
-                equivalent[other] += 1
-            elif of["needed"] is not None:
-                needed[other] = min(of["needed"], needed.get(other, of["needed"]))
-    parts = []
-    order = [*first[1:], *others]
-    if not columns:  # pairs of many teams are not written
-        parts.append(tested_better(document, leader, titles, subject, len(order)))
-    opposed = [name for name in order if name in worse]
-    if opposed:
-        parts.append(f"but {names_of(opposed)} {'are' if len(opposed) > 1 else 'is'} better in {worse[opposed[0]]}")
-    open_ = [name for name in order if name not in better and name not in worse and equivalent[name] < len(columns)]
-    alike = [name for name in order if columns and equivalent[name] == len(columns)]
-    if alike:
-        parts.append(f"{names_of(alike)} {how_alike(columns, len(alike) > 1, names_of([leader]))}")
-    if open_:
-        which = "the first of these" if len(open_) > 1 else "it"
-        lacking = f" (about {needed[open_[0]]:,} {kind} would decide {which})" if open_[0] in needed else ""
-        parts.append(f"{subject} cannot be told apart from {names_of(open_)}{lacking}")
-    if tested := tested_worse(document, leader, titles, set(opposed)):
-        title, found_better = next(iter(tested.items()))
-        parts.append(f"but the test, {unit} by {unit}, finds {names_of(found_better)} better in {title}")
-    if beaten := better.keys() - set(opposed):
-        where = set().union(*(better[name] for name in beaten))
-        only = " only" if len(document["columns"]) > 1 else ""
-        found_in = "at least one column" if len(where) > 1 else f"{where.pop()}{only}"
-        teams = counted(len(order), "team")
-        parts.insert(0, f"{subject} is better than {len(beaten):,} of {teams} in {found_in}")
-    sentence = "; ".join(parts)
-    begins = sentence.startswith(("it ", "but ", "by the test, ", "the test, "))  # names of teams stay as they are
-    return [f"{sentence[0].upper() if begins else sentence[0]}{sentence[1:]}."] if sentence else []
+            pair = pairs.setdefault(of["second"] if is_first else of["first"], Pair())
+            pair.common = max(pair.common, of["units"])
+            if of["units"] < FEWEST_UNITS:
+                continue
+            pair.tested += 1
+            if of["verdict"] == "equivalent":
+                pair.equal += 1
+            elif of["verdict"] != "undecided":
+                (pair.better if (of["verdict"] == "better") == is_first else pair.worse).append(titles[column["path"]])
+            elif of["needed"] is not None and (of["mean"] > 0) == is_first and of["units"] >= FEWEST_TO_FORECAST:
+                pair.needed = min(pair.needed, of["needed"])
+            if len(columns) == 1:
+                ahead = of["ahead"] if is_first else 1 - of["ahead"]
+                pair.behind = round((1 - ahead) * of["units"], 3), of["units"]
+    return pairs
 
 
-def how_alike(columns: list[Document], are_many: bool, leader: str) -> str:
-    """How teams that are equivalent to the first one in every column compare with it."""
-    if any(column["margin"] for column in columns):
-        return f"differ{'' if are_many else 's'} from {leader} by no more than the margin"
-    return f"{'are' if are_many else 'is'} equal to {leader}"
+def in_columns(pairs: Mapping[str, Pair], names: Iterable[str], columns: Sequence[Document], what: str) -> str:
+    """Where teams are better or worse: the title of the column if it is one for all of them."""
+    titles = {title for name in names for title in getattr(pairs[name], what)}
+    if len(columns) == 1 and not next(iter(titles)).endswith(")"):
+        return ""
+    return f" in {titles.pop()}" if len(titles) == 1 else f" in at least one of {len(columns)} columns"
 
 
-def tested_better(document: Document, leader: str, titles: Mapping[str, str], subject: str, others: int) -> str:
-    """How many teams the test finds the first one better than, in the column in which these are most."""
-    unit = document["units"]["kind"].removesuffix("s")
-    found = {titles[path]: how_many(of["better_than"]) for path, of in tests_of(document, leader)}
-    title = max(found, key=found.__getitem__)
-    if not found[title]:
-        return f"the test, {unit} by {unit}, finds {subject} better than no other team"
-    beaten = f"{found[title]:,} of {counted(others, 'team')}"
-    return f"by the test, {unit} by {unit}, {subject} is better than {beaten} in {title}"
+def what_is_open(document: Document, pair: Pair) -> str:
+    """In how many units a team that is not significantly worse is ahead, or how many units would show a difference."""
+    kind = document["units"]["kind"]
+    if pair.behind and 2 * pair.behind[0] > pair.behind[1] and pair.behind[0].is_integer():
+        return f", and it is ahead in {pair.behind[0]:,.0f} of {pair.behind[1]:,} {kind}"
+    if math.isfinite(pair.needed):
+        return f"; if it stays as large, {round_up(pair.needed)} {kind} would show it"
+    return ""
 
 
-def tested_worse(document: Document, leader: str, titles: Mapping[str, str], named: set[str]) -> dict[str, list[str]]:
-    """By the title of a column, the teams that its test finds better than the first one, though no interval does."""
-    found = {}
-    for path, of in tests_of(document, leader):
-        worse, number = of["worse_than"], how_many(of["worse_than"])
-        many = [counted(number, "team")] if number else []
-        found[titles[path]] = [name for name in worse if name not in named] if isinstance(worse, list) else many
-    return {title: names for title, names in found.items() if names}
+def round_up(number: float) -> str:
+    """A number of units with two digits, never less than it is.
+
+    >>> round_up(44), round_up(441), round_up(155985)
+    ('about 44', 'about 450', 'more than 1,000')
+    """
+    step = 10 ** max(0, math.floor(math.log10(number)) - 1)
+    rounded = math.ceil(number / step) * step
+    return f"about {rounded:,}" if rounded <= FORECAST_UP_TO else f"more than {FORECAST_UP_TO:,}"
 
 
-def tests_of(document: Document, team: str) -> list[tuple[str, Document]]:
-    """The path of each column and what its test says of a team."""
-    return [
-        (column["path"], of)
-        for column in document["columns"]
-        for of in (column["significance"] or {}).get("teams", ())
-        if of["name"] == team
-    ]
+def too_few(document: Document, leader: str, others: Sequence[str], common: int) -> str:
+    """In how many units the first team is better, which are too few for a test."""
+    units, kind = document["units"]["number"], document["units"]["kind"]
+    both = "" if common == units else "common "
+    few = f"{counted(common, f'{both}{unit_of(document)} is', f'{both}{kind} are')} too few for a significance test"
+    few += f" ({FEWEST_UNITS} are the least)"
+    places = {team["name"]: team.get("unit_places") or () for team in document["teams"]}
+    if common < units or not places[leader]:
+        return f"{few[0].upper()}{few[1:]}."
+    behind = zip(*(places[name] for name in others), strict=True)
+    known = list(zip(places[leader], behind, strict=True))
+    won = sum(own is not None and all(place is None or own < place for place in rest) for own, rest in known)
+    lost = sum(own is None or any(place is not None and place < own for place in rest) for own, rest in known)
+    alone = len(document["columns"]) == 1 and len(others) == 1
+    what = f"is better than {names_of(others)}" if alone else "ranks first"
+    shared = f" and as good in {units - won - lost:,}" if units > won + lost else ""
+    every = f"all {units:,}" if won == units else f"{won:,} of {units:,}"
+    where = f"the one {unit_of(document)}" if units == 1 and won else f"{every} {kind}"
+    return f"{quote(leader, 40)} {what} in {where}{shared}; {few}."
 
 
-def how_many(teams: list[str] | int) -> int:
-    """Of many teams their number is written in the place of their names."""
-    return len(teams) if isinstance(teams, list) else teams
+def tested_titles(document: Document) -> dict[str, str]:
+    """The columns by their paths, as they are tested: unit by unit, whatever the column is aggregated over."""
+    kind = document["units"]["kind"]
+    titles = titles_by_path([column["path"] for column in document["columns"]])
+    means = ("group_mean", "case_mean") if kind == "cases" else ("group_mean",)
+
+    def is_other(path: str) -> bool:
+        ending = path.rpartition(".")[2]
+        return ending in AGGREGATIONS and ending not in means
+
+    return {path: f"{title} (mean over {kind})" if is_other(path) else title for path, title in titles.items()}
+
+
+def unit_of(document: Document) -> str:
+    return str(document["units"]["kind"]).removesuffix("s")
+
+
+# --- samples, methods, units ------------------------------------------------------------------------------------------
+
+
+def about_samples(document: Document, first: Sequence[str]) -> list[str]:
+    """In which share of samples of the units the first team is first; nothing where there are too few of them."""
+    stability, kind, units = document["stability"], document["units"]["kind"], document["units"]["number"]
+    if stability["undefined"] == "not-resampled":
+        return [f"How often {names_of(first)} would be first in samples is not known: {why_no_samples(document)}."]
+    if stability["undefined"] is not None or units < FEWEST_UNITS or document["ranking"]["ex_aequo"]:
+        return []
+    samples = f"of the samples drawn from these {units:,} {kind}"
+    if len(first) > 1:
+        return [f"In {share(stability['same_order'])} {samples} the teams have this order."]
+    team = document["teams"][0]
+    alone, shared = team["first_alone"], team["first_shared"]
+    tied = f", and in {share(shared)} it shares the first place" if shared else ""
+    return [f"In {share(alone)} {samples} {names_of(first)} is first{' alone' if shared else ''}{tied}."]
+
+
+def why_no_samples(document: Document) -> str:
+    stability = document["stability"]
+    reason: str = stability["undefined"]
+    titles = titles_by_path([column["path"] for column in document["columns"]])
+    columns = in_words([titles[path] for path in stability.get("columns", ())] or ["a column"])
+    return NO_SAMPLES.get(reason, reason).replace("patient", unit_of(document)).format(columns=columns)
 
 
 def about_methods(document: Document, first: set[str], tricks: str) -> list[str]:
     """Whether other methods of ranking put the same teams first, and what tricks do, in one sentence.
 
-    Methods that give the same places are one ranking.
+    Methods that give the same order are one ranking.
     """
     methods = document.get("methods") or ()
     if len(methods) < 2:
         return [f"{tricks[0].upper()}{tricks[1:]}."] if tricks else []
     names = [team["name"] for team in document["teams"]]
-    rankings: dict[tuple[float | None, ...], str] = {}
+    rankings: dict[tuple[int | None, ...], str] = {}
     for of in methods:
-        rankings.setdefault(tuple(of["places"]), of["method"].replace("_", " "))
+        rankings.setdefault(order_of(of["places"]), of["method"].replace("_", " "))
     changed: list[str] = []
     shared: list[str] = []
     for places, method in rankings.items():
-        best = min((place for place in places if place is not None), default=None)
-        found = {name for name, place in zip(names, places, strict=True) if place == best}
+        found = {name for name, place in zip(names, places, strict=True) if place == 0}
         if found != first:
             (shared if found & first else changed).append(method)
     end = f"; {tricks}." if tricks else "."
     if not changed and not shared:
         return [f"All {len(methods)} methods of ranking agree on the first place{end}"]
-    parts = [f"other teams are first under {len(changed)} ({names_of(changed)})"] if changed else []
-    parts += [f"the first place is shared otherwise under {len(shared)} ({names_of(shared)})"] if shared else []
-    number = counted(len(rankings), "different ranking")
-    return [f"The {len(methods)} methods of ranking give {number}: {', '.join(parts)}{end}"]
+    parts = [f"another team is first in {len(changed)} ({in_words(changed)})"] if changed else []
+    parts += [f"the first place is shared otherwise in {len(shared)} ({in_words(shared)})"] if shared else []
+    return [f"The {len(methods)} methods of ranking give {len(rankings)} different orders: {', '.join(parts)}{end}"]
+
+
+def order_of(places: Sequence[float | None]) -> tuple[int | None, ...]:
+    """How many teams stand before each, whatever the tie rule of the places; None: it is not ranked.
+
+    >>> order_of([1.5, 1.5, 3, None])
+    (0, 0, 2, None)
+    """
+    known = [place for place in places if place is not None]
+    return tuple(None if place is None else sum(other < place for other in known) for place in places)
 
 
 def about_units(document: Document) -> list[str]:
-    """Which single unit decides the first place."""
-    stability, kind = document["stability"], document["units"]["kind"]
-    if stability["undefined"] is not None or document["units"]["number"] < FEWEST_UNITS:
+    """Which units decide the first place, each by itself."""
+    stability, number = document["stability"], document["units"]["number"]
+    if stability["undefined"] is not None or number < FEWEST_UNITS or document["ranking"]["ex_aequo"]:
         return []
-    without, unit = stability["first_changes_without"], kind.removesuffix("s")
+    without, unit = stability["first_changes_without"], unit_of(document)
     if not without:
         return [f"No single {unit} decides the first place."]
-    return [f"The first place would change without {unit} {names_of(without)}."]
+    if len(without) == 1:
+        return [f"Without {unit} {without[0]} the first place would change."]
+    shown = ", ".join([*without[:NAMED_UP_TO], *(["…"] if len(without) > NAMED_UP_TO else [])])
+    return [f"Without any one of {len(without):,} {unit}s ({shown}) the first place would change."]
 
 
 def share(value: float | None) -> str:

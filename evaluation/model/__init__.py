@@ -62,6 +62,7 @@ from evaluation.model.rules import (
 from evaluation.model.scores import (
     UNDEFINED_REASONS,
     Better,
+    Gaps,
     Interval,
     MetricScores,
     NoInterval,
@@ -97,6 +98,7 @@ __all__ = [
     "Contours",
     "Counts",
     "Float64",
+    "Gaps",
     "IgnorePolicy",
     "Instances",
     "Int16",

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.model.arrays import Bool, Float64
+from evaluation.model.arrays import Bool, Float64, Int64
 from evaluation.model.counts import Units
 
 UndefinedReason = Literal[
@@ -120,6 +120,22 @@ class UnitScores:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Gaps:
+    """Values that a team lacks although another one has them, and what became of them.
+
+    lacking   int64 (T, K), how many values a team lacks
+    left_out  int64 (K,), how many are left out for all teams
+    values    how many there are of a team in a column: as many as cases, or as units
+    by_unit   float64 (T, K, G), as in ``ScoreTable``, NaN where it rests on a value that was put in the place of one
+    """
+
+    lacking: Int64
+    left_out: Int64
+    values: int
+    by_unit: Float64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ScoreTable:
     """What is ranked: the values of teams in columns, on the whole data set and in each of its units.
 
@@ -132,6 +148,7 @@ class ScoreTable:
     by_unit  float64 (T, K, G), the same of each unit; NaN where it is undefined. None if only ``overall`` is known
     floors   (F,) paths of numbers that a team needs to stand before those that lack it, and ``at_least`` how much
     floor_values  float64 (T, F), the numbers of the teams; NaN is below any floor. None if there are no floors
+    gaps     what became of values that a team lacks and another one has; None: they are NaN in ``by_unit``
     """
 
     teams: tuple[str, ...]
@@ -144,6 +161,7 @@ class ScoreTable:
     floors: tuple[str, ...] = ()
     at_least: tuple[float, ...] = ()
     floor_values: Float64 | None = None
+    gaps: Gaps | None = None
 
     def below_floor(self) -> Bool:
         """Which teams fail a floor, bool (T,)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +23,9 @@ PAIRS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Differences:
-    """What the team of the row is ahead of the team of the column, in one column, (T, T) each; NaN where unknown.
+    """What the team of the row is ahead of the team of the column, in one column, (R, T) each; NaN where unknown.
 
+    rows     int64 (R,), which teams the rows are
     units    int64, in which both have a value
     mean     of the differences over these units; above 0: the row is better, whether higher or lower values are
     low, high  of its interval, simultaneous for all pairs: all of them hold together with the level
@@ -34,6 +35,7 @@ class Differences:
     level    of each interval
     """
 
+    rows: Int64
     units: Int64
     mean: Float64
     low: Float64
@@ -45,16 +47,19 @@ class Differences:
 
     @property
     def needed(self) -> Float64:
-        """In how many units each pair would be decided with probability 0.8, if mean and spread stay, (T, T).
+        """In how many units each pair would be decided with probability 0.8, if mean and spread stay, (R, T).
 
         Infinite if the mean is 0. Decided is here: the interval does not hold 0.
         """
         return units_that_decide(self.effect, self.level)
 
 
-def paired_differences(values: Float64, *, higher_is_better: bool, level: float, margin: float = 0.0) -> Differences:
-    """The differences of all pairs of teams, from their values in units, float64 (T, G), NaN where there is none.
+def paired_differences(
+    values: Float64, *, higher_is_better: bool, level: float, margin: float = 0.0, rows: Sequence[int] | None = None
+) -> Differences:
+    """The differences of pairs of teams, from their values in units, float64 (T, G), NaN where there is none.
 
+    rows    teams that are compared with all others, None: every team. The level is that of all pairs nevertheless
     level   error of all intervals together, such as 0.05: each has the level divided by the number of pairs
     margin  differences up to here do not matter, 0 or more
 
@@ -70,20 +75,21 @@ def paired_differences(values: Float64, *, higher_is_better: bool, level: float,
     teams = len(values)
     pairs = max(teams * (teams - 1) // 2, 1)
     signed = values if higher_is_better else -values
-    units, mean, spread, ahead = (np.full((teams, teams), np.nan) for _ in range(4))
-    for team in range(teams):
+    chosen = np.arange(teams) if rows is None else np.asarray(rows, np.int64)
+    units, mean, spread, ahead = (np.full((len(chosen), teams), np.nan) for _ in range(4))
+    for row, team in enumerate(chosen.tolist()):
         apart = signed[team] - signed
         known = ~np.isnan(apart)
         number = known.sum(axis=1)
-        units[team] = number
+        units[row] = number
         apart = np.where(known, apart, 0.0)
         enough = np.maximum(number, 1)
-        mean[team] = np.where(number > 0, apart.sum(axis=1) / enough, np.nan)
-        off = np.where(known, apart - mean[team][:, None], 0.0)
-        spread[team] = np.where(number > 1, np.sqrt((off**2).sum(axis=1) / np.maximum(number - 1, 1)), np.nan)
+        mean[row] = np.where(number > 0, apart.sum(axis=1) / enough, np.nan)
+        off = np.where(known, apart - mean[row][:, None], 0.0)
+        spread[row] = np.where(number > 1, np.sqrt((off**2).sum(axis=1) / np.maximum(number - 1, 1)), np.nan)
         size = np.clip(np.abs(np.where(known, signed[team], 0.0)), 1, np.finfo(np.float64).max)
         apart = np.where(np.abs(apart) <= ROUNDING * size, 0.0, apart)
-        ahead[team] = np.where(number > 0, (known * (np.sign(apart) + 1) / 2).sum(axis=1) / enough, np.nan)
+        ahead[row] = np.where(number > 0, (known * (np.sign(apart) + 1) / 2).sum(axis=1) / enough, np.nan)
     least = 1e-12 * max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-300)
     spread = np.where(spread <= least, 0.0, spread)
     mean = np.where(np.abs(mean) <= least, 0.0, mean)
@@ -91,10 +97,10 @@ def paired_differences(values: Float64, *, higher_is_better: bool, level: float,
     low, high = mean - half, mean + half
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = np.where(mean == 0, 0.0, mean / spread)
-    verdict = np.zeros((teams, teams), np.int8)
+    verdict = np.zeros(mean.shape, np.int8)
     verdict[low > 0], verdict[high < 0] = BETTER, WORSE
     verdict[(low >= -margin) & (high <= margin)] = EQUIVALENT
-    return Differences(units.astype(np.int64), mean, low, high, effect, ahead, verdict, level / pairs)
+    return Differences(chosen, units.astype(np.int64), mean, low, high, effect, ahead, verdict, level / pairs)
 
 
 def units_that_decide(effect: Float64, level: float) -> Float64:

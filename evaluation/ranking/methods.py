@@ -98,7 +98,10 @@ def select_teams(table: ScoreTable, chosen: Bool) -> ScoreTable:
         return table
     teams = tuple(name for name, is_in in zip(table.teams, chosen, strict=True) if is_in)
     by_unit, floors = (None if of is None else of[chosen] for of in (table.by_unit, table.floor_values))
-    return replace(table, teams=teams, overall=table.overall[chosen], by_unit=by_unit, floor_values=floors)
+    gaps = table.gaps
+    if gaps is not None:
+        gaps = replace(gaps, lacking=gaps.lacking[chosen], by_unit=gaps.by_unit[chosen])
+    return replace(table, teams=teams, overall=table.overall[chosen], by_unit=by_unit, floor_values=floors, gaps=gaps)
 
 
 def rank_teams(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evaluation.model import Bool, Float64, Int64, MissingValues, ScoreTable
+from evaluation.model import Bool, Float64, Gaps, Int64, MissingValues, ScoreTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,4 +73,5 @@ def keep_complete_units(table: ScoreTable) -> ScoreTable:
     number = known.sum(axis=2)
     means = np.where(known, settled.values, 0.0).sum(axis=2) / np.maximum(number, 1)
     overall = np.where(settled.left_out > 0, np.where(number > 0, means, np.nan), table.overall)
-    return replace(table, by_unit=settled.values, overall=overall)
+    gaps = Gaps(settled.lacking, settled.left_out, len(table.units), settled.values)
+    return replace(table, by_unit=settled.values, overall=overall, gaps=table.gaps or gaps)

@@ -75,6 +75,7 @@ class Stability:
     unranked   share of the samples in which it is not ranked, float64 (T,); with its row of ``frequency`` it makes 1
     first      probability of being first, float64 (T,): share of the samples, where teams that are first together have
                equal parts
+    alone, shared  share of the samples in which a team is first, alone and together with others, float64 (T,)
     of_units   the positions by all units once each, by the method of the samples, float64 (T,)
     approximate  they are not the published ones: a column is not the mean over these units, so intervals are around a
                ranking that is a little different
@@ -88,6 +89,8 @@ class Stability:
     frequency: Float64
     unranked: Float64
     first: Float64
+    alone: Float64
+    shared: Float64
     tau: TauDistribution
     of_units: Float64
     approximate: bool
@@ -126,14 +129,17 @@ def bootstrap_ranks(rank: RankSamples, position: Float64, *, units: int, samples
     teams = len(position)
     of_units = rank(np.ones((1, units), np.int64))[0]
     counts = np.zeros((teams, 2 * teams + 1), np.int32)
-    first = np.zeros(teams)
+    first, alone, shared = (np.zeros(teams) for _ in range(3))
     taus, same = [], []
     for weights in draw_units(units, samples=samples, seed=seed, at_once=at_once(max(teams, units))):
         positions = rank(weights)
         sample, team = np.nonzero(~np.isnan(positions))
         np.add.at(counts, (team, np.rint(2 * positions[sample, team]).astype(np.int64)), 1)
         is_first = find_first(positions)
-        first += (is_first / np.maximum(is_first.sum(axis=1), 1)[:, None]).sum(axis=0)
+        together = is_first.sum(axis=1)[:, None]
+        first += (is_first / np.maximum(together, 1)).sum(axis=0)
+        alone += (is_first & (together == 1)).sum(axis=0)
+        shared += (is_first & (together > 1)).sum(axis=0)
         taus.append(count_pairs(position, positions).tau())
         same.append(stand_as(position, positions))
     occur = np.flatnonzero(counts.any(axis=0))
@@ -148,6 +154,8 @@ def bootstrap_ranks(rank: RankSamples, position: Float64, *, units: int, samples
         frequency=counts / samples,
         unranked=(samples - counts.sum(axis=1)) / samples,
         first=first / samples,
+        alone=alone / samples,
+        shared=shared / samples,
         tau=describe_taus(np.concatenate(taus), float(np.concatenate(same).mean())),
         of_units=of_units,
         approximate=not np.array_equal(of_units, position, equal_nan=True),
@@ -167,6 +175,8 @@ def undrawn(position: Float64, units: int) -> Stability:
         frequency=np.empty((len(position), 0)),
         unranked=nothing,
         first=nothing,
+        alone=nothing,
+        shared=nothing,
         tau=TauDistribution(math.nan, math.nan, math.nan, math.nan, math.nan),
         of_units=position,
         approximate=False,
