@@ -196,6 +196,75 @@ def test_a_result_with_an_odd_name_is_left_out_and_the_others_are_ranked(made, r
         (details_of_another_challenge, "not-metrics", "'namer/details.json'"),
         (details_without_a_group, "not-metrics", "'namer/details.json'"),
         (details_cut_short, "not-metrics", "'namer/details.json'"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_damaged_result_is_left_out_and_the_others_are_ranked(made, results, tmp_path, change, code, place) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    change(tmp_path / "results")
+    status, document = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")
+    ((found, reason),) = [(row["code"], row["reason"]) for row in document["not_ranked"]]
+    assert (status, found, place in reason) == (0, code, True)
+    named = {"namer"} if "namer" in place else set()
+    assert {team["name"] for team in document["teams"]} == set(made.submissions) - named
+
+
+ODD_NUMBERS = (1e300, -1e308, 2**80, 1.1e18, True, [0.5], {"low": 0.5}, "0.5")
+
+
+@pytest.mark.parametrize("odd", ODD_NUMBERS, ids=str)
+@pytest.mark.parametrize("file", ["metrics.json", "details.json", "metrics.json alone", "metrics in details.json"])
+def test_an_odd_number_leaves_its_team_out_and_the_others_are_ranked(made, results, tmp_path, file, odd) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    folder = tmp_path / "results/namer"
+    if file == "metrics.json alone":
+        (folder / "details.json").unlink()
+    path = folder / ("details.json" if "details" in file else "metrics.json")
+    document = json.loads(path.read_text())
+    if file == "details.json":
+        for entry in document["groups"]["P2"]["rules"].values():
+            entry["scores"]["detection"]["f1"] = odd
+    elif file == "metrics in details.json":
+        document["metrics"] = json.loads((folder / "metrics.json").read_text())
+        document["metrics"]["detection"]["f1"]["group_mean"] = odd
+    else:
+        document["detection"]["f1"]["group_mean"] = odd
+    path.write_text(json.dumps(document))
+    code, board = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")
+    assert (code, [(row["name"], row["code"]) for row in board["not_ranked"]]) == (0, [("namer", "not-metrics")])
+    assert {team["name"] for team in board["teams"]} == set(made.submissions) - {"namer"}
+
+
+def test_the_largest_number_is_ranked(made, results, tmp_path) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    for name in made.submissions:
+        path = tmp_path / "results" / name / "metrics.json"
+        document = json.loads(path.read_text())
+        document["detection"]["f1"]["group_mean"] = 1e18 if name == "namer" else -1e18
+        path.write_text(json.dumps(document))
+    code, board = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")
+    assert (code, values(board)["namer"]) == (0, 10**18)
+
+
+def test_a_result_that_is_left_out_names_no_hidden_group(made, results, tmp_path) -> None:
+    copied = tmp_path / "challenge"
+    shutil.copytree(made.challenge, copied)
+    with (copied / "challenge.toml").open("a") as rules:
+        rules.write('\n[submission]\ncase_names = "hidden"\n')
+    for team, path in made.submissions.items():
+        score_submission(copied, path).write(tmp_path / "results" / team)
+    path = tmp_path / "results/namer/details.json"
+    document = json.loads(path.read_text())
+    document["groups"]["P2"]["rules"] = 1
+    path.write_text(json.dumps(document))
+    code, board = rank(tmp_path, "--challenge", copied, "--results", tmp_path / "results")
+    (row,) = board["not_ranked"]
+    assert (code, row["code"], "P2" in row["reason"]) == (0, "not-metrics", False)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "place"),
+    [
         (another_challenge, "different-challenges", "000000000000… in 'namer'"),
         (the_same_team_twice, "duplicate-team", "'namer'"),
     ],
@@ -219,6 +288,14 @@ def test_all_faults_of_all_results_come_in_one_pass(made, results, tmp_path, cap
     printed = capsys.readouterr().err
     assert "[different-challenges]" in printed
     assert "[not-metrics]" in printed
+
+
+def test_if_no_result_can_be_ranked_all_faults_are_told(made, results, tmp_path, capsys) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    for path in (tmp_path / "results").rglob("metrics.json"):
+        path.write_text("{")
+    assert rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")[0] == 2
+    assert capsys.readouterr().err.count("metrics.json") == len(made.submissions)
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "empty"])
@@ -417,6 +494,7 @@ def test_metrics_without_a_column_are_left_out_with_a_warning(tmp_path) -> None:
         (["alpha,a,P1,pq,high"], "invalid-score"),
         (["alpha,a,P1,pq,inf"], "invalid-score"),
         (["alpha,a,P1,pq,1e999"], "invalid-score"),
+        (["alpha,a,P1,pq,-1e300"], "invalid-score"),
         (["alpha,a,P1,pq,NA"], "invalid-score"),
         (["alpha,a,P1,pq,0.5", "alpha,a,P1,pq,0.5"], "duplicate-row"),
         (["alpha,a,P1,pq,0.5", "beta,a,P2,pq,0.5"], "wrong-group"),

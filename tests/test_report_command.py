@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -286,7 +288,71 @@ def test_folders_and_documents_that_are_no_results_are_told(
     (finder / "details.json").write_text(json.dumps(details))
     code, _, err = report(capsys, "--results", finder)
     assert code == 2
-    assert "[not-metrics] 'details.json': not of the form that this program writes" in err
+    assert "[not-metrics] 'details.json': 'cases.P1_1.rules' is wrong: field required" in err
+
+
+DOCUMENTS = ("metrics.json", "details.json", "leaderboard.json", "audit.json", "sensitivity.json", "tricks.json")
+ODD: tuple[object, ...] = (
+    None, True, [], {}, "x", -1, 0, 1e300, -1e308, 2**80, [1], {"a": 1}, "<b>", [[]], [None], "deleted"
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def documents(made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A folder with each document that has a page, by its name."""
+    folder = tmp_path_factory.mktemp("documents")
+    challenge, submissions = (str(made / name) for name in ("challenge", "submissions"))
+    studied = ["--challenge", challenge, "--output", str(folder / "studied")]
+    assert run(["rank", "--challenge", challenge, "--results", str(made / "results"), "--output", str(folder)]) == 0
+    assert run(["sensitivity", *studied]) == 0
+    for more in ([], ["--tricks"]):
+        assert run(["audit", *studied, "--submissions", submissions, *more]) == 0
+    places = {**dict.fromkeys(DOCUMENTS, folder / "studied"), "leaderboard.json": folder}
+    return {**places, **dict.fromkeys(DOCUMENTS[:2], made / "results" / "finder")}
+
+
+def places_in(node: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where something stands in a document."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        yield (*path, key)
+        yield from places_in(value, (*path, key))
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_damaged_document_is_drawn_or_refused_and_never_breaks_the_program(
+    documents: dict[str, Path], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (documents[name] / name).read_text()
+    if name == "details.json":
+        (tmp_path / "metrics.json").write_text((documents[name] / "metrics.json").read_text())
+    where, generator = list(places_in(json.loads(text))), random.Random(name)
+    codes: Counter[int] = Counter()
+    for number in range(40):
+        document = json.loads(text)
+        *tables, key = generator.choice(where)
+        odd, node = generator.choice(ODD), document
+        for table in tables:
+            node = node[table]
+        node[key] = odd
+        if odd == "deleted":
+            del node[key]
+        (tmp_path / name).write_text(json.dumps(document))
+        code, _, err = report(capsys, "--results", tmp_path, *(["--output", tmp_path / "page.html"] * (number % 2)))
+        assert code in (0, 2), (tables, key, odd, err)
+        codes[code] += 1
+    assert codes[2]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_document_without_its_first_keys_is_told_by_name(
+    documents: dict[str, Path], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name == "details.json":
+        (tmp_path / "metrics.json").write_text((documents[name] / "metrics.json").read_text())
+    (tmp_path / name).write_text(json.dumps({"software": {"version": "0.2.0", "format_version": 1}}))
+    code, _, err = report(capsys, "--results", tmp_path)
+    assert (code, f"[not-metrics] '{name}': 'challenge' is wrong: field required" in err) == (2, True)
 
 
 # --- score and demo ---------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def report(
     With --challenge and --submission the page of a submission shows its worst nuclei and cases, and what each kind of
     error costs. Without --output a summary is printed.
     """
-    from evaluation.report.results_folder import Sources, page_of_results, write_page
+    from evaluation.report.results_folder import Sources, document_in, page_of_results, reading, write_page
 
     given = {"--submission": submission, "--challenge": challenge, "--images": images, "--overlays": overlays}
     named = [option for option, path in given.items() if path is not None]
@@ -71,11 +71,13 @@ def report(
             results, sources=sources, public=public, challenge=rules, workers=workers, progress=progress
         )
     if output is not None:
-        with writing_to(output):
+        with writing_to(output), reading(document_in(results)):
             write_page(page, output)
         click.echo(f"Written to {output}")
         return
     from evaluation.report.terminal import page_renderables
 
-    for part in page_renderables(page):
+    with reading(document_in(results)):
+        parts = list(page_renderables(page))
+    for part in parts:
         show(part)

@@ -22,6 +22,7 @@ from evaluation.findings.errors import InputFault, WrongUsage, faults_as
 from evaluation.leaderboard.document import Shown, optional
 from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Gaps, Int64, MissingValues, ScoreTable
 from evaluation.ranking.missing import Settled, settle_gaps
+from evaluation.results.schema import LARGEST
 
 BYTES_LIMIT = 2_000_000_000
 ROWS_LIMIT = 20_000_000
@@ -287,7 +288,7 @@ def read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
     cells = table.cells(column)
     value = numbers_of(cells)
     is_empty = np.array([not cell.strip() for cell in cells], np.bool_)
-    wrong = np.flatnonzero(~np.isfinite(value) & ~is_empty)
+    wrong = np.flatnonzero(~(np.abs(value) <= LARGEST) & ~is_empty)
     named = [fault("invalid-score", table.place(row), value=table.text(row, column)) for row in wrong[:FAULTS_NAMED]]
     value[is_empty] = np.nan
     return value, with_rest(named, len(wrong))

@@ -14,13 +14,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import orjson
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from evaluation.aggregation import penalise, unite
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
-from evaluation.findings import fault, quote
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import (
@@ -34,7 +34,7 @@ from evaluation.model import (
     ScoreTable,
     Units,
 )
-from evaluation.results.schema import LeaderboardFile, MetricsFile
+from evaluation.results.schema import LARGEST, DetailsFile, LeaderboardFile, MetricsFile
 
 METRICS_BYTES = 10_000_000
 DETAILS_BYTES = 500_000_000
@@ -177,6 +177,9 @@ def team_of_documents(
     Raises InputFault ("not-metrics") if details.json is not of this result.
     """
     scores = all_metrics(metrics, details)
+    for column in columns:
+        if isinstance(value_at(scores, column.path.split(".")), Mapping):
+            raise InputFault(fault("not-metrics", where, got=f"{quote(column.path)} is no number"))
     overall = np.array([number_at(scores, column.path) for column in columns])
     version = metrics["software"]["version"]
     floors = floor_values(scores, challenge.ranking.require if challenge.ranking else ())
@@ -186,7 +189,7 @@ def team_of_documents(
         if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
             raise InputFault(fault("not-metrics", where, got="of another challenge than the metrics.json beside it"))
         by_unit = np.stack([values_of_groups(challenge, details, column) for column in columns])
-    except (KeyError, TypeError, ValueError, IndexError):
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError):
         raise InputFault(
             fault(
                 "not-metrics",
@@ -264,7 +267,9 @@ def value_at(tree: Mapping[str, Any], path: Sequence[str]) -> Any:
 
 
 def scores_of(entries: Sequence[tuple[Any, Any]]) -> Scores:
-    """Numbers, or None with the reason, of several units."""
+    """Numbers, or None with the reason, of several units. Raises ValueError for what is neither."""
+    if not all(number is None or (type(number) in (int, float) and abs(number) <= LARGEST) for number, _ in entries):
+        raise ValueError
     value = np.array([math.nan if number is None else float(number) for number, _ in entries])
     reason = [0 if number is not None else 1 + UNDEFINED_REASONS.index(why) for number, why in entries]
     return Scores(value, np.array(reason, np.int8))
@@ -330,25 +335,34 @@ def why_invalid(error: ValidationError | RecursionError) -> str:
 
 
 def read_details(path: Path, *, where: str) -> dict[str, Any]:
-    """The content of a details.json, which may be large. Raises InputFault: not-metrics, too-large, too-deep."""
-    limits = LimitRules(bytes_per_file=DETAILS_BYTES)
-    try:
-        with path.open("rb") as stream:
-            return plain_object(stream, where, limits)
-    except OSError as error:
-        raise InputFault(fault("not-metrics", where, got=(error.strerror or "not readable").lower())) from None
+    """The content of a details.json, as ``read_document``."""
+    return read_document(path, DetailsFile, where=where)
 
 
 def read_board(path: Path) -> dict[str, Any]:
-    """A leaderboard.json, or that of a folder. Raises InputFault: not-metrics, too-large, too-deep."""
+    """A leaderboard.json, or that of a folder, as ``read_document``."""
     path = path / "leaderboard.json" if path.is_dir() else path
-    where = quote(path.name)
-    board = read_details(path, where=where)
+    return read_document(path, LeaderboardFile, where=quote(path.name))
+
+
+def read_document(path: Path, form: type[BaseModel], *, where: str) -> dict[str, Any]:
+    """What this program wrote as JSON, which may be large, if it has its form.
+
+    Raises InputFault: not-metrics, too-large, too-deep.
+    """
+
+    def not_ours(why: str) -> Finding:
+        return fault("not-metrics", where, wording="not-our-form", got=why, name=path.name)
+
     try:
-        LeaderboardFile.model_validate(board)
+        with path.open("rb") as stream:
+            document = plain_object(stream, where, LimitRules(bytes_per_file=DETAILS_BYTES))
+        form.model_validate(document)
+    except OSError as error:
+        raise InputFault(not_ours((error.strerror or "not readable").lower())) from None
     except (ValidationError, RecursionError) as error:
-        raise InputFault(fault("not-metrics", where, wording="not-board", got=why_invalid(error))) from None
-    return board
+        raise InputFault(not_ours(why_invalid(error))) from None
+    return document
 
 
 def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, Any]:

@@ -45,6 +45,7 @@ from evaluation.scoring.from_files import score_then
 from evaluation.scoring.memory import memory_needs, names_of
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import reference_files
+from evaluation.scoring.receive import rejection
 from evaluation.scoring.score import Result
 from evaluation.submission import open_submission
 from evaluation.submission.names import is_litter
@@ -426,8 +427,8 @@ class ResultFolder:
     def read(self, challenge: Challenge, columns: list[PlannedColumn]) -> tuple[list[TeamScores], list[Unranked]]:
         """The scores of all teams, and teams that are known to have none.
 
-        Raises WrongUsage with all that is wrong: no-submission, no-teams, invalid-team, duplicate-team, not-metrics,
-        different-challenges.
+        A result that is damaged is one of these. Raises WrongUsage with all that is wrong if none can be ranked, or
+        some are of another challenge: no-submission, no-teams, duplicate-team, not-metrics, different-challenges.
         """
         files, rejected = self.find()
         scores: list[TeamScores] = []
@@ -444,12 +445,14 @@ class ResultFolder:
                     scores.append(team_of_documents(file.name, challenge, columns, metrics, details, where=beside))
             except InputFault as error:
                 faults += error.findings
+                rejected.append(why_unranked(file.name, rejection(challenge, error.findings)))
         others = {found: names for found, names in sorted(hashes.items()) if found != challenge.hash}
         if others:
             named = [f"{hash[:12]}… in {listed(names, 3, last='and')}" for hash, names in list(others.items())[:5]]
             named += [f"and {len(others) - 5} more"] if len(others) > 5 else []
-            faults.append(fault("different-challenges", "results", wording="several-hashes", hashes="; ".join(named)))
-        if faults:
+            several = fault("different-challenges", "results", wording="several-hashes", hashes="; ".join(named))
+            raise WrongUsage(several, *faults)
+        if faults and not scores:
             raise WrongUsage(*faults)
         return scores, rejected
 

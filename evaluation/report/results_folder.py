@@ -17,7 +17,7 @@ from evaluation.execution.workers import Progress
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.leaderboard.matched_nuclei import read_objects
-from evaluation.leaderboard.team_scores import all_metrics, read_details, read_metrics
+from evaluation.leaderboard.team_scores import all_metrics, read_board, read_details, read_document, read_metrics
 from evaluation.model import Int64, MatchCounts
 from evaluation.report.audit import audit_page
 from evaluation.report.html import page_html
@@ -34,6 +34,7 @@ from evaluation.report.tricks import tricks_page
 from evaluation.report.units import worst_cases
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import published_metrics
+from evaluation.results.schema import StudyFile
 
 LAST_COLUMN = "prediction_area_px"  # before those of the measures
 OTHER_DOCUMENTS: Mapping[str, Callable[[Mapping[str, Any]], Page]] = {
@@ -188,10 +189,15 @@ def check_images(challenge: Challenge, folder: Path, images: Path) -> None:
         )
 
 
+def document_in(folder: Path) -> str:
+    """The name of the document that a folder has a page of; metrics.json if there is none."""
+    return next((name for name in ("metrics.json", *OTHER_DOCUMENTS) if (folder / name).is_file()), "metrics.json")
+
+
 def page_of_others(folder: Path, *, public: bool, sources: Sources | None) -> Page:
     """The page of a folder without metrics.json."""
-    name = next((name for name in OTHER_DOCUMENTS if (folder / name).is_file()), None)
-    if name is None:
+    name = document_in(folder)
+    if name not in OTHER_DOCUMENTS:
         why = f"no metrics.json, {listed(OTHER_DOCUMENTS)}".replace("'", "")
         raise WrongUsage(fault("not-metrics", quote(folder, 120), wording="no-document", got=why))
     if public or sources is not None:
@@ -204,12 +210,16 @@ def page_of_others(folder: Path, *, public: bool, sources: Sources | None) -> Pa
             )
         )
     with reading(name):
-        document = read_details(folder / name, where=quote(name))
         if name == "leaderboard.json":
-            audit = folder / "audit.json"
-            beside = read_details(audit, where="'audit.json'") if audit.is_file() else None
+            document = read_board(folder / name)
+            beside = read_study(folder / "audit.json") if (folder / "audit.json").is_file() else None
             return leaderboard_page(document, audit=beside, results=read_results(folder, document))
-        return OTHER_DOCUMENTS[name](document)
+        return OTHER_DOCUMENTS[name](read_study(folder / name))
+
+
+def read_study(path: Path) -> dict[str, Any]:
+    """The content of audit.json, sensitivity.json or tricks.json, as ``read_document``."""
+    return read_document(path, StudyFile, where=quote(path.name))
 
 
 # --- one submission ---------------------------------------------------------------------------------------------------
@@ -222,8 +232,8 @@ def reading(name: str) -> Iterator[None]:
         yield
     except InputFault as error:
         raise WrongUsage(*error.findings) from None
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-        raise WrongUsage(fault("not-metrics", quote(name), wording="not-our-form", why=name)) from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, StopIteration):
+        raise WrongUsage(fault("not-metrics", quote(name), wording="not-our-form", name=name)) from None
 
 
 def read_result(folder: Path) -> ResultDocuments:

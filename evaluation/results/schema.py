@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import TypeAliasType
 
 Key = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^.]+$")]
-Scores = TypeAliasType("Scores", "dict[Key, Scores | FiniteFloat | None]")
+LARGEST = 1e18  # no score is larger, and whatever ranks or draws it has room for whole numbers up to 2^63
+Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+Scores = TypeAliasType("Scores", "dict[Key, Scores | Number | None]")
 Reasons = TypeAliasType("Reasons", "dict[Key, Reasons | str]")
 
 
@@ -63,8 +65,8 @@ class Families(Part):
 class Leaderboard(Part):
     """The rank of this result among earlier ones of the same challenge; under ``rank`` the paths of the columns."""
 
-    position: FiniteFloat | None
-    sum_of_ranks: FiniteFloat | None
+    position: Number | None
+    sum_of_ranks: Number | None
     submissions: Annotated[int, Field(ge=0)]
     rank: Scores
 
@@ -84,7 +86,13 @@ class RulesOfDetails(ChallengeIdentity):
     rules: Table
 
 
-class OfUnit(BaseModel):
+class Open(BaseModel):
+    """A part in which further keys may stand."""
+
+    model_config = ConfigDict(strict=True, defer_build=True)
+
+
+class OfUnit(Open):
     """Of a case, a group, or all: by matching rule its counts, scores, and reasons where a score is undefined."""
 
     rules: dict[str, Table]
@@ -95,8 +103,8 @@ class OfCase(OfUnit):
     submitted: bool
 
 
-class DetailsFile(BaseModel):
-    """details.json, for administrators; further tables may stand in it."""
+class DetailsFile(Open):
+    """details.json, for administrators; ``metrics`` holds all scores where metrics.json was published with less."""
 
     challenge: RulesOfDetails
     software: Software
@@ -106,47 +114,68 @@ class DetailsFile(BaseModel):
     groups: dict[str, OfUnit]
     pooled: OfUnit
     means: dict[str, Any]
+    metrics: MetricsFile | None = None
 
 
 class BoardSoftware(Software):
     scored_with: list[str] = []
 
 
-class RankedTeam(BaseModel):
-    name: str
-    position: FiniteFloat
-    combined: FiniteFloat | None
-    columns: list[Table]
-    equal: list[str]
-    rank_interval: dict[str, FiniteFloat] | None
-    probability_of_first: FiniteFloat | None
+class Column(Open):
+    path: str
+    direction: Literal["ascending", "descending"]
+    weight: Number
+    significance: Table | None
 
 
-class UnrankedTeam(BaseModel):
+class Cell(Open):
+    path: str
+    value: Number | None
+    rank: Number | None = None
+    ranked_by: Number | None = None
+    by_unit: list[Number | None] = []
+
+
+class ShownEntry(Open):
     name: str
+    columns: list[Cell]
+
+
+class UnrankedTeam(ShownEntry):
     code: str
     reason: str
-    columns: list[Table]
 
 
-class ShownEntry(BaseModel):
-    name: str
-    columns: list[Table]
+class RankedTeam(ShownEntry):
+    position: Number
+    combined: Number | None
+    equal: list[str]
+    rank_interval: dict[str, Number] | None
+    probability_of_first: Number | None
+    floors: list[Number | None] = []
+    unit_places: list[Number | None] = []
 
 
-class LeaderboardFile(BaseModel):
-    """leaderboard.json; further tables may stand in it."""
+class LeaderboardFile(Open):
+    """leaderboard.json."""
 
     challenge: ChallengeIdentity | None
     software: BoardSoftware
     ranking: Table
     units: Table
-    columns: list[Table]
+    columns: list[Column]
     teams: list[RankedTeam]
     not_ranked: list[UnrankedTeam]
     shown: list[ShownEntry] = []
     stability: Table
     findings: list[str]
+
+
+class StudyFile(Open):
+    """What audit.json, sensitivity.json and tricks.json begin with; only the page of each reads more of them."""
+
+    challenge: ChallengeIdentity | None
+    software: dict[str, str]
 
 
 FILES: dict[str, type[BaseModel]] = {
