@@ -75,6 +75,7 @@ FILES = {
     "curves": "evaluation/metrics/curves.py",
     "order_statistics": "evaluation/metrics/order_statistics.py",
     "case_counts": "evaluation/model/counts.py",
+    "error_costs": "evaluation/analysis/error_costs.py",
     "intervals": "evaluation/aggregation/intervals.py",
     "resampling": "evaluation/aggregation/resampling.py",
     "sums": "evaluation/aggregation/table.py",
@@ -237,6 +238,17 @@ MUTANTS: Sequence[Mutant] = [
         ("count(int((last - first).sum()))", "count(0)"),
         ("outer.run_stop, inner.run_start, ties_count=False)", "outer.run_stop, inner.run_start, ties_count=True)")),
     # --- metrics ------------------------------------------------------------------------------------------------------
+    *of(
+        "error_costs", "error_costs",
+        ("np.delete(np.arange(len(nuclei)), matched_index)", "np.arange(len(nuclei))"),
+        ("OF_MATCHED_PAIRS.get(path.split(\".\")[0], kind) == kind", "True"),
+        ("np.maximum(confusion[:, 0] - gone, 0)", "confusion[:, 0]"),
+        ("confusion[:, :, 0] -= found", "pass"),
+        ("table.sums[name].sum(axis=(0, 2))", "table.sums[name][..., 1].sum(axis=0)"),
+        ("np.zeros_like(named_wrong_sum), named_wrong_sum + named_right_sum", "named_wrong_sum, named_right_sum"),
+        ('table.sums["missing"] * (kind != MISSED)', 'table.sums["missing"]'),
+        ('table.sums["empty"] * ~found.any(axis=1)', 'table.sums["empty"]'),
+    ),
     *of(
         "classification", "metrics metric_properties class_groups situations",
         ("in_use = normalised.any(axis=2).sum(axis=1)", "in_use = normalised.any(axis=1).sum(axis=1)"),

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from literal import instances_of, iou, look_alikes, pairs_of_images, position
-from made_counts import units_of
 
-from evaluation.analysis.error_costs import fill_in_outlines
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import match_best_iou_any_overlap, match_iou_above, overlap_table
-from evaluation.metrics import count_matches, segmentation
-from evaluation.metrics.counts import overlap_measures
-from evaluation.metrics.errors import ALL, KINDS, MERGED, SPLIT, ErrorKinds, corrected_counts, sort_errors
-from evaluation.model import Instances, MatchCounts, Matches
+from evaluation.metrics.errors import KINDS, ErrorKinds, sort_errors
+from evaluation.model import Instances, Matches
 
 NO_PAIRS = Matches(*np.empty((2, 0), np.int32), *np.empty((2, 0), np.int64))
 Side = tuple[np.ndarray, list[int]]  # masks and classes
@@ -143,10 +138,6 @@ def test_points_are_right_missed_spurious_or_of_a_wrong_class():
     pairs = pairs_at((0, 0), (1, 1))
     found = sort_errors(*sides, overlap_table(*sides), pairs)
     assert names_of(found) == ("right wrong_class missed", "right wrong_class")
-    counts = count_matches(*sides, pairs, classes=2)
-    corrected = corrected_counts(counts, *sides, pairs, found, "wrong_class")
-    assert corrected.confusion.tolist() == [[0, 0, 0], [0, 2, 0], [1, 0, 0]]
-    assert corrected.measures == {}
 
 
 # --- the definitions, literally -------------------------------------------------------------------------------------
@@ -183,19 +174,16 @@ def literal_pieces(whole_side, pieces, whole_is_free, piece_is_free, pairs) -> d
 
 
 def literal_kinds(reference: Side, prediction: Side, matches: Matches, misnamed: list[tuple[int, int]]):
-    """Kinds of both sides, and the IoU that nuclei have once they are corrected, by kind and reference."""
+    """Kinds of both sides."""
     (left, left_class), (right, right_class) = reference, prediction
     of_left, of_right = ["missed"] * len(left), ["spurious"] * len(right)
     pairs = set()
-    redrawn: dict[str, dict[int, float]] = {kind: {} for kind in KINDS}
     for i, j in zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True):
         of_left[i] = of_right[j] = "right" if left_class[i] == right_class[j] else "wrong_class"
-        redrawn["poor_outline"][i] = 1.0
         pairs.add((i, j))
     for i, j in misnamed:
         if of_left[i] == "missed" and of_right[j] == "spurious" and left_class[i] != right_class[j]:
             of_left[i] = of_right[j] = "wrong_class"
-            redrawn["wrong_class"][i] = iou(left[i], right[j])
             pairs.add((i, j))
 
     def free():
@@ -203,21 +191,15 @@ def literal_kinds(reference: Side, prediction: Side, matches: Matches, misnamed:
 
     left_free, right_free = free()
     for i, pieces in literal_pieces(reference, right, left_free, right_free, pairs).items():
-        redrawn["split"][i] = iou(left[i], np.any([right[j] for j in pieces], axis=0))
         of_left[i] = "split" if left_free[i] else of_left[i]
         for j in pieces:
             of_right[j] = "split" if right_free[j] else of_right[j]
     left_free, right_free = free()
     swapped = {(j, i) for i, j in pairs}
     for j, pieces in literal_pieces(prediction, left, right_free, left_free, swapped).items():
-        covered = sum(int((left[i] & right[j]).sum()) for i in pieces)
-        outside = max(int(right[j].sum()) - covered, 0)
         of_right[j] = "merged" if right_free[j] else of_right[j]
         for i in pieces:
-            shared = int((left[i] & right[j]).sum())
-            redrawn["merged"][i] = float(shared / (int(left[i].sum()) + Fraction(outside * shared, covered)))
             of_left[i] = "merged" if left_free[i] else of_left[i]
-    left_free, right_free = free()
     of_a, of_b = positions(reference), positions(prediction)
     rivals = [
         (-iou(a, b), of_b[j], j, of_a[i], i)
@@ -228,8 +210,7 @@ def literal_kinds(reference: Side, prediction: Side, matches: Matches, misnamed:
     for *_, j, _, i in sorted(rivals):
         if of_left[i] == "missed" and of_right[j] == "spurious":
             of_left[i] = of_right[j] = "poor_outline"
-            redrawn["poor_outline"][i] = 1.0
-    return of_left, of_right, redrawn
+    return of_left, of_right
 
 
 @st.composite
@@ -262,40 +243,15 @@ def pairs_of(rule: str, sides: tuple[Instances, Instances], *, class_aware: bool
 
 
 @given(SCENES, RULES, st.booleans())
-def test_kinds_and_mended_counts_are_those_of_the_definition(scene, rule, class_aware):
+def test_kinds_are_those_of_the_definition(scene, rule, class_aware):
     reference, prediction = scene
     sides = instances_of(*reference), instances_of(*prediction)
     matches = pairs_of(rule, sides, class_aware=class_aware)
     blind = pairs_of(rule, sides, class_aware=False) if class_aware else None
     found = sort_errors(*sides, overlap_table(*sides), matches, misnamed=blind)
     misnamed = [] if blind is None else list(zip(blind.reference_index, blind.prediction_index, strict=True))
-    of_left, of_right, redrawn = literal_kinds(reference, prediction, matches, misnamed)
+    of_left, of_right = literal_kinds(reference, prediction, matches, misnamed)
     assert names_of(found) == (" ".join(of_left), " ".join(of_right))
-
-    counts = count_matches(*sides, matches, classes=3, measures=overlap_measures(matches))
-    pairs = dict(zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True))
-    for kind in KINDS[1:]:
-        confusion = np.zeros((4, 4), int)
-        values = []
-        for i, c in enumerate(reference[1]):
-            if of_left[i] == kind or (i in pairs and of_left[i] == "right"):
-                named = c
-            else:
-                named = prediction[1][pairs[i]] if i in pairs else 0
-            confusion[c, named] += 1
-            if named:
-                as_it_is = iou(reference[0][i], prediction[0][pairs[i]]) if i in pairs else np.nan
-                values.append((c, named, redrawn[kind].get(i, as_it_is)))
-        for j, c in enumerate(prediction[1]):
-            confusion[0, c] += j not in pairs.values() and of_right[j] != kind
-        corrected = corrected_counts(counts, *sides, matches, found, kind)
-        assert corrected.confusion.tolist() == confusion.tolist()
-        actual = [
-            (*pair, value) for pair, value in zip(corrected.pair_class.tolist(), corrected.measures["iou"], strict=True)
-        ]
-        assert sorted(map(str, np.round(actual, 9))) == sorted(map(str, np.round(values, 9)))
-        iou_of, dice_of = corrected.measures["iou"], corrected.measures["dice"]
-        assert dice_of == pytest.approx(2 * iou_of / (1 + iou_of), nan_ok=True)
 
 
 # --- properties -----------------------------------------------------------------------------------------------------
@@ -360,85 +316,3 @@ def test_the_order_of_nuclei_in_a_file_changes_no_kind(scene, random):
     found, again = sort_sides(*scene), sort_sides(*shuffled)
     assert found.reference[orders[0]].tolist() == again.reference.tolist()
     assert found.prediction[orders[1]].tolist() == again.prediction.tolist()
-
-
-def correct(scene: tuple[Side, Side]) -> tuple[MatchCounts, dict[str, MatchCounts]]:
-    """A case as it is, and corrected of each kind, with the outlines of missed nuclei filled in."""
-    sides = instances_of(*scene[0]), instances_of(*scene[1])
-    matches = match_sides(*sides)
-    found = sort_errors(*sides, overlap_table(*sides), matches)
-    counts = count_matches(*sides, matches, classes=3, measures=overlap_measures(matches))
-    corrected = {kind: corrected_counts(counts, *sides, matches, found, kind) for kind in (*KINDS[1:], ALL)}
-    only = np.zeros(1, int)
-    return counts, {kind: fill_in_outlines([of_kind], [counts], only)[0] for kind, of_kind in corrected.items()}
-
-
-def value_of(quality, counts: MatchCounts) -> float | None:
-    return quality(units_of(counts, measures=("iou", "dice"))).at(0).value
-
-
-def is_no_worse(after: float | None, before: float | None) -> bool:
-    return before is None or after is None or after >= before - 1e-12
-
-
-@given(stripes())
-def test_mending_never_lowers_panoptic_quality(scene):
-    """With IoU above 1/2. A merge of four may, and so may parts with the name of another class; see docs/errors.md."""
-    before, corrected = correct(scene)
-    for kind, after in corrected.items():
-        if kind not in ("split", "merged"):
-            mean = segmentation.class_mean_pq
-            assert is_no_worse(value_of(mean, after), value_of(mean, before)), kind
-        if kind != "merged":
-            binary = segmentation.binary_panoptic_quality
-            assert is_no_worse(value_of(binary, after), value_of(binary, before)), kind
-
-
-@given(SCENES)
-def test_with_everything_mended_the_prediction_is_the_reference(scene):
-    _, corrected = correct(scene)
-    for quality in (segmentation.class_mean_pq, segmentation.binary_panoptic_quality, segmentation.class_mean_sq):
-        assert value_of(quality, corrected[ALL]) == (1.0 if scene[0][1] else None)
-
-
-# --- worked by hand -------------------------------------------------------------------------------------------------
-
-
-def test_pieces_that_overlap_are_united_as_sets_of_pixels():
-    reference = side_of("AAAAAAAAAA..")
-    prediction = np.zeros((2, 1, 12), bool)
-    prediction[0, 0, 0:5] = prediction[1, 0, 3:11] = True
-    found = sort_sides(reference, (prediction, [1, 1]), matches=NO_PAIRS)
-    assert names_of(found) == ("split", "split split")
-    redrawn = found.redrawn[SPLIT]
-    assert (redrawn.shared_px.tolist(), redrawn.union_px.tolist()) == ([10], [11])
-
-
-def test_groups_that_touch_across_the_end_of_the_image_stay_apart():
-    """The last pixel of one group and the first one of the next are no neighbours."""
-    found = sort_sides(side_of("BBBBAAAA"), side_of("ccddaabb"), matches=NO_PAIRS)
-    assert names_of(found) == ("split split", "split split split split")
-    assert (found.redrawn[SPLIT].shared_px / found.redrawn[SPLIT].union_px).tolist() == [1.0, 1.0]
-
-
-def test_a_merged_prediction_is_parted_in_proportion():
-    """6 px lie in one nucleus, 3 px in the other, 3 px in none: 2 of these go to the first, 1 to the second."""
-    found = sort_sides(side_of("AAAAAABBB..."), side_of("aaaaaaaaaaaa"))
-    assert names_of(found) == ("merged merged", "merged")
-    redrawn = found.redrawn[MERGED]
-    assert (redrawn.shared_px.tolist(), redrawn.union_px.tolist()) == ([6, 3], [8, 4])
-
-
-def test_a_case_that_was_not_submitted_is_only_missed():
-    reference, nothing = instances_of(*side_of("AA.B")), instances_of(np.zeros((0, 1, 4), bool), [])
-    found = sort_errors(reference, nothing, overlap_table(reference, nothing), NO_PAIRS)
-    counts = count_matches(reference, nothing, NO_PAIRS, classes=1, measures=overlap_measures(NO_PAIRS), missing=True)
-    corrected = {
-        kind: corrected_counts(counts, reference, nothing, NO_PAIRS, found, kind) for kind in ("missed", "split", ALL)
-    }
-    assert {kind: (of.missing, of.true_positives) for kind, of in corrected.items()} == {
-        "missed": (False, 2),
-        "split": (True, 0),
-        ALL: (False, 2),
-    }
-    assert np.isnan(corrected["missed"].measures["iou"]).all()

@@ -306,7 +306,7 @@ def test_of_numbers_of_nuclei_there_are_no_pictures(tmp_path: Path) -> None:
     (tmp_path / "challenge/challenge.toml").write_text(toml(rules))
     (tmp_path / "challenge/cases.csv").write_text("case,height,width\na,9,9\n")
     seen = illustrate_cases(tmp_path / "challenge", tmp_path / "submission", drawn=["a"], overlays=tmp_path / "o")
-    assert seen.scenes == {} and seen.files == seen.corrected == ()
+    assert seen.scenes == {} and seen.files == seen.errors == ()
 
 
 def test_a_case_that_was_not_submitted_is_all_missed_and_said_so(demo: DemoPaths, tmp_path: Path) -> None:

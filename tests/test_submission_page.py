@@ -186,9 +186,14 @@ def test_undefined_values_are_told_in_words(page):
 
 
 def test_every_reason_has_words():
-    assert {*get_args(UndefinedReason), *get_args(NoInterval), "needs-details", "no-value", "no-stored-results"} == set(
-        REASONS
-    )
+    assert {
+        *get_args(UndefinedReason),
+        *get_args(NoInterval),
+        "needs-details",
+        "no-value",
+        "no-stored-results",
+        "unranked",
+    } == set(REASONS)
 
 
 def test_units_that_were_left_out_of_a_mean_are_counted(page):
@@ -362,18 +367,17 @@ def test_scores_of_the_family_thresholds_are_drawn_as_they_stand():
 def test_costs_are_those_of_the_document(result):
     metrics, details = documents(result)
     costs = {
-        "scores": ["panoptic.pq.group_mean", "detection.f1.group_mean"],
         "as_is": {"panoptic.pq.group_mean": 0.25, "detection.f1.group_mean": None},
         "kinds": [
-            {"kind": kind, "reference": 2, "prediction": 0, "corrected": {}, "cost": {"panoptic.pq.group_mean": cost}}
-            for kind, cost in (("missed", 0.125), ("wrong_class", -0.0625), ("all", 0.75))
+            {"kind": kind, "reference": 2, "prediction": 0, "cost": {"panoptic.pq.group_mean": cost}}
+            for kind, cost in (("missed", 0.125), ("wrong_class", -0.0625))
         ],
     }
     page = submission_page(metrics, details=details, error_costs=costs)
     assert [[plain(cell) for cell in row] for row in table(page, "cost-table").rows] == [
-        ["nuclei: reference", None, 2, 2, 2],
-        ["nuclei: predictions", None, 0, 0, 0],
-        ["PQ", 0.25, 0.125, -0.0625, 0.75],
+        ["nuclei: reference", None, 2, 2],
+        ["nuclei: predictions", None, 0, 0],
+        ["PQ", 0.25, 0.125, -0.0625],
     ]
     (bars,) = figure(page, "cost-bars").traces
     assert (bars["x"], bars["y"]) == (["missed", "wrong class"], [0.125, -0.0625])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evaluation.analysis.error_costs import AS_IS, costs_document, error_costs
+from evaluation.analysis.error_costs import error_costs
 from evaluation.challenge import Challenge
 from evaluation.decoding.csv import numbers_of
 from evaluation.execution.workers import Progress
@@ -306,11 +306,11 @@ def look_again(
         workers=workers,
         progress=progress,
     )
-    if not second.corrected:
+    if not second.errors:
         return second, None, []
-    costs = costs_document(error_costs(challenge, second.corrected))
+    costs = error_costs(challenge, second.errors)
     for path, value in costs["as_is"].items():
         if value != result.value(path):
             why = f"{path} is {result.value(path)}, but the submission that was given has {value}"
             raise WrongUsage(fault("not-metrics", "'metrics.json'", wording="not-its-result", got=why))
-    return second, costs, [replace(case.counts[AS_IS], pair_probability=case.probability) for case in second.corrected]
+    return second, costs, [case.counts for case in second.errors]

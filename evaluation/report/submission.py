@@ -56,7 +56,7 @@ def submission_page(
     details       content of details.json
     nuclei        of objects.csv
     illustration  what is drawn of its cases
-    error_costs   what each kind of error costs (``error_costs.costs_document``)
+    error_costs   what each kind of error costs (``analysis.error_costs``)
     counts        of its cases under the first matching rule, for curves of the class probabilities
     classes       in the order of the challenge, where details.json is not given
 
@@ -146,7 +146,7 @@ def verdict_sentences(result: ResultDocuments, costs: Document | None) -> list[s
             sentences.append(f"By class, PQ is highest for {best} ({high:.3f}) and lowest for {worst} ({low:.3f}).")
     if costs is not None:
         main = f"{main_score(result)}.{result.main}"
-        gains = [(kind["cost"].get(main) or 0.0, kind["kind"]) for kind in costs["kinds"] if kind["kind"] != "all"]
+        gains = [(kind["cost"].get(main) or 0.0, kind["kind"]) for kind in costs["kinds"]]
         if gains and max(gains)[0] >= 0.0005:
             gain, kind = max(gains)
             score = metric_title(main)
@@ -290,12 +290,11 @@ def confusion_section(result: ResultDocuments) -> Section:
 
 def cost_section(costs: Document) -> Section:
     """What every score would gain if all errors of a kind were corrected."""
-    paths = [path for path in costs["scores"] if costs["as_is"].get(path) is not None]
-    kinds, title = costs["kinds"], "What each kind of error costs"
+    as_is, kinds, title = costs["as_is"], costs["kinds"], "What each kind of error costs"
+    paths = [path for path, value in as_is.items() if value is not None]
     if not paths:
-        return Section(
-            "costs", title, (Text(("No score has a value, so there is nothing that an error could cost.",)),)
-        )
+        none = "No score has a value, so there is nothing that an error could cost."
+        return Section("costs", title, (Text((none,)),))
     rows: list[tuple[Value, ...]] = [
         (f"nuclei: {side}", None, *(Cell(kind[key], text=f"{kind[key]:,}") for kind in kinds))
         for side, key in (("reference", "reference"), ("predictions", "prediction"))
@@ -303,31 +302,31 @@ def cost_section(costs: Document) -> Section:
     for path in paths:
         gains = [kind["cost"].get(path) for kind in kinds]
         cells = [None if gain is None else Cell(gain, shade=min(abs(gain), 1.0)) for gain in gains]
-        rows.append((metric_title(path), costs["as_is"][path], *cells))
+        rows.append((metric_title(path), as_is[path], *cells))
     columns = (Column("score"), Column("as it is", 3), *(Column(words_of(kind["kind"]), 3) for kind in kinds))
     caption = "What correcting each kind of error would add to each score"
     table = Table("cost-table", caption, columns, tuple(rows), sortable=False)
     series: list[Series] = []
-    for name in (paths[0] for paths in SKILLS.values()):
-        for path in (path for path in paths if path.rpartition(".")[0] == name):
-            known = [(words_of(kind["kind"]), kind["cost"].get(path)) for kind in kinds if kind["kind"] != "all"]
-            dots = tuple(Dot(kind, cost) for kind, cost in known if cost is not None)
-            series.append(Series(metric_title(path), dots, series_colour(len(series)), "bars"))
+    for path in (path for path in paths if path.rpartition(".")[0] in (names[0] for names in SKILLS.values())):
+        known = [(words_of(kind["kind"]), kind["cost"].get(path)) for kind in kinds]
+        dots = tuple(Dot(kind, cost) for kind, cost in known if cost is not None)
+        series.append(Series(metric_title(path), dots, series_colour(len(series)), "bars"))
     blocks: list[Block] = [table]
     if any(one.dots for one in series):
         most = max((dot.y or 0.0, dot.x, one.name) for one in series for dot in one.dots)
         description = f"{most[2]} would gain most, {most[0]:+.3f}, without errors of the kind '{most[1]}'."
         blocks.insert(0, plot("cost-bars", "What each error alone costs a score", description, series, y=Axis("gain")))
     lead = (
-        "Each kind of error is corrected alone, everything else stays, and the scores are computed again. What a score "
-        "gains is what that kind costs it. The gains do not add up: errors hide each other."
+        "Each kind of error is corrected alone: its nuclei are found, named right and outlined like the average "
+        "matched nucleus of their class, and its predictions without a match are gone; poor outlines, and those of all "
+        "matched nuclei with them, become those of the reference. The gains do not add up: errors hide each other."
     )
     return Section("costs", title, tuple(blocks), lead)
 
 
 def words_of(kind: str) -> str:
     """A kind of error in words."""
-    return "all of them" if kind == "all" else kind.replace("_", " ")
+    return kind.replace("_", " ")
 
 
 # --- everything else --------------------------------------------------------------------------------------------------

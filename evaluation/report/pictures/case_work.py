@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.analysis.error_costs import CorrectedCase, correct_case
+from evaluation.analysis.error_costs import CaseErrors, count_errors
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding
 from evaluation.report.pictures.case_pictures import CasePictures
@@ -21,7 +21,7 @@ from evaluation.submission import SubmissionFiles
 class Judgement:
     """What is known of a case; ``files`` were written, ``findings`` say what these do not show."""
 
-    corrected: CorrectedCase
+    errors: CaseErrors
     scene: Scene | None
     files: tuple[Path, ...]
     findings: tuple[Finding, ...]
@@ -52,10 +52,10 @@ class CaseWork:
         rule = self.challenge.matching.rules[0].name
         for read, result in zip(found, results, strict=True):
             judged = judge_case(self.challenge, read.matched, read.prediction)
-            corrected = correct_case(read.matched, result, judged.kinds, rule)
+            errors = count_errors(read.matched, result.counts[rule], judged.kinds, rule)
             name = result.case.name
             with CasePictures(judged, self.challenge.class_names, self.images.get(name)) as pictures:
                 files = pictures.write(self.overlays) if self.overlays is not None else ()
                 scene = scene_of(judged, pictures.background, self.pixels[name]) if name in self.pixels else None
-                judgements.append(Judgement(corrected, scene, files, tuple(pictures.findings)))
+                judgements.append(Judgement(errors, scene, files, tuple(pictures.findings)))
         return judgements

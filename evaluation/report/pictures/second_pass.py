@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from evaluation.analysis.error_costs import CorrectedCase
+from evaluation.analysis.error_costs import CaseErrors
 from evaluation.challenge import Challenge
 from evaluation.execution.workers import Progress, run_tasks
 from evaluation.findings import Finding
@@ -27,13 +27,13 @@ class SecondPass:
     """What the second pass found.
 
     scenes     by name, of the cases that were asked for
-    corrected  what the costs of its errors are computed from
+    errors     of every case
     files      overlays that were written
     findings   images that are not shown, and why
     """
 
     scenes: dict[str, Scene]
-    corrected: tuple[CorrectedCase, ...] = ()
+    errors: tuple[CaseErrors, ...] = ()
     files: tuple[Path, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -77,7 +77,7 @@ def illustrate_cases(
     judged = [outcome for outcome in outcomes if isinstance(outcome, Judgement)]
     return SecondPass(
         scenes={one.scene.case: one.scene for one in judged if one.scene is not None},
-        corrected=tuple(one.corrected for one in judged),
+        errors=tuple(one.errors for one in judged),
         files=tuple(path for one in judged for path in one.files),
         findings=tuple(dict.fromkeys(finding for one in judged for finding in one.findings)),
     )
