@@ -26,6 +26,7 @@ from evaluation.authoring.demo import write_demo
 from evaluation.challenge import preset_names, preset_text
 from evaluation.commands import main as cli
 from evaluation.commands import platform_paths
+from evaluation.commands.main import COMMANDS, GROUPS, run
 from evaluation.results.schema import MetricsFile
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,15 +68,15 @@ def outputs(folder: Path) -> dict[str, bytes]:
 
 
 def score(challenge: Path, submission: Path, output: Path, *more: object) -> subprocess.CompletedProcess[str]:
-    return evaluation("score", "--challenge", challenge, "--submission", submission, "--output", output, *more)
+    return evaluation("score", "--quiet", "--challenge", challenge, "--submission", submission, "--output", output, *more)
 
 
 # --- score ----------------------------------------------------------------------------------------------------------
 
 
-def test_score_writes_three_files_and_is_silent(made, tmp_path):
+def test_score_writes_three_files_and_is_silent_if_quiet(made, tmp_path):
     folders = ("--challenge", made.challenge, "--submission", made.submissions["finder"], "--output", tmp_path / "out")
-    done = evaluation_of_its_own("score", *folders)
+    done = evaluation_of_its_own("score", "--quiet", *folders)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     files = outputs(tmp_path / "out")
     assert list(files) == ["details.json", "metrics.json", "objects.csv"]
@@ -99,7 +100,7 @@ def test_the_number_of_workers_changes_no_byte(made, tmp_path):
     for workers in (1, 2):
         folders = ("--challenge", made.challenge, "--submission", made.submissions["namer"])
         options = ("--output", tmp_path / str(workers), "--workers", workers)
-        done = evaluation_of_its_own("score", *folders, *options)
+        done = evaluation_of_its_own("score", "--quiet", *folders, *options)
         assert (done.returncode, done.stderr) == (0, "")
     assert outputs(tmp_path / "1") == outputs(tmp_path / "2")
 
@@ -376,7 +377,8 @@ def test_closed_standard_streams_change_nothing(made, tmp_path, closed, workers)
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert (b"detection.f1" in done.stderr) == ("2>&-" not in closed)
     assert (tmp_path / "out/metrics.json").is_file()
 
 
@@ -674,3 +676,21 @@ def test_a_label_image_with_a_class_map_scores_like_files_of_a_class(made, tmp_p
 def scores_of(folder: Path) -> dict[str, object]:
     metrics = json.loads((folder / "metrics.json").read_text())
     return {key: value for key, value in metrics.items() if key != "challenge"}
+
+
+def test_help_shows_every_command_once_in_groups_and_in_80_columns(capsys):
+    assert run(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    shown = [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in COMMANDS]
+    assert shown == list(COMMANDS)
+    assert {f"{group}:" for group in GROUPS} <= set(lines)
+    assert len([line for line in lines if line.startswith("               ")]) == 0  # one line each
+
+
+@pytest.mark.parametrize(("typed", "hint"), [
+    ("scroe", " Did you mean 'score'?"), ("leader-board", " Did you mean 'leaderboard'?"), ("xyz", ""),
+])  # fmt: skip
+def test_a_command_that_is_none_gets_the_nearest_one(capsys, typed, hint):
+    assert run([typed]) == 2
+    assert capsys.readouterr().err.endswith(f"No such command '{typed}'.{hint}\n")

@@ -108,14 +108,18 @@ def test_from_new_reference_files_to_rows_of_cases(capsys):
     assert Path("mine/cases.csv").read_text() == "case,group,height,width\na,patient 1,40,60\nb,b,40,60\n"
 
 
-def test_score_says_what_it_found_and_what_would_match(capsys, monkeypatch):
+@pytest.mark.parametrize("terminal", [False, True])
+def test_score_says_what_it_found_and_what_would_match(capsys, monkeypatch, terminal):
+    """In pipes and logs, too: only --quiet stops it."""
     labels = np.zeros((40, 40), np.uint16)
     labels[2:8, 20:30], labels[12:16, 30:39], labels[1:4, 8:14] = 1, 2, 3
     put("mine/reference/a.tif", labels)
     put("sent/a.tif", labels.T)
     said(capsys, "init", "mine")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    printed = said(capsys, "score", "--challenge", "mine", "--submission", "sent", "--output", "out")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    score = ("score", "--challenge", "mine", "--submission", "sent", "--output", "out")
+    assert said(capsys, *score, "--quiet") == ""
+    printed = said(capsys, *score)
     assert "detection.f1" in printed and "Written to out" in printed
     assert "nearly-nothing-matches" in printed and "ransposed" in printed and "100 %" in printed
 

@@ -207,7 +207,7 @@ def test_input_may_be_a_link_and_its_jobs_in_any_order(shared_data, tmp_path, pu
     (shuffled.submission / "predictions.json").write_text(json.dumps(jobs[::-1]))
     for pair in (linked, shuffled):
         folders = ("--challenge", pair.challenge, "--submission", pair.submission)
-        assert run(["score", *map(str, folders), "--output", str(pair.challenge.parent / "output")]) == 0
+        assert run(["score", "--quiet", *map(str, folders), "--output", str(pair.challenge.parent / "output")]) == 0
     written = [
         {name: (tmp_path / way / "output" / name).read_bytes() for name in ("metrics.json", "objects.csv")}
         for way in ("linked", "shuffled")

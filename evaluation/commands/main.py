@@ -23,25 +23,36 @@ from evaluation.findings.errors import (
 )
 from evaluation.results.version import __version__
 
-COMMANDS = (
-    "compare",
-    "score",
-    "validate",
-    "rasterise",
-    "leaderboard",
-    "rank",
-    "audit",
-    "sensitivity",
-    "report",
-    "phase",
-    "archive",
-    "verify",
-    "init",
-    "kit",
-    "convert",
-    "explain",
-    "demo",
-)
+GROUPS = {
+    "Compare": {
+        "compare": "Score models against a reference; no challenge is needed.",
+        "convert": "Convert annotations or predictions, as to GeoJSON for QuPath.",
+        "report": "Make pages of results: HTML files that open anywhere.",
+        "explain": "Explain a message, a metric, a rule or a preset.",
+        "demo": "Make a small challenge with three teams, score and rank them.",
+    },
+    "Take part": {
+        "validate": "Check a submission without the reference.",
+        "score": "Score a submission; metrics.json has the scores.",
+    },
+    "Prepare": {
+        "init": "Start a challenge from your reference: rules and cases.",
+        "rasterise": "Turn the reference into label images; tell what overlaps.",
+        "sensitivity": "Tell what one pixel costs, and which matching rule fits.",
+        "kit": "Write what participants get: rules, cases, example, guide.",
+        "phase": "Print the settings of the phase on grand-challenge.org.",
+    },
+    "Run": {
+        "leaderboard": "Score all teams and rank them.",
+        "rank": "Rank teams whose scores are known already.",
+    },
+    "Defend": {
+        "audit": "Rank under other rules: can the first rank be defended?",
+        "archive": "Write one ZIP of rules, results and ranking, for the record.",
+        "verify": "Compute an archive again, and compare.",
+    },
+}
+COMMANDS = tuple(name for group in GROUPS.values() for name in group)
 
 
 class LazyCommands(click.Group):
@@ -56,11 +67,30 @@ class LazyCommands(click.Group):
         command: click.Command = getattr(import_module(f"evaluation.commands.{cmd_name}"), cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = "".join(f" Did you mean '{name}'?" for name in get_close_matches(args[0], COMMANDS, 1))
+            raise click.UsageError(error.message + near, ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for group, commands in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(11), line) for name, line in commands.items()])
+
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="evaluation")
 def cli() -> None:
-    """Score instance segmentation and classification of cell nuclei: detection, classification, segmentation apart."""
+    """Score detection, classification and segmentation of cell nuclei, each apart.
+
+    COMMAND --help tells more of a command.
+    """
 
 
 def run(arguments: list[str]) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,6 +24,9 @@ from evaluation.commands.screen import check_report, progress_bar, show, show_fi
 from evaluation.findings import fault
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
+if TYPE_CHECKING:
+    from evaluation.scoring.score import Result
+
 
 @click.command()
 @click.option("--challenge", type=FolderPath, help="Folder with challenge.toml, cases.csv and the reference.")
@@ -30,6 +35,7 @@ from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, Wron
 @click.option("--report", is_flag=True, help="Write report.html as well, a page to look at; it shows the reference.")
 @click.option("--team", help="Whose submission it is: its own stored result is no rival. [default: unknown]")
 @click.option("--images", type=FolderPath, help="Folder with the images, for --report. [default: images/]")
+@click.option("--quiet", is_flag=True, help="Print no summary.")
 @Cluster
 @Workers
 def score(
@@ -39,13 +45,15 @@ def score(
     report: bool,
     team: str | None,
     images: Path | None,
+    quiet: bool,
     workers: int | None,
     cluster: str | None,
 ) -> None:
     """Score a submission: writes metrics.json, details.json and objects.csv; with --report a page to look at.
 
     Without arguments the platform's paths are used: /input, /output, and the ground truth that was uploaded, else
-    the one of the image. There metrics.json holds what [publish] of challenge.toml says; elsewhere all.
+    the one of the image. There metrics.json holds what [publish] of challenge.toml says, and nothing is printed;
+    elsewhere it holds all, and a summary with all findings goes to stderr.
     """
     from evaluation.execution.cluster import connect
     from evaluation.results.files import remove_results
@@ -64,7 +72,7 @@ def score(
         )
     check_report(report)
     is_public = challenge is None and platform_paths.is_platform()
-    is_read = challenge is not None and sys.stdout.isatty()
+    is_read = challenge is not None and not quiet and sys.stderr is not None
     challenge = challenge_folder(challenge) if challenge else platform_paths.ground_truth()
     submission = submission or existing(platform_paths.INPUT, "--submission", usual=True)
     output = output_folder(output or existing(platform_paths.OUTPUT, "--output", usual=True))
@@ -99,18 +107,25 @@ def score(
             page = page_of_results(output, sources=sources, workers=workers, progress=progress)
             write_page(page, output / "report.html")
     if is_read:
-        from evaluation.analysis.hints import hints_about_files
-        from evaluation.report.result import AGGREGATIONS, ResultDocuments
-        from evaluation.report.terminal import skill_grid
+        files = f"metrics.json, details.json, objects.csv{', report.html' if report else ''}"
+        with redirect_stdout(sys.stderr):
+            show_summary(challenge, submission, result)
+            click.echo(f"Written to {output}: {files}")
 
-        rule = next(iter(result.scores))
-        title = f"{result.challenge.name}, {f'matched by {rule}' if result.challenge.matching.rules else 'counted'}"
-        if result.intervals and (confidence := result.challenge.confidence):
-            title += f", {100 * confidence.level:g} % intervals"
-        read = ResultDocuments(result.metrics, result.details)
-        show(skill_grid({AGGREGATIONS[name]: (read, name) for name in read.aggregations}, title, compared=False))
-        show_findings([*result.findings, *hints_about_files(challenge, submission, result)])
-        ranks = result.metrics.get("leaderboard")
-        if ranks and ranks["position"] is not None:
-            click.echo(f"Place {ranks['position']:g} of {ranks['submissions']} among the results of the challenge")
-        click.echo(f"Written to {output}: metrics.json, details.json, objects.csv{', report.html' if report else ''}")
+
+def show_summary(challenge: Path, submission: Path, result: Result) -> None:
+    """Print the scores, the findings and the rank of a submission."""
+    from evaluation.analysis.hints import hints_about_files
+    from evaluation.report.result import AGGREGATIONS, ResultDocuments
+    from evaluation.report.terminal import skill_grid
+
+    rule = next(iter(result.scores))
+    title = f"{result.challenge.name}, {f'matched by {rule}' if result.challenge.matching.rules else 'counted'}"
+    if result.intervals and (confidence := result.challenge.confidence):
+        title += f", {100 * confidence.level:g} % intervals"
+    read = ResultDocuments(result.metrics, result.details)
+    show(skill_grid({AGGREGATIONS[name]: (read, name) for name in read.aggregations}, title, compared=False))
+    show_findings([*result.findings, *hints_about_files(challenge, submission, result)])
+    ranks = result.metrics.get("leaderboard")
+    if ranks and ranks["position"] is not None:
+        click.echo(f"Rank {ranks['position']:g} of {ranks['submissions']} among the results of the challenge")
