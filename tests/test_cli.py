@@ -68,7 +68,9 @@ def outputs(folder: Path) -> dict[str, bytes]:
 
 
 def score(challenge: Path, submission: Path, output: Path, *more: object) -> subprocess.CompletedProcess[str]:
-    return evaluation("score", "--quiet", "--challenge", challenge, "--submission", submission, "--output", output, *more)
+    return evaluation(
+        "score", "--quiet", "--challenge", challenge, "--submission", submission, "--output", output, *more
+    )
 
 
 # --- score ----------------------------------------------------------------------------------------------------------
