@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import time
 import zipfile
 from pathlib import Path
 
@@ -34,13 +35,13 @@ def archived(scored: Path, path: Path, *more: str) -> Path:
     return path
 
 
-def rewritten(path: Path, name: str, old: str, new: str) -> None:
-    """Change a text of a member, and its checksum with it."""
+def rewritten(path: Path, name: str, old: str | None, new: str) -> None:
+    """Change a text of a member, or all of it, and its checksum with it."""
     with zipfile.ZipFile(path) as archive:
         contents = {member: archive.read(member) for member in archive.namelist()}
-    assert old.encode() in contents[name]
+    assert old is None or old.encode() in contents[name]
     before = hashlib.sha256(contents[name]).hexdigest()
-    contents[name] = contents[name].replace(old.encode(), new.encode(), 1)
+    contents[name] = contents[name].replace(old.encode(), new.encode(), 1) if old else new.encode("latin-1")
     after = hashlib.sha256(contents[name]).hexdigest()
     contents["SHA256SUMS"] = contents["SHA256SUMS"].replace(before.encode(), after.encode())
     with zipfile.ZipFile(path, "w") as archive:
@@ -98,6 +99,55 @@ def test_what_was_changed_is_found_although_its_checksum_was_changed_too(
     assert run(["verify", str(path)]) == 1
     told = capfd.readouterr().out
     assert line in told and "same to the byte: " in told
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("results/finder/details.json", '{"cases": []}'),
+        ("results/finder/details.json", '{"challenge": {"name": "De'),
+        ("results/finder/metrics.json", "[]"),
+        ("results/finder/metrics.json", '{"challenge": {"hash": [1]}}'),
+        ("results/finder/metrics.json", "[" * 100_000),
+        ("challenge/challenge.toml", ".".join("a" * 50_000) + " = 1"),
+        ("challenge/challenge.toml", "a = " + "[" * 50_000),
+        ("challenge/challenge.toml", "format_version = 0x" + "f" * 50_000),
+        ("challenge/challenge.toml", "# " + "x" * 2_000_000),
+        ("challenge/cases.csv", "case\n" * 3),
+        ("results/finder/objects.csv", "case,rule\n\0"),
+        ("results/finder/objects.csv", "\xff"),
+    ],
+    ids=lambda value: value[:30],
+)
+def test_what_is_damaged_cannot_be_checked(scored: Path, tmp_path: Path, capfd, name: str, content: str) -> None:
+    """Its checksum was changed with it. The processor time is bounded, since tomllib takes the square of a key."""
+    path = archived(scored, tmp_path / "a.zip", "--private")
+    rewritten(path, name, None, content)
+    capfd.readouterr()
+    began = time.process_time()
+    assert run(["verify", str(path)]) in (0, 1)
+    told = capfd.readouterr()
+    assert (told.err, time.process_time() - began < 10) == ("", True)
+    assert any(line.startswith("cannot be checked: ") and "submissions" not in line for line in told.out.splitlines())
+
+
+def test_a_damaged_leaderboard_cannot_be_checked(scored: Path, tmp_path: Path, capfd) -> None:
+    path = archived(scored, tmp_path / "a.zip")
+    rewritten(path, "leaderboard.json", '"position": 1', '"position": "x"')
+    assert run(["verify", str(path)]) == 0
+    assert "cannot be checked: the ranking in leaderboard.json" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["challenge/challenge.toml", "results/finder/metrics.json", "more.txt"])
+def test_a_file_that_is_too_large_for_what_it_is_is_refused_before_it_is_unpacked(
+    scored: Path, tmp_path: Path, capfd, name: str
+) -> None:
+    path = archived(scored, tmp_path / "a.zip")
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open(f"z/{name}", "w") as member:
+        for _ in range(101):
+            member.write(bytes(1_000_000))
+    assert run(["verify", str(path)]) == 2
+    assert f"[too-large] 'z/{name}': 101,000,000 bytes; expected at most " in capfd.readouterr().err
 
 
 def told_of_scores(capfd) -> list[str]:

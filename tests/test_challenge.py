@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from pathlib import Path
 
 import pytest
 from every_format import challenge_document
@@ -14,6 +16,7 @@ from evaluation.challenge.formats import FORMATS
 from evaluation.findings import Finding, did_you_mean, quote, render_findings, render_summary
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import ChallengeBroken
+from evaluation.leaderboard.rank_given import parse_settings
 from evaluation.model import Case
 
 CASES = "case,group,height,width\nb,P2,20,10\na,P1,30,40\n"
@@ -154,6 +157,38 @@ def test_missing_files_are_named(tmp_path):
     (tmp_path / "challenge.toml").write_text('format_version = 1\nname = "x"\npreset = "monusac2020"\n')
     with pytest.raises(ChallengeBroken, match=r"\[missing-file\] cases\.csv"):
         Challenge.load(tmp_path)
+
+
+A_LINE = "a = 1\n"
+COSTLY = {
+    "one long key": ".".join("a" * 50_000) + " = 1",
+    "long keys": "".join(f"k{i}" + ".a" * 500 + " = 1\n" for i in range(900)),
+    "quoted keys": '"," . ' * 20_000 + "a = 1",
+    "a table with a long name": "[a" + ".a" * 5_000 + "]\n" + "".join(f"k{i} = 1\n" for i in range(90_000)),
+    "deep arrays": "a = " + "[" * 100_000,
+    "deep tables": "a = " + "{a = " * 100_000,
+    "digits": "format_version = " + "9" * 900_000,
+    "digits of base 16": "format_version = 0x" + "f" * 900_000,
+    "many lines": A_LINE * 200_000,
+}
+
+
+@pytest.mark.parametrize("text", COSTLY.values(), ids=COSTLY)
+def test_a_challenge_that_takes_long_to_parse_is_refused_before(tmp_path, text):
+    (tmp_path / "challenge.toml").write_text(text)
+    began = time.process_time()
+    with pytest.raises(ChallengeBroken):
+        Challenge.load(tmp_path)
+    assert time.process_time() - began < 2
+
+
+def test_nobody_parses_toml_of_others_but_one_function():
+    """The package's own words are the exception."""
+    package = Path(__file__).parents[1] / "evaluation"
+    parsing = [path.relative_to(package).as_posix() for path in package.rglob("*.py") if "tomllib." in path.read_text()]
+    assert sorted(parsing) == ["challenge/documents.py", "findings/entries.py"]
+    for long in (".".join("a" * 50_000), "{a = " * 5_000 + "}"):
+        assert parse_settings([f"method={long}"]) == {"method": long}
 
 
 def test_another_ranking_leaves_the_hash_alone_since_it_changes_no_score():

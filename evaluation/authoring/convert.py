@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-import tomllib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,6 +21,7 @@ from pydantic import ValidationError
 from evaluation.authoring.imports import imported, pack_folder
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
+from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.formats import FORMATS, keys_of_formats
 from evaluation.challenge.formats.rules import LARGEST_NUMBER
 from evaluation.decoding.chunks import plain_chunks
@@ -676,7 +676,7 @@ def parse_options(options: Sequence[str]) -> dict[str, Any]:
         if not equals or key not in known:
             raise WrongUsage(fault("unknown-key", f"--set {quote(option)}", wording="option", name=key, known=known))
         try:
-            parsed = tomllib.loads(f"value = {value}")["value"]
+            parsed = parse_toml(f"value = {value}")["value"]
         except ValueError:
             parsed = value
         chosen[key] = tuple(parsed) if isinstance(parsed, list) else parsed

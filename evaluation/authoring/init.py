@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from evaluation.authoring.challenge_text import challenge_text, heading_of, table_text, tables_above
 from evaluation.authoring.places import patients_of
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
-from evaluation.challenge.documents import read_rules, read_text, resolve_preset
+from evaluation.challenge.documents import parse_toml, read_rules, read_text, resolve_preset
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.findings import Finding, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, WrongUsage, faults_as
@@ -110,7 +109,7 @@ def initialise_challenge(
     overwritten: raises WrongUsage. Raises ChallengeBroken for files that cannot be read, and for names that cases
     cannot have.
     """
-    preset_rules = tomllib.loads(preset_text(preset))
+    preset_rules = parse_toml(preset_text(preset))
     for file in (CHALLENGE_FILE, CASES_FILE):
         if (folder / file).exists():
             raise WrongUsage(fault("file-exists", quote(folder / file)))
@@ -124,7 +123,7 @@ def initialise_challenge(
 
     if sample or (has_files(folder / "reference") and (not cases or has_other_content(folder, challenge))):
         looked = text_by_looking(folder, preset, title, sample, in_place=bool(cases))
-        challenge = Challenge.build(resolve_preset(tomllib.loads(looked.text)))
+        challenge = Challenge.build(resolve_preset(parse_toml(looked.text)))
         sizes = looked.sizes
         cases = tuple(
             replace(case, size_yx=case.size_yx or sizes.get(case.name)) for case in find_cases(challenge, folder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from evaluation.challenge.base import RuleFault, Rules, contradiction, faults_of, joined
 from evaluation.challenge.cases import read_cases
-from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, read_rules, read_text, resolve_preset
+from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, parse_toml, read_rules, read_text, resolve_preset
 from evaluation.challenge.formats import keys_of_formats
 from evaluation.challenge.formats.rules import CONVERT_FIRST, IMPORTS, ONLY_IMPORTED, FormatRules
 from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
@@ -390,7 +389,7 @@ def hash_of(document: Mapping[str, Any]) -> str:
 
 def of_preset(problem: Finding, path: Path) -> Finding:
     """The fault, with the name of the preset if its key stands there and not in the file of the challenge."""
-    written = tomllib.loads(read_text(path))
+    written = parse_toml(read_text(path))
     place, _, keys = problem.where.partition(": ")
     if place != CHALLENGE_FILE or "preset" not in written:
         return problem

@@ -17,6 +17,9 @@ from evaluation.findings.errors import ChallengeBroken, WrongUsage
 
 CHALLENGE_FILE = "challenge.toml"
 CASES_FILE = "cases.csv"
+TOML_BYTES = 1_000_000
+CSV_BYTES = 100_000_000
+TOML_WORK = 50_000_000  # characters times dots in a line: about a second of tomllib
 OF_AREAS = ("overlap", "overlap_scope", "ignore")  # keys of [reference] for nuclei that have pixels
 RECOMMENDED = "recommended"  # the preset of new challenges
 
@@ -51,17 +54,35 @@ def read_rules(path: Path) -> dict[str, Any]:
         if not path.is_file():
             raise ChallengeBroken(fault("missing-file", CHALLENGE_FILE, wording="no-challenge-file"))
     try:
-        document = tomllib.loads(read_text(path))
-    except ValueError as error:  # TOMLDecodeError, and whole numbers of thousands of digits
+        document = parse_toml(read_text(path))
+    except ValueError as error:
         raise ChallengeBroken(fault("invalid-toml", CHALLENGE_FILE, got=str(error))) from None
     if "cases" in document:
         raise ChallengeBroken(fault("unknown-key", f"{CHALLENGE_FILE}: cases", wording="cases-in-rules"))
     return resolve_preset(document)
 
 
-def read_text(path: Path) -> str:
-    """A text file of the challenge. Raises ChallengeBroken if it cannot be read or is not UTF-8."""
+def parse_toml(text: str) -> dict[str, Any]:
+    """What a TOML document says. Raises ValueError for what is none, and what tomllib would take long for.
+
+    A key a.b.c… of n parts takes it time and memory by the square of n, and each key below a table of n parts by n.
+    """
+    most_dots = max(line.count(".") for line in text.split("\n"))
+    if len(text) > TOML_BYTES or len(text) * most_dots > TOML_WORK:
+        raise ValueError(f"{len(text):,} characters, with {most_dots:,} dots in a line")
     try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("tables nested too deeply") from None
+
+
+def read_text(path: Path) -> str:
+    """A text file of the challenge. Raises ChallengeBroken if it is too large, cannot be read or is not UTF-8."""
+    try:
+        size, most = path.stat().st_size, TOML_BYTES if path.suffix == ".toml" else CSV_BYTES
+        if size > most:
+            got, expected = f"{size:,} bytes", f"at most {most:,} bytes"
+            raise ChallengeBroken(fault("too-large", path.name, got=got, expected=expected, fix=""))
         return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ChallengeBroken(fault("invalid-text", path.name, position=error.start)) from None
@@ -92,7 +113,7 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
             merged[key] = merge(below[key], value) if both_tables else value
         return merged
 
-    below = tomllib.loads(preset_text(name))
+    below = parse_toml(preset_text(name))
     for side in ("reference", "submission"):
         changed = document.get(side, {})
         if isinstance(changed, dict) and changed.get("format", below[side]["format"]) != below[side]["format"]:

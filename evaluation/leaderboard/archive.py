@@ -22,15 +22,24 @@ from typing import Any, Literal
 import orjson
 
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRules
-from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WrongUsage
+from evaluation.challenge.documents import CSV_BYTES
+from evaluation.findings import fault, quote
+from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, SubmissionRejected, WrongUsage
 from evaluation.leaderboard.board import load_ranked, rank_folder
 from evaluation.leaderboard.document import leaderboard_json
-from evaluation.leaderboard.team_scores import plan_columns
-from evaluation.leaderboard.teams import KEY_FILE, RESULT_FILES, ResultFolder, reference_names, score_teams
+from evaluation.leaderboard.team_scores import (
+    DETAILS_BYTES,
+    METRICS_BYTES,
+    plan_columns,
+    read_board,
+    read_details,
+    read_metrics,
+)
+from evaluation.leaderboard.teams import KEY_FILE, RESULT_FILES, ResultFolder, hashed, reference_names, score_teams
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import as_json
 from evaluation.results.version import __version__
-from evaluation.submission import open_submission
+from evaluation.submission import SubmissionFiles, open_submission
 
 SUMS_FILE = "SHA256SUMS"
 BOARD_FILE = "leaderboard.json"
@@ -178,33 +187,54 @@ def verify_archive(
     work         an empty folder that it is unpacked to
     submissions  as ``leaderboard`` takes them, which are scored again if the archive has the reference
 
+    Files are unpacked when all are as small as their kind allows, those of the reference for ``submissions`` only.
     Raises WrongUsage if it cannot be unpacked or there are no submissions, and WorkersLost.
     """
+    archive = work / "archive"
     try:
         with open_submission(path, LimitRules()) as files:
+            large = [name for name in files.names if files.size(name) > most_bytes(name)]
+            if large:
+                name, size, most = large[0], files.size(large[0]), most_bytes(large[0])
+                got, expected = f"{size:,} bytes", f"at most {most:,} bytes in such a file"
+                raise WrongUsage(fault("too-large", quote(name), got=got, expected=expected, fix=""))
+            sums = check_sums(files)
             for name in files.names:
-                with files.open(name) as stream:
-                    write_atomically(work / "archive" / name, stream.read())
-            names = files.names
-    except SubmissionRejected as error:
+                if submissions is not None or not is_of_reference(name):
+                    with files.open(name) as stream:
+                        write_atomically(archive / name, stream.read())
+    except (SubmissionRejected, InputFault) as error:
         raise WrongUsage(*error.findings) from None
-    archive = work / "archive"
-    return [
-        check_sums(archive, names),
-        *check_content(archive),
-        *check_scores(archive, submissions, work / "again", workers),
-    ]
+    return [sums, *check_content(archive), *check_scores(archive, submissions, work / "again", workers)]
 
 
-def check_sums(folder: Path, names: Sequence[str]) -> Checked:
-    """Whether all files have the checksums of SHA256SUMS, and none is there without one."""
-    what = f"{len(names)} files, by {SUMS_FILE}"
-    if SUMS_FILE not in names:
+def most_bytes(name: str) -> int:
+    """The size up to which a file of an archive is unpacked; a file of the reference may be as large as any."""
+    file = name.rpartition("/")[2]
+    if is_of_reference(name) or file == "objects.csv":
+        return LimitRules().bytes_per_file
+    most = {"metrics.json": METRICS_BYTES, "details.json": DETAILS_BYTES, BOARD_FILE: DETAILS_BYTES}
+    return most.get(file, CSV_BYTES)
+
+
+def is_of_reference(name: str) -> bool:
+    return name.startswith("challenge/") and name not in (f"challenge/{CHALLENGE_FILE}", f"challenge/{CASES_FILE}")
+
+
+def check_sums(files: SubmissionFiles) -> Checked:
+    """Whether all files have the checksums of SHA256SUMS, and none is there without one. Nothing is written."""
+    what = f"{len(files.names)} files, by {SUMS_FILE}"
+    if SUMS_FILE not in files.names:
         return Checked(what, "cannot be checked", f"there is no {SUMS_FILE}")
-    lines = [line.split("  ", 1) for line in (folder / SUMS_FILE).read_text("utf-8", "replace").splitlines()]
+    with files.open(SUMS_FILE) as stream:
+        lines = [line.split("  ", 1) for line in stream.read().decode("utf-8", "replace").splitlines()]
     sums = {line[1]: line[0] for line in lines if len(line) == 2}
-    wrong = [n for n in names if n != SUMS_FILE and sums.get(n) != sha256((folder / n).read_bytes())]
-    wrong += [f"{name} (missing)" for name in sums if name not in names]
+    wrong = []
+    for name in files.names:
+        with files.open(name) as stream:
+            if name != SUMS_FILE and sums.get(name) != hashed(stream):
+                wrong.append(name)
+    wrong += [f"{name} (missing)" for name in sums if name not in files.names]
     return Checked(what, "differs" if wrong else "same to the byte", ", ".join(wrong[:10]))
 
 
@@ -214,10 +244,9 @@ def check_content(folder: Path) -> Iterator[Checked]:
     try:
         challenge = Challenge.load(folder / "challenge")
         files = results.find()[0]
-        hashes = {orjson.loads(file.metrics.read_bytes())["challenge"]["hash"] for file in files}
-    except (EvaluationError, orjson.JSONDecodeError, KeyError, TypeError) as error:
-        why = str(error.findings[0]) if isinstance(error, EvaluationError) else "a metrics.json is damaged"
-        yield Checked("the rules, the ranking and the scores", "cannot be checked", why)
+        hashes = {read_metrics(of.metrics, where=results.where(of.metrics))["challenge"]["hash"] for of in files}
+    except EvaluationError as error:
+        yield Checked("the rules, the ranking and the scores", "cannot be checked", str(error.findings[0]))
         return
     same = hashes == {challenge.hash}
     why = "" if same else "results were made with other rules or cases"
@@ -229,7 +258,7 @@ def check_content(folder: Path) -> Iterator[Checked]:
         if details is None or not table.is_file():
             yield Checked(what, "cannot be checked", "objects.csv or details.json is left out")
         else:
-            yield check_counts(what, table, orjson.loads(details.read_bytes()))
+            yield check_counts(what, table, details)
 
 
 def check_scores(folder: Path, submissions: Path | None, again: Path, workers: int | None) -> Iterator[Checked]:
@@ -276,9 +305,10 @@ def check_results(what: str, stored: Path, found: Path) -> Checked:
         read = orjson.loads if name.endswith(".json") else rows_of
         try:
             before, after = (read((of / name).read_bytes()) for of in (stored, found))
-        except (orjson.JSONDecodeError, UnicodeDecodeError, csv.Error):
+            different = first_difference(before, after)
+        except (orjson.JSONDecodeError, UnicodeDecodeError, csv.Error, RecursionError):
             return Checked(what, "differs", f"{name} is damaged")
-        if different := first_difference(before, after):
+        if different:
             return Checked(what, "differs", f"{name}: {different}")
     return Checked(what, "same to the digit", f"other bytes in {', '.join(other)}")
 
@@ -307,7 +337,7 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
         return Checked(what, "cannot be checked", f"there is no {BOARD_FILE}")
     stored = (folder / BOARD_FILE).read_bytes()
     try:
-        before = orjson.loads(stored)
+        before: Any = read_board(folder / BOARD_FILE)
         board = rank_folder(folder / "challenge", results, {})
         found = leaderboard_json(replace(board, before=before.get("before"))).encode()  # an older board is not here
         after = orjson.loads(found)
@@ -317,7 +347,7 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
             before, after = ([place_of(team) for team in each["teams"]] for each in (before, after))
     except EvaluationError as error:
         return Checked(what, "cannot be checked", str(error.findings[0]))
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError):
         return Checked(what, "differs", f"{BOARD_FILE} is damaged")
     different = first_difference(before, after)
     if different is None:
@@ -348,9 +378,10 @@ def first_difference(before: Any, after: Any, path: str = "") -> str | None:
     return next((found for where, one, other in pairs if (found := first_difference(one, other, where))), None)
 
 
-def check_counts(what: str, table: Path, details: Mapping[str, Any]) -> Checked:
+def check_counts(what: str, table: Path, path: Path) -> Checked:
     """Matched, missed and spurious nuclei of each case and rule: those of objects.csv against details.json."""
     try:
+        details = read_details(path, where="'details.json'")
         with table.open(encoding="utf-8", newline="") as stream:
             rows = Counter((row["case"], row["rule"], row["outcome"]) for row in csv.DictReader(stream))
         for case, entry in details["cases"].items():
@@ -360,6 +391,8 @@ def check_counts(what: str, table: Path, details: Mapping[str, Any]) -> Checked:
                     if stored != found:
                         why = f"{case}, {rule}: {stored} {outcome} in details.json, {found} rows"
                         return Checked(what, "differs", why)
+    except InputFault as error:
+        return Checked(what, "cannot be checked", str(error))
     except (KeyError, TypeError, csv.Error, UnicodeDecodeError):
         return Checked(what, "cannot be checked", "objects.csv or details.json has another form")
     return Checked(what, "same to the byte")

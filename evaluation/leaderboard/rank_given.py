@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.definition import tuples_for_lists
+from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.execution.workers import Progress
 from evaluation.findings import fault, listed, quote
@@ -149,7 +149,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
                 )
             )
         try:
-            found[key] = tuples_for_lists(tomllib.loads(f"value = {value}")["value"])
-        except (tomllib.TOMLDecodeError, RecursionError):
+            found[key] = tuples_for_lists(parse_toml(f"value = {value}")["value"])
+        except ValueError:
             found[key] = value
     return found
