@@ -18,6 +18,7 @@ from scipy.io import savemat
 import evaluation
 from evaluation.authoring.demo import write_demo
 from evaluation.commands.main import run
+from evaluation.results.version import __version__
 
 LABELS = np.zeros((40, 60), np.uint16)
 LABELS[2:12, 3:13], LABELS[20:30, 32:44], LABELS[15:19, 3:9] = 1, 2, 3
@@ -406,7 +407,11 @@ def test_a_size_in_cases_csv_is_suspected_when_both_sides_agree(capsys):
 def test_the_guide_of_a_kit_says_how_to_install(tmp_path, capsys):
     made = write_demo(tmp_path)
     said(capsys, "kit", "--challenge", made.challenge, "--output", "kit")
-    assert "pipx install" in Path("kit/GUIDE.md").read_text()
+    guide = Path("kit/GUIDE.md").read_text()
+    assert f"pipx install nuclei-evaluation=={__version__}" in guide
+    assert "- `detection.f1.group_mean` (higher is better): " in guide  # what each ranked column means, in words
+    said(capsys, "kit", "--challenge", made.challenge, "--output", "kit3", "--source", "git+https://a.example/b")
+    assert "`pipx install git+https://a.example/b`" in Path("kit3/GUIDE.md").read_text()
     put("mine/reference/a.tif")
     said(capsys, "init", "mine")
     said(capsys, "kit", "--challenge", "mine", "--output", "kit2")

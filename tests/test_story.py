@@ -1,4 +1,4 @@
-"""The life of a challenge: the commands of docs/story.md, one after the other, and what they tell."""
+"""The life of a challenge: its commands, one after the other, and what they tell."""
 
 from __future__ import annotations
 
@@ -13,9 +13,18 @@ ROOT = Path(__file__).resolve().parents[1]
 FROZEN = ROOT / "tests" / "golden" / "frozen"
 
 
-def commands() -> list[list[str]]:
-    lines = (ROOT / "docs" / "story.md").read_text().splitlines()
-    return [shlex.split(line)[1:] for line in lines if line.startswith("evaluation ")]
+COMMANDS = """\
+sensitivity --challenge challenge --output studied
+leaderboard --challenge challenge --submissions submissions --output published
+audit --challenge challenge --submissions suspects --output suspicion --tricks
+leaderboard --challenge corrected --submissions submissions --output final --before published --report
+leaderboard --challenge corrected --submissions submissions --output final --before published
+leaderboard --challenge last --submissions last_submissions --output last_out
+archive --challenge corrected --results final --output private.zip --creator "Doe, Jane" --date 2026-06-01 --private
+archive --challenge corrected --results final --output public.zip --creator "Doe, Jane" --date 2026-06-01
+verify private.zip --submissions submissions
+verify public.zip
+"""
 
 
 def made_challenge(folder: Path, kept: slice) -> list[str]:
@@ -61,7 +70,7 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
     path.write_text(text[:start] + text[text.index("</Region>", start) + len("</Region>") :])
 
     told: dict[str, str] = {}
-    for arguments in commands():
+    for arguments in map(shlex.split, COMMANDS.splitlines()):
         assert run(arguments) == 0, arguments
         told[" ".join(arguments[:1] + arguments[-1:])] = capfd.readouterr().out
         if arguments[-1] == "--report":

@@ -11,11 +11,14 @@ from pathlib import Path
 
 from evaluation.authoring.examples import example_files
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, FormatRules
+from evaluation.challenge.rules import RankingColumn
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.formats import format_of
+from evaluation.metrics.pages import page_of, summary
 from evaluation.model import Case
 from evaluation.results.files import write_atomically
+from evaluation.results.version import __version__
 
 GUIDE_FILE = "GUIDE.md"
 EXAMPLE_FOLDER = "example_submission"
@@ -31,8 +34,10 @@ class Kit:
     files: tuple[str, ...]
 
 
-def write_kit(challenge_folder: Path, output: Path) -> Kit:
+def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> Kit:
     """Write challenge.toml, cases.csv, an example submission and a guide. The reference is not opened.
+
+    source  what participants install with pipx, such as an address; if not given, this version by its name
 
     If the names of cases are hidden, cases.csv lists made ones: the rules are checked all the same. Raises
     ChallengeBroken, and WrongUsage if the folder has files already.
@@ -54,7 +59,7 @@ def write_kit(challenge_folder: Path, output: Path) -> Kit:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     (output / f"{EXAMPLE_FOLDER}.zip").write_bytes(packed(files))
-    write_atomically(output / GUIDE_FILE, guide(shown, sorted(files)))
+    write_atomically(output / GUIDE_FILE, guide(shown, sorted(files), source))
     return Kit(output, (GUIDE_FILE, CHALLENGE_FILE, CASES_FILE, f"{EXAMPLE_FOLDER}/", f"{EXAMPLE_FOLDER}.zip"))
 
 
@@ -75,7 +80,7 @@ def packed(files: dict[str, bytes]) -> bytes:
 # --- the guide --------------------------------------------------------------------------------------------------------
 
 
-def guide(challenge: Challenge, files: Sequence[str]) -> str:
+def guide(challenge: Challenge, files: Sequence[str], source: str = "") -> str:
     """One page in Markdown: what to hand in, how to check it, and how it will be scored."""
     rules = challenge.submission
     sections = [
@@ -85,8 +90,8 @@ def guide(challenge: Challenge, files: Sequence[str]) -> str:
         how_numbers_are_meant(rules),
         "## Check it before you submit\n\n"
         "```\nevaluation validate --challenge . --submission your_folder_or.zip\n```\n\n"
-        "`evaluation` is the program that scores: `pipx install .` in the folder of its source (Python 3.11 to 3.13), "
-        "or `./evaluate.sh` there in the place of `evaluation`.\n\n"
+        f"`evaluation` is the program that scores, version {__version__}, for Python 3.11 to 3.13: "
+        f"`pipx install {source or f'nuclei-evaluation=={__version__}'}`.\n\n"
         f"The files in `{EXAMPLE_FOLDER}/` are valid. `validate` finds everything that would be rejected, in one pass, "
         "and says the same as the platform. `evaluation explain CODE` tells more about the code in square brackets.",
         how_it_is_scored(challenge),
@@ -171,8 +176,16 @@ def how_it_is_scored(challenge: Challenge) -> str:
     lines = ["## How it is scored", "", how]
     if challenge.ranking is not None and challenge.ranking.columns:
         lines += ["", "Ranked by:", ""]
-        lines += [f"- `{column.path}` ({better(column.direction)})" for column in challenge.ranking.columns]
+        lines += [column_line(column) for column in challenge.ranking.columns]
+        lines += ["", "`evaluation explain PATH` tells more of each."]
     return "\n".join(lines)
+
+
+def column_line(column: RankingColumn) -> str:
+    """What a ranked column means: the first sentence of the metric's page, and which values are better."""
+    page = page_of(column.path)
+    words = f": {summary(page)}" if page else "."
+    return f"- `{column.path}` ({better(column.direction)}){words}"
 
 
 def better(direction: str) -> str:
