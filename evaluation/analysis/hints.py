@@ -157,7 +157,7 @@ def hints_about(look: Callable[[], list[Seen]], result: Result) -> list[Finding]
 
 def read_some(challenge: Challenge, folder: Path, submission: Path) -> list[Seen]:
     """Up to four images with nuclei on both sides. Raises InputFault."""
-    received = receive_submission(challenge, submission)
+    received = receive_submission(challenge, submission, folder)
     shared = read_shared_reference(challenge, folder)
     side = submission_side(challenge, received.files)
     found: list[Seen] = []

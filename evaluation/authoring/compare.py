@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
@@ -22,8 +22,9 @@ from evaluation.authoring.class_plan import IGNORED, Plan, has_ignored, is_none,
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.found import look_at
 from evaluation.authoring.pairing import Pairing, pair_names
+from evaluation.authoring.pieces import EACH_A_MASK
 from evaluation.authoring.placing import Placing, stage
-from evaluation.authoring.sides import FoundSide
+from evaluation.authoring.sides import NAMELESS, FoundCase, FoundSide
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS
@@ -97,14 +98,12 @@ def compare_paths(
             raise WrongUsage(fault("file-exists", quote(folder, 120), wording="folder-not-empty"))
         paths = [reference, *predictions.values()]
         skip_tables = is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
-        sides = [
-            look_at(path, Path(tempfile.mkdtemp(dir=workspace)), skip_tables=skip_tables and index > 0, imports=True)
-            for index, path in enumerate(paths)
-        ]
+        sides = look_at_sides(paths, workspace, skip_tables=skip_tables)
         spacing_um = spacing_um or next(filter(None, (pixel_size_beside(side.path) for side in sides)), None)
         sides = [in_pixels(side, spacing_um) for side in sides]
         found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
         target = folder or workspace / "challenge"
+        of_models = {model: with_categories(side, found) for model, side in of_models.items()}
         made = make_challenge(found, of_models, classes, target, keep=folder is not None, spacing_um=spacing_um)
         challenge = Challenge.load(made.folder)
         results = {}
@@ -120,6 +119,24 @@ def compare_paths(
             results[model] = replace(result, challenge=challenge)
         notes = (*made.notes, *about_overlaps(challenge, next(iter(results.values()))))
         return comparison_of(results, notes, (*made.findings, *hints))
+
+
+def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) -> list[FoundSide]:
+    """What the reference and the predictions hold. The sizes of images on one side tell how arrays of the other lie."""
+
+    def look(path: Path, sizes: Collection[tuple[int, int]], *, is_reference: bool) -> FoundSide:
+        folder = Path(tempfile.mkdtemp(dir=workspace))
+        return look_at(path, folder, skip_tables=skip_tables and not is_reference, imports=True, sizes=sizes)
+
+    reference = look(paths[0], (), is_reference=True)
+    predictions = [look(path, sizes_in(reference), is_reference=False) for path in paths[1:]]
+    if reference.is_stack or EACH_A_MASK in reference.imports:
+        reference = look(paths[0], set().union(*map(sizes_in, predictions)), is_reference=True)
+    return [reference, *predictions]
+
+
+def sizes_in(side: FoundSide) -> set[tuple[int, int]]:
+    return set() if side.is_stack else {case.size_yx for case in side.cases.values() if case.size_yx is not None}
 
 
 def about_overlaps(challenge: Challenge, result: Result) -> list[str]:
@@ -263,10 +280,11 @@ def make_challenge(
         if side.format == "counts_csv":
             raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got="numbers of nuclei only"))
     findings = [*reference.findings, *(finding for side in models.values() for finding in side.findings)]
-    notes = [f"Reference {reference.words()}"]
+    notes = [f"Reference {reference.words()}", *reference.notes]
     pairings: dict[str, Pairing] = {}
+    check_stacks(reference, models)
     for model, side in models.items():
-        pairings[model] = pairing = pair_names(reference.cases, side.cases)
+        pairings[model] = pairing = pair_cases(reference.cases, side.cases)
         if not pairing.pairs:
             raise WrongUsage(
                 fault(
@@ -277,7 +295,7 @@ def make_challenge(
                     prediction=list(side.cases),
                 )
             )
-        notes += [f"Prediction {side.words()}", *pairing_words(pairing)]
+        notes += [f"Prediction {side.words()}", *side.notes, *pairing_words(pairing)]
         findings += unpaired(pairing, model)
     names: dict[str, str] = {}
     for name in reference.cases:
@@ -355,6 +373,37 @@ def rules_in_a_sentence(reference: FoundSide, models: Mapping[str, FoundSide], p
 
 
 # --- names, sizes -----------------------------------------------------------------------------------------------------
+
+
+def with_categories(prediction: FoundSide, reference: FoundSide) -> FoundSide:
+    """Results of COCO with the names that the reference has for the ids of their classes."""
+    known = reference.categories
+    if prediction.categories or not (prediction.classes and set(prediction.classes) <= set(known)):
+        return prediction
+    numbers = {known[id]: int(id) for id in prediction.classes if id.isdecimal()}
+    classes = tuple(known[id] for id in prediction.classes if known[id] != NAMELESS)
+    return replace(prediction, classes=classes, numbers=numbers)
+
+
+def pair_cases(reference: Mapping[str, FoundCase], prediction: Mapping[str, FoundCase]) -> Pairing:
+    """Pairs by names; results of COCO, which have the ids of images for names, by these."""
+    by_id = {case.image_id: name for name, case in reference.items() if case.image_id is not None}
+    if not all(name == case.image_id and name in by_id for name, case in prediction.items()):
+        return pair_names(reference, prediction)
+    pairs = {by_id[name]: name for name in prediction}
+    rules = {name: "the id of the image in the reference" for name in pairs if name != pairs[name]}
+    return Pairing(pairs, rules, tuple(name for name in reference if name not in pairs), ())
+
+
+def check_stacks(reference: FoundSide, models: Mapping[str, FoundSide]) -> None:
+    """Refuse arrays of images without names that the other side does not have, too. Raises WrongUsage."""
+    for side in models.values():
+        of_stack, other = (side, reference) if side.is_stack else (reference, side)
+        if of_stack.is_stack and set(of_stack.cases) != set(other.cases):
+            got = f"an array of {len(of_stack.cases)} images without names, where the other side has "
+            names = "as many" if len(of_stack.cases) == len(other.cases) else f"{len(other.cases)}"
+            got += f"{names}, such as {quote(next(iter(other.cases)))}"
+            raise WrongUsage(fault("nothing-to-compare", quote(str(of_stack.path), 200), got=got, wording="nameless"))
 
 
 def pairing_words(pairing: Pairing) -> list[str]:

@@ -18,7 +18,8 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats import Request, read_collection
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.class_table import read_class_table
-from evaluation.formats.images import find_image, list_images
+from evaluation.formats.coco_document import read_document
+from evaluation.formats.images import DOCUMENTS, find_image, list_images
 from evaluation.formats.label_image import read_image
 from evaluation.model import Annotations, Case, Outlines, Points
 
@@ -125,12 +126,32 @@ def channels_of(channels: int, classes: list[str], numbers: dict[str, int]) -> d
     return dict(numbers)
 
 
+def has_boxes_of_coco(file: FoundFile, format: str, keys: Mapping[str, Any]) -> bool:
+    """Whether the boxes of a file are COCO's (x, y, width, height) and not MIDOG's (two corners, for a point)."""
+    with file.path.open("rb") as stream:
+        document = read_document(stream, request_for(file.name, file.name, format, keys, []))
+        entries = [entry for piece in document.pieces for entry in piece if type(entry) is dict]
+    boxes: list[tuple[Any, Any]] = [
+        (entry["bbox"], entry.get("area")) for entry in entries if is_box(entry.get("bbox"))
+    ]
+    if not boxes:
+        return False
+    is_size = any(x > width or y > height for (x, y, width, height), _ in boxes)
+    has_area = all(type(area) in (int, float) and abs(area - b[2] * b[3]) <= 0.01 * area for b, area in boxes)
+    return not document.images or is_size or has_area
+
+
+def is_box(box: object) -> bool:
+    return type(box) is list and len(box) == 4 and all(type(side) in (int, float) for side in box)
+
+
 def look_into_shared(
     path: Path, format: str, suffix: str, keys: dict[str, Any], file: FoundFile, findings: tuple[Finding, ...]
 ) -> FoundSide | None:
     """The cases and classes of a file that holds all cases; None if it holds one without a name."""
     classes: list[str] = []
     numbers: dict[str, int] = {}
+    categories: Mapping[str, str] = {}
     files = {"files": f"all{suffix}"}
     with file.path.open("rb") as stream:
         if FORMATS[format].model_fields.get("class_values") and format in NUMBERED:
@@ -150,6 +171,8 @@ def look_into_shared(
             images = list_images(stream, request)
             if not any(image.names for image in images):
                 return None
+            if format in DOCUMENTS:
+                categories = read_document(stream, request).categories
             stream.seek(0)
             known = {name: Case(name, name, *(image.size_yx or UNKNOWN_YX)) for image in images for name in image.names}
             collection = read_collection(stream, request, known)
@@ -160,6 +183,6 @@ def look_into_shared(
     for image in images:
         name = image.names[0] if image.names else f"image_{image.index:0{digits}}"
         extent_yx = None if not image.names else next((extents[n] for n in image.names if extents.get(n)), None)
-        cases[name] = FoundCase((file,), "", image.size_yx, image.index, extent_yx)
+        cases[name] = FoundCase((file,), "", image.size_yx, image.index, extent_yx, image.id)
     named = tuple(name for name in classes if name != NAMELESS)
-    return FoundSide(path, format, suffix, keys, cases, named, numbers, True, findings)
+    return FoundSide(path, format, suffix, keys, cases, named, numbers, True, findings, categories=categories)

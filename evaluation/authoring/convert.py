@@ -372,7 +372,7 @@ def readers_of_cases(
             name for of_case in files.values() for file in of_case for name in (file.name, *file.companions.values())
         ]
         return [reader(side, case, of_case) for case, of_case in files.items()], [], resolved(folder, names)
-    received = receive_submission(challenge, source)
+    received = receive_submission(challenge, source, folder)
     if received.has_errors:
         raise ConversionRefused(*received.findings)
     side = submission_side(challenge, received.files)

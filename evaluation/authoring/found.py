@@ -5,14 +5,15 @@ from __future__ import annotations
 import codecs
 import shutil
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from evaluation.authoring.contents import TableFault, look_into, look_into_shared, size_beside
+from evaluation.authoring.contents import TableFault, has_boxes_of_coco, look_into, look_into_shared, size_beside
 from evaluation.authoring.convert import DEFAULTS, usual_origin
 from evaluation.authoring.imports import imported, pack
+from evaluation.authoring.pieces import COLOURED, Seen, remedy, unfold
 from evaluation.authoring.places import bare_parts, class_maps, images_of_jobs, place_files, place_in_jobs
 from evaluation.authoring.sides import CLASS_TABLE, NAMELESS, FoundCase, FoundFile, FoundSide
 from evaluation.challenge import LimitRules
@@ -28,7 +29,7 @@ from evaluation.decoding.content import (
 )
 from evaluation.decoding.foreign import CONVERT, foreign_file
 from evaluation.decoding.streams import CutOff, Damaged
-from evaluation.decoding.tiff_header import TiffFile
+from evaluation.decoding.tiff_header import Tag, TiffFile
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, faults_as
 from evaluation.formats.class_table import CLASS_COLUMNS, ID_COLUMNS
@@ -61,15 +62,22 @@ PICTURE_SUFFIXES = {
     (ZIP_MAGIC, EMPTY_ZIP_MAGIC): ".npz",
 }
 GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
-PICTURE = "a picture in colour"
 KAGGLE = {"pixel_order": "column", "first_pixel": 1}
 
 
-def look_at(path: Path, workspace: Path, *, skip_tables: bool = False, imports: bool = False) -> FoundSide:
+def look_at(
+    path: Path,
+    workspace: Path,
+    *,
+    skip_tables: bool = False,
+    imports: bool = False,
+    sizes: Collection[tuple[int, int]] = (),
+) -> FoundSide:
     """Find out what a folder, a ZIP or a file holds; a ZIP is unpacked into the workspace, an empty folder.
 
     skip_tables   tables of ids and classes are not read
     imports       files of formats that are no formats of challenges are imported, too
+    sizes         of the images of the other side, as far as they are known
 
     Raises WrongUsage with what is wrong if there is nothing in it that can be read.
     """
@@ -78,9 +86,9 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False, imports: 
         images = images_of_jobs(dict(named))
     if images:
         named = [(name, file) for name, file in named if PurePosixPath(name).name not in PLATFORM_LISTS]
-    kinds: dict[tuple[str, str, str], list[tuple[str, Path, Detected]]] = {}
+    seen: list[Seen] = []
     not_read: list[tuple[str, str]] = []
-    blank: list[tuple[str, Path, Detected]] = []  # what YOLO writes where it finds nothing
+    blank: list[Seen] = []  # what YOLO writes where it finds nothing
     formats_imported: set[str] = set()
     not_imported: list[Finding] = []
     paths = dict(named)
@@ -104,25 +112,31 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False, imports: 
             continue
         if is_note and (detected is None or detected.format != "yolo_txt"):
             if not file.stat().st_size:
-                blank.append((name, file, Detected("yolo_txt")))
+                blank.append(Seen(name, file, Detected("yolo_txt"), ".txt"))
         elif detected is None:
             not_read.append((name, suffix))
         else:
-            kinds.setdefault((detected.format, str(sorted(detected.keys.items())), suffix), []).append(
-                (name, file, detected)
-            )
+            seen.append(Seen(name, file, detected, suffix))
+    unfolded = unfold(seen, workspace, sizes)
+    not_read += unfolded.left_out
+    formats_imported |= unfolded.forms
+    kinds: dict[tuple[str, str, str], list[Seen]] = {}
+    for one in unfolded.seen:
+        kinds.setdefault((one.detected.format, str(sorted(one.detected.keys.items())), one.suffix), []).append(one)
     if not kinds and not_imported:
         raise WrongUsage(*(replace(one, where=f"{quote(str(path), 200)}, {one.where}") for one in not_imported))
     if not kinds:
-        got = (
-            "no file" if not named else f"no labels, but {quote(not_read[0][0])}, {not_read[0][1]}" if not_read else ""
-        )
-        raise WrongUsage(fault("nothing-to-compare", quote(str(path), 200), got=got or "notes only"))
+        got, fix = "no file" if not named else "notes only", None
+        if not_read:
+            got = f"no labels, but {quote(not_read[0][0])}, {not_read[0][1]}"
+            name, what = not_read[0]
+            fix = remedy(Seen(name, paths[name], Detected("label_image"), picture_suffix(paths[name])), what, path)
+        raise WrongUsage(fault("nothing-to-compare", quote(str(path), 200), got=got, fix=fix))
     order = sorted(kinds, key=lambda kind: (-len(kinds[kind]), kind[0] == "label_image", kind))
     chosen = kinds[order[0]]
     for kind in order[1:]:
-        not_read += [(name, f"{kind[0]} ({kind[2]})") for name, _, _ in kinds[kind]]
-    stems = {bare_parts(name): name for name, _, _ in chosen}
+        not_read += [(one.name, f"{kind[0]} ({kind[2]})") for one in kinds[kind]]
+    stems = {bare_parts(one.name): one.name for one in chosen}
     tables = class_tables((name, paths[name]) for name, _ in not_read) if order[0][0] == "label_image" else {}
     of_tables = set(tables.values())
     first_map = next(iter(class_maps(stems.values()).values()), None) if tables else None
@@ -134,7 +148,7 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False, imports: 
         but = f", but {quote(without, 120)} has none beside it"
     left_out: dict[str, list[str]] = {}
     for name, what in not_read:
-        if what == PICTURE and bare_parts(name) in stems:  # the image of a case
+        if what == COLOURED and bare_parts(name) in stems:  # the image of a case
             continue
         if paths[name] in of_tables:
             if skip_tables or (not but and bare_parts(name) in stems):
@@ -142,12 +156,14 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False, imports: 
             what = f"a table of ids and classes{but}"
         left_out.setdefault(what, []).append(quote(f"{path.name}/{name}", 120))
     findings = [fault("file-not-read", *names, got=what) for what, names in left_out.items()]
-    (format, _, suffix), detected = order[0], chosen[0][2]
+    (format, _, suffix), detected = order[0], chosen[0].detected
     if format == "yolo_txt":
         chosen = [*chosen, *blank]
     if skip_tables or but:
         tables = {}
-    files = [FoundFile(file, name, suffix, classes=tables.get(bare_parts(name))) for name, file, _ in chosen]
+    files = [
+        FoundFile(one.path, one.name, suffix, classes=one.classes or tables.get(bare_parts(one.name))) for one in chosen
+    ]
     shown, keys = quote(str(path), 200), dict(detected.keys)
     try:
         try:
@@ -169,7 +185,12 @@ def look_at(path: Path, workspace: Path, *, skip_tables: bool = False, imports: 
         is_told = files[0].path == path or all(one.where.startswith(shown) for one in error.findings)
         here = error.findings if is_told else [replace(one, where=f"{shown}, {one.where}") for one in error.findings]
         raise WrongUsage(*here) from None
-    return replace(side, imports=tuple(sorted(formats_imported)))
+    return replace(
+        side,
+        imports=tuple(sorted(formats_imported)),
+        notes=tuple(unfolded.notes),
+        is_stack=unfolded.is_stack,
+    )
 
 
 def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
@@ -255,15 +276,22 @@ def detect_file(path: Path) -> tuple[Detected | None, str]:
             return detected, SUFFIXES.get(detected.format, ".json")
         with path.open("rb") as stream:
             head = stream.read(26)
-            suffix = next(suffix for magics, suffix in PICTURE_SUFFIXES.items() if head.startswith(magics))
+            suffix = picture_suffix(path)
             stream.seek(0)
             if suffix == ".npz" and is_plain_zip(path) and not has_arrays(stream):
                 return None, "a ZIP, which is not opened: name that one, or unpack it"
             if is_coloured(head, suffix, stream):
-                return None, PICTURE
+                return None, COLOURED
         return detected, suffix
     except OSError as error:
         return None, (error.strerror or "not readable").lower()
+
+
+def picture_suffix(path: Path) -> str:
+    """The suffix that the content of an image file has, "" for other files."""
+    with path.open("rb") as stream:
+        head = stream.read(16)
+    return next((suffix for magics, suffix in PICTURE_SUFFIXES.items() if head.startswith(magics)), "")
 
 
 def is_coloured(head: bytes, suffix: str, stream: BinaryIO) -> bool:
@@ -273,7 +301,8 @@ def is_coloured(head: bytes, suffix: str, stream: BinaryIO) -> bool:
     if suffix != ".tif":
         return False
     try:
-        return TiffFile(stream).pages()[0].samples > 1
+        page = TiffFile(stream).pages()[0]
+        return page.samples > 1 and page.value(Tag.PLANAR_CONFIGURATION, 1) == 1
     except (CutOff, Damaged, IndexError):
         return False
 
@@ -292,6 +321,8 @@ def understand(
     Raises InputFault for files that cannot be read.
     """
     keys = {**usual_keys(format, keys), **keys}
+    if format == "midog_json" and has_boxes_of_coco(files[0], format, keys):
+        raise InputFault(fault("nothing-to-compare", quote(str(path), 200), wording="boxes"))
     if FORMATS[format].file_holds != "one case" and len(files) == 1:
         shared = look_into_shared(path, format, suffix, keys, files[0], findings)
         if shared is not None:

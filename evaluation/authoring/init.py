@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.findings import Finding, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, WrongUsage, faults_as
 from evaluation.formats import Request
-from evaluation.formats.images import find_image, list_images
+from evaluation.formats.images import DOCUMENTS, find_image, list_images
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.model import OF_STRATA
 from evaluation.results.files import write_atomically
@@ -282,14 +283,18 @@ def size_of(path: Path, case: str, request: Request) -> tuple[int, int] | None:
 
 def shared_cases(challenge: Challenge, folder: Path) -> Iterator[FoundCase]:
     """The cases that the files of all cases name, or hold at some place."""
-    read_key = compile_pattern(challenge.reference.case_key, {})
+    key = challenge.reference.case_key
+    case_of = {} if isinstance(key, str) else {name: {"case": case} for case, name in key.items()}
+    read_key = compile_pattern(key if isinstance(key, str) else "{case}", {})
+    of_results = challenge.submission.format in DOCUMENTS
     seen = set()
     for path, _ in reference_files(challenge, folder):
         with path.open("rb") as stream:
             images = list_images(stream, request_of(challenge, path))
         digits = len(str(len(images)))
         for image in images:
-            fields = next(filter(None, map(read_key, image.names)), None)
+            fields = next((case_of[name] for name in image.names if name in case_of), None)
+            fields = fields or next(filter(None, map(read_key, image.names)), None)
             if not image.names:
                 fields = {"case": f"image_{image.index:0{digits}}"}
             if fields is None or fields["case"] in seen:
@@ -297,7 +302,8 @@ def shared_cases(challenge: Challenge, folder: Path) -> Iterator[FoundCase]:
             seen.add(fields["case"])
             group = fields.get("group", fields["case"])
             check_names(path, fields["case"], group, "Rename the image")
-            yield FoundCase(fields["case"], group, image.size_yx, image.index)
+            index = int(image.id) if of_results and image.id and re.fullmatch("[0-9]{1,9}", image.id) else image.index
+            yield FoundCase(fields["case"], group, image.size_yx, index)
 
 
 def check_names(path: Path, case: str, group: str, what: str) -> None:

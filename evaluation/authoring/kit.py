@@ -162,7 +162,9 @@ def how_numbers_are_meant(rules: FormatRules) -> str:
         words.append("They count from the corner of the slide.")
     words += format_of(rules.format).explain(rules)
     if rules.case_key != "{case}" or rules.is_shared:
-        words.append(f"A case is called `{rules.case_key}`.")
+        key = rules.case_key
+        told = f"called `{key}`" if isinstance(key, str) else f"called {', '.join(f'`{key[c]}` ({c})' for c in key)}"
+        words.append(f"A case is {told}.")
     if rules.skip_classes:
         words.append(f"Annotations called {listed(rules.skip_classes)} are left out.")
     return "## What the numbers mean\n\n" + " ".join(words) if words else ""

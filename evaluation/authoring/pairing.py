@@ -7,12 +7,14 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+PICTURE_WORDS = ("img", "image", "im", "raw", "orig", "original", "photo", "input", "picture", "rgb", "tissue")
 # What tools and people put behind the name of an image.
 ENDINGS = (
     *("cp_masks", "cp_mask", "seg", "masks", "mask", "labels", "label", "lbl", "instances", "instance", "inst"),
     *("nuclei", "cells", "gt", "ground_truth", "groundtruth", "reference", "ref", "prediction", "predictions"),
     *("predicted", "pred", "preds", "output", "result", "results", "segmentation", "annotation", "annotations"),
     *("anno", "json", "mat", "geojson", "stardist", "cellpose", "cellvit", "hovernet"),
+    *PICTURE_WORDS,
 )
 ENDING = re.compile(rf"(?:[ _.-]+(?:{'|'.join(sorted(ENDINGS, key=len, reverse=True))}))+$", re.IGNORECASE)
 
@@ -44,6 +46,7 @@ def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
     for words, key in (
         ("", composed),
         ("upper and lower case", lambda name: composed(name).casefold()),
+        ("without folders and suffixes", without_suffix),
         ("without endings such as '_masks'", without_ending),
     ):
         take(left, right, key, key, words, pairs, rules)
@@ -59,8 +62,19 @@ def composed(name: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
+def without_suffix(name: str) -> str:
+    """A name without the folders before it, its suffixes, and what Roboflow puts behind it.
+
+    >>> without_suffix("train/Cell01.ome.tif"), without_suffix("cell01_tif.rf.0123456789abcdef.jpg")
+    ('cell01', 'cell01')
+    """
+    base = composed(name).casefold().replace("\\", "/").rpartition("/")[2]
+    plain = re.sub(r"(_(png|jpe?g|tiff?|bmp|gif|webp))?\.rf\.[0-9a-z]{8,}", "", base)
+    return re.sub(r"(\.[a-z][a-z0-9]{0,7})+$", "", plain) or plain
+
+
 def without_ending(name: str) -> str:
-    return ENDING.sub("", composed(name).casefold())
+    return ENDING.sub("", without_suffix(name))
 
 
 def take(

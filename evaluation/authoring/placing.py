@@ -54,6 +54,8 @@ def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, pla
         keys["files"] = f"{prefix}{key}{side.suffix}"
         file = next(iter(side.cases.values())).files[0]
         placing.put(file.path, f"{below}/{name}{side.suffix}")
+        other = {case: own for case, own in cases.items() if own != case and side.cases[own].index is None}
+        keys |= {"case_key": other} if other else {}
     elif side.has_class_files:
         if len(plan) == 1:
             got = "a file for each class, but the classes are not on both sides"

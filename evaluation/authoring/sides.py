@@ -47,13 +47,14 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundCase:
-    """A case of a side. ``index`` is that in an array of all cases."""
+    """A case of a side. ``index`` is that in an array of all cases, ``image_id`` that of a COCO file."""
 
     files: tuple[FoundFile, ...]
     group: str = ""
     size_yx: tuple[int, int] | None = None
     index: int | None = None
     extent_yx: tuple[int, int] | None = None
+    image_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +67,9 @@ class FoundSide:
     numbers   the numbers that stand for classes in the files, by name
     findings  what was not read
     imports   what its files were before they were imported, in words
+    notes     what was put together of its files, in sentences
+    is_stack  its images are planes of an array, with numbers for names
+    categories  names of classes by their ids in a COCO file, under which results name them
     """
 
     path: Path
@@ -78,6 +82,9 @@ class FoundSide:
     is_shared: bool = False
     findings: tuple[Finding, ...] = ()
     imports: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_stack: bool = False
+    categories: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def class_file(self) -> FoundFile | None:

@@ -100,6 +100,8 @@ def read_document(stream: BinaryIO, request: Request) -> Document:
         raise InputFault(fault("not-coco", where, got="neither an object nor a list"))
     if type(root.get("masks")) is list:
         return Document(where, iter([read_masks(root, where)]), "masks", is_one_image=True)
+    if type(root.get("annotations")) is dict and "images" in root:  # LIVECell: annotations by their ids
+        return read_tables(Document(where, iter([list(root["annotations"].values())])), root)
     found = f"an object with {listed(root, last='and')}" if root else "an empty object"
     raise InputFault(fault("not-coco", where, got=found))
 
@@ -166,6 +168,8 @@ class Places:
         self.number_of_image: dict[str, int] = {}
         self.image_of_case: dict[str, str] = {}
         self.unknown: Counter[str] = Counter()
+        # Results have no list of images: their ids are those of the reference, which cases.csv has as ``index``.
+        self.of_id = {} if document.images else {str(case.index): case for case in cases.values()}
         if only is None:
             for image in document.images:
                 self.find(image)
@@ -174,7 +178,8 @@ class Places:
         """The number of the case that an image is, or NO_CASE."""
         number = self.number_of_image.get(image)
         if number is None:
-            case = None if self.only is not None else self.document.find_case(image, self.known)
+            found = None if self.only is not None else self.document.find_case(image, self.known)
+            case = found or self.of_id.get(image)
             number = self.add(image, case)
         return number
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -53,11 +54,13 @@ class ListedImage:
     names    what it may be called, the likeliest first; none if the file has numbers of images only
     index    its position from 0, if that is all the file says of it
     size_yx  height and width, px; None if the file does not tell
+    id       the number of a COCO file for it, under which results name it
     """
 
     names: tuple[str, ...]
     index: int | None = None
     size_yx: Size | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,23 @@ def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
         if request.rules.format not in DOCUMENTS:
             return []
         document = read_document(stream, request)
-        images = []
-        for image in document.images or document.image_ids():
-            entry = document.images.get(image)
-            size_yx = None if entry is None else plain_size([entry.height, entry.width])
-            images.append(ListedImage(tuple(reversed(document.names(image)[:4])), None, size_yx))
-        return images
+        sizes = {image: plain_size([entry.height, entry.width]) for image, entry in document.images.items()}
+        if not sizes or None in sizes.values():
+            only = set(sizes)
+            for image, size in sizes_of_codes(document):
+                if not only or image in only:
+                    sizes[image] = sizes.get(image) or size
+        return [
+            ListedImage(tuple(reversed(document.names(image)[:4])), None, size, image) for image, size in sizes.items()
+        ]
+
+
+def sizes_of_codes(document: Document) -> Iterator[tuple[str, Size | None]]:
+    """The image that each annotation names, and the size in its code, if it has one; goes through them."""
+    for entry in (entry for piece in document.pieces for entry in piece if type(entry) is dict):
+        code = entry.get("segmentation")
+        if (image := id_of(entry, "image_id")) is not None:
+            yield image, plain_size(code.get("size")) if type(code) is dict else None
 
 
 def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> FoundImage:

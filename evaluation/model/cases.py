@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Case:
     """One image that is scored: a row of cases.csv. ``group`` is the patient (the case itself if none is given).
 
-    ``index`` is the number of the case, from 0, in arrays that hold all cases; None if there are no such arrays.
+    ``index`` is the number of the case in files that hold all cases: its place from 0 in arrays, the id of its image in
+    COCO's results; None if there are no such files.
     ``offset_xy`` is the upper left corner of the image in the slide it was cut from, px.
     ``stratum`` is what groups belong to (tissue, organ, centre), "" if cases.csv names none.
     ``area_mm2`` is the area that was annotated, if it is not the image.

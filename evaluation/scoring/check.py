@@ -32,7 +32,8 @@ def check_submission(
     """Everything that can be said about a submission without the reference; needs challenge.toml and cases.csv only."""
     challenge = Challenge.load(challenge_folder)
     check_columns(challenge)
-    return challenge, all_findings(challenge, receive_submission(challenge, Path(submission)), workers, progress)
+    received = receive_submission(challenge, Path(submission), Path(challenge_folder))
+    return challenge, all_findings(challenge, received, workers, progress)
 
 
 def all_findings(

@@ -128,7 +128,7 @@ def begin_submission(
     folder = Path(challenge_folder).absolute()  # workers may be elsewhere
     challenge = Challenge.load(folder) if challenge is None else challenge
     check_columns(challenge)
-    received = receive_submission(challenge, Path(submission))
+    received = receive_submission(challenge, Path(submission), folder)
     check_links(challenge, received.files, folder)
     if not received.has_errors:
         challenge = with_sizes(challenge, folder, workers)
@@ -182,7 +182,7 @@ def plan_cases(
 
 def read_submission(folder: Path, challenge: Challenge, path: Path) -> list[ReadCase]:
     """All cases of a submission. Raises SubmissionRejected, ChallengeBroken."""
-    received = receive_submission(challenge, path)
+    received = receive_submission(challenge, path, folder)
     planned = plan_cases(challenge, folder, received, 1, None)
     outcomes = [read_and_match(challenge, folder, received.files, of) for part in planned.parts for of in part]
     raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])

@@ -13,9 +13,11 @@ from evaluation.decoding.foreign import HEAD_BYTES, ZARR_FOLDER, foreign_content
 from evaluation.decoding.json import read_json
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
+from evaluation.formats.images import DOCUMENTS, list_images
 from evaluation.scoring.cases import CaseContent
 from evaluation.scoring.read import (
     read_shared,
+    reference_side,
     submission_side,
 )
 from evaluation.submission import SubmissionFiles, collection_findings, find_case_files, open_submission
@@ -75,8 +77,32 @@ def named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
     return replace(finding, fix=f"{finding.fix} {quote(files.names[0], 120)} is {what}.") if what else finding
 
 
-def receive_submission(challenge: Challenge, path: Path) -> ReceivedSubmission:
-    """Find the files of every case; files that hold all cases are read here. Raises SubmissionRejected, WrongUsage."""
+def with_image_ids(challenge: Challenge, folder: Path) -> Challenge:
+    """The challenge with the ids of its images, under which results of COCO name them, if its reference has them.
+
+    Nothing changes if cases.csv has the column ``index``, or if there is no reference, as at a participant's.
+    """
+    rules = challenge.reference
+    path = folder / rules.files
+    formats = {rules.format, challenge.submission.format}
+    is_known = any(case.index is not None for case in challenge.cases)
+    if is_known or not (rules.is_shared and formats <= set(DOCUMENTS) and path.is_file()):
+        return challenge
+    try:
+        with path.open("rb") as stream:
+            images = list_images(stream, reference_side(challenge, folder).request(quote(path.name), path.name, 0))
+    except InputFault:  # told where the reference is read
+        return challenge
+    ids = {name: int(image.id) for image in images for name in image.names if image.id and image.id.isdecimal()}
+    cases = [replace(case, index=ids.get(rules.key_of(case))) for case in challenge.cases]
+    return challenge.model_copy(update={"cases": tuple(cases)})
+
+
+def receive_submission(challenge: Challenge, path: Path, folder: Path | None = None) -> ReceivedSubmission:
+    """Find the files of every case; files that hold all cases are read here. Raises SubmissionRejected, WrongUsage.
+
+    folder   of the challenge, whose reference may tell the ids of images
+    """
     try:
         files = open_submission(path, challenge.limits)
     except SubmissionRejected as error:
@@ -85,7 +111,8 @@ def receive_submission(challenge: Challenge, path: Path) -> ReceivedSubmission:
     if not layout.shared_files:
         found = tuple(named_by_content(finding, files) for finding in layout.findings)
         return ReceivedSubmission(files, layout.files, found, layout.inputs)
-    shared = read_shared(submission_side(challenge, files), challenge.cases, layout.shared_files)
+    cases = (challenge if folder is None else with_image_ids(challenge, folder)).cases
+    shared = read_shared(submission_side(challenge, files), cases, layout.shared_files)
     unmatched = collection_findings(challenge, shared.mentioned, shared.unknown)
     findings = (*layout.findings, *shared.faults, *shared.warnings, *([] if shared.faults else unmatched))
     return ReceivedSubmission(files, shared.cases, findings)

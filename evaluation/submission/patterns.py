@@ -135,7 +135,7 @@ def fill_pattern(pattern: str, challenge: Challenge, case: Case, class_name: str
 
 def case_key(challenge: Challenge, case: Case) -> str:
     """The name of a case in files of all cases and in lists of jobs."""
-    return fill_pattern(challenge.submission.case_key, challenge, case)
+    return challenge.submission.key_of(case)
 
 
 def wrapping_folders(names: Sequence[str]) -> Iterator[str]:

@@ -25,7 +25,8 @@ class FormatRules(Rules):
     """The keys of ``[reference]`` and ``[submission]`` that every format has; a format adds its own.
 
     files         pattern with {case}, {group}, {class}; without {case} one file holds all cases
-    case_key      the name that a shared file, or the platform's list of jobs, has for a case, with {case} and {group}
+    case_key      the name that a shared file, or the platform's list of jobs, has for a case, with {case} and {group};
+                  or a table of such names by the names of the cases that have another one
     coordinates   whether coordinates count from the corner of the image or of the slide it was cut from; then
                   offset_x and offset_y of cases.csv are subtracted
     skip_classes  names of annotations that are no nuclei and are left out, such as regions of interest
@@ -41,7 +42,7 @@ class FormatRules(Rules):
 
     format: str
     files: str
-    case_key: str = "{case}"
+    case_key: str | dict[str, str] = "{case}"
     coordinates: Literal["image", "slide"] = "image"
     skip_classes: tuple[str, ...] = ()
 
@@ -60,7 +61,9 @@ class FormatRules(Rules):
 
     def key_of(self, case: Case) -> str:
         """The name of a case in a file of all cases."""
-        return filled(self.case_key, case)
+        if isinstance(self.case_key, str):
+            return filled(self.case_key, case)
+        return self.case_key.get(case.name, case.name)
 
     @property
     def are_points(self) -> bool:
@@ -87,7 +90,10 @@ class FormatRules(Rules):
         """Refuse patterns that do not fit the format."""
         allowed = {"class"} if self.is_shared else {"case", "group", "class"}
         check_pattern(self.files, "files", required=set(), allowed=allowed)
-        check_pattern(self.case_key, "case_key", required={"case"}, allowed={"case", "group"})
+        if isinstance(self.case_key, str):
+            check_pattern(self.case_key, "case_key", required={"case"}, allowed={"case", "group"})
+        elif len(set(self.case_key.values())) < len(self.case_key):
+            raise invalid("case_key", "a name for two cases", "a name of its own for every case")
         for key in ("files", *self.companions):
             pattern = self.value(key)
             if pattern is not None and pattern.lower().endswith(IMPORTED):

@@ -60,7 +60,7 @@ def illustrate_cases(
     """
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder) if challenge is None else challenge
-    received = receive_submission(challenge, Path(submission))
+    received = receive_submission(challenge, Path(submission), folder)
     challenge = with_sizes(challenge, folder, workers)
     planned = plan_cases(challenge, folder, received, workers, progress)
     if challenge.are_counts:  # nothing is known of where nuclei lie

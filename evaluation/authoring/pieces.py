@@ -1,0 +1,570 @@
+"""What images hold besides one plane of labels: pictures, masks of single nuclei, several images, volumes.
+
+A side is gone through before its format is chosen. Each decision is a sign with its reason, which notes and
+``compare --explain`` print; nothing is decided by a suffix.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from shlex import quote as quote_for_shell
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.authoring.pairing import ENDINGS, PICTURE_WORDS
+from evaluation.authoring.places import CLASS_MAPS, bare_parts
+from evaluation.authoring.sides import NAMELESS
+from evaluation.challenge import LimitRules
+from evaluation.decoding.guard import bounds_of, decode
+from evaluation.decoding.mha import read_mha_header
+from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, choose_member, read_npy_header
+from evaluation.decoding.png import read_png
+from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
+from evaluation.decoding.tiff_header import Tag, TiffFile
+from evaluation.findings import quote
+from evaluation.findings.errors import InputFault
+from evaluation.formats.detect import Detected
+
+Array = npt.NDArray[Any]
+Size = tuple[int, int]
+
+MOST_PIXELS = 1 << 26  # of files whose pixels are looked at
+SAMPLE = 3  # files of each form of name whose pixels are looked at
+COLOURS = (3, 4)
+PICTURE_VALUES, PICTURE_CHANGES = 16, 0.35  # touching labels of 3 x 3 px change at a third of their pixels
+WHOLE_SHARE, SHARED_PIXELS = 0.8, 0.1
+PICTURE_FOLDERS = {"images", "image", "imgs", "img", "raw", "tissue", "pictures", "photos", "tissue_images", "inputs"}
+MASK_FOLDERS = {"masks", "mask", "labels", "label", "gt", "annotations", "instances", "ground_truth", "segmentations"}
+NOT_MASKS = {*PICTURE_WORDS, "json", "mat", "geojson", "output", "result", "results", "ref", "reference"}
+MASK_WORDS = tuple(sorted((word for word in ENDINGS if word not in NOT_MASKS), key=len, reverse=True))
+MASK_ENDING = re.compile(rf"(?:[ _.-]+(?:{'|'.join(MASK_WORDS)}))+$", re.IGNORECASE)
+PICTURE_ENDING = re.compile(rf"(?:(?:^|[ _.-]+)(?:{'|'.join(PICTURE_WORDS)}))+$", re.IGNORECASE)
+NUMBER_OF_NUCLEUS = re.compile(
+    r"[ _.-]*(?:mask|nucleus|nuclei|nuc|cell|object|obj|instance|inst|id|label)?s?[ _.-]*(?:[0-9]+|[0-9a-f]{16,})$",
+    re.IGNORECASE,
+)
+EACH_A_MASK = "masks, one for each nucleus"
+VOLUME = "a volume of {planes} planes, whose labels go on from plane to plane; three-dimensional labels are not scored"
+OF_PLANES = "Write a file for each plane, on both sides, to compare the planes as images."
+COLOURED = "a picture in colour"
+FEW_COLOURS = 1 << 16
+COLOURS_TO_IDS = (
+    "import sys, numpy as np, skimage.io as io; [io.imsave(f[:-4] + '.tif', (io.imread(f)[..., :3] @ np.array([1, 256, "
+    "65536])).astype(np.uint32), check_contrast=False) for f in sys.argv[1:]]"
+)
+OF_IDS = "If each colour is a nucleus, and black the background, this writes label images beside the files: "
+OF_CLASSES = (
+    "Its colours come back in many places, as those of classes do. Write ids, a number for each nucleus; maps of "
+    "classes are read in a challenge, see 'colour_map' in docs/formats.md."
+)
+GREY_PICTURE = "a picture, since its values change from pixel to pixel as those of labels do not"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file that has a format, and the sign by which it is known to have it.
+
+    classes  a second file, with the class of every pixel
+    """
+
+    name: str
+    path: Path
+    detected: Detected
+    suffix: str
+    sign: str = ""
+    classes: Path | None = None
+
+
+@dataclass(slots=True)
+class Unfolded:
+    """The files of a side when pictures are taken away and pieces are put together.
+
+    left_out  names and why; ``pictures`` are those of them that lie beside labels
+    is_stack  images of an array have numbers for names
+    """
+
+    seen: list[Seen]
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    pictures: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    forms: set[str] = field(default_factory=set)
+    is_stack: bool = False
+
+
+def unfold(seen: Sequence[Seen], workspace: Path, sizes: Collection[Size]) -> Unfolded:
+    """Look into the images among the files of a side. ``sizes``: of the images of the other side, as far as known."""
+    found = Unfolded([one for one in seen if not may_be_images(one)])
+    folder = Path(tempfile.mkdtemp(dir=workspace))
+    images = [one for one in seen if may_be_images(one)]
+    flat: list[Seen] = []
+    stacks = [one for one in images if has_planes(one)]
+    for one in images:
+        if one in stacks:
+            unstack(one, found, folder, sizes, alone=len(stacks) == 1)
+        else:
+            flat.append(one)
+    pictures = pictures_among(flat)
+    found.pictures |= pictures
+    found.left_out += [(name, why) for name, why in pictures.items()]
+    flat = [one for one in flat if one.name not in pictures]
+    found.seen += join_masks(flat, found, folder)
+    return found
+
+
+def may_be_images(one: Seen) -> bool:
+    return one.detected.format in ("label_image", "pannuke_masks")
+
+
+# --- pixels -----------------------------------------------------------------------------------------------------------
+
+
+def pixels_of(one: Seen) -> Array | None:
+    """All numbers of an image file, with all its axes; None if they are too many, or if it cannot be read."""
+    limit = LimitRules().bytes_per_file
+    try:
+        with one.path.open("rb") as stream:
+            bounds = bounds_of(one.path.stat().st_size, MOST_PIXELS, limit)
+            asked = (one.suffix, quote(one.name, 120))
+            (found,) = decode(
+                f"{__name__}:yield_pixels", [stream], asked, where=asked[1], owner=__name__, bounds=bounds
+            )
+    except InputFault:  # told where it is read
+        return None
+    return found  # type: ignore[no-any-return]
+
+
+def yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str) -> Iterator[Array | None]:
+    """What ``pixels_of`` gives, in the confined process."""
+    import tifffile
+
+    (stream,) = streams
+    try:
+        shape = shape_of(stream, suffix)
+        if not shape or int(np.prod([float(side) for side in shape])) > MOST_PIXELS:
+            yield None
+            return
+        limit = LimitRules().bytes_per_file
+        stream.seek(0)
+        if suffix == ".png":
+            yield read_png(stream, where=where, shape_yx=(shape[0], shape[1]), bytes_limit=limit)
+        elif suffix == ".tif":
+            with tifffile.TiffFile(BytesIO(stream.read())) as file:  # it wants a name of files
+                first, *others = file.series
+                arrays = [series.asarray() for series in (first, *(o for o in others if o.shape == first.shape))]
+            yield arrays[0] if len(arrays) == 1 else np.stack(arrays)
+        elif suffix in (".npy", ".npz"):
+            source = Plain(BytesIO(array_bytes(stream, where)) if suffix == ".npz" else stream)
+            header = read_npy_header(source)
+            numeric = header.dtype.kind in "biuf"
+            yield (
+                read_array(source, header.shape, header.dtype, where=where, bytes_limit=limit, fortran=header.fortran)
+                if numeric
+                else None
+            )
+        else:
+            yield None
+    except (CutOff, Damaged, ValueError, TypeError, LookupError, OSError, *ZIP_FAULTS):
+        yield None
+
+
+def array_bytes(stream: BinaryIO, where: str) -> bytes:
+    import zipfile
+
+    with zipfile.ZipFile(stream) as archive:
+        return archive.read(choose_member(archive, where, ID_NAMES))
+
+
+def shape_of(stream: BinaryIO, suffix: str) -> tuple[int, ...]:
+    """The axes of an image file by its header, those of one plane or number left out only if it is a single page."""
+    import zipfile
+
+    stream.seek(0)
+    if suffix == ".npy":
+        return read_npy_header(Plain(stream)).shape
+    if suffix == ".npz":
+        with zipfile.ZipFile(stream) as archive, archive.open(choose_member(archive, "", ID_NAMES)) as member:
+            return read_npy_header(Plain(member)).shape  # type: ignore[arg-type]  # it only has to read
+    if suffix == ".mha":
+        sizes = tuple(int(size) for size in read_mha_header(stream).get("dimsize", "").split())
+        return tuple(reversed(sizes))
+    if suffix == ".png":
+        head = stream.read(26)
+        return int.from_bytes(head[20:24], "big"), int.from_bytes(head[16:20], "big")
+    pages = [page for page in TiffFile(stream).pages() if not page.is_reduced]
+    planes = max(len(pages), pages[0].images())
+    samples = pages[0].samples
+    axes: tuple[int, ...] = (pages[0].height, pages[0].width)
+    is_apart = pages[0].value(Tag.PLANAR_CONFIGURATION, 1) == 2
+    if samples > 1:
+        axes = (samples, *axes) if is_apart else (*axes, samples)
+    return (planes, *axes) if planes > 1 else axes
+
+
+def has_planes(one: Seen) -> bool:
+    """Whether an image file has more axes than two that are longer than 1."""
+    try:
+        with one.path.open("rb") as stream:
+            shape = shape_of(stream, one.suffix)
+    except (CutOff, Damaged, InputFault, IndexError, ValueError, OSError, *ZIP_FAULTS):
+        return False
+    return sum(side > 1 for side in shape) > 2
+
+
+def is_picture(array: Array | None) -> bool:
+    """Whether the values change from pixel to pixel, in rows and columns: those of a nucleus do not.
+
+    >>> many = np.arange(10_000).reshape(100, 100)
+    >>> is_picture(many), is_picture(np.kron(many[:20, :20], np.ones((9, 9))))
+    (True, False)
+    """
+    if array is None or array.ndim < 2:
+        return False
+    plane = array[..., 0] if array.ndim == 3 and array.shape[2] in COLOURS else array.reshape(-1, array.shape[-1])
+    values, counts = np.unique(plane, return_counts=True)
+    if len(values) < PICTURE_VALUES:
+        return False
+    inside = plane != values[counts.argmax()]
+    for ahead, behind in ((np.s_[1:, :], np.s_[:-1, :]), (np.s_[:, 1:], np.s_[:, :-1])):
+        both = inside[ahead] & inside[behind]
+        if int((both & (plane[ahead] != plane[behind])).sum()) <= PICTURE_CHANGES * int(both.sum()):
+            return False
+    return True
+
+
+def remedy(one: Seen, why: str, side: Path) -> str | None:
+    """What to do about an image that is no label image, if it can be told. ``side``: the path that was compared."""
+    if why.startswith("a volume"):
+        return OF_PLANES
+    if why != COLOURED or one.suffix not in (".png", ".tif"):
+        return None
+    array = pixels_of(one)
+    if array is None or array.ndim != 3 or array.shape[2] not in COLOURS or array.dtype.itemsize > 1:
+        return None
+    ids = array[..., :3].astype(np.int64) @ np.array([1, 256, 65536])
+    values = np.unique(ids[ids > 0])
+    if is_picture(ids) or not 0 < len(values) < FEW_COLOURS or (ids == 0).sum() == 0:
+        return None
+    some = values[:20]
+    if sum(count_regions_of(ids == value) for value in some) > 2 * len(some):
+        return OF_CLASSES
+    files = (
+        quote_for_shell(str(side))
+        if side.is_file()
+        else quote_for_shell(str(side / PurePosixPath(one.name).parent)) + "/*"
+    )
+    files += "" if side.is_file() else PurePosixPath(one.name).suffix
+    return f'{OF_IDS}python -c "{COLOURS_TO_IDS}" {files}'
+
+
+# --- pictures beside labels -------------------------------------------------------------------------------------------
+
+
+def pictures_among(images: Sequence[Seen]) -> dict[str, str]:
+    """The names of the pictures among images, each with the sign that tells it."""
+    signs = {**beside_masks(images), **in_folders(images)}
+    forms: dict[str, list[Seen]] = {}
+    for one in images:
+        if one.name not in signs:
+            forms.setdefault(re.sub("[0-9]+", "0", "/".join(bare_parts(one.name))), []).append(one)
+    for alike in forms.values():
+        some = [is_picture(pixels_of(one)) for one in alike[:SAMPLE]]
+        rest = alike[SAMPLE:] if any(some) else []
+        some += [is_picture(pixels_of(one)) for one in rest]
+        signs |= {one.name: GREY_PICTURE for one, yes in zip(alike, some, strict=False) if yes}
+    return signs
+
+
+def beside_masks(images: Sequence[Seen]) -> dict[str, str]:
+    """Pictures by their partners: ``a`` beside ``a_cp_masks``, ``a_img`` beside ``a_masks``."""
+    by_image: dict[tuple[str, ...], list[Seen]] = {}
+    for one in images:
+        *folders, stem = bare_parts(one.name)
+        if stem.endswith(CLASS_MAPS):
+            continue
+        bare = PICTURE_ENDING.sub("", MASK_ENDING.sub("", stem))
+        by_image.setdefault((*folders, bare.casefold()), []).append(one)
+    signs: dict[str, str] = {}
+    for of_image in by_image.values():
+        masks = [one for one in of_image if MASK_ENDING.search(bare_parts(one.name)[-1])]
+        others = [one for one in of_image if one not in masks]
+        if masks and others and are_labels_beside_mask(others[0], masks[0]):
+            signs |= dict.fromkeys((one.name for one in masks), "a mask of all nuclei, beside which their labels lie")
+        elif masks and others:
+            signs |= dict.fromkeys((one.name for one in others), "a picture, beside which its masks lie")
+    return signs
+
+
+def are_labels_beside_mask(one: Seen, mask: Seen) -> bool:
+    """Whether it is the other way round: labels beside the mask of their foreground."""
+    labels, foreground = pixels_of(one), pixels_of(mask)
+    if labels is None or foreground is None or is_picture(labels) or labels.shape != foreground.shape:
+        return False
+    values = np.unique(foreground)
+    return len(values) <= 2 < len(np.unique(labels)) and bool(((labels > 0) == (foreground > 0)).all())
+
+
+def in_folders(images: Sequence[Seen]) -> dict[str, str]:
+    """Pictures by their folders: ``images`` beside ``masks``."""
+    folders = {one.name: [part.casefold() for part in bare_parts(one.name)[:-1]] for one in images}
+    of_masks = [one.name for one in images if MASK_FOLDERS & set(folders[one.name])]
+    if not of_masks:
+        return {}
+    pictures = [
+        name for name, parts in folders.items() if PICTURE_FOLDERS & set(parts) and not MASK_FOLDERS & set(parts)
+    ]
+    return dict.fromkeys(pictures, f"a picture, since the masks lie in another folder ({quote(of_masks[0], 80)})")
+
+
+# --- planes -----------------------------------------------------------------------------------------------------------
+
+
+def unstack(one: Seen, found: Unfolded, folder: Path, sizes: Collection[Size], *, alone: bool) -> None:
+    """Put what an image file with several planes holds among the files that were found, or why it is left out."""
+    array = pixels_of(one)
+    if array is None:
+        if one.suffix == ".mha":
+            found.left_out.append((one.name, "an image of three axes: three-dimensional labels are not scored"))
+        else:
+            found.seen.append(one)
+        return
+    shape = " x ".join(map(str, array.shape))
+    if array.ndim == 4 and one.detected.format == "pannuke_masks" and 1 not in array.shape[1:]:
+        found.seen.append(one)
+        return
+    has_channels = one.detected.format == "pannuke_masks" and array.ndim == 3
+    array = array.reshape([side for side in array.shape if side != 1])
+    if array.ndim != 3:
+        found.seen.append(one)
+        return
+    if (axis := axis_of_masks(array, sizes)) is not None:
+        if axis == 2 and is_background_last(array):
+            found.seen.append(one)
+            return
+        masks = np.moveaxis(array, axis, 0) != 0
+        found.seen.append(replace(write_masks(stem_of(one), masks, folder), sign=f"each plane ({shape}) has one value"))
+        found.forms.add(EACH_A_MASK)
+        found.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {len(masks)} masks of a nucleus each.")
+        return
+    if (channel := class_channel(array)) is not None:
+        found.seen.append(write_channels(one, array, channel, folder, shape))
+        found.notes.append(
+            f"{quote(one.name, 80)} ({shape}) has the ids of nuclei in channel {1 - channel[1]} and their classes in "
+            f"channel {channel[1]}."
+        )
+        return
+    if has_channels:
+        found.seen.append(one)
+        return
+    if is_picture(array) or (array.shape[2] in COLOURS and array.shape[0] > COLOURS[1]):
+        found.left_out.append((one.name, GREY_PICTURE if is_picture(array) else COLOURED))
+        return
+    if goes_on(array, equal_too=one.suffix == ".tif"):
+        found.left_out.append((one.name, VOLUME.format(planes=len(array))))
+        return
+    digits = len(str(len(array) - 1))
+    for index, plane in enumerate(array):
+        name = f"image_{index:0{digits}}" if alone else f"{stem_of(one)}_{index:0{digits}}"
+        path = write_array(folder, name, plane)
+        found.seen.append(Seen(f"{name}.npy", path, Detected("label_image"), ".npy", f"a plane of {shape}"))
+    found.is_stack = True
+    found.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {len(array)} images, in their order.")
+
+
+def stem_of(one: Seen) -> str:
+    return "/".join(bare_parts(one.name))
+
+
+def write_array(folder: Path, name: str, plane: Array) -> Path:
+    path = folder / f"{name}.npy"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, np.ascontiguousarray(plane), allow_pickle=False)
+    return path
+
+
+def axis_of_masks(array: Array, sizes: Collection[Size]) -> int | None:
+    """The axis along which each plane is the mask of one nucleus; None if there is none.
+
+    Each plane has one value besides 0 and, for numbers, one region; booleans may have several.
+    """
+    if array.dtype.kind == "f" or array.min(initial=0) < 0:
+        return None
+    for axis in sorted((0, 2), key=lambda axis: tuple(np.delete(array.shape, axis)) not in set(sizes)):
+        planes = np.moveaxis(array, axis, 0)
+        if is_size_known := tuple(planes.shape[1:]) in set(sizes):
+            pass
+        values = [np.unique(plane[plane != 0]) for plane in planes]
+        if any(len(own) > 1 for own in values) or not any(len(own) for own in values):
+            continue
+        if array.dtype.kind == "b" and is_size_known:
+            return axis
+        if are_apart(planes):
+            return axis
+    return None
+
+
+def are_apart(planes: Iterable[Array]) -> bool:
+    """Whether nearly each plane has one region, and the regions lie beside each other."""
+    total: npt.NDArray[np.int32] | None = None
+    regions = []
+    for plane in planes:
+        mask = plane != 0
+        total = mask.astype(np.int32) if total is None else total + mask
+        regions.append(count_regions_of(mask))
+    if total is None or not len(regions) > 1 or max(regions) == 0:
+        return False
+    whole = sum(count == 1 for count in regions)
+    shared, covered = int((total > 1).sum()), int((total > 0).sum())
+    return whole >= WHOLE_SHARE * sum(count > 0 for count in regions) and shared <= SHARED_PIXELS * covered
+
+
+def count_regions_of(mask: npt.NDArray[np.bool_]) -> int:
+    from scipy.ndimage import label
+
+    return int(label(mask, np.ones((3, 3), np.int8))[1])
+
+
+def is_background_last(array: Array) -> bool:
+    """Whether the last channel is what no other has, as in PanNuke's masks."""
+    return bool(((array[..., -1] != 0) != (array[..., :-1] != 0).any(axis=2)).all())
+
+
+def class_channel(array: Array) -> tuple[int, int] | None:
+    """The axis of two channels and which of them has classes; None if they are not ids and classes of nuclei."""
+    for axis in (2, 0):
+        if array.shape[axis] != 2 or array.dtype.kind == "f":
+            continue
+        first, second = np.moveaxis(array, axis, 0)
+        if ((first != 0) != (second != 0)).any() or not first.any():
+            continue
+        values = [np.unique(plane[plane != 0]) for plane in (first, second)]
+        numbers = [len(of_plane) for of_plane in values]
+        pairs = len(np.unique(np.stack([first.ravel(), second.ravel()])[:, first.ravel() != 0], axis=1).T)
+        if pairs == max(numbers) and (axis == 2 or (first != second).any()):
+            if numbers[0] != numbers[1]:
+                return axis, int(numbers[1] < numbers[0])
+            return axis, int(values[0][-1] == numbers[0] or values[1][-1] != numbers[1])  # ids are 1, 2, 3, …
+    return None
+
+
+def write_channels(one: Seen, array: Array, channel: tuple[int, int], folder: Path, shape: str) -> Seen:
+    axis, of_classes = channel
+    planes = np.moveaxis(array, axis, 0)
+    ids = write_array(folder, stem_of(one), planes[1 - of_classes])
+    classes = write_array(folder, f"{stem_of(one)}_class", planes[of_classes])
+    return Seen(one.name, ids, Detected("label_image"), ".npy", f"ids and classes ({shape})", classes)
+
+
+def goes_on(array: Array, *, equal_too: bool) -> bool:
+    """Whether the labels of a plane lie where they lie in the plane before, as those of a volume do.
+
+    equal_too  planes that are all the same are a volume, too: pages of a file, but not images of an array
+    """
+    if (array[1:] == array[:-1]).all():
+        return equal_too
+    same = both = 0
+    for before, after in pairwise(array):
+        inside = (before != 0) & (after != 0)
+        both += int(inside.sum())
+        same += int((inside & (before == after)).sum())
+    covered = int((array != 0).sum()) / len(array)
+    return same > 0.5 * both and both > 0.25 * covered * (len(array) - 1)
+
+
+# --- masks of single nuclei -------------------------------------------------------------------------------------------
+
+
+def join_masks(images: Sequence[Seen], found: Unfolded, folder: Path) -> list[Seen]:
+    """The images, with the masks of single nuclei put together to one file for each image."""
+    for key in (image_of_mask, folder_of_mask):
+        groups: dict[str, list[Seen]] = {}
+        for one in images:
+            groups.setdefault(key(one.name), []).append(one)
+        if max(map(len, groups.values()), default=0) < 2 or not all(map(are_masks, groups.values())):
+            continue
+        joined = []
+        for name, of_image in groups.items():
+            masks = [array != 0 for array in map(pixels_of, of_image) if array is not None]
+            joined.append(write_masks(name, masks, folder))
+        found.forms.add(EACH_A_MASK)
+        first = max(groups, key=lambda name: len(groups[name]))
+        found.notes.append(
+            f"{len(images):,} files with the mask of a nucleus each are read as {len(groups):,} "
+            f"{'image' if len(groups) == 1 else 'images'}: {quote(groups[first][0].name, 80)} is of {quote(first)}."
+        )
+        return joined
+    return list(images)
+
+
+def image_of_mask(name: str) -> str:
+    """The image that a mask belongs to, by its name without its number.
+
+    >>> image_of_mask("img1/masks/001.png"), image_of_mask("img1_001.png"), image_of_mask("7.png")
+    ('img1', 'img1', 'image')
+    """
+    *folders, stem = bare_parts(name)
+    bare = NUMBER_OF_NUCLEUS.sub("", stem)
+    return "/".join([*without_mask_folders(folders), *([bare] if bare else [])]) or "image"
+
+
+def folder_of_mask(name: str) -> str:
+    return "/".join(without_mask_folders(bare_parts(name)[:-1])) or "image"
+
+
+def without_mask_folders(folders: Sequence[str]) -> list[str]:
+    return [folder for folder in folders if folder.casefold() not in MASK_FOLDERS]
+
+
+def are_masks(images: Sequence[Seen]) -> bool:
+    """Whether each image of a group is the mask of one nucleus; all have one size."""
+    planes: list[npt.NDArray[np.bool_]] = []
+    for one in images:
+        array = pixels_of(one)
+        if array is None or array.ndim != 2 or (planes and planes[0].shape != array.shape):
+            return False
+        if len(np.unique(array[array != 0])) > 1:
+            return False
+        planes.append(array != 0)
+        if len(planes) <= SAMPLE and len(images) > 1 and count_regions_of(planes[-1]) > SAMPLE:
+            return False
+    return are_apart(planes) if len(planes) > 1 else count_regions_of(planes[0]) <= 1
+
+
+def write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path) -> Seen:
+    """Masks as the run-length codes of a COCO file, in which nuclei may share pixels."""
+    annotations: list[dict[str, Any]] = []
+    height = width = 0
+    for number, mask in enumerate(masks, start=1):
+        height, width = mask.shape
+        if mask.any():
+            segmentation = {"size": [height, width], "counts": counts_of(mask)}
+            annotations.append({"id": number, "image_id": 1, "category_id": 1, "segmentation": segmentation})
+    document = {
+        "images": [{"id": 1, "file_name": PurePosixPath(name).name, "height": height, "width": width}],
+        "categories": [{"id": 1, "name": NAMELESS}],
+        "annotations": annotations,
+    }
+    path = folder / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document))
+    return Seen(f"{name}.json", path, Detected("coco_json"), ".json", "a mask for each nucleus")
+
+
+def counts_of(mask: npt.NDArray[np.bool_]) -> list[int]:
+    """The lengths of runs of 0 and 1 in turn, column by column, as COCO counts them.
+
+    >>> counts_of(np.array([[False, True], [True, True]]))
+    [1, 3]
+    """
+    flat = np.concatenate([[False], mask.ravel(order="F"), [False]])
+    edges = np.flatnonzero(flat[1:] != flat[:-1])
+    counts: list[int] = np.diff(np.concatenate([[0], edges, [mask.size]])).tolist()
+    return counts[:-1] if counts[-1] == 0 else counts

@@ -1,0 +1,417 @@
+"""What people really have in their folders: layouts of public threads, none of which may get a wrong score.
+
+The scene is always the same: an image of 40 x 60 px with three nuclei, of which two are predicted exactly: F1 is 0.8.
+``../shared/data/compare_cases`` holds the inputs; the second half makes other members of each kind.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+from evaluation.commands.main import run
+
+CASES = Path(__file__).parents[2] / "shared" / "data" / "compare_cases"
+H, W = 40, 60
+R = np.zeros((H, W), np.uint16)
+R[5:15, 5:15], R[5:15, 30:42], R[25:33, 10:18] = 1, 2, 3
+P = np.where(R == 3, 0, R).astype(np.uint16)
+GREY = np.clip(30 + 150 * (R > 0) + np.random.default_rng(0).normal(0, 5, R.shape), 0, 255).astype(np.uint8)
+
+# What each input gives: F1, or a part of the line that says what to do.
+EXPECTED: dict[str, float | str] = {
+    **dict.fromkeys(("picture_both", "picture_pred", "picture_ref"), 0.8),
+    "picture_only": "'a.tif', a picture, since its values change from pixel to pixel",
+    **dict.fromkeys(("coco_results", "coco_results_polygons", "livecell"), 0.8),
+    **dict.fromkeys(("shared_case", "shared_ending", "shared_rle_png", "shared_roboflow"), 0.8),
+    **dict.fromkeys(("file_per_nucleus", "file_per_nucleus_flat", "masks_nhw", "category_instance"), 0.8),
+    **dict.fromkeys(("stack_bhw", "stack_bhw1", "zarr_sharded"), 0.8),
+    "volume": "three-dimensional labels are not scored",
+    "rgb_png": "If each colour is a nucleus",
+    "rgba_first_channel": "If each colour is a nucleus",
+    "copies": 4 / 7,
+}
+
+
+def compared(capsys: pytest.CaptureFixture[str], *arguments: str) -> float | str:
+    """F1 of a comparison, or the lines that say why there is none."""
+    code = run(["compare", *(arguments or ("ref", "pred")), "--output", "out"])
+    printed = capsys.readouterr()
+    if code:
+        return printed.err
+    scores = json.loads(Path("out/metrics.json").read_text())
+    return float(scores["detection"]["f1"]["group_mean"])
+
+
+def check(found: float | str, expected: float | str) -> None:
+    if isinstance(expected, str):
+        assert isinstance(found, str), f"a score of {found} where there is none"
+        assert expected in found
+    else:
+        assert found == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason=f"no inputs in {CASES}: none of the layouts of public threads is tried")
+@pytest.mark.parametrize("case", EXPECTED)
+def test_a_layout_of_a_public_thread_gets_its_score_or_is_told(case: str, capsys) -> None:
+    with zipfile.ZipFile(CASES / f"{case}.zip") as archive:
+        archive.extractall()
+    check(compared(capsys), EXPECTED[case])
+
+
+# --- other members of each kind ---------------------------------------------------------------------------------------
+
+
+def put(path: str, array: np.ndarray) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    if path.endswith((".tif", ".TIF", ".tiff")):
+        tifffile.imwrite(path, array, photometric="minisblack" if array.ndim == 2 else None)
+    elif path.endswith(".npy"):
+        np.save(path, array)
+    elif path.endswith(".npz"):
+        np.savez_compressed(path, labels=array)
+    else:
+        Image.fromarray(array).save(path)
+
+
+def counts(mask: np.ndarray) -> list[int]:
+    flat = mask.flatten(order="F")
+    found, value = [0], False
+    for pixel in flat:
+        if pixel != value:
+            found, value = [*found, 0], not value
+        found[-1] += 1
+    return found
+
+
+def coco(labels: np.ndarray, names: tuple[str, ...], first: int = 7, **more: object) -> dict[str, list]:
+    images = [{"id": first + n, "file_name": name, "height": H, "width": W} for n, name in enumerate(names)]
+    annotations = [
+        {
+            "id": 100 * image["id"] + int(value),
+            "image_id": image["id"],
+            "category_id": 1,
+            "segmentation": {"size": [H, W], "counts": counts(labels == value)},
+            **more,
+        }
+        for image in images
+        for value in np.unique(labels)[1:]
+    ]
+    return {"images": images, "categories": [{"id": 1, "name": "nucleus"}], "annotations": annotations}
+
+
+def dump(path: str, thing: object) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(thing))
+
+
+def results(labels: np.ndarray, names: tuple[str, ...], first: int = 7) -> list[dict]:
+    keys = ("image_id", "category_id", "segmentation", "score")
+    return [{k: a[k] for k in keys} for a in coco(labels, names, first, score=0.5)["annotations"]]
+
+
+@pytest.mark.parametrize(
+    "picture, mask",
+    [
+        ("a.png", "a_seg.png"),
+        ("a.tif", "a_label.png"),
+        ("a_raw.tif", "a_mask.tif"),
+        ("images/a.tif", "masks/a.tif"),
+        ("P1/Images/a.tif", "P1/Labels/a.tif"),
+        ("img/a.png", "gt/a.tif"),
+        ("photo_of_it.npy", "labels_of_it.npy"),
+    ],
+)
+@pytest.mark.parametrize("sides", [("ref", "pred"), ("ref",), ("pred",)])
+def test_masks_win_over_their_pictures(picture: str, mask: str, sides: tuple[str, ...], capsys) -> None:
+    for side, labels in (("ref", R), ("pred", P)):
+        put(f"{side}/{mask}" if side in sides else f"{side}/a.tif", labels.astype(np.uint8))
+        if side in sides:
+            put(f"{side}/{picture}", GREY)
+    check(compared(capsys), 0.8)
+
+
+def test_labels_beside_the_mask_of_their_foreground_are_no_picture(capsys) -> None:
+    for side, labels in (("ref", R), ("pred", P)):
+        put(f"{side}/a.tif", labels)
+        put(f"{side}/a_mask.png", (255 * (labels > 0)).astype(np.uint8))
+    check(compared(capsys), 0.8)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "float32", "smooth"])
+def test_a_picture_alone_is_refused(kind: str, capsys) -> None:
+    put("ref/a.tif", R)
+    picture = (GREY * (200 if kind == "uint16" else 1)).astype("uint8" if kind == "smooth" else kind)
+    if kind == "smooth":
+        from scipy.ndimage import gaussian_filter
+
+        picture = gaussian_filter(180.0 * (R > 0) + 20, 2).astype(np.uint8)
+    put("pred/a.tif", picture)
+    check(compared(capsys), "a picture, since its values change")
+
+
+@pytest.mark.parametrize("many", [1, 3000])
+def test_dense_labels_are_no_picture(many: int, capsys) -> None:
+    """Nuclei of 3 x 3 px that touch each other, also with ids in 8 bits."""
+    dense = np.kron(np.arange(1, 20 * 20 + 1).reshape(20, 20), np.ones((3, 3), int))
+    labels = (dense % 256 if many == 1 else dense * many % 65536).astype(np.uint16)
+    put("ref/a.tif", labels)
+    put("pred/a.tif", labels)
+    check(compared(capsys), 1.0)
+
+
+@pytest.mark.parametrize("names", [("a.tif",), ("a.tif", "b.tif")])
+@pytest.mark.parametrize("zipped", [False, True])
+def test_results_of_coco_are_looked_up_in_the_images_of_the_reference(names, zipped, capsys) -> None:
+    dump("ref/instances.json", coco(R, names, first=139))
+    dump("pred/segm.json", results(P, names, first=139))
+    if zipped:
+        with zipfile.ZipFile("pred.zip", "w") as archive:
+            archive.write("pred/segm.json", "segm.json")
+    check(compared(capsys, "ref", "pred.zip" if zipped else "pred/segm.json"), 0.8)
+
+
+def test_results_of_coco_in_another_order_belong_to_the_image_of_their_id(capsys) -> None:
+    both = coco(R, ("a.tif", "b.tif"))
+    both["annotations"] = [a for a in both["annotations"] if a["image_id"] == 7]  # nothing in the second one
+    dump("ref/gt.json", both)
+    dump("pred/r.json", [{**one, "image_id": 7} for one in results(P, ("a.tif",))])
+    check(compared(capsys), 0.8)
+
+
+def test_classes_of_results_are_looked_up_in_the_categories_of_the_reference(capsys) -> None:
+    reference = coco(R, ("a.tif", "b.tif"))
+    reference["categories"] = [{"id": 4, "name": "tumour"}, {"id": 9, "name": "stroma"}]
+    predicted = results(P, ("a.tif", "b.tif"))
+    for one in (*reference["annotations"], *predicted):
+        one["category_id"] = 9 if one["segmentation"]["counts"][0] > 1000 else 4
+    dump("ref/gt.json", reference)
+    dump("pred/r.json", predicted)
+    check(compared(capsys), 0.8)
+    assert json.loads(Path("out/metrics.json").read_text())["classification"]["accuracy"]["group_mean"] == 1
+
+
+@pytest.mark.parametrize("keeps_images", [False, True])
+def test_boxes_without_outlines_are_said_to_be_boxes(keeps_images: bool, capsys) -> None:
+    dump("ref/gt.json", coco(R, ("a.tif",)))
+    boxes = [
+        {"image_id": 7, "category_id": 1, "score": 0.9, "area": width * height, "bbox": [x, y, width, height]}
+        for x, y, width, height in ((5, 5, 10, 10), (30, 5, 12, 10))
+    ]
+    dump("pred/r.json", {**coco(P, ("a.tif",)), "annotations": boxes} if keeps_images else boxes)
+    check(compared(capsys), "boxes without outlines")
+
+
+@pytest.mark.parametrize("with_index", [False, True])
+def test_validate_and_score_look_results_up_as_well(with_index: bool, capsys) -> None:
+    """With the ids of the reference, or without it by ``index`` of cases.csv."""
+    dump("ref/gt.json", coco(R, ("a.tif", "b.tif")))
+    dump("pred/p.json", coco(P, ("a.tif", "b.tif")))
+    assert run(["compare", "ref", "pred", "--save-challenge", "challenge"]) == 0
+    dump("results/all.json", results(P, ("a.tif", "b.tif")))
+    if with_index:
+        cases = Path("challenge/cases.csv").read_text().splitlines()
+        rows = [f"{row},{index}" for row, index in zip(cases, ("index", 7, 8), strict=True)]
+        Path("challenge/cases.csv").write_text("\n".join(rows) + "\n")
+        Path("challenge/reference/all.json").rename("hidden.json")
+    capsys.readouterr()
+    assert run(["validate", "--challenge", "challenge", "--submission", "results"]) == 0, capsys.readouterr()
+    if with_index:
+        Path("hidden.json").rename("challenge/reference/all.json")
+    assert run(["score", "--challenge", "challenge", "--submission", "results", "--output", "out"]) == 0
+    assert json.loads(Path("out/metrics.json").read_text())["detection"]["f1"]["group_mean"] == 0.8
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("CELL01.PNG", "Cell02.PNG"),
+        ("images/cell01.jpg", "images/cell02.jpg"),
+        ("cell01_cp_masks.png", "cell02_cp_masks.png"),
+        ("cell01_jpg.rf.00112233445566778899aabbccddeeff.jpg", "cell02_jpg.rf.ffeeddccbbaa99887766554433221100.jpg"),
+        ("cell01-mask.ome.tiff", "cell02-mask.ome.tiff"),
+        ("pred_01", "pred_02"),
+    ],
+)
+@pytest.mark.parametrize("form", ["coco", "rle", "points"])
+def test_names_in_files_of_all_images_are_paired_as_file_names_are(names, form, capsys) -> None:
+    plain = ("cell01", "cell02")
+    for side, labels, of_side in (("ref", R, plain), ("pred", P, names)):
+        rows = []
+        for name in of_side:
+            for value in np.unique(labels)[1:]:
+                rows.append((name, labels == value))
+        if form == "coco":
+            dump(f"{side}/all.json", coco(labels, of_side))
+        elif form == "rle":
+            text = "".join(f"{name},{pairs(mask)},{H},{W}\n" for name, mask in rows)
+            dump(f"{side}/all.csv", 0)
+            Path(f"{side}/all.csv").write_text(f"ImageId,EncodedPixels,Height,Width\n{text}")
+        else:
+            middle = [(name, *np.argwhere(mask).mean(axis=0)) for name, mask in rows]
+            dump(f"{side}/all.csv", 0)
+            Path(f"{side}/all.csv").write_text("image,x,y\n" + "".join(f"{n},{x},{y}\n" for n, y, x in middle))
+    check(compared(capsys), 0.8)
+
+
+def pairs(mask: np.ndarray) -> str:
+    start, found = 1, []
+    for index, length in enumerate(counts(mask)):
+        found += [f"{start} {length}"] if index % 2 else []
+        start += length
+    return " ".join(found)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "{image}/masks/{n}.png",
+        "{image}/mask_{n}.png",
+        "train/{image}/Masks/{hash}.png",
+        "{image}_{n:03}.tif",
+        "{image}-nucleus{n}.npy",
+        "masks/{image}_cell_{n}.tif",
+    ],
+)
+@pytest.mark.parametrize("value", [1, 255])
+@pytest.mark.parametrize("sides", [("ref", "pred"), ("pred",)])
+def test_a_file_for_each_nucleus_is_an_image_with_all_of_them(layout, value, sides, capsys) -> None:
+    for side, labels in (("ref", R), ("pred", P)):
+        for image in ("img1", "img2"):
+            if side not in sides:
+                put(f"{side}/{image}.tif", labels)
+                continue
+            order = np.unique(labels)[1:] if side == "ref" else np.unique(labels)[:0:-1]
+            for n, own in enumerate(order, start=1):
+                code = f"{n * 7919:x}{'0' if image == 'img1' else 'f'}".rjust(32, "a")
+                put(f"{side}/{layout.format(image=image, n=n, hash=code)}", (value * (labels == own)).astype(np.uint8))
+    check(compared(capsys), 0.8)
+
+
+def test_masks_of_nuclei_may_share_pixels(capsys) -> None:
+    put("ref/a.tif", R)
+    for n, own in enumerate((1, 2), start=1):
+        mask = own == P
+        mask[5, 15 : 30 if own == 2 else 17] = True  # two pixels are on both
+        put(f"pred/a/{n}.png", (255 * mask).astype(np.uint8))
+    check(compared(capsys), 0.8)
+
+
+def test_an_image_for_each_nucleus_and_place_is_no_piece_of_one(capsys) -> None:
+    """Crops with a nucleus in the middle of each."""
+    for side in ("ref", "pred"):
+        for n in range(3):
+            labels = np.zeros((20, 20), np.uint8)
+            labels[5:15, 5 : 15 - n * (side == "pred")] = 255
+            put(f"{side}/tile_{n}.png", labels)
+    check(compared(capsys), 1.0)
+    assert len(json.loads(Path("out/details.json").read_text())["cases"]) == 3
+
+
+@pytest.mark.parametrize("kind", [bool, np.uint8])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".tif"])
+@pytest.mark.parametrize("sides", [("ref", "pred"), ("pred",)])
+def test_planes_with_a_nucleus_each_are_an_image(kind, last, suffix, sides, capsys) -> None:
+    for side, labels in (("ref", R), ("pred", P)):
+        if side not in sides:
+            put(f"{side}/a.tif", labels)
+            continue
+        masks = np.stack([labels == own for own in np.unique(labels)[1:]]).astype(kind)
+        if suffix == ".tif":
+            masks = masks.astype(np.uint8) * 255
+            Path(side).mkdir()
+            tifffile.imwrite(f"{side}/a.tif", masks, photometric="minisblack")
+            continue
+        put(f"{side}/a{suffix}", np.moveaxis(masks, 0, 2) if last else masks)
+    check(compared(capsys), 0.8)
+
+
+def moved(labels: np.ndarray) -> np.ndarray:
+    return np.roll(np.where(labels, labels % 3 + 1, 0), (6, 14), (0, 1)).astype(labels.dtype)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".tif"])
+def test_an_array_of_images_on_both_sides_is_as_many_images(suffix: str, capsys) -> None:
+    for side, labels in (("ref", R), ("pred", P)):
+        stack = np.stack([labels, moved(labels), labels[::-1, ::-1]])
+        put(f"{side}/{side}{suffix}", stack) if suffix != ".tif" else put_stack(f"{side}/{side}.tif", stack)
+    check(compared(capsys), 0.8)
+    assert len(json.loads(Path("out/details.json").read_text())["cases"]) == 3
+
+
+def put_stack(path: str, stack: np.ndarray) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    tifffile.imwrite(path, stack, photometric="minisblack")
+
+
+def test_an_array_of_images_on_one_side_is_told(capsys) -> None:
+    for image in ("a", "b"):
+        put(f"ref/{image}.tif", R)
+    put("pred/all.npy", np.stack([P, P]))
+    check(compared(capsys), "an array of 2 images without names")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".tif"])
+@pytest.mark.parametrize("planes", [3, 5])
+def test_a_volume_is_said_to_be_three_dimensional(suffix: str, planes: int, capsys) -> None:
+    for side, labels in (("ref", R), ("pred", P)):
+        volume = np.stack([labels, np.roll(labels, 1, 0), np.roll(labels, 1, 1), labels, labels][:planes])
+        put(f"{side}/a{suffix}", volume) if suffix == ".npy" else tifffile_planes(f"{side}/a.tif", volume)
+    check(compared(capsys), "three-dimensional labels are not scored")
+
+
+def tifffile_planes(path: str, volume: np.ndarray) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with tifffile.TiffWriter(path) as writer:
+        for plane in volume:
+            writer.write(plane, contiguous=False)
+
+
+@pytest.mark.parametrize("ids_first", [False, True])
+@pytest.mark.parametrize("last", [False, True])
+def test_ids_and_classes_in_two_channels_are_both_read(ids_first: bool, last: bool, capsys) -> None:
+    for side, labels in (("ref", R), ("pred", P)):
+        classes = np.where(labels == 0, 0, np.where(labels == 2, 5, 4)).astype(np.uint16)
+        planes = np.stack([labels, classes] if ids_first else [classes, labels])
+        put(f"{side}/a.npy", np.moveaxis(planes, 0, 2) if last else planes)
+    check(compared(capsys), 0.8)
+    assert json.loads(Path("out/metrics.json").read_text())["classification"]["accuracy"]["group_mean"] == 1
+
+
+@pytest.mark.parametrize("alpha", [False, True])
+@pytest.mark.parametrize("below", ["", "P1/"])
+def test_what_colours_could_mean_is_said_with_a_call_that_does_it(alpha: bool, below: str, capsys) -> None:
+    colours = np.array([[0, 0, 0], [200, 40, 40], [40, 90, 220]], np.uint8)[P]
+    if alpha:
+        colours = np.dstack([P.astype(np.uint8), np.zeros((H, W, 2), np.uint8), np.full((H, W), 255, np.uint8)])
+    put("ref/a.tif", R)
+    put(f"pred/{below}a.png", colours)
+    told = compared(capsys)
+    assert isinstance(told, str)
+    call = re.search(r'python (-c ".*") (\S+)$', told.strip())
+    assert call, told
+    files = [str(path) for path in Path().glob(call[2])]
+    subprocess.run([sys.executable, *shlex.split(call[1]), *files], check=True)
+    check(compared(capsys), 0.8)
+
+
+def test_colours_of_classes_are_not_taken_for_ids(capsys) -> None:
+    put("ref/a.tif", R)
+    put("pred/a.png", np.array([[0, 0, 0], [200, 40, 40]], np.uint8)[(R > 0).astype(int)])
+    check(compared(capsys), "as those of classes do")
