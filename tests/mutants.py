@@ -75,6 +75,7 @@ FILES = {
     "curves": "evaluation/metrics/curves.py",
     "order_statistics": "evaluation/metrics/order_statistics.py",
     "case_counts": "evaluation/model/counts.py",
+    "alike": "evaluation/leaderboard/alike.py",
     "error_costs": "evaluation/analysis/error_costs.py",
     "intervals": "evaluation/aggregation/intervals.py",
     "resampling": "evaluation/aggregation/resampling.py",
@@ -238,6 +239,16 @@ MUTANTS: Sequence[Mutant] = [
         ("count(int((last - first).sum()))", "count(0)"),
         ("outer.run_stop, inner.run_start, ties_count=False)", "outer.run_stop, inner.run_start, ties_count=True)")),
     # --- metrics ------------------------------------------------------------------------------------------------------
+    *of(
+        "alike", "alike",
+        ("~(same_area(one, reference) & same_area(other, reference)) & ~np.isnan(one + other)",
+         "~np.isnan(one + other)"),
+        ("shares[max(1, len(shares) // 10) :]", "shares[1:]"),
+        ("ordinary[0] >= ALIKE:", "ordinary[0] > 1:"),
+        ("max([ALIKE, *(2 * share for share in ordinary)])", "ALIKE"),
+        ("if number >= LEAST else None", "if number else None"),
+        ("(known == 1).mean()", "(known > 0.5).mean()"),
+    ),
     *of(
         "error_costs", "error_costs",
         ("np.delete(np.arange(len(nuclei)), matched_index)", "np.arange(len(nuclei))"),

@@ -85,11 +85,11 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
     place = {team["name"]: team["position"] for team in board["teams"]}
     assert len(place) == 5 and place["again"] == place["namer"]
     board_told = told["leaderboard published"]
-    assert "'again' and 'namer' are nearly the same" in board_told
-    assert "nearly" not in Path("published/leaderboard.json").read_text()
+    assert "'again' and 'namer' share 100 % of their outlines" in board_told
+    assert "outlines" not in Path("published/leaderboard.json").read_text()
     entries = json.loads(Path("suspicion/tricks.json").read_text())["entries"]
-    copies = {of["team"]: of["nearly_the_same_as"] for of in entries if of["nearly_the_same_as"]}
-    assert copies == {"namer": "again"}
+    copies = {of["team"]: of["shares_outlines_with"] for of in entries if of["shares_outlines_with"]}
+    assert copies == {"namer": ["again"], "again": ["namer"]}
     assert erratum["before"] == {"challenge": erratum["challenge"], "teams": []}
     assert "No team moves." in told["leaderboard --report"]
     final = json.loads(Path("final/leaderboard.json").read_text())

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import scipy
 
-from evaluation.analysis.near_identical import NEARLY_THE_SAME, twin_share
 from evaluation.challenge import Challenge
 from evaluation.challenge.documents import resolve_preset
 from evaluation.challenge.rules import RankingRules
@@ -26,6 +25,7 @@ from evaluation.instances.parts import join_instances
 from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import select_instances, with_runs
+from evaluation.leaderboard.alike import Alike, Outlines, compare_outlines
 from evaluation.leaderboard.board import apply_method, load_ranked
 from evaluation.leaderboard.document import number
 from evaluation.leaderboard.gameable import against_tricks, gameable_ranking
@@ -46,7 +46,7 @@ from evaluation.ranking.methods import needs_units
 from evaluation.results.metrics_json import identity
 from evaluation.results.version import __version__
 from evaluation.scoring.from_files import read_submission
-from evaluation.scoring.match import match_case
+from evaluation.scoring.match import MatchedCase, match_case
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import summarise
@@ -604,7 +604,7 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
             fault("contradictory-rules", "challenge.toml: reference.format", wording="no-nuclei-for-tricks")
         )
     teams = find_teams(submissions, output=output, without=rules.unranked).teams
-    field, left_out = read_field(folder, challenge, {team.name: team.path for team in teams})
+    field, alike, left_out = read_field(folder, challenge, {team.name: team.path for team in teams})
     tricks = [trick for trick in TRICKS if trick.points or not are_points(challenge)]
     own, plays = play_ranking(field, challenge, tricks)
     document: dict[str, Any] = {
@@ -625,7 +625,8 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
             for play in plays
         ],
         "pay_under_recommended": None,
-        "entries": entries_of(field, own),
+        "entries": entries_of(own, alike),
+        "alike": alike.lines(),
         "left_out": left_out,
         "findings": render_findings(gameable_ranking(challenge)),
     }
@@ -635,12 +636,15 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
     return document | {"verdict": tricks_verdict(document)}
 
 
-def read_field(folder: Path, challenge: Challenge, submissions: Mapping[str, Path]) -> tuple[Field, dict[str, str]]:
-    """The nuclei of all teams, in memory, and why some teams are left out: their submission is rejected.
+def read_field(
+    folder: Path, challenge: Challenge, submissions: Mapping[str, Path]
+) -> tuple[Field, Alike, dict[str, str]]:
+    """The nuclei of all teams, in memory, which share their errors, and why some are left out: they are rejected.
 
     Raises ChallengeBroken.
     """
     teams: dict[str, Predictions] = {}
+    outlines: dict[str, Outlines] = {}
     left_out: dict[str, str] = {}
     references: list[PreparedReference] = []
     cases: list[Case] = []
@@ -653,7 +657,24 @@ def read_field(folder: Path, challenge: Challenge, submissions: Mapping[str, Pat
         cases = [of.matched.case for of in read]
         references = references or [of.matched.reference for of in read]
         teams[name] = [of.prediction for of in read]
-    return Field(tuple(cases), tuple(references), teams), left_out
+        outlines[name] = outlines_of_cases([of.matched for of in read])
+    areas = [of.instances.areas_px() for of in references]
+    alike = compare_outlines(np.concatenate([np.empty(0), *areas]), outlines)
+    return Field(tuple(cases), tuple(references), teams), alike, left_out
+
+
+def outlines_of_cases(cases: Sequence[MatchedCase]) -> Outlines:
+    """How a team outlined the nuclei of all cases under the first matching rule."""
+    areas, ious = [np.empty(0)], [np.empty(0)]
+    for case in cases:
+        pairs = next(iter(case.matches.values()))
+        area, iou = np.full((2, len(case.reference.instances)), np.nan)
+        if case.prediction.point_yx is None and len(pairs) and pairs.union_px.all():
+            area[pairs.reference_index] = case.prediction.areas_px()[pairs.prediction_index]
+            iou[pairs.reference_index] = pairs.intersection_px / pairs.union_px
+        areas.append(area)
+        ious.append(iou)
+    return Outlines(np.concatenate(areas), np.concatenate(ious))
 
 
 def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) -> tuple[Played, list[Play]]:
@@ -662,7 +683,7 @@ def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) ->
     return played, played.plays()
 
 
-def entries_of(field: Field, played: Played) -> list[dict[str, Any]]:
+def entries_of(played: Played, alike: Alike) -> list[dict[str, Any]]:
     """What the presence of each team, and a second entry of it, does to the first place.
 
     No sum of ranks prevents that: rank one entry for each team.
@@ -673,15 +694,15 @@ def entries_of(field: Field, played: Played) -> list[dict[str, Any]]:
     for team, scores in originals.items():
         others = [of for name, of in originals.items() if name != team]
         without = first_of(places_of(played.ranking, others))
+        partners = [{one, other} - {team} for one, other, _ in alike.pairs if team in (one, other)]
         second = replace(scores, name=f"{team}\N{NO-BREAK SPACE}again")
         twice = first_of(places_of(played.ranking, [*originals.values(), second]))
         twice = sorted({team if name == second.name else name for name in twice})
-        alike = [of.name for of in others if twin_share(field.teams[team], field.teams[of.name]) >= NEARLY_THE_SAME]
         found.append(
             {
                 "team": team,
                 "first_without_it": without if team not in first and without != first else [],
-                "nearly_the_same_as": min((name for name in alike if name < team), default=""),
+                "shares_outlines_with": sorted(set().union(*partners)),
                 "first_if_it_is_there_twice": twice if twice != first else [],
             }
         )
@@ -730,7 +751,7 @@ def tricks_lines(document: Mapping[str, Any]) -> list[str]:
     if len(paying) > LINES_UP_TO:
         lines.append(f"  and {len(paying) - LINES_UP_TO} more; tricks.json has all of them.")
     lines += [line for entry in document["entries"] for line in entry_lines(entry)]
-    return [*lines, *document["findings"], f"Tried: {'; '.join(words.values())}."]
+    return [*lines, *document["alike"], *document["findings"], f"Tried: {'; '.join(words.values())}."]
 
 
 def words_of(trick: Mapping[str, Any]) -> str:
@@ -741,11 +762,8 @@ def words_of(trick: Mapping[str, Any]) -> str:
 def entry_lines(entry: Mapping[str, Any]) -> list[str]:
     team = quote(entry["team"])
     cases = [("first_without_it", f"Without {team}"), ("first_if_it_is_there_twice", f"If {team} is there twice")]
-    lines = [
+    return [
         f"{condition} the first place goes to {' and '.join(map(quote, entry[key]))}."
         for key, condition in cases
         if entry[key]
     ]
-    if entry["nearly_the_same_as"]:
-        lines.append(f"{team} and {quote(entry['nearly_the_same_as'])} are nearly the same: rank one of them.")
-    return lines

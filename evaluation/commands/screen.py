@@ -86,7 +86,6 @@ def show_board(
 
     metrics   the metrics.json of each team; None: those that ``leaderboard`` keeps
     """
-    from evaluation.leaderboard.alike import alike_lines
     from evaluation.leaderboard.board import write_board
     from evaluation.leaderboard.document import leaderboard_document
     from evaluation.report.leaderboard import leaderboard_page
@@ -105,7 +104,7 @@ def show_board(
     if results:
         show(team_grid(document, results))
     show_sections(page, "common")
-    show_lines([board.words, *board.findings, *alike_lines(board)])
+    show_lines([board.words, *board.findings, *board.alike.lines()])
     click.echo(f"Written to {output}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
 
 

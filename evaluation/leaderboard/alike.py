@@ -1,87 +1,121 @@
-"""Entries that are nearly the same, such as one entry under two names, found from the stored tables of nuclei.
+"""Entries that share their errors, such as one entry under two names, and entries that are the reference itself.
 
-Two teams agree in a reference nucleus if both matched it and their nuclei have nearly the same area: a nucleus that is
-moved keeps its area. Two teams are nearly the same if they agree in at least ``NEARLY_THE_SAME`` of the nuclei that
-each of them matched.
+Good teams agree with each other where both agree with the reference, so only the rest is compared: the nuclei that both
+teams matched and that at least one of them outlined unlike the reference. They share such a nucleus if they outlined it
+with nearly the same area: a nucleus that is moved keeps its area.
 
-As measured: honest teams agree in at most 0.41 (the most alike pair of nine made fields of ``benchmarks.gaming``; two
-real ones, Data Science Bowl 2018: 0.06). Copies of which every nucleus is moved by up to 2 px, one in thirty is left
-out and three pixels of each are cut agree in at least 0.81, one that leaves out three nuclei of ten in 0.70. Not found
-is a copy that is a pixel larger or leaves out half. Teams that both have the pixels of the reference look like copies.
+As measured, honest teams share at most 0.40 of these nuclei (made fields of ``benchmarks.gaming``), copies whose nuclei
+are each moved by a pixel 0.9 and more. A copy that is a pixel larger is not found, nor are points compared.
 """
 
 from __future__ import annotations
 
-import zlib
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from evaluation.findings import percent, quote
-from evaluation.leaderboard.document import AlikeTeams, Board
-from evaluation.leaderboard.matched_nuclei import MatchedNuclei
-from evaluation.model import Float64
+from evaluation.model import Bool, Float64
 
-SAME_AREA, NEARLY_THE_SAME = 0.98, 0.6
-LEAST = 20  # nuclei that both matched
-PAIRS_NAMED = 10
-NUCLEI_UP_TO = 20_000  # of the reference that are compared, those with the lowest check sums
+SAME_AREA = 0.98
+ALIKE = 0.6
+LEAST = 20  # nuclei to compare
+NUCLEI_UP_TO = 20_000
+PAIRS_NAMED = 3
 
 
-def with_alike_teams(board: Board, found: MatchedNuclei) -> Board:
-    """The board with the pairs of ranked teams that are nearly the same.
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlines:
+    """How a team outlined each of N reference nuclei; NaN: not matched, or not known.
 
-    Teams of which the nuclei, their areas or a measure that the board compares are not known are left out.
+    area  float64 (N,), px
+    iou   float64 (N,), with the reference
     """
-    areas = areas_of_teams(found)
-    shares = {(one, other): share_alike(areas[one], areas[other]) for one, other in combinations(areas, 2)}
-    alike = (AlikeTeams(*pair, share) for pair, share in shares.items() if share >= NEARLY_THE_SAME)
-    return replace(board, alike=tuple(sorted(alike, key=lambda of: -of.share)))
+
+    area: Float64
+    iou: Float64
 
 
-def areas_of_teams(found: MatchedNuclei) -> dict[str, Float64]:
-    """Area of the nucleus with which each team matched each of N reference nuclei, px, float64 (N,); NaN: none."""
-    known = {name: team.area > 0 for name, team in found.teams.items()}
-    has_area = np.zeros(len(found.nuclei), np.bool_)
-    for name, team in found.teams.items():
-        has_area[team.nucleus[known[name]]] = True
-    nuclei = np.flatnonzero(has_area)
-    sums = np.array([zlib.crc32(b"\0".join(found.nuclei[nucleus])) for nucleus in nuclei.tolist()], np.int64)
-    nuclei = nuclei[np.argsort(sums, kind="stable")[:NUCLEI_UP_TO]]
-    areas = {}
-    for name, team in found.teams.items():
-        area = np.full(len(found.nuclei), np.nan)
-        area[team.nucleus[known[name]]] = team.area[known[name]]
-        areas[name] = area[nuclei]
-    return areas
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """What entries share, for organisers.
 
-
-def share_alike(one: Float64, other: Float64) -> float:
-    """Share of the nuclei matched by each of two teams in which they agree, of both the smaller.
-
-    Areas are float64 (N,), NaN: not matched. 0 for fewer than ``LEAST`` nuclei in common.
-
-    >>> areas = np.arange(100.0, 140.0)
-    >>> changed = np.where(areas < 130, areas, areas + 5)
-    >>> share_alike(areas, areas), share_alike(areas, changed), share_alike(areas[:9], areas[:9])
-    (1.0, 0.75, 0.0)
+    pairs      (team, team, share), the largest share first
+    reference  (team, share of its matched nuclei that have the very pixels of the reference)
+    others     the largest share among the other pairs; None if there are none
     """
-    known, other_known = ~np.isnan(one), ~np.isnan(other)
-    both = known & other_known
-    if both.sum() < LEAST:
-        return 0.0
-    least, most = np.minimum(one[both], other[both]), np.maximum(one[both], other[both])
-    return float((least >= SAME_AREA * most).sum() / max(known.sum(), other_known.sum()))
+
+    pairs: tuple[tuple[str, str, float], ...] = ()
+    reference: tuple[tuple[str, float], ...] = ()
+    others: float | None = None
+
+    def lines(self) -> list[str]:
+        """Which entries are to be asked about, at most ``PAIRS_NAMED`` pairs of them."""
+        lines = [
+            f"For organisers only: {quote(name)} has the very pixels of the reference in {percent(share)} of the "
+            "nuclei that it matched: ask where they come from."
+            for name, share in self.reference
+        ]
+        if self.pairs:
+            rest = len(self.pairs) - PAIRS_NAMED
+            shown = "; ".join(
+                f"{quote(one)} and {quote(other)} share {percent(share)} of their outlines"
+                for one, other, share in self.pairs[:PAIRS_NAMED]
+            )
+            others = "" if self.others is None else f", other pairs {percent(self.others)} at most"
+            lines.append(
+                f"For organisers only: {shown}{f'; and {rest:,} more pairs' if rest > 0 else ''} (equal areas, of the "
+                f"nuclei that both matched and one outlined unlike the reference{others}): ask them."
+            )
+        return lines
 
 
-def alike_lines(board: Board) -> list[str]:
-    """For organisers: which ranked teams are nearly the same, at most ``PAIRS_NAMED`` pairs of them."""
-    lines = [
-        f"For organisers only: {quote(of.first)} and {quote(of.second)} are nearly the same, with equal areas in "
-        f"{percent(of.share)} of the nuclei that each matched: one entry under two names? 'evaluation audit --tricks' "
-        "compares their pixels."
-        for of in board.alike[:PAIRS_NAMED]
+def compare_outlines(reference_area: Float64, teams: Mapping[str, Outlines]) -> Alike:
+    """Which teams share their errors, and which are the reference. Areas are float64 (N,), px.
+
+    A pair is named if it shares ``ALIKE`` or more, and twice as much as the pairs outside the tenth (one pair at least)
+    that share most. If these share as much, nothing is said of pairs: the sign means nothing there.
+    """
+    step = max(1, -(-len(reference_area) // NUCLEI_UP_TO))
+    areas = {name: team.area[::step] for name, team in teams.items()}
+    shares = [
+        (share, one, other)
+        for one, other in combinations(sorted(teams), 2)
+        if (share := share_of_errors(areas[one], areas[other], reference_area[::step])) is not None
     ]
-    rest = len(board.alike) - PAIRS_NAMED
-    return [*lines, f"For organisers only: so are {rest} more pairs of teams."] if rest > 0 else lines
+    shares.sort(key=lambda pair: (-pair[0], *pair[1:]))
+    ordinary = [share for share, *_ in shares[max(1, len(shares) // 10) :]]
+    least = max([ALIKE, *(2 * share for share in ordinary)])
+    pairs = tuple((one, other, share) for share, one, other in shares if share >= least)
+    if ordinary and ordinary[0] >= ALIKE:
+        pairs = ()
+    others = max((share for share, *_ in shares if share < least), default=None)
+    reference: list[tuple[str, float]] = []
+    for name, team in sorted(teams.items()):
+        known = team.iou[~np.isnan(team.iou)]
+        if len(known) >= LEAST and (very := float((known == 1).mean())) >= ALIKE:
+            reference.append((name, very))
+    return Alike(pairs, tuple(reference), others)
+
+
+def share_of_errors(one: Float64, other: Float64, reference: Float64) -> float | None:
+    """Share of the nuclei that both matched, and one outlined unlike the reference, that have nearly the same area.
+
+    Areas are float64 (N,), NaN: not matched. None for fewer than ``LEAST`` such nuclei.
+
+    >>> reference = np.full(40, 100.0)
+    >>> areas = np.where(np.arange(40) < 30, 110.0, reference)
+    >>> share_of_errors(areas, areas, reference), share_of_errors(areas, reference, reference)
+    (1.0, 0.0)
+    >>> share_of_errors(reference, reference, reference) is None
+    True
+    """
+    compared = ~(same_area(one, reference) & same_area(other, reference)) & ~np.isnan(one + other)
+    number = int(compared.sum())
+    return float((same_area(one, other) & compared).sum() / number) if number >= LEAST else None
+
+
+def same_area(one: Float64, other: Float64) -> Bool:
+    return np.asarray(np.minimum(one, other) >= SAME_AREA * np.maximum(one, other))

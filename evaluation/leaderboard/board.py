@@ -24,7 +24,7 @@ from evaluation.challenge.rules import RankingRules
 from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
-from evaluation.leaderboard.alike import with_alike_teams
+from evaluation.leaderboard.alike import compare_outlines
 from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei, compared_measures
 from evaluation.leaderboard.document import (
     DIFFERENCES_UP_TO,
@@ -40,7 +40,7 @@ from evaluation.leaderboard.document import (
     optional,
 )
 from evaluation.leaderboard.gameable import gameable_ranking, stored_tricks
-from evaluation.leaderboard.matched_nuclei import matched_nuclei
+from evaluation.leaderboard.matched_nuclei import matched_nuclei, outlines_of
 from evaluation.leaderboard.ranked_result import UNRANKED, with_ranks, without_place
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import (
@@ -182,7 +182,7 @@ def with_pairs(
     *,
     alike: bool = True,
 ) -> Board:
-    """The board with its ranked teams in pairs: its second table and, if ``alike``, which are nearly the same.
+    """The board with its ranked teams in pairs: its second table and, if ``alike``, which share their errors.
 
     objects  the objects.csv of each team
 
@@ -194,7 +194,7 @@ def with_pairs(
     found = matched_nuclei(challenge, compared_measures(challenge, rules), {name: objects[name] for name in order})
     if found.measures:
         board = replace(board, common_nuclei=common_entry(common_nuclei(challenge, rules, found), order))
-    return with_alike_teams(board, found) if alike else board
+    return replace(board, alike=compare_outlines(*outlines_of(found))) if alike else board
 
 
 def rank_scores(

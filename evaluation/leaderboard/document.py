@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.findings.finding import SUMMARY_LIMIT
+from evaluation.leaderboard.alike import Alike
 from evaluation.leaderboard.team_scores import Unranked
 from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.model import Float64
@@ -86,15 +87,6 @@ class BoardColumn:
     significant_across: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AlikeTeams:
-    """Two ranked teams that are nearly the same, and the share of their nuclei in which they agree."""
-
-    first: str
-    second: str
-    share: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Board:
     """A leaderboard.
@@ -112,7 +104,7 @@ class Board:
     methods, stability, common_nuclei  the tables of these names of leaderboard.json; None: not known
     tricks         what those do that were played on these teams, in words (``stored_tricks``); "" if it is not known
     before         the challenge of an older board, and the teams that stand elsewhere now; None: none was given
-    alike          pairs of teams that are nearly the same: for organisers, never in leaderboard.json
+    alike          entries that share their errors: for organisers, never in leaderboard.json
     """
 
     identity: Mapping[str, str]
@@ -133,7 +125,7 @@ class Board:
     methods: tuple[Mapping[str, Any], ...] = ()
     common_nuclei: Mapping[str, Any] | None = None
     before: Mapping[str, Any] | None = None
-    alike: tuple[AlikeTeams, ...] = ()
+    alike: Alike = field(default_factory=Alike)
     tricks: str = ""
 
 

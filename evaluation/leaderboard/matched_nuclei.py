@@ -12,6 +12,7 @@ from evaluation.challenge import Challenge
 from evaluation.decoding.csv import Table, numbers_of, read_table
 from evaluation.findings import fault, render_summary
 from evaluation.findings.errors import InputFault
+from evaluation.leaderboard.alike import Outlines
 from evaluation.model import Bool, Float64, Int64
 
 OBJECTS_BYTES = 500_000_000
@@ -27,11 +28,13 @@ class MatchedByTeam:
 
     nucleus  int64 (M,)       which of all nuclei; of rows with the same nucleus the last one counts
     area     float64 (M,)     of the predicted nucleus, px; NaN for points
+    iou      float64 (M,)     with the reference nucleus; NaN if it was not measured
     values   float64 (M, K)   of the measures
     """
 
     nucleus: Int64
     area: Float64
+    iou: Float64
     values: Float64
 
 
@@ -71,6 +74,16 @@ def matched_nuclei(
     return MatchedNuclei(rule, measures, list(index_of), teams, without)
 
 
+def outlines_of(found: MatchedNuclei) -> tuple[Float64, dict[str, Outlines]]:
+    """The areas of the reference nuclei, px, float64 (N,), and how each team outlined them."""
+    teams = {}
+    for name, team in found.teams.items():
+        area, iou = np.full((2, len(found.nuclei)), np.nan)
+        area[team.nucleus], iou[team.nucleus] = team.area, team.iou
+        teams[name] = Outlines(area, iou)
+    return numbers_of([nucleus[-1] for nucleus in found.nuclei]), teams
+
+
 def read_matched(
     path: Path | None, rule: str, measures: Sequence[str], cases: set[bytes], index_of: dict[Nucleus, int]
 ) -> MatchedByTeam:
@@ -83,10 +96,12 @@ def read_matched(
     if not cases.issuperset(columns[0]):
         raise InputFault(fault("not-metrics", "'objects.csv'", got="of other cases"))
     values = [numbers_of(rows.cells(rows.need(name))) for name in measures]
-    of_area = rows.find(["prediction_area_px"])
-    area = np.full(len(rows), np.nan) if of_area is None else numbers_of(rows.cells(of_area))
+    area, iou = (
+        np.full(len(rows), np.nan) if (column := rows.find([name])) is None else numbers_of(rows.cells(column))
+        for name in ("prediction_area_px", "iou")
+    )
     nucleus = [index_of.setdefault(nucleus, len(index_of)) for nucleus in zip(*columns, strict=True)]
-    return MatchedByTeam(np.array(nucleus, np.int64), area, np.array(values).T.reshape(len(rows), len(measures)))
+    return MatchedByTeam(np.array(nucleus, np.int64), area, iou, np.array(values).T.reshape(len(rows), len(measures)))
 
 
 def read_objects(path: Path) -> Table:

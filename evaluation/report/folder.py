@@ -11,7 +11,6 @@ from urllib.parse import quote
 import numpy as np
 
 from evaluation.execution.workers import Progress
-from evaluation.leaderboard.alike import alike_lines
 from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.teams import find_teams
 from evaluation.leaderboard.titles import metric_title
@@ -69,8 +68,8 @@ def report_board(
     page = leaderboard_page(document, results=read_results(output, document))
     links = {name: f"results/{quote(name)}/report.html" for name in names}
     page = linked(page, links)
-    if lines := alike_lines(board):
-        section = Section("alike", "Entries that are nearly the same", (Text(tuple(lines), "warning"),))
+    if lines := board.alike.lines():
+        section = Section("alike", "Entries that share their errors", (Text(tuple(lines), "warning"),))
         page = replace(page, sections=(page.sections[0], section, *page.sections[1:]))
     if first is not None:
         page = replace(page, sections=(*page.sections[:-1], case_list(chosen, seen, first), *page.sections[-1:]))

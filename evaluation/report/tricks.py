@@ -58,7 +58,7 @@ def trick_section(document: Document) -> Section:
 
 def entry_section(document: Document) -> Section:
     """Which entries decide the first place, and which are nearly the same."""
-    keys = ("first_without_it", "nearly_the_same_as", "first_if_it_is_there_twice")
+    keys = ("first_without_it", "shares_outlines_with", "first_if_it_is_there_twice")
     table = table_of(
         "entry-table",
         "Entries that matter to others",
@@ -66,10 +66,10 @@ def entry_section(document: Document) -> Section:
         Column("team", of=lambda of: write_name(of["team"])),
         Column("first without it", of=lambda of: name_some(of["first_without_it"])),
         Column("first if it is there twice", of=lambda of: name_some(of["first_if_it_is_there_twice"])),
-        Column("nearly the same as", of=lambda of: write_name(of["nearly_the_same_as"])),
+        Column("shares its outlines with", of=lambda of: name_some(of["shares_outlines_with"])),
         rest="entries of tricks.json",
     )
-    none = "No team's absence or second entry gives the first place to another team; no two entries are alike."
+    none = "No team's absence or second entry gives the first place to another team; no two share their outlines."
     lead = "No sum of ranks stops a second entry from turning the order of others: rank one entry for each team."
     return Section(
         "entries", "Entries that decide the first place", (table if table.rows else Text((none,), "good"),), lead
