@@ -72,7 +72,7 @@ def test_a_copy_is_named_among_honest_teams_and_no_other_pair(count: int) -> Non
 
 
 def test_the_other_pairs_say_how_much_is_much() -> None:
-    """Teams that build on one published model share many errors: 70 % is a sign only where others share less than half of it."""
+    """Teams with one published model share many errors: 70 % is a sign only where others share less than half of it."""
     teams = honest(5)
     half = teams["h0"].area.copy()
     half[70:] = teams["h1"].area[70:] * 1.5

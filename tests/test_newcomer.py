@@ -271,7 +271,7 @@ def foreign(name: str) -> Path:
     ("name", "words"),
     [
         ("a.dcm", "a DICOM file, which is not read; export as"),
-        ("a.db", "an SQLite database, which is not read; export as GeoJSON"),
+        ("a.db", "an SQLite database, such as TIAToolbox's .db, which is not read; export as GeoJSON"),
         ("a.dat", "a pickle, such as TIAToolbox's .dat, which is not read; export as GeoJSON"),
         ("a.bmp", "a BMP image, which is not read; export as"),
         ("a.jpg", "a JPEG image, which is not read; export as"),

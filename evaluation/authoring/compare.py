@@ -6,13 +6,11 @@ submissions are written, and scored like any others.
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +30,10 @@ from evaluation.challenge.formats.rules import PointRules
 from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
-from evaluation.model import um_to_px
 from evaluation.results.files import write_atomically
 from evaluation.scoring.from_files import score_submission
 from evaluation.scoring.score import Result
 
-XENIUM, XENIUM_BYTES = "experiment.xenium", 1 << 20
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "percentile", "resample": "groups"}
 RADIUS_PX = 12.0
 OF_POINTS: dict[str, Any] = {
@@ -79,7 +75,6 @@ def compare_paths(
     *,
     classes: str | None = None,
     folder: Path | None = None,
-    spacing_um: float | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -88,7 +83,6 @@ def compare_paths(
     classes  the classes and how else they are written, "tumour=neoplastic=1,stroma"; "none": one class; None: those
              that both sides have
     folder   keeps the challenge that is made, and the predictions beside it; None: nothing is kept
-    spacing_um  the size of a pixel, for coordinates in um; None: what Xenium's ``experiment.xenium`` beside them says
 
     Raises WrongUsage for what cannot be read or paired, SubmissionRejected or ChallengeBroken for faulty files.
     """
@@ -99,12 +93,10 @@ def compare_paths(
         paths = [reference, *predictions.values()]
         skip_tables = is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
         sides = look_at_sides(paths, workspace, skip_tables=skip_tables)
-        spacing_um = spacing_um or next(filter(None, (pixel_size_beside(side.path) for side in sides)), None)
-        sides = [in_pixels(side, spacing_um) for side in sides]
         found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
         target = folder or workspace / "challenge"
         of_models = {model: with_categories(side, found) for model, side in of_models.items()}
-        made = make_challenge(found, of_models, classes, target, keep=folder is not None, spacing_um=spacing_um)
+        made = make_challenge(found, of_models, classes, target, keep=folder is not None)
         challenge = Challenge.load(made.folder)
         results = {}
         hints: list[Finding] = []
@@ -227,42 +219,6 @@ class MadeChallenge:
     findings: tuple[Finding, ...]
 
 
-def pixel_size_beside(path: Path) -> float | None:
-    """The size of a pixel in um that Xenium's ``experiment.xenium`` in a folder, or beside a file, tells."""
-    file = (path if path.is_dir() else path.parent) / XENIUM
-    try:
-        said = json.loads(file.read_bytes()) if file.stat().st_size <= XENIUM_BYTES else {}
-        size = float(said["pixel_size"])
-    except (OSError, ValueError, TypeError, LookupError, RecursionError):
-        return None
-    return size if 0.01 <= size <= 100 else None
-
-
-def in_pixels(side: FoundSide, spacing_um: float | None) -> FoundSide:
-    """A side whose extents count px. Raises WrongUsage for um without the size of a pixel."""
-    if (units := side.keys.get("units", "px")) == "px":
-        return side
-    if spacing_um is None:
-        todo = f"Give --spacing, the size of a pixel in um, or put {XENIUM} beside the files."
-        raise WrongUsage(
-            fault(
-                "nothing-to-compare",
-                quote(str(side.path), 200),
-                wording="no-scale",
-                fix=todo,
-                units=units,
-                lacking="the size of a pixel",
-            )
-        )
-    cases = {
-        name: replace(case, extent_yx=tuple(ceil(um_to_px(extent, spacing_um)) for extent in case.extent_yx))
-        if case.extent_yx
-        else case
-        for name, case in side.cases.items()
-    }
-    return replace(side, cases=cases)
-
-
 def make_challenge(
     reference: FoundSide,
     models: Mapping[str, FoundSide],
@@ -270,7 +226,6 @@ def make_challenge(
     folder: Path,
     *,
     keep: bool,
-    spacing_um: float | None = None,
 ) -> MadeChallenge:
     """Write a challenge of what was found, with ``submissions/<model>``. Raises WrongUsage.
 
@@ -318,14 +273,9 @@ def make_challenge(
         for case, name in names.items()
     }
     indices = index_rows(reference, models, names, pairings)
-    needs_spacing = any(side.keys.get("units", "px") != "px" for side in (reference, *models.values()))
-    spacings = [spacing_um] if needs_spacing else []
-    columns = [*(["spacing_um"] if spacings else []), *(["index"] if indices else [])]
-    rows: list[list[object]] = [["case", "group", "height", "width", *columns]]
+    rows: list[list[object]] = [["case", "group", "height", "width", *(["index"] if indices else [])]]
     for case, name in names.items():
-        rows.append([case, groups[case], *sizes[name], *spacings, *([indices[case]] if indices else [])])
-    if needs_spacing:
-        notes.append(f"A pixel is {spacing_um:g} um.")
+        rows.append([case, groups[case], *sizes[name], *([indices[case]] if indices else [])])
     heading = [
         "Made by 'evaluation compare' of what it found; the rules that are not written here are those of the preset.",
         "The files of the reference were copied and renamed.",

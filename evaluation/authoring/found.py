@@ -93,7 +93,7 @@ def look_at(
     not_imported: list[Finding] = []
     paths = dict(named)
     for name, file in named:
-        if name in PLATFORM_LISTS or PurePosixPath(name).suffix == ".xenium":
+        if name in PLATFORM_LISTS:
             continue
         is_note = NOTE.fullmatch(PurePosixPath(name).name)
         try:

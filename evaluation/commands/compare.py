@@ -16,7 +16,6 @@ from evaluation.findings.errors import ChallengeBroken, ReferenceBroken
 @click.option("--output", type=FolderPath, help="Folder for metrics.json, details.json and objects.csv.")
 @click.option("--save-challenge", type=FolderPath, help="New folder for the challenge that is made, to go on with.")
 @click.option("--classes", metavar="NAMES", help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.")
-@click.option("--spacing", type=click.FloatRange(0.01, 100), help="Size of a pixel in um, for coordinates in um.")
 @Workers
 @click.argument("reference", type=FolderPath)
 @click.argument("predictions", type=FolderPath, nargs=-1, required=True)
@@ -27,7 +26,6 @@ def compare(
     output: Path | None,
     save_challenge: Path | None,
     classes: str | None,
-    spacing: float | None,
     workers: int | None,
 ) -> None:
     """Score PREDICTIONS against a REFERENCE: each a folder, a ZIP or a file of any format.
@@ -54,7 +52,6 @@ def compare(
                 model_names(predictions),
                 classes=classes,
                 folder=save_challenge,
-                spacing_um=spacing,
                 workers=workers,
                 progress=progress,
             )

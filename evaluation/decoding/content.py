@@ -15,7 +15,7 @@ EMPTY_ZIP_MAGIC = b"PK\x05\x06"
 TIFF_MAGICS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 MHA_MAGICS = (b"ObjectType", b"NDims", b"Comment")
-PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
+PARQUET_MAGIC = b"PAR1"
 MAGICS = {
     (NPY_MAGIC,): "a NumPy file",
     TIFF_MAGICS: "a TIFF file",

@@ -9,7 +9,7 @@ LABELS = "label images (.tif, .png, .npy)"
 SHAPES = "GeoJSON, or as label images"
 CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to export
     (128, b"DICM", "a DICOM file", LABELS),
-    (0, b"SQLite format 3\0", "an SQLite database", SHAPES),
+    (0, b"SQLite format 3\0", "an SQLite database, such as TIAToolbox's .db", "GeoJSON"),
     (0, b"BM", "a BMP image", LABELS),
     (0, b"\xff\xd8\xff", "a JPEG image", "label images (.tif, .png, .npy), since JPEG changes labels"),
     (0, b"GIF8", "a GIF image", LABELS),
