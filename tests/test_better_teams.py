@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import scipy.stats
 
 from evaluation.challenge.rules import RankingRules
-from evaluation.leaderboard.board import apply_method, build_board, rank_drawn, sample_ranker
+from evaluation.leaderboard.board import apply_method, build_board, sample_ranker
 from evaluation.leaderboard.document import Board
 from evaluation.model import Float64, ScoreTable
 from evaluation.ranking.missing import keep_complete_units
@@ -126,19 +127,23 @@ def test_a_sample_is_ranked_as_the_table_that_is_drawn(floors: bool, gaps: bool)
     values[:, 2] = values[:, 0] + 0.01  # always ahead by the same
     table = table_of(values)
     if floors:
-        below = np.array([[1.0], [0.1], [1.0], [0.1], [1.0], [1.0]])
+        below = np.nanmean(table.by_unit[:, :1], axis=2)
         table = ScoreTable(
             **{key: getattr(table, key) for key in ("teams", "columns", "higher_is_better", "weights", "overall")},
             units=table.units,
             by_unit=table.by_unit,
-            floors=("f.f1.pooled",),
-            at_least=(0.5,),
+            floors=(table.columns[0],),
+            at_least=(float(np.median(below)),),
             floor_values=below,
         )
     rules = rules_of(table, margin=0.002)
     weights = random.multinomial(9, [1 / 9] * 9, 30)
     found = sample_ranker(table, rules)(weights)
-    np.testing.assert_array_equal(found, [rank_drawn(table, rules, times) for times in weights])
+    for positions, times in zip(found, weights, strict=True):
+        drawn = np.repeat(table.by_unit, times, axis=2)
+        floor = {"floor_values": np.round(np.nanmean(drawn[:, :1], axis=2), 6)} if floors else {}
+        again = replace(table, by_unit=drawn, units=("",) * 9, **floor)
+        np.testing.assert_array_equal(positions, apply_method(again, rules).position)
     assert len(np.unique(found)) > 3
 
 

@@ -32,6 +32,7 @@ from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
 from evaluation.model import Instances, ScoreTable
 from evaluation.ranking.methods import rank_behind, rank_teams, select_teams
+from evaluation.ranking.stability import sample_means, sample_weights
 from evaluation.report.leaderboard import verdict_section
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.from_arrays import score_instances
@@ -106,7 +107,10 @@ def test_teams_below_a_floor_stand_behind_all_others_each_ranked_as_if_the_other
 
 def test_the_best_values_do_not_help_below_the_floor_in_samples_and_patients_either() -> None:
     best = [[0.9, 0.9, 0.9]] * 2
-    board = build_board(table_of([best, [[0.5, 0.6, 0.7]] * 2, [[0.4, 0.4, 0.8]] * 2], [0.1, 0.8, 0.7]), rules_of())
+    table = table_of([best, [[0.5, 0.6, 0.7]] * 2, [[0.4, 0.4, 0.8]] * 2], [0.1, 0.8, 0.7])
+    values = np.moveaxis(sample_means(table.by_unit, sample_weights(3, 1000, 1)), 0, 1)
+    floors = np.broadcast_to(table.floor_values[:, None], (*values.shape[:2], 1))  # the same in every sample
+    board = build_board(replace(table, samples=np.concatenate([values, floors], axis=2)), rules_of())
     last = board.teams[-1]
     assert (last.name, last.position, last.below_floor, last.first, last.low) == ("team 0", 3, True, 0, 3)
     assert last.unit_places == (3, 3, 3)

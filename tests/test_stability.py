@@ -155,7 +155,6 @@ def test_the_bootstrap_is_that_in_plain_python_with_the_same_draws():
     assert found.samples == samples
     assert found.reason is None
     assert found.of_units.tolist() == full
-    assert not found.approximate
     assert any(len(set(ranking)) < 6 for ranking in rankings)  # teams tie
     assert any(None in ranking for ranking in rankings)  # and are not ranked, in some samples
     for team in range(6):
@@ -311,15 +310,6 @@ def test_average_ranks_have_halves():
     assert found.ranks.tolist() == [1.5, 3]
     assert found.low.tolist() == found.high.tolist() == [1.5, 1.5, 3]
     assert found.first.tolist() == [0.5, 0.5, 0]
-
-
-def test_a_ranking_by_other_values_than_means_over_units_is_told_to_be_approximate():
-    by_unit = np.array([[[0.5, 0.7]], [[0.4, 0.9]]])
-    rank = rank_by_values(by_unit, best_first)
-    assert not bootstrap_ranks(rank, np.array([2.0, 1.0]), units=2, samples=100, seed=1).approximate
-    pooled = bootstrap_ranks(rank, np.array([1.0, 2.0]), units=2, samples=100, seed=1)
-    assert pooled.approximate
-    assert pooled.of_units.tolist() == [2, 1]
 
 
 # --- odd tables -------------------------------------------------------------------------------------------------------

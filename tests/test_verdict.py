@@ -371,6 +371,22 @@ def test_stored_tricks_of_other_teams_or_rules_are_not_told(tmp_path: Path) -> N
     assert stored_tricks(file, identity, ["T0", "T1"]) == ""
 
 
+def test_of_a_ranking_that_is_not_that_of_the_samples_nothing_is_said_of_them() -> None:
+    """The published numbers are others than the means of the patients, as pooled ones are."""
+    table = ScoreTable(("A", "B"), ("f.pq.pooled",), np.ones(1, bool), np.ones(1), np.array([[0.4], [0.6]]),
+                       tuple(f"P{place}" for place in range(30)), DOMINANT[:2, None])  # fmt: skip
+    rules = RankingRules(columns=(RankingColumn(path="f.pq.pooled", direction="descending"),),
+                         method="sum_of_ranks", ties="min", significance_level=0.05)  # fmt: skip
+    document = leaderboard_document(build_board(table, rules))
+    assert document["verdict"][:3] == [
+        "'B' is first of 2 teams.",
+        "'A' is significantly better than 'B' in f PQ (mean over groups).",
+        "How often 'B' would be first in samples is not known: "
+        "f PQ cannot be computed again for samples of the groups.",
+    ]
+    assert document["teams"][0]["probability_of_first"] is None
+
+
 def test_shares_are_not_rounded_to_certainty() -> None:
     assert [share(value) for value in (0.0, 0.001, 0.5, 0.999, 1.0)] == [
         "0 %", "less than 1 %", "50 %", "more than 99 %", "100 %"

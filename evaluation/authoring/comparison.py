@@ -13,6 +13,7 @@ from evaluation.challenge import Challenge
 from evaluation.findings import Finding, listed
 from evaluation.leaderboard.board import board_of_challenge, with_pairs
 from evaluation.leaderboard.document import Board, leaderboard_document
+from evaluation.leaderboard.resampled import tables_of_result
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.page import Page
@@ -170,7 +171,9 @@ def comparison_of(
     if len(results) > 1 and challenge.ranking is not None:
         columns = plan_columns(challenge, challenge.ranking.columns)
         teams = [
-            team_of_documents(model, challenge, columns, result.metrics, result.details)
+            team_of_documents(
+                model, challenge, columns, result.metrics, result.details, tables=tables_of_result(result)
+            )
             for model, result in results.items()
         ]
         board = board_of_challenge(challenge, challenge.ranking, teams, (), ())

@@ -29,6 +29,7 @@ from evaluation.authoring.synthesis import (
 )
 from evaluation.leaderboard.board import board_of_challenge, load_ranked, write_board
 from evaluation.leaderboard.document import Board
+from evaluation.leaderboard.resampled import tables_of_result
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
 from evaluation.model import Bool, Int32, Outlines
 from evaluation.scoring.from_files import score_submission
@@ -263,7 +264,8 @@ def run_demo(
         result = score_submission(paths.challenge, submission, workers=workers, progress=progress)
         result.write(output / "results" / team)
         results[team] = result.metrics
-        teams.append(team_of_documents(team, challenge, columns, result.metrics, result.details))
+        tables = tables_of_result(result)
+        teams.append(team_of_documents(team, challenge, columns, result.metrics, result.details, tables=tables))
     board = board_of_challenge(challenge, rules, teams, (), ())
     write_board(output, board)
     return DemoOutcome(results, board, output)

@@ -80,7 +80,15 @@ from evaluation.ranking.methods import (
 from evaluation.ranking.missing import keep_complete_units
 from evaluation.ranking.sampled_tests import wins_in_samples
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
-from evaluation.ranking.stability import RankSamples, Stability, bootstrap_ranks, rank_by_values, undrawn
+from evaluation.ranking.stability import (
+    RankSamples,
+    Stability,
+    bootstrap_ranks,
+    rank_by_values,
+    sample_means,
+    sample_weights,
+    undrawn,
+)
 from evaluation.results.files import write_atomically
 from evaluation.results.metrics_json import identity, put
 from evaluation.scoring.columns import check_columns
@@ -88,6 +96,7 @@ from evaluation.scoring.score import Result
 
 EARLIER = "leaderboard"  # folder of a challenge with results that are ranked beside a submission
 EARLIER_LIMIT = 10_000
+SAME = 2e-6  # up to here numbers differ that were made from values with six decimals
 THIS = ""  # stands for the submission among earlier ones; no file has this name
 
 
@@ -149,6 +158,7 @@ def rank_folder(
     """Rank the results of a folder. Raises WrongUsage, ChallengeBroken."""
     challenge, rules = load_ranked(challenge_folder)
     rules = changed_rules(rules, settings)
+    challenge = challenge.model_copy(update={"ranking": rules})
     scores, unranked = results.read(challenge, plan_columns(challenge, rules.columns))
     board = board_of_challenge(challenge, rules, scores, unranked, (), progress)
     return with_pairs(board, challenge, rules, results.objects())
@@ -221,8 +231,10 @@ def table_in_file(found: ScoresInFile, rules: RankingRules, challenge: Challenge
                 fault("missing-metric", "ranking.require", wording="floor-without-scores", path=floor.path)
             )
     indices = [columns.index(floor.path) for floor in rules.require]
+    samples = found.table.samples
     return replace(
         found.table,
+        samples=None if samples is None else np.concatenate([samples, samples[..., indices]], axis=2),
         units=public_names(challenge, found.table.units, found.unit_name),
         floors=tuple(floor.path for floor in rules.require),
         at_least=tuple(floor.at_least for floor in rules.require),
@@ -351,7 +363,7 @@ def build_board(
         rule = f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
         raise WrongUsage(fault("missing-units", "ranking", rule=rule))
     if rules.missing == "complete_cases":
-        table = keep_complete_units(table)
+        table = complete_table(table, rules)
     tests = compare_columns(table, rules, progress) if rules.method == "test_then_rank" else None
     full = apply_method(table, rules, tests) if table.teams else None
     is_ranked = ~np.isnan(full.position) if full else np.zeros(0, np.bool_)
@@ -368,7 +380,7 @@ def build_board(
         plain = full if kept is table else apply_method(kept, rules, tests)
         drawn = draw_samples(kept, rules, plain)
         rows = team_rows(kept, rules, share_places(kept, rules, tests) if rules.ex_aequo else plain, drawn)
-        stability = stability_entry(drawn, rules, table.units)
+        stability = stability_entry(drawn, rules, kept)
         if len(rows) <= PAIRS_UP_TO:
             at = [kept.teams.index(row.name) for row in rows]
             methods = methods_entry({name: of[at] for name, of in places_by_methods(kept, rules, tests).items()})
@@ -409,6 +421,18 @@ def build_board(
         gaps=gaps_entry(kept, rules, unit_name),
         methods=methods,
     )
+
+
+def complete_table(table: ScoreTable, rules: RankingRules) -> ScoreTable:
+    """``keep_complete_units``, also in samples."""
+    found = keep_complete_units(table)
+    if found.samples is None or found.gaps is None or found.by_unit is None:
+        return found
+    weights = sample_weights(len(table.units), rules.samples, rules.seed)
+    means = np.moveaxis(np.round(sample_means(found.by_unit, weights), 6), 0, 1)
+    samples, columns = found.samples.copy(), np.flatnonzero(found.gaps.left_out)
+    samples[..., columns] = means[..., columns]
+    return replace(found, samples=samples)
 
 
 def apply_method(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None] | None = None) -> Ranking:
@@ -627,20 +651,95 @@ def positions_behind(values: Float64, rank: Callable[[Float64], Float64], below:
 
 def draw_samples(table: ScoreTable, rules: RankingRules, plain: Ranking) -> Stability:
     """The bootstrap over the units of a table, of the ranking before places are shared."""
-    if table.by_unit is None:
-        return undrawn(plain.position, 0)
+    reason = "no-units" if table.by_unit is None else "one-unit" if len(table.units) < 2 else ""
+    if reason or not_resampled(table, rules):
+        return undrawn(plain.position, reason or "not-resampled")
     rank = sample_ranker(table, rules)
     return bootstrap_ranks(rank, plain.position, units=len(table.units), samples=rules.samples, seed=rules.seed)
 
 
+def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
+    """Columns, and floors, that the ranking looks at and whose values in samples are not known.
+
+    They are known where those in the sample of all units, each once, are the published ones.
+    """
+    values, floors = sampled_values(table)(np.ones((1, len(table.units)), np.int64))
+    pairs = [] if needs_units(rules.method) else [(table.columns, values[0], table.overall)]
+    if table.floor_values is not None:
+        pairs.append((table.floors, floors[0], table.floor_values))
+    return [
+        path
+        for paths, found, published in pairs
+        for path, one, other in zip(paths, found.T, published.T, strict=True)
+        if not np.allclose(one, other, rtol=SAME, atol=SAME, equal_nan=True)
+    ]
+
+
+def sampled_values(table: ScoreTable) -> Callable[[Int64], tuple[Float64, Float64]]:
+    """The function from samples of units, int64 (S, G), to the numbers of the teams in them: those in the columns,
+    float64 (S, T, K), with six decimals as the published ones, and those at the floors, (S, T, F)."""
+    assert table.by_unit is not None
+    by_unit, number = table.by_unit, len(table.columns)
+    if table.samples is None:
+        places = [table.columns.index(path) if path in table.columns else -1 for path in table.floors]
+
+        def of_means(weights: Int64) -> tuple[Float64, Float64]:
+            values = np.round(sample_means(by_unit, weights), 6)
+            unknown = np.full((*values.shape[:2], 1), np.nan)
+            return values, np.concatenate([values, unknown], axis=2)[..., places]
+
+        return of_means
+    samples = np.moveaxis(table.samples, 0, 1)
+    units = len(table.units)
+    drawn = sample_weights(units, table.samples.shape[1] - units - 1, table.seed)
+    row_of = {weights.tobytes(): row for row, weights in enumerate(drawn)}
+
+    def of_samples(weights: Int64) -> tuple[Float64, Float64]:
+        found = samples[[row_of[of.tobytes()] for of in weights.astype(np.int16)]]
+        return found[..., :number], found[..., number:]
+
+    return of_samples
+
+
 def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
-    """The function that ranks samples of the units of a table by the method of the rules."""
+    """The function that ranks samples of the units of a table by the method of the rules.
+
+    Which teams are below a floor is found in each sample; samples in which these are the same are ranked together.
+    """
+    values = sampled_values(table)
+    if not table.floors:
+        return rank_in_samples(table, rules, values)
+    rankers: dict[bytes, RankSamples] = {}
+
+    def rank_samples(weights: Int64) -> Float64:
+        below = ~(values(weights)[1] >= np.array(table.at_least)).all(axis=2)
+        positions = np.empty(below.shape)
+        patterns, pattern_of = np.unique(below, axis=0, return_inverse=True)
+        for index, pattern in enumerate(patterns):
+            key, drawn = pattern.tobytes(), np.flatnonzero(pattern_of.ravel() == index)
+            if key not in rankers:
+                known = np.where(pattern, 0.0, 1.0)[:, None]
+                of_pattern = replace(table, floors=("",), at_least=(0.5,), floor_values=known)
+                rankers[key] = rank_in_samples(of_pattern, rules, values)
+            positions[drawn] = rankers[key](weights[drawn])
+        return positions
+
+    return rank_samples
+
+
+def rank_in_samples(
+    table: ScoreTable, rules: RankingRules, values: Callable[[Int64], tuple[Float64, Float64]]
+) -> RankSamples:
+    """``sample_ranker`` for samples in which the same teams are below a floor."""
     assert table.by_unit is not None
     if rules.method == "ranked_pairs":
         return lambda weights: np.array([rank_drawn(table, rules, times) for times in weights])
     below = table.below_floor()
     if rules.method in BY_MATRIX:
         return test_ranker(table, rules, below)
+    if not needs_units(rules.method):
+        rank = position_ranker(table, rules, table.higher_is_better, rules.method)
+        return lambda weights: positions_behind(values(weights)[0], rank, below)
     found = unit_values(table, method=rules.method, ties=rules.ties, missing=rules.missing_rank)
     if rules.method == "rank_then_aggregate" and below.any() and not below.all():  # ranks in units are among themselves
         by_unit = np.empty_like(found.by_unit)
@@ -650,12 +749,9 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
             )
             by_unit[part] = of_part.by_unit
         found = replace(found, by_unit=by_unit)
-
     rank = position_ranker(table, rules, found.higher_is_better, rules.method)
     return rank_by_values(
-        found.by_unit,
-        lambda values: positions_behind(values, rank, below),
-        aggregate=rules.aggregate if needs_units(rules.method) else "mean",
+        found.by_unit, lambda values: positions_behind(values, rank, below), aggregate=rules.aggregate
     )
 
 
@@ -739,19 +835,19 @@ def team_rows(table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: S
     )
 
 
-def stability_entry(drawn: Stability, rules: RankingRules, units: Sequence[str]) -> dict[str, Any]:
+def stability_entry(drawn: Stability, rules: RankingRules, table: ScoreTable) -> dict[str, Any]:
     """The table ``stability`` of leaderboard.json: what the bootstrap says of the ranking as a whole.
 
     ``most_changes_without`` is the unit without which most pairs of teams stand otherwise.
     """
     if drawn.reason is not None:
-        return not_drawn(rules, drawn.reason)
-    left_out, tau = drawn.left_out, drawn.tau
+        more = {"columns": not_resampled(table, rules)} if drawn.reason == "not-resampled" else {}
+        return not_drawn(rules, drawn.reason) | more
+    left_out, tau, units = drawn.left_out, drawn.tau, table.units
     return {
         "samples": drawn.samples,
         "seed": rules.seed,
         "undefined": None,
-        "approximate": drawn.approximate,
         "kendall_tau": {"mean": number(tau.mean), "median": number(tau.median), "low": number(tau.low)},
         "same_order": number(tau.same_order),
         "first_changes_without": [units[unit] for unit in np.flatnonzero(left_out.changes_first).tolist()],

@@ -25,6 +25,7 @@ from evaluation.leaderboard.board import (
 from evaluation.leaderboard.document import Board
 from evaluation.leaderboard.score_csv import Unit, metrics_in, read_scores
 from evaluation.leaderboard.teams import ResultFolder
+from evaluation.ranking.methods import needs_units
 
 DIRECTIONS = ("ascending", "descending")
 PLAIN: Mapping[str, Any] = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05}
@@ -68,8 +69,15 @@ def rank_given(
         return with_moves(rank_folder(challenge_folder, ResultFolder(results), changes, progress), old)
     assert scores is not None
     challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
-    found = read_scores(scores, rules.columns, unit=unit, missing=rules.missing, challenge=challenge,
-                        unranked=rules.unranked)  # fmt: skip
+    found = read_scores(
+        scores,
+        rules.columns,
+        unit=unit,
+        missing=rules.missing,
+        challenge=challenge,
+        unranked=rules.unranked,
+        draw=None if needs_units(rules.method) else (rules.samples, rules.seed),
+    )
     return with_moves(rank_scores(found, rules, challenge, progress), old)
 
 

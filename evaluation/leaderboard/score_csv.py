@@ -22,11 +22,13 @@ from evaluation.findings.errors import InputFault, WrongUsage, faults_as
 from evaluation.leaderboard.document import Shown, optional
 from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Gaps, Int64, MissingValues, ScoreTable
 from evaluation.ranking.missing import Settled, settle_gaps
+from evaluation.ranking.stability import sample_means, sample_weights
 from evaluation.results.schema import LARGEST
 
 BYTES_LIMIT = 2_000_000_000
 ROWS_LIMIT = 20_000_000
 VALUES_LIMIT = 100_000_000  # teams x columns x cases
+WEIGHTS_LIMIT = 50_000_000  # samples x cases
 NAME_CHARACTERS = 200
 MEANS = ("group_mean", "case_mean")
 
@@ -71,13 +73,15 @@ def read_scores(
     missing: MissingValues = "worst",
     challenge: Challenge | None = None,
     unranked: Sequence[str] = (),
+    draw: tuple[int, int] | None = None,
 ) -> ScoresInFile:
     """The scores of a CSV file in the columns of a ranking: ``read_rows``, then ``table_of_rows``.
 
+    draw      number of samples and seed: then columns that are no means over the units are computed in samples, too
     unranked  entries that are shown, with no value in a column where they lack one that another entry has
     """
     rows, findings = read_rows(path, columns, challenge)
-    found = table_of_rows(without_teams(rows, unranked), columns, unit=unit, missing=missing)
+    found = table_of_rows(without_teams(rows, unranked), columns, unit=unit, missing=missing, draw=draw)
     shown: list[Shown] = []
     if set(unranked) & set(rows.teams):
         every = table_of_rows(rows, columns, unit=unit, missing="unranked").table
@@ -134,7 +138,13 @@ def read_rows(
 
 
 def table_of_rows(
-    rows: ScoreRows, columns: Sequence[RankingColumn], *, unit: Unit, missing: MissingValues, mean: Unit | None = None
+    rows: ScoreRows,
+    columns: Sequence[RankingColumn],
+    *,
+    unit: Unit,
+    missing: MissingValues,
+    mean: Unit | None = None,
+    draw: tuple[int, int] | None = None,
 ) -> ScoresInFile:
     """The scores of rows.
 
@@ -143,19 +153,15 @@ def table_of_rows(
     unit     what teams are compared in, and what samples are drawn from
     missing  what becomes of teams that lack values of cases: ``settle_gaps``. No row is the same as an empty cell
     mean     then all columns are means over these, however their paths end
+    draw     as in ``read_scores``
     """
     higher = np.array([column.direction == "descending" for column in columns], np.bool_)
     raw = fill(rows, len(columns))
     settled = settle_gaps(raw, higher, missing)
     values = settled.values
     units, of_case = (rows.groups, rows.group_of_case) if unit == "group" else (rows.cases, np.arange(len(rows.cases)))
-    overall = np.stack(
-        [
-            mean_of(values[:, index], rows, mean or aggregation_of(column.path, unit))
-            for index, column in enumerate(columns)
-        ],
-        axis=1,
-    )
+    means = [mean or aggregation_of(column.path, unit) for column in columns]
+    overall = np.stack([mean_of(values[:, index], rows, of) for index, of in enumerate(means)], axis=1)
     ordered = ScoreTable(
         teams=rows.teams,
         columns=tuple(column.path for column in columns),
@@ -164,6 +170,8 @@ def table_of_rows(
         overall=np.round(overall, 6) + 0.0,
         units=units,
         by_unit=means_of_groups(values, of_case, len(units)),
+        samples=None if draw is None else in_samples(values, rows, unit, means, *draw),
+        seed=1 if draw is None else draw[1],
         gaps=gaps_of(settled, raw, of_case, len(units)),
     )
     name = "cases" if unit == "case" or len(rows.groups) == len(rows.cases) else "groups"
@@ -402,6 +410,31 @@ def means_of_groups(values: Float64, group_of_case: Int64, groups: int) -> Float
     for group in range(groups):
         by_group[..., group] = mean_of_known(values[..., group_of_case == group])
     return by_group
+
+
+def in_samples(
+    values: Float64, rows: ScoreRows, unit: Unit, means: Sequence[Unit], samples: int, seed: int
+) -> Float64 | None:
+    """Columns that are means over ``means`` in samples of units, float64 (T, R, K), from values of cases, (T, K, C).
+
+    In a sample of cases a group has those that were drawn, each as often. None if all are means over the units, and
+    where there are more than ``WEIGHTS_LIMIT`` weights of cases.
+    """
+    if all(mean == unit for mean in means) or len(rows.cases) == len(rows.groups):
+        return None
+    if samples * len(rows.cases) > WEIGHTS_LIMIT:
+        return None
+    of_case, groups = rows.group_of_case, len(rows.groups)
+    weights = sample_weights(groups if unit == "group" else len(rows.cases), samples, seed)
+    by_case = weights[:, of_case] if unit == "group" else weights
+    over_cases = sample_means(values, by_case)
+    if unit == "group":
+        over_groups = sample_means(means_of_groups(values, of_case, groups), weights)
+    else:
+        parts = [sample_means(values[..., of_case == of], by_case[:, of_case == of]) for of in range(groups)]
+        over_groups = mean_of_known(np.stack(parts, axis=-1))
+    found: Float64 = np.where(np.array(means) == "case", over_cases, over_groups)
+    return np.moveaxis(np.round(found, 6), 0, 1)
 
 
 def gaps_of(settled: Settled, values: Float64, group_of_case: Int64, groups: int) -> Gaps | None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import orjson
@@ -22,18 +22,23 @@ from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.leaderboard.resampled import (
+    Tables,
+    bare_table,
+    columns_in_samples,
+    is_empty,
+    ordered_cases,
+)
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import (
     OF_STRATA,
     UNDEFINED_REASONS,
-    CaseTable,
     Float64,
-    PairSamples,
-    PredictionSamples,
     Scores,
     ScoreTable,
-    Units,
 )
+from evaluation.ranking.methods import needs_units
+from evaluation.ranking.stability import sample_weights
 from evaluation.results.schema import LARGEST, DetailsFile, LeaderboardFile, MetricsFile
 
 METRICS_BYTES = 10_000_000
@@ -47,6 +52,7 @@ class TeamScores:
     overall  float64 (K,), NaN: undefined
     by_unit  float64 (K, G) as in ``ScoreTable``, or None if only ``overall`` is known
     floors   float64 (F,), its numbers at the floors of the ranking; empty if there are none or they are not known
+    samples  float64 (R, K + F) as in ``ScoreTable``, or None
     version  of the program that scored it
     """
 
@@ -55,6 +61,7 @@ class TeamScores:
     by_unit: Float64 | None = None
     version: str = ""
     floors: Float64 = field(default_factory=lambda: np.empty(0))
+    samples: Float64 | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,7 @@ def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequenc
     ordered = sorted(ranked, key=lambda team: team.name)
     known = [team.by_unit for team in ordered if team.by_unit is not None]
     complete = len(known) == len(ordered) > 0
+    samples = [team.samples for team in ordered if team.samples is not None]
     floors = [team.floors if len(team.floors) else np.full(len(rules.require), np.nan) for team in ordered]
     return ScoreTable(
         teams=tuple(team.name for team in ordered),
@@ -99,6 +107,8 @@ def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequenc
         floors=tuple(floor.path for floor in rules.require),
         at_least=tuple(floor.at_least for floor in rules.require),
         floor_values=np.stack(floors) if rules.require and ordered else None,
+        samples=np.stack(samples) if complete and len(samples) == len(ordered) else None,
+        seed=rules.seed,
     )
 
 
@@ -170,9 +180,12 @@ def team_of_documents(
     metrics: Mapping[str, Any],
     details: Mapping[str, Any] | None,
     *,
+    tables: Tables | None = None,
     where: str = "details.json",
 ) -> TeamScores:
     """The scores of a team from the content of its metrics.json and, if it is known, of its details.json.
+
+    tables  its cases under a matching rule: then its numbers in samples are computed as well
 
     Raises InputFault ("not-metrics") if details.json is not of this result.
     """
@@ -189,6 +202,7 @@ def team_of_documents(
         if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
             raise InputFault(fault("not-metrics", where, got="of another challenge than the metrics.json beside it"))
         by_unit = np.stack([values_of_groups(challenge, details, column) for column in columns])
+        samples = None if tables is None else values_in_samples(challenge, columns, details, tables)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError):
         raise InputFault(
             fault(
@@ -199,7 +213,7 @@ def team_of_documents(
                 metrics="it",
             )
         ) from None
-    return TeamScores(name, overall, by_unit, version, floors)
+    return TeamScores(name, overall, by_unit, version, floors, samples)
 
 
 def all_metrics(metrics: Mapping[str, Any], details: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -226,37 +240,54 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
     submitted are penalised. For ``group_mean`` the mean of these values is the number in metrics.json;
     for ``case_mean`` the value of a group is the mean over its cases.
     """
-    metric = column.metric
-    groups = groups_of(challenge)
-    by_case = column.is_by_case(challenge)
-    kind = "cases" if by_case else "groups"
-    names = [case.name for case in challenge.cases] if by_case else groups
-    entries = [details[kind][name]["rules"][column.rule] for name in names]
-    found = scores_of([(value_at(of["scores"], metric.path), value_at(of["undefined"], metric.path)) for of in entries])
-    of_cases = [details["cases"][case.name] for case in challenge.cases]
-    missing = [not of["submitted"] for of in of_cases]
-    counts = [of["rules"][column.rule]["counts"] for of in of_cases]
-    empty = [of["submitted"] and is_empty(counted) for of, counted in zip(of_cases, counts, strict=True)]
-    members = [
-        [row for row, case in enumerate(challenge.cases) if (case.name if by_case else case.group) == name]
-        for name in names
-    ]
-    units = bare_units(challenge, missing, empty, members)
-    undefined, counts_missed = challenge.aggregation.undefined, metric.counts_missed
-    value = penalise(found, units, metric.worst_of(units), undefined=undefined, counts_missed=counts_missed).value
-    if not by_case:
-        return value
-    of_group = [value[[case.group == group for case in challenge.cases]] for group in groups]
+    if not column.is_by_case(challenge):
+        return values_of_units(challenge, details, column, "group")
+    value = values_of_units(challenge, details, column, "case")
+    cases = ordered_cases(challenge)
+    of_group = [value[[case.group == group for case in cases]] for group in groups_of(challenge)]
     known = [values[~np.isnan(values)] for values in of_group]
     return np.array([math.fsum(values.tolist()) / len(values) if len(values) else math.nan for values in known])
 
 
-def is_empty(counts: Mapping[str, Any]) -> bool:
-    """Whether a case has nuclei in the reference and none in the prediction, by its counts in details.json."""
-    if "confusion_matrix" not in counts:  # numbers of nuclei only
-        return bool(sum(counts["prediction"]) == 0 < sum(counts["reference"]))
-    predicted = counts["true_positives"] + counts["false_positives"]
-    return bool(predicted == 0 < counts["true_positives"] + counts["false_negatives"])
+def values_of_units(
+    challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn, kind: Literal["case", "group", "pooled"]
+) -> Float64:
+    """What each case (``ordered_cases``) or group brings into the mean of a column, NaN for those that are left out."""
+    metric, cases = column.metric, ordered_cases(challenge)
+    names = [case.name for case in cases] if kind == "case" else groups_of(challenge)
+    entries = [details[f"{kind}s"][name]["rules"][column.rule] for name in names]
+    found = scores_of([(value_at(of["scores"], metric.path), value_at(of["undefined"], metric.path)) for of in entries])
+    of_cases = [details["cases"][case.name] for case in cases]
+    missing = [not of["submitted"] for of in of_cases]
+    counts = [of["rules"][column.rule]["counts"] for of in of_cases]
+    empty = [of["submitted"] and is_empty(counted) for of, counted in zip(of_cases, counts, strict=True)]
+    rows: dict[str, list[int]] = {}
+    for row, case in enumerate(cases):
+        rows.setdefault(case.name if kind == "case" else case.group, []).append(row)
+    units = unite(bare_table(cases, missing, empty), [rows[name] for name in names])
+    undefined, counts_missed = challenge.aggregation.undefined, metric.counts_missed
+    return penalise(found, units, metric.worst_of(units), undefined=undefined, counts_missed=counts_missed).value
+
+
+def values_in_samples(
+    challenge: Challenge, columns: Sequence[PlannedColumn], details: Mapping[str, Any], tables: Tables
+) -> Float64 | None:
+    """The columns and floors of the ranking of a challenge in its samples, float64 (R, K + F), as in ``ScoreTable``.
+
+    None where they follow from the values of groups: if there are no floors, and all columns are means over groups, or
+    are ranked by the values of groups.
+    """
+    rules = challenge.ranking
+    of_groups = all(column.aggregation == "group_mean" for column in columns)
+    if rules is None or (not rules.require and (of_groups or needs_units(rules.method))):
+        return None
+    floors = plan_columns(challenge, as_columns(floor.path for floor in rules.require))
+    weights = sample_weights(len(groups_of(challenge)), rules.samples, rules.seed)
+
+    def values(column: PlannedColumn, kind: Literal["case", "group", "pooled"]) -> Float64:
+        return values_of_units(challenge, details, column, kind)
+
+    return columns_in_samples(challenge, [*columns, *floors], values, tables, weights)
 
 
 def value_at(tree: Mapping[str, Any], path: Sequence[str]) -> Any:
@@ -273,28 +304,6 @@ def scores_of(entries: Sequence[tuple[Any, Any]]) -> Scores:
     value = np.array([math.nan if number is None else float(number) for number, _ in entries])
     reason = [0 if number is not None else 1 + UNDEFINED_REASONS.index(why) for number, why in entries]
     return Scores(value, np.array(reason, np.int8))
-
-
-def bare_units(
-    challenge: Challenge, missing: Sequence[bool], empty: Sequence[bool], members: Sequence[Sequence[int]]
-) -> Units:
-    """Unions of cases of which only that is known which a penalty depends on: missing and empty cases, image sizes."""
-    cases = challenge.cases
-    diagonal = np.array([math.hypot(case.height - 1, case.width - 1) for case in cases])
-    spacing = np.array([math.nan if case.spacing_um is None else case.spacing_um for case in cases])
-    rows, none = np.empty(0, np.int64), np.empty(0, np.int16)
-    table = CaseTable(
-        sums={
-            "cases": np.ones(len(cases), np.int64),
-            "missing": np.array(missing, np.int64),
-            "empty": np.array(empty, np.int64),
-        },
-        largest={"diagonal_px": diagonal, "diagonal_um": diagonal * spacing},
-        area_mm2=np.full(len(cases), math.nan),
-        pairs=PairSamples(rows, np.empty((0, 2), np.int16), {}, None),
-        predictions=PredictionSamples(rows, none, none, None, None),
-    )
-    return unite(table, members)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from evaluation.findings.errors import (
     WorkersLost,
     WrongUsage,
 )
+from evaluation.leaderboard.resampled import stored_tables
 from evaluation.leaderboard.team_scores import (
     PlannedColumn,
     TeamScores,
@@ -241,9 +242,9 @@ def read_team(folder: Path, name: str, challenge: Challenge, columns: list[Plann
     """The scores in a result folder. Raises InputFault."""
     where = f"team {quote(name)}, 'details.json'"
     metrics = read_metrics(folder / "metrics.json", where=f"team {quote(name)}, 'metrics.json'")
-    return team_of_documents(
-        name, challenge, columns, metrics, read_details(folder / "details.json", where=where), where=where
-    )
+    details = read_details(folder / "details.json", where=where)
+    tables = stored_tables(challenge, details, folder / "objects.csv")
+    return team_of_documents(name, challenge, columns, metrics, details, tables=tables, where=where)
 
 
 def score_team(
@@ -414,6 +415,11 @@ class ResultFile:
     metrics: Path
     details: Path | None
 
+    @property
+    def objects(self) -> Path | None:
+        """The objects.csv beside a metrics.json; None: there can be none."""
+        return self.metrics.with_name("objects.csv") if self.metrics.name == "metrics.json" else None
+
 
 @dataclass(frozen=True, slots=True)
 class ResultFolder:
@@ -442,7 +448,10 @@ class ResultFolder:
                 found = metrics["challenge"]["hash"]
                 hashes.setdefault(found, []).append(file.name)
                 if found == challenge.hash:
-                    scores.append(team_of_documents(file.name, challenge, columns, metrics, details, where=beside))
+                    tables = stored_tables(challenge, details, file.objects) if details else None
+                    scores.append(
+                        team_of_documents(file.name, challenge, columns, metrics, details, tables=tables, where=beside)
+                    )
             except InputFault as error:
                 faults += error.findings
                 rejected.append(why_unranked(file.name, rejection(challenge, error.findings)))
@@ -458,10 +467,7 @@ class ResultFolder:
 
     def objects(self) -> dict[str, Path | None]:
         """The objects.csv beside the metrics.json of each team, None where there can be none."""
-        return {
-            file.name: file.metrics.with_name("objects.csv") if file.metrics.name == "metrics.json" else None
-            for file in self.find()[0]
-        }
+        return {file.name: file.objects for file in self.find()[0]}
 
     def metrics(self) -> dict[str, Path]:
         """The metrics.json of each team."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation.findings import counted, percent, quote
-from evaluation.leaderboard.titles import AGGREGATIONS, titles_by_path
+from evaluation.leaderboard.titles import AGGREGATIONS, metric_title, titles_by_path
 
 Document = Mapping[str, Any]
 
@@ -256,8 +256,7 @@ def about_samples(document: Document, first: Sequence[str]) -> list[str]:
 def why_no_samples(document: Document) -> str:
     stability = document["stability"]
     reason: str = stability["undefined"]
-    titles = titles_by_path([column["path"] for column in document["columns"]])
-    columns = in_words([titles[path] for path in stability.get("columns", ())] or ["a column"])
+    columns = in_words([metric_title(path) for path in stability.get("columns", ())] or ["a column"])
     return NO_SAMPLES.get(reason, reason).replace("patient", unit_of(document)).format(columns=columns)
 
 

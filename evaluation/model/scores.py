@@ -148,6 +148,8 @@ class ScoreTable:
     by_unit  float64 (T, K, G), the same of each unit; NaN where it is undefined. None if only ``overall`` is known
     floors   (F,) paths of numbers that a team needs to stand before those that lack it, and ``at_least`` how much
     floor_values  float64 (T, F), the numbers of the teams; NaN is below any floor. None if there are no floors
+    samples  float64 (T, R, K + F), the numbers in columns and at floors in samples of units: in all units, without each
+             of them in turn, and in those drawn with ``seed`` (``sample_weights``). None: they follow from ``by_unit``
     gaps     what became of values that a team lacks and another one has; None: they are NaN in ``by_unit``
     """
 
@@ -161,6 +163,8 @@ class ScoreTable:
     floors: tuple[str, ...] = ()
     at_least: tuple[float, ...] = ()
     floor_values: Float64 | None = None
+    samples: Float64 | None = None
+    seed: int = 1
     gaps: Gaps | None = None
 
     def below_floor(self) -> Bool:

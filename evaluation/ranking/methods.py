@@ -101,7 +101,15 @@ def select_teams(table: ScoreTable, chosen: Bool) -> ScoreTable:
     gaps = table.gaps
     if gaps is not None:
         gaps = replace(gaps, lacking=gaps.lacking[chosen], by_unit=gaps.by_unit[chosen])
-    return replace(table, teams=teams, overall=table.overall[chosen], by_unit=by_unit, floor_values=floors, gaps=gaps)
+    return replace(
+        table,
+        teams=teams,
+        overall=table.overall[chosen],
+        by_unit=by_unit,
+        floor_values=floors,
+        samples=None if table.samples is None else table.samples[chosen],
+        gaps=gaps,
+    )
 
 
 def rank_teams(

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from evaluation.model import Bool, Float64, Int32, Int64
+from evaluation.model import Bool, Float64, Int16, Int32, Int64
 from evaluation.model.random_integers import RandomIntegers
 from evaluation.ranking.kendall import PairCounts, count_pairs
 
@@ -66,7 +67,7 @@ class Stability:
     """What the bootstrap over units says of a ranking of T teams.
 
     samples    how many were drawn; 0 if none could be, then ``reason`` says why and the numbers are NaN
-    reason     "no-units" or "one-unit", or None
+    reason     "no-units", "one-unit" or "not-resampled", or None
     low, high  rank interval, float64 (T,): the narrowest one with at most 2.5 % of the samples below it and at most
                2.5 % above, among the samples in which the team is ranked; NaN if there are none. Both ends are
                positions that the team has in some sample.
@@ -77,8 +78,6 @@ class Stability:
                equal parts
     alone, shared  share of the samples in which a team is first, alone and together with others, float64 (T,)
     of_units   the positions by all units once each, by the method of the samples, float64 (T,)
-    approximate  they are not the published ones: a column is not the mean over these units, so intervals are around a
-               ranking that is a little different
     """
 
     samples: int
@@ -93,7 +92,6 @@ class Stability:
     shared: Float64
     tau: TauDistribution
     of_units: Float64
-    approximate: bool
     left_out: LeftOut
 
 
@@ -108,10 +106,7 @@ def bootstrap_ranks(rank: RankSamples, position: Float64, *, units: int, samples
     samples   1 or more
 
     The draw is that of the confidence intervals (stream 0 of the seed, a word for each drawn unit, sample by sample),
-    so all metrics, methods and teams get the same samples. Columns that are means over these units are exact in a
-    sample. What is no such mean (pooled scores; means over cases, where units are patients of several cases) is
-    replaced by the mean over the drawn units; ``approximate`` says if that already moves a team where every unit is
-    drawn once.
+    so all metrics, methods and teams get the same samples.
 
     Nothing is drawn from fewer than two units. Efron & Tibshirani 1993, chapter 13; for rankings Wiesenfarth et al.,
     Scientific Reports 11, 2021 (challengeR).
@@ -125,7 +120,7 @@ def bootstrap_ranks(rank: RankSamples, position: Float64, *, units: int, samples
     ([1.0, 1.0], [2.0, 2.0], [0.754, 0.246], 0)
     """
     if units < 2:
-        return undrawn(position, units)
+        return undrawn(position, "one-unit" if units else "no-units")
     teams = len(position)
     of_units = rank(np.ones((1, units), np.int64))[0]
     counts = np.zeros((teams, 2 * teams + 1), np.int32)
@@ -158,17 +153,16 @@ def bootstrap_ranks(rank: RankSamples, position: Float64, *, units: int, samples
         shared=shared / samples,
         tau=describe_taus(np.concatenate(taus), float(np.concatenate(same).mean())),
         of_units=of_units,
-        approximate=not np.array_equal(of_units, position, equal_nan=True),
         left_out=leave_one_out(rank, of_units, units),
     )
 
 
-def undrawn(position: Float64, units: int) -> Stability:
-    """The result where nothing can be drawn: for fewer than two units."""
+def undrawn(position: Float64, reason: str) -> Stability:
+    """The result where nothing can be drawn, such as for fewer than two units."""
     nothing = np.full(len(position), np.nan)
     return Stability(
         samples=0,
-        reason="one-unit" if units else "no-units",
+        reason=reason,
         low=nothing,
         high=nothing,
         ranks=np.empty(0),
@@ -179,7 +173,6 @@ def undrawn(position: Float64, units: int) -> Stability:
         shared=nothing,
         tau=TauDistribution(math.nan, math.nan, math.nan, math.nan, math.nan),
         of_units=position,
-        approximate=False,
         left_out=LeftOut(np.empty((0, len(position))), np.empty(0, np.int64), np.empty(0, np.bool_)),
     )
 
@@ -200,6 +193,18 @@ def draw_units(units: int, *, samples: int, seed: int, at_once: int) -> Iterator
         number = min(at_once, samples - begin)
         drawn = integers.below(np.full((number, units), units)) + units * np.arange(number)[:, None]
         yield np.bincount(drawn.ravel(), minlength=number * units).reshape(number, units)
+
+
+@lru_cache(maxsize=2)
+def sample_weights(units: int, samples: int, seed: int) -> Int16:
+    """How often each unit is in all of them, without each of them in turn, and in each sample, int16 (R, units).
+
+    >>> sample_weights(2, samples=1, seed=1).tolist()
+    [[1, 1], [0, 1], [1, 0], [0, 2]]
+    """
+    every = np.ones((1, units), np.int16)
+    drawn = (of.astype(np.int16) for of in draw_units(units, samples=samples, seed=seed, at_once=at_once(units)))
+    return np.concatenate([every, every - np.eye(units, dtype=np.int16), *drawn])
 
 
 def leave_one_out(rank: RankSamples, of_units: Float64, units: int) -> LeftOut:
@@ -283,11 +288,11 @@ def rank_by_values(by_unit: Float64, rank: RankValues, *, aggregate: Literal["me
     return rank_samples
 
 
-def sample_means(by_unit: Float64, weights: Int64) -> Float64:
+def sample_means(by_unit: Float64, weights: Int16 | Int64) -> Float64:
     """Mean of each column over the units of each sample, NaN left out, float64 (S, T, K); NaN where nothing is left.
 
     by_unit  float64 (T, K, G)
-    weights  how often each sample has each unit, int64 (S, G); may be sparse
+    weights  how often each sample has each unit, whole numbers (S, G); may be sparse
 
     Added up in the order of the units for each team alone (a BLAS product does not promise that): teams with the same
     values have the same mean to the last bit.

@@ -473,9 +473,6 @@ def stability_section(document: Document) -> Section:
         Tile(f"another first without one {unit_of(document)}", len(without), names),
     )
     blocks: list[Block] = [Tiles(tiles)]
-    if found["approximate"]:
-        approximate = f"Some columns are no means over {kind}: the samples are of a ranking that differs a little."
-        blocks.append(Text((approximate,), "warning"))
     lead = (
         f"{found['samples']:,} samples of as many {kind} as there are were drawn with replacement, and all teams "
         "ranked in each: where would they stand with others of the same kind?"

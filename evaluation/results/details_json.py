@@ -34,7 +34,12 @@ def details_document(
     """
     group_of = {result.case.name: result.case.group for result in cases}
     entries = {
-        kind: {rule: unit_entries(of_kind[kind], paired=rule != COUNTED) for rule, of_kind in units.items()}
+        kind: {
+            rule: unit_entries(
+                of_kind[kind], paired=rule != COUNTED, measures=challenge.metrics.measures if kind == "cases" else None
+            )
+            for rule, of_kind in units.items()
+        }
         for kind in next(iter(units.values()))
     }
 
@@ -98,13 +103,19 @@ def coverage_curves(challenge: Challenge, units: Mapping[str, Mapping[str, UnitS
     return {"coverage": list(COVERAGES), "rules": rules}
 
 
-def unit_entries(of_kind: UnitScores, *, paired: bool) -> dict[str, dict[str, Any]]:
+def unit_entries(
+    of_kind: UnitScores, *, paired: bool, measures: Sequence[str] | None = None
+) -> dict[str, dict[str, Any]]:
     """Counts, scores and undefined values of all units of a kind, by their names.
 
-    paired   False: nuclei of both sides were counted only, class by class
+    paired    False: nuclei of both sides were counted only, class by class
+    measures  of matched pairs, which objects.csv has: then everything else that adds up is told, too, so that pooled
+              scores of any of these units can be computed again
     """
     entries = {}
     units = of_kind.units
+    told = ("cases", "missing", "empty", "confusion", *(measures or ()))
+    more = {} if measures is None else {name: units.sum(name) for name in units.table.sums if name not in told}
     confusion, cases, missing = (units.sum(name) for name in ("confusion", "cases", "missing"))
     columns: dict[str, Any] = {}
     reasons: list[dict[str, Any]] = [{} for _ in of_kind.names]
@@ -127,6 +138,8 @@ def unit_entries(of_kind: UnitScores, *, paired: bool) -> dict[str, dict[str, An
             }
         else:
             counts |= {side: units.sum(f"count_{side}")[index].tolist() for side in ("reference", "prediction")}
+        if any(values.any() for values in more.values()):
+            counts["sums"] = {key: values[index].tolist() for key, values in more.items()}
         entries[name] = {"counts": counts, "scores": scores, "undefined": undefined}
     return entries
 
