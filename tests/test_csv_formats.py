@@ -23,8 +23,10 @@ from evaluation.decoding.csv import numbers_of, read_table
 from evaluation.findings import render_findings
 from evaluation.findings.catalogue import CATALOGUE, PARTS
 from evaluation.findings.errors import InputFault
+from evaluation.formats import read_annotations, read_collection
 from evaluation.formats.class_table import read_class_table
 from evaluation.formats.counts_csv import read_counts_csv_collection, write_counts_csv
+from evaluation.formats.csv_columns import CASE_COLUMNS, CLASS_COLUMNS, ID_COLUMNS
 from evaluation.formats.nucls_csv import read_nucls_csv
 from evaluation.formats.points_csv import read_points_csv, read_points_csv_collection
 from evaluation.formats.request import Request
@@ -783,3 +785,50 @@ def test_mutated_files_are_read_or_refused(kind, data):
 def test_the_seeds_of_the_mutations_are_valid(kind):
     seed, read = SEEDS[kind]
     read(seed)
+
+
+# --- one table of headers ---------------------------------------------------------------------------------------------
+
+ALL_CASES = {
+    "points_csv": ({**POINTS, "files": "all.csv"}, "x,y", "1,2"),
+    "rle_csv": (
+        {"format": "rle_csv", "files": "all.csv", "pixel_order": "row", "first_pixel": 1}, "EncodedPixels", "1 2"
+    ),
+    "counts_csv": ({"format": "counts_csv", "files": "all.csv"}, "Tumour,Stroma", "1,2"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASE_COLUMNS)
+@pytest.mark.parametrize("format", ALL_CASES)
+def test_every_reader_of_all_cases_takes_each_header_of_the_case(format, name):
+    rules, columns, values = ALL_CASES[format]
+    asked = request("'all.csv'", rules, TWO, **({"file_class": 1} if format != "counts_csv" else {}))
+    assert list(read_collection(stream(f"{name},{columns}\na,{values}\n"), asked, CASES).cases) == ["a"]
+
+
+@pytest.mark.parametrize("name", CLASS_COLUMNS)
+def test_every_reader_takes_each_header_of_the_class(name):
+    for format in ("points_csv", "rle_csv"):
+        rules, columns, values = ALL_CASES[format]
+        text = f"case,{columns},{name}\na,{values},stroma\n"
+        (part,) = read_collection(stream(text), request("'all.csv'", rules, TWO), CASES).cases["a"].parts
+        assert part.class_id.tolist() == [2]
+    for of_id in set(ID_COLUMNS) - {name}:
+        assert read_class_table(stream(f"{of_id},{name}\n7,Stroma\n"), request("'a'", TABLE, TWO), "'a.csv'") == {7: 2}
+
+
+def test_the_header_label_is_the_id_of_a_class_table_where_no_other_column_is():
+    asked = request("'a.png'", TABLE, TWO)
+    assert read_class_table(stream("label,type\n7,Stroma\n"), asked, "'a.csv'") == {7: 2}
+    with pytest.raises(InputFault, match="missing-column"):
+        read_class_table(stream("label,area\n7,20\n"), asked, "'a.csv'")
+
+
+def test_an_id_in_the_points_of_one_case_is_that_of_the_point():
+    (points,) = read_annotations(stream("id,x,y,class\n1,1,2,Stroma\n"), request("'a.csv'", POINTS, TWO), CASE).parts
+    assert points.class_id.tolist() == [2]
+
+
+def test_a_format_without_files_of_one_case_is_told_by_name():
+    with pytest.raises(ValueError, match="counts_csv has no files of one case"):
+        read_annotations(stream(""), request("'all.csv'", ALL_CASES["counts_csv"][0], TWO), CASE)

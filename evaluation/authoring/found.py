@@ -32,7 +32,7 @@ from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff_header import Tag, TiffFile
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, faults_as
-from evaluation.formats.class_table import CLASS_COLUMNS, ID_COLUMNS
+from evaluation.formats.csv_columns import CLASS_COLUMNS, ID_COLUMNS
 from evaluation.formats.detect import Detected, columns_of, detect_format
 from evaluation.formats.imports import READERS, find_stores, kind_of
 from evaluation.formats.label_image import suffix_of
@@ -241,7 +241,8 @@ def is_class_table(path: Path) -> bool:
         return False
     with path.open("rb") as stream:
         columns = columns_of(stream.read(4096).removeprefix(codecs.BOM_UTF8))
-    return bool(columns & set(ID_COLUMNS) and columns & set(CLASS_COLUMNS))
+    ids = [name for name in ID_COLUMNS if name in columns]
+    return bool(ids) and not columns.isdisjoint(set(CLASS_COLUMNS) - {ids[0]})
 
 
 def holds_one_image(path: Path) -> bool:

@@ -37,7 +37,8 @@ def read_annotations(
     companions  streams of the files that go with it, and their names for messages, by the key that has their pattern
     """
     read = format_of(request.rules.format).read
-    assert read is not None  # the rules say which formats have files of one case
+    if read is None:
+        raise ValueError(f"{request.rules.format} has no files of one case")
     return read(stream, request, case, **companions)
 
 
@@ -47,5 +48,6 @@ def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case
     The stream stays open as long as the collection is read from: large arrays are decoded case by case.
     """
     read_all = format_of(request.rules.format).read_all
-    assert read_all is not None  # the rules say which formats have files of all cases
+    if read_all is None:
+        raise ValueError(f"{request.rules.format} has no files of all cases")
     return read_all(stream, request, cases)

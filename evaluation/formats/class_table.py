@@ -16,11 +16,9 @@ from evaluation.decoding.streams import damage_told
 from evaluation.findings import fault, for_each, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import UNKNOWN, find_classes
-from evaluation.formats.csv_columns import rows_limit
+from evaluation.formats.csv_columns import CLASS_COLUMNS, ID_COLUMNS, rows_limit
 from evaluation.formats.request import Request
 
-ID_COLUMNS = ("id", "instance", "label")
-CLASS_COLUMNS = ("class", "cell_type", "type")
 ID = re.compile(r"\s*0*([1-9][0-9]{0,17})(\.0*)?\s*", re.ASCII)
 
 
@@ -59,8 +57,10 @@ class Entries:
 def csv_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
     limit = request.limits.bytes_per_file
     table = read_table(stream, where=where, bytes_limit=limit, rows_limit=rows_limit(request, 1))
-    ids = [cell.decode() for cell in table.cells(table.need(*ID_COLUMNS))]
-    return Entries(ids, table.categories(table.need(*CLASS_COLUMNS)), table.place)
+    id_column = table.need(*ID_COLUMNS)
+    ids = [cell.decode() for cell in table.cells(id_column)]
+    of_classes = [name for name in CLASS_COLUMNS if table.find([name]) != id_column]  # "label" may be either
+    return Entries(ids, table.categories(table.need(*of_classes)), table.place)
 
 
 def json_entries(stream: BinaryIO, request: Request, where: str) -> Entries:

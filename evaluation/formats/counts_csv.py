@@ -17,13 +17,12 @@ from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, fault, for_each
 from evaluation.findings.errors import InputFault
-from evaluation.formats.csv_columns import CaseRows, class_columns, rows_of_cases
+from evaluation.formats.csv_columns import CASE_COLUMNS, CaseRows, class_columns, rows_of_cases
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection, Counts, Int64
 
-CASE_COLUMNS = ("case", "image_id", "ImageId", "image", "id")
 LARGEST_COUNT = 10**9
 ROWS_LIMIT = 1_000_000
 

@@ -17,7 +17,11 @@ from evaluation.formats.coordinates import are_coordinates
 from evaluation.formats.request import Request
 from evaluation.model import Bool, Case, Float64, Int16, Int64, um_to_px
 
+# The headers that every CSV reader takes, the likeliest first; upper and lower case are the same.
+CASE_COLUMNS = ("case", "image_id", "ImageId", "image", "id")
+NAMED_CASE_COLUMNS = CASE_COLUMNS[:-1]  # where "id" may be that of a nucleus
 CLASS_COLUMNS = ("class", "cell_type", "label", "type")
+ID_COLUMNS = ("id", "instance", "label")
 PROBABILITY_COLUMNS = ("probability", "score", "confidence")
 
 

@@ -23,11 +23,10 @@ from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, choos
 from evaluation.decoding.streams import CutOff, Plain, damage_told
 from evaluation.findings import fault
 from evaluation.findings.errors import InputFault
-from evaluation.formats import counts_csv, points_csv, rle_csv
 from evaluation.formats.case_array import CaseArray
 from evaluation.formats.coco_document import Document, id_of, read_document
 from evaluation.formats.contours_json import size_in_labelme
-from evaluation.formats.csv_columns import table_of
+from evaluation.formats.csv_columns import CASE_COLUMNS, NAMED_CASE_COLUMNS, table_of
 from evaluation.formats.hovernet_mat import IDS, variable_of
 from evaluation.formats.label_image import KINDS, suffix_of
 from evaluation.formats.mat_labels import choose_variable
@@ -40,11 +39,7 @@ LARGEST_SIDE = 1 << 24
 COLOUR_CHANNELS = (3, 4)
 IMAGES_AT_MOST = 1000  # of a table, for its limit of rows
 DOCUMENTS = ("coco_json", "midog_json")
-CASE_COLUMNS = {
-    "points_csv": points_csv.CASE_COLUMNS,
-    "rle_csv": rle_csv.CASE_COLUMNS,
-    "counts_csv": counts_csv.CASE_COLUMNS,
-}
+TABLES = {"points_csv": NAMED_CASE_COLUMNS, "rle_csv": CASE_COLUMNS, "counts_csv": CASE_COLUMNS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +80,7 @@ def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
     with damage_told(request.where, "a file that can be read"):
         if request.rules.needs_index:
             return images_of_array(stream, request)
-        if request.rules.format in CASE_COLUMNS:
+        if request.rules.format in TABLES:
             return [image for image in images_of_table(stream, request) if image.names != ("",)]
         if request.rules.format not in DOCUMENTS:
             return []
@@ -155,7 +150,7 @@ def only_image(images: list[ListedImage], request: Request, name: str) -> FoundI
 def images_of_table(stream: BinaryIO, request: Request) -> list[ListedImage]:
     """The images that a column of a CSV file names, with their sizes if there are columns for height and width."""
     table = table_of(stream, request, IMAGES_AT_MOST)
-    column = table.find(CASE_COLUMNS[request.rules.format])
+    column = table.find(TABLES[request.rules.format])
     if column is None:
         return [ListedImage((), index) for index in range(len(table) if request.rules.are_counts else 0)]
     names, name_of_row = table.categories(column)

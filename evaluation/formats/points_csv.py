@@ -18,7 +18,9 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
 from evaluation.formats.coordinates import um_and_spacing
 from evaluation.formats.csv_columns import (
+    CASE_COLUMNS,
     CLASS_COLUMNS,
+    NAMED_CASE_COLUMNS,
     check_case,
     check_counts,
     read_classes,
@@ -32,12 +34,11 @@ from evaluation.formats.format import Format
 from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Collection, Float64, Points
 
-CASE_COLUMNS = ("case", "image_id", "ImageId", "image")
 NO_HEADER = "If the file has no header, its columns must be named in challenge.toml ('columns')."
 
 
 def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Case) -> Annotations:
-    """The points of one case. If there is a column for the case (case, image_id, image), all rows must name this one.
+    """The points of one case. If there is a column for the case (``NAMED_CASE_COLUMNS``), all rows must name this one.
 
     x, y         px, um or mm, as the rules say; um and mm become px by the spacing of the case. A row with neither is
                  no nucleus, but its case is mentioned
@@ -51,7 +52,7 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
     """
     with damage_told(request.where, "a CSV file"):
         table = table_of(stream, request, 1)
-        if (column := table.find(CASE_COLUMNS)) is not None:
+        if (column := table.find(NAMED_CASE_COLUMNS)) is not None:
             check_case(table, column, request, case)
         points, _ = points_of(table, request, np.repeat(spacings_um([case]), len(table)))
     return Annotations((points,))

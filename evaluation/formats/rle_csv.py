@@ -18,6 +18,8 @@ from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.csv_columns import (
+    CASE_COLUMNS,
+    CLASS_COLUMNS,
     CaseRows,
     check_counts,
     read_classes,
@@ -31,18 +33,16 @@ from evaluation.formats.request import Request
 from evaluation.formats.run_lengths import instances_from_runs, runs_of_pairs
 from evaluation.model import Annotations, Case, Collection, Float64, Instances, Int16
 
-CASE_COLUMNS = ("ImageId", "image_id", "id", "case", "image")
 CODE_COLUMNS = ("EncodedPixels", "annotation", "rle", "segmentation", "encoded_pixels", "predicted")
-CLASS_COLUMNS = ("cell_type", "class", "label")
 
 
 def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cases: Mapping[str, Case]) -> Collection:
     """The nuclei of all cases from the rows of a CSV file, one row for each nucleus.
 
-    case         in the first of the columns ImageId, image_id, id, case and image
+    case         in the first of ``CASE_COLUMNS``
     code         in the first of the columns EncodedPixels, annotation, rle, segmentation, encoded_pixels and predicted;
                  a row without a code is no nucleus, but its case is mentioned
-    class        in the first of the columns cell_type, class and label, by name or number
+    class        in the first of ``CLASS_COLUMNS``, by name or number
     probability  in the first of the columns probability, score and confidence
     size         if there are columns height and width they must be those of the case
 
