@@ -11,11 +11,10 @@ from grand_challenge_metrics.scorers import score_detection
 from test_matching_rules import points_of
 
 from evaluation import Challenge, score_instances, score_submission
-from evaluation.challenge.matching_rules import Sides
+from evaluation.challenge.matching_rules import InFileOrder, Sides
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.matching import overlap_table
 from evaluation.model import Case
-from evaluation.scoring.published_faults import InFileOrder
 
 MIDOG = {"matching": {"published_faults": ["file_order"]}}
 RULE = {"name": "a", "rule": "centroid_closest_first", "radius_px": 25, "ties": "first_pixel"}

@@ -11,7 +11,6 @@ from literal import best_pairing, centroid_pixel, images, instances_of, iou, mas
 from evaluation.findings.errors import TooManyPairs
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
-    label_maps,
     match_best_iou_centroid_inside,
     match_iou_above,
     overlap_table,
@@ -247,8 +246,8 @@ def test_one_pass_over_two_label_maps_equals_runs_and_table(pair, block, factor)
             labels[mask] = factor * (len(masks) - index)
         pictures.append(labels)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_maps, "BLOCK_PX", block)
-        found = label_maps.compare_label_maps(*pictures, with_runs=True)
+        patch.setattr(table_module, "BLOCK_PX", block)
+        found = table_module.compare_label_maps(*pictures, with_runs=True)
     sides = [instances_from_labels(labels) for labels in pictures]
     if factor > 3 and any(len(side) for side in sides):
         assert found is None  # labels do not fit the packing
@@ -268,6 +267,6 @@ def test_one_pass_over_two_label_maps_equals_runs_and_table(pair, block, factor)
 
 def test_rows_that_are_too_long_for_the_packing_go_the_general_way():
     labels = np.ones((1, 40_000), np.int32)
-    assert label_maps.compare_label_maps(labels, labels, with_runs=False) is None
+    assert table_module.compare_label_maps(labels, labels, with_runs=False) is None
     maps = LabelMaps(labels, labels, np.array([1]), np.array([1]))
     assert count_label_maps([maps])[0].measures["iou"].tolist() == [1.0]

@@ -31,7 +31,6 @@ from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
     assignment,
     boundary_boxes,
-    centroid_assignment,
     distances,
     match_best_iou_any_overlap,
     match_centroid_assignment,
@@ -43,6 +42,7 @@ from evaluation.matching import (
     match_iou_assignment,
     overlap_table,
 )
+from evaluation.matching import rules as matching_rules
 from evaluation.matching.assignment import best_assignment
 from evaluation.model import Boundaries, Case, Instances, Matches
 from evaluation.scoring.match import match
@@ -918,7 +918,7 @@ def test_a_cut_afterwards_needs_a_radius_too(radius):
 
 
 def test_a_table_of_too_many_pairs_is_refused_before_it_is_made(monkeypatch):
-    monkeypatch.setattr(centroid_assignment, "MOST_PAIRS", 12)
+    monkeypatch.setattr(matching_rules, "MOST_PAIRS", 12)
     sides = points_of([(y, 0) for y in range(4)], [1, 1, 1, 2]), points_of([(y, 0) for y in range(4)], [1, 1, 1, 2])
     assert len(match_centroid_assignment(*sides, radius_px=1, class_aware=True, cutoff="after")) == 4
     assert len(match_centroid_assignment(*sides, radius_px=1, class_aware=False, cutoff="before")) == 4
@@ -927,7 +927,7 @@ def test_a_table_of_too_many_pairs_is_refused_before_it_is_made(monkeypatch):
 
 
 def test_organisers_read_which_case_has_too_many_pairs(monkeypatch):
-    monkeypatch.setattr(centroid_assignment, "MOST_PAIRS", 3)
+    monkeypatch.setattr(matching_rules, "MOST_PAIRS", 3)
     sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
     with pytest.raises(ChallengeBroken) as caught:
         apply("centroid_assignment", {"radius_px": 2.0, "cutoff": "after"}, *sides)
@@ -939,7 +939,7 @@ def test_organisers_read_which_case_has_too_many_pairs(monkeypatch):
 
 
 def test_participants_who_predict_far_too_many_nuclei_are_refused_without_a_word_on_the_reference(monkeypatch):
-    monkeypatch.setattr(centroid_assignment, "MOST_PAIRS", 5)
+    monkeypatch.setattr(matching_rules, "MOST_PAIRS", 5)
     sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
     with pytest.raises(InputFault) as caught:
         apply("centroid_assignment", {"radius_px": 2.0, "cutoff": "after"}, *sides)

@@ -113,7 +113,7 @@ class IouAbove(IouRule):
     label: ClassVar[str] = "IoU > {limit}"
 
     def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.iou_above import match_iou_above
+        from evaluation.matching.rules import match_iou_above
 
         return match_iou_above(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)
 
@@ -124,7 +124,7 @@ class IouAssignment(IouRule):
     label: ClassVar[str] = "IoU > {limit}, assigned"
 
     def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.iou_assignment import match_iou_assignment
+        from evaluation.matching.rules import match_iou_assignment
 
         return match_iou_assignment(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)
 
@@ -135,7 +135,7 @@ class BestIouCentroidInside(MatchingRule):
     label: ClassVar[str] = "best IoU, centre inside"
 
     def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.best_iou_centroid_inside import match_best_iou_centroid_inside
+        from evaluation.matching.rules import match_best_iou_centroid_inside
 
         return match_best_iou_centroid_inside(*sides.compared, class_aware=self.class_aware)
 
@@ -146,7 +146,7 @@ class BestIouAnyOverlap(MatchingRule):
     label: ClassVar[str] = "best IoU, any overlap"
 
     def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.best_iou_any_overlap import match_best_iou_any_overlap
+        from evaluation.matching.rules import match_best_iou_any_overlap
 
         return match_best_iou_any_overlap(*sides.compared, class_aware=self.class_aware)
 
@@ -191,9 +191,18 @@ class CentroidClosestFirst(RadiusRule):
     label: ClassVar[str] = "centroids within {limit}"
 
     def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.centroid_closest_first import match_centroid_closest_first
+        from evaluation.matching.rules import match_centroid_closest_first
 
         return match_centroid_closest_first(sides.reference, sides.prediction, **self.near(sides))
+
+
+class InFileOrder(CentroidClosestFirst):
+    """The published fault ``file_order`` in the place of the rule that is written: see ``scoring.published_faults``."""
+
+    def match(self, sides: Sides) -> Matches:
+        from evaluation.matching.rules import match_in_file_order
+
+        return match_in_file_order(sides.reference, sides.prediction, **self.near(sides))
 
 
 class CentroidAssignment(RadiusRule):
@@ -206,7 +215,7 @@ class CentroidAssignment(RadiusRule):
     label: ClassVar[str] = "assigned within {limit}"
 
     def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.centroid_assignment import match_centroid_assignment
+        from evaluation.matching.rules import match_centroid_assignment
 
         return match_centroid_assignment(sides.reference, sides.prediction, cutoff=self.cutoff, **self.near(sides))
 
@@ -217,7 +226,7 @@ class HausdorffClosestFirst(RadiusRule):
     label: ClassVar[str] = "Hausdorff up to {limit}"
 
     def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.hausdorff_closest_first import match_hausdorff_closest_first
+        from evaluation.matching.rules import match_hausdorff_closest_first
 
         return match_hausdorff_closest_first(sides.reference, sides.prediction, border=sides.border, **self.near(sides))
 
@@ -250,7 +259,7 @@ class ConfidenceFirst(RadiusRule):
         return self.threshold is not None
 
     def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.confidence_first import match_confidence_first, match_confidence_first_iou
+        from evaluation.matching.rules import match_confidence_first, match_confidence_first_iou
 
         if self.threshold is not None:
             return match_confidence_first_iou(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)

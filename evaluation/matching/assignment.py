@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from evaluation.matching.pairs import has_rival
+from evaluation.matching.table import has_rival
 from evaluation.model import Bool, Float64, Int64
 
 ROUNDING = 1e-9  # of sums of values

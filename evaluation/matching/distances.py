@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.findings.errors import TooManyPairs
-from evaluation.matching.pairs import matches_of
+from evaluation.matching.table import matches_of
 from evaluation.model import Bool, Float64, Instances, Int16, Int64, Matches, OverlapTable
 
 PAIRS_AT_ONCE = 1 << 21  # pairs that are held before those that cannot match are left out

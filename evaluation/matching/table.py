@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.findings.errors import TooManyPairs
-from evaluation.model import Instances, Int32, Int64, OverlapTable
+from evaluation.model import Bool, Float64, Instances, Int32, Int64, Matches, OverlapTable
 from evaluation.model.arrays import give_memory_back
 from evaluation.model.intervals import count_before, expand, overlaps, row_bands
 
@@ -160,3 +165,235 @@ def sum_by_key(key: Int64, value: Int64) -> tuple[Int64, Int64]:
     first = np.flatnonzero(key[1:] != key[:-1]) + 1
     first = np.concatenate([[0], first])
     return key[first], np.add.reduceat(value, first)
+
+
+# --- pairs of the table: the candidates of the rules that match by overlap --------------------------------------------
+
+
+FINEST = 1_000_000  # thresholds are fractions with at most this denominator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Pairs that share a pixel and may match, (P,), sorted by reference, prediction; columns as in ``Matches``."""
+
+    reference_index: Int32
+    prediction_index: Int32
+    intersection_px: Int64
+    union_px: Int64
+
+    def __len__(self) -> int:
+        return len(self.union_px)
+
+    def iou(self) -> Float64:
+        """Equal fractions give equal numbers."""
+        return np.asarray(self.intersection_px / self.union_px)
+
+    def above(self, threshold: Fraction) -> Bool:
+        """Which pairs have IoU > ``threshold``, in integers."""
+        return np.asarray(self.intersection_px * threshold.denominator > self.union_px * threshold.numerator)
+
+    def at_least(self, threshold: Fraction) -> Bool:
+        """Which pairs have IoU >= ``threshold``, in integers."""
+        return np.asarray(self.intersection_px * threshold.denominator >= self.union_px * threshold.numerator)
+
+    def part(self, wanted: npt.NDArray[Any]) -> Candidates:
+        """The pairs at these indices, or where it is true."""
+        return Candidates(
+            self.reference_index[wanted],
+            self.prediction_index[wanted],
+            self.intersection_px[wanted],
+            self.union_px[wanted],
+        )
+
+    def matches(self, wanted: Bool) -> Matches:
+        """The matches that are the pairs where it is true."""
+        return Matches(
+            self.reference_index[wanted],
+            self.prediction_index[wanted],
+            self.intersection_px[wanted],
+            self.union_px[wanted],
+        )
+
+
+def candidate_pairs(
+    table: OverlapTable, reference: Instances, prediction: Instances, *, class_aware: bool
+) -> Candidates:
+    """All pairs of the overlap table, or those of equal class."""
+    pairs = Candidates(table.reference_index, table.prediction_index, table.intersection_px, table.union_px())
+    if not class_aware:
+        return pairs
+    return pairs.part(reference.class_id[table.reference_index] == prediction.class_id[table.prediction_index])
+
+
+@cache
+def as_fraction(threshold: float) -> Fraction:
+    """The threshold as it is written; more than six decimals are rounded."""
+    return Fraction(str(threshold)).limit_denominator(FINEST)
+
+
+def has_rival(left: npt.NDArray[np.integer[Any]], right: npt.NDArray[np.integer[Any]]) -> Bool:
+    """Which pairs share one of their two instances with another pair, bool (P,)."""
+    if len(left) == 0:
+        return np.zeros(0, np.bool_)
+    return np.asarray((np.bincount(left)[left] > 1) | (np.bincount(right)[right] > 1))
+
+
+def matches_of(
+    reference_index: Int64,
+    prediction_index: Int64,
+    reference: Instances,
+    prediction: Instances,
+    table: OverlapTable | None,
+) -> Matches:
+    """Pairs of instances as matches, sorted by reference; with what they share, unless a side is points.
+
+    ``table`` is the overlap table, if there is one already.
+    """
+    order = np.argsort(reference_index)
+    left, right = reference_index[order], prediction_index[order]
+    intersection = union = np.zeros(len(left), np.int64)
+    if reference.point_yx is None and prediction.point_yx is None:
+        table = overlap_table(reference, prediction) if table is None else table
+        intersection = shared_px(table, left, right)
+        union = table.reference_area_px[left] + table.prediction_area_px[right] - intersection
+    return Matches(left.astype(np.int32), right.astype(np.int32), intersection, union)
+
+
+def shared_px(table: OverlapTable, reference_index: Int64, prediction_index: Int64) -> Int64:
+    """Pixels that each pair shares, int64 (T,); 0 for pairs that are not in the table."""
+    span = len(table.prediction_area_px)
+    key = table.reference_index.astype(np.int64) * span + table.prediction_index
+    wanted = reference_index.astype(np.int64) * span + prediction_index
+    index = np.searchsorted(key, wanted)
+    known = np.append(key, -1)[index] == wanted
+    return np.where(known, np.append(table.intersection_px, 0)[index], 0)
+
+
+# --- two label maps of one image, in one pass over their pixels -------------------------------------------------------
+
+
+LabelMap = npt.NDArray[np.integer[Any]]
+
+BLOCK_PX = 1 << 17  # what a block touches stays in the cache
+LABEL_BITS, LENGTH_BITS = 24, 15  # two labels and a length in one int64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelMapPair:
+    """Two label maps, compared. Instance n of a side is the n-th smallest of its labels.
+
+    table                             pairs of instances that share pixels, and the areas of all instances
+    reference_ids, prediction_ids     int64, ascending: the labels
+    reference_runs, prediction_runs   start, stop and instance of the runs, sorted by start; None if not asked for
+    """
+
+    table: OverlapTable
+    reference_ids: Int64
+    prediction_ids: Int64
+    reference_runs: tuple[Int64, Int64, Int32] | None
+    prediction_runs: tuple[Int64, Int64, Int32] | None
+
+
+def compare_label_maps(
+    reference_labels: LabelMap, prediction_labels: LabelMap, *, with_runs: bool
+) -> LabelMapPair | None:
+    """Compare two dense label maps, integer (H, W); None if they do not fit into this pass.
+
+    They fit if labels are from 0 to 2^24 - 1 and rows shorter than 2^15 px.
+
+    The image is cut into stretches in which neither map changes. Those with both labels set are added up by pair of
+    labels, block by block, so that no table of all pairs and no array as large as the image is ever made.
+
+    >>> pair = compare_label_maps(np.array([[1, 1, 0, 4]]), np.array([[0, 7, 7, 7]]), with_runs=False)
+    >>> assert pair is not None
+    >>> pair.table.reference_index.tolist(), pair.table.intersection_px.tolist(), pair.reference_ids.tolist()
+    ([0, 1], [1, 1], [1, 4])
+    """
+    height, width = reference_labels.shape
+    if prediction_labels.shape != (height, width) or not 0 < width < 1 << LENGTH_BITS:
+        return None
+    step = max(1, BLOCK_PX // width) * width
+    sides = [Side(reference_labels, step), Side(prediction_labels, step)]
+    pairs, sums = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    either = np.empty(min(step, reference_labels.size), np.bool_)
+    for begin in range(0, reference_labels.size, step):
+        changed = [side.find_changes(begin, step, width) for side in sides]
+        edge = np.flatnonzero(np.logical_or(changed[0], changed[1], out=either[: len(changed[0])]))
+        length = np.append(edge[1:], len(changed[0])) - edge
+        labels = [side.block[edge].astype(np.int64) for side in sides]
+        if not all(side.add_areas(label, length) for side, label in zip(sides, labels, strict=True)):
+            return None
+        if with_runs:
+            for side, flags, label in zip(sides, changed, labels, strict=True):
+                side.add_runs(edge, flags[edge], label, begin)
+        both = np.flatnonzero((labels[0] != 0) & (labels[1] != 0))
+        if len(both):
+            pair, total = sum_by_key((labels[0][both] << LABEL_BITS) | labels[1][both], length[both])
+            pairs.append(pair)
+            sums.append(total)
+    ids = [np.flatnonzero(side.area) for side in sides]
+    index = [np.zeros(len(side.area), np.int32) for side in sides]
+    for table, known in zip(index, ids, strict=True):
+        table[known] = np.arange(len(known), dtype=np.int32)
+    label_pair = np.concatenate(pairs)
+    return LabelMapPair(
+        OverlapTable(
+            *sum_by_pair(
+                index[0][label_pair >> LABEL_BITS],
+                index[1][label_pair & ((1 << LABEL_BITS) - 1)],
+                np.concatenate(sums),
+                len(ids[1]),
+            ),
+            reference_area_px=sides[0].area[ids[0]],
+            prediction_area_px=sides[1].area[ids[1]],
+        ),
+        ids[0],
+        ids[1],
+        sides[0].runs(index[0]) if with_runs else None,
+        sides[1].runs(index[1]) if with_runs else None,
+    )
+
+
+class Side:
+    """One of the two label maps, block by block: areas by label, and runs."""
+
+    def __init__(self, labels: LabelMap, step: int) -> None:
+        self.flat = np.ascontiguousarray(labels).reshape(-1)
+        self.area = np.zeros(1024, np.int64)
+        self.changed = np.empty(min(len(self.flat), step), np.bool_)
+        self.starts: list[Int64] = [np.empty(0, np.int64)]
+        self.stops: list[Int64] = [np.empty(0, np.int64)]
+        self.values: list[Int32] = [np.empty(0, np.int32)]
+
+    def find_changes(self, begin: int, step: int, width: int) -> Bool:
+        """Where a label differs from the one before it in the row."""
+        self.block = self.flat[begin : begin + step]
+        changed = self.changed[: len(self.block)]
+        np.not_equal(self.block[1:], self.block[:-1], out=changed[1:])
+        changed[::width] = True
+        return changed
+
+    def add_areas(self, label: Int64, length: Int64) -> bool:
+        """Add the lengths of stretches to the areas of their labels; False if a label does not fit."""
+        largest = int(label.max())
+        if largest >= 1 << LABEL_BITS or label.min() < 0:
+            return False
+        if largest >= len(self.area):
+            self.area = np.concatenate([self.area, np.zeros(largest, np.int64)])
+        np.add.at(self.area, label, length)
+        self.area[0] = 0
+        return True
+
+    def add_runs(self, edge: Int64, changed: Bool, label: Int64, begin: int) -> None:
+        """Join the stretches between changes of this side: starts and ends of its runs alternate."""
+        inside = label != 0
+        start = np.flatnonzero(changed & inside)
+        stop = np.flatnonzero(changed[1:] & inside[:-1]) + 1
+        self.starts.append(edge[start] + begin)
+        self.values.append(label[start].astype(np.int32))
+        ends = edge[stop] + begin
+        self.stops.append(np.append(ends, begin + len(self.block)) if inside[-1] else ends)
+
+    def runs(self, index: Int32) -> tuple[Int64, Int64, Int32]:
+        return np.concatenate(self.starts), np.concatenate(self.stops), index[np.concatenate(self.values)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.matching_rules import MatchingRule, Sides
+from evaluation.challenge.matching_rules import InFileOrder, MatchingRule, Sides
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.instances.ignore import apply_ignore_region, more_than_fraction_inside
@@ -17,7 +17,6 @@ from evaluation.instances.runs import cover_depth, select_instances
 from evaluation.matching.table import overlap_table
 from evaluation.metrics.counts import class_counts
 from evaluation.model import Case, Instances, Int64, Matches, OverlapTable
-from evaluation.scoring.published_faults import InFileOrder
 
 
 @dataclass(frozen=True, slots=True, eq=False)

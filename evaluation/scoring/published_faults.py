@@ -18,47 +18,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
-import scipy
 
-from evaluation.challenge.matching_rules import CentroidClosestFirst, Sides
-from evaluation.matching.distances import ROUNDING, Placed, batches, centroid_places, refuse_too_many
-from evaluation.matching.pairs import matches_of
 from evaluation.model import Instances, Int64, MatchCounts, Matches
-
-
-class InFileOrder(CentroidClosestFirst):
-    """``file_order`` in the place of the rule that is written: the pairs of which ``score_detection`` gives the number.
-
-    Predictions that are equally near are taken in the order in which the library finds them.
-    """
-
-    def match(self, sides: Sides) -> Matches:
-        from grand_challenge_metrics.scorers import find_hits_for_targets  # slow to import: scikit-learn
-
-        reference, prediction, radius_px = sides.reference, sides.prediction, self.radius_in_px(sides.case) * ROUNDING
-        left, right = (in_order(centroid_places(side)) for side in (reference, prediction))
-        count = scipy.spatial.cKDTree(right.at).query_ball_point(left.at, radius_px, return_length=True)
-        refuse_too_many(count, left.at, radius_px)
-        is_free = np.ones(len(right.index), np.bool_)
-        pairs = []
-        for part in batches(count if len(is_free) else count[:0]):
-            near = find_hits_for_targets(targets=left.at[part], predictions=right.at, radius=radius_px)
-            for i, hits in enumerate(near, start=part.start):
-                may = is_free[hits]
-                if self.class_aware:
-                    may &= right.class_id[hits] == left.class_id[i]
-                if may.any():
-                    j = hits[may.argmax()]
-                    is_free[j] = False
-                    pairs.append((left.index[i], right.index[j]))
-        chosen = np.array(pairs, np.int64).reshape(-1, 2)
-        return matches_of(chosen[:, 0], chosen[:, 1], reference, prediction, sides.table)
-
-
-def in_order(placed: Placed) -> Placed:
-    """Instances in the order of their file."""
-    order = np.argsort(placed.index)
-    return Placed(placed.index[order], placed.class_id[order], placed.at[order])
 
 
 def keep_faults(

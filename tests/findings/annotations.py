@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping
 
-from evaluation.matching import centroid_assignment
+from evaluation.matching import rules as matching_rules
 from findings.bench import PATIENTS, Bench
 from findings.registry import example_of
 
@@ -114,7 +114,7 @@ def table_of_more_pairs_than_allowed(bench: Bench) -> str:
     bench.make("points_csv", cases=PATIENTS, matching={"rules": rules})
     points = [f"{x},2,Epithelial" for x in (1, 2, 3, 4)]
     bench.write("submission/P1_1.csv", "\n".join(["x,y,class", *points, ""]))
-    bench.patch.setattr(centroid_assignment, "MOST_PAIRS", 9)
+    bench.patch.setattr(matching_rules, "MOST_PAIRS", 9)
     return bench.score("--workers", 1)
 
 

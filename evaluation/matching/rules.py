@@ -1,0 +1,620 @@
+"""The matching rules: which prediction found which reference nucleus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from evaluation.findings.errors import TooManyPairs
+from evaluation.instances.boundary import RunsByInstance, boundaries_of, runs_by_instance
+from evaluation.matching.assignment import best_assignment
+from evaluation.matching.distances import (
+    MARGIN,
+    ROUNDING,
+    ClosePairs,
+    Placed,
+    batches,
+    centroid_places,
+    check_radius,
+    close_centroids,
+    close_pairs,
+    place_instances,
+    refuse_too_many,
+    squared_distances,
+    squared_limit,
+    without_rounding,
+)
+from evaluation.matching.table import Candidates, as_fraction, candidate_pairs, has_rival, matches_of
+from evaluation.metrics.surfaces import hausdorff_distances
+from evaluation.model import Bool, BorderRule, Boundaries, Float64, Instances, Int32, Int64, Matches, OverlapTable
+
+# --- pairs taken one after the other ----------------------------------------------------------------------------------
+
+
+Integers = npt.NDArray[np.integer[Any]]
+
+
+def take_in_order(left: Integers, right: Integers, keys: Sequence[npt.NDArray[Any]]) -> Bool:
+    """Which pairs are taken, bool (P,), if they are gone through in the order of ``keys``.
+
+    left, right  the two instances of each pair, integers from 0 on, (P,)
+    keys         as for ``np.lexsort``: the last one counts first; together they leave no two pairs equal
+
+    Pairs without a rival are taken all at once, the others one by one.
+
+    >>> left, right = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])
+    >>> take_in_order(left, right, [np.array([3, 1, 2, 4])]).tolist()
+    [False, True, False, True]
+    """
+    contested = has_rival(left, right)
+    taken = ~contested
+    rivals = np.flatnonzero(contested)
+    if len(rivals) == 0:
+        return taken
+    rivals = rivals[np.lexsort([key[rivals] for key in keys])]
+    free_left = bytearray(b"\1") * (int(left[rivals].max()) + 1)
+    free_right = bytearray(b"\1") * (int(right[rivals].max()) + 1)
+    chosen = []
+    for pair, i, j in zip(rivals.tolist(), left[rivals].tolist(), right[rivals].tolist(), strict=True):
+        if free_left[i] and free_right[j]:
+            free_left[i] = free_right[j] = 0
+            chosen.append(pair)
+    taken[chosen] = True
+    return taken
+
+
+# --- IoU above a threshold --------------------------------------------------------------------------------------------
+
+
+def match_iou_above(
+    table: OverlapTable, reference: Instances, prediction: Instances, *, threshold: float, class_aware: bool
+) -> Matches:
+    """Pairs with IoU > ``threshold``, compared in integers: exactly at the threshold is no match.
+
+    From 1/2 on a pair is unique among instances that do not overlap on their own side (Kirillov et al., CVPR 2019).
+    Wherever candidates compete (a lower threshold, or overlapping instances), an optimal assignment of the competing
+    ones is taken: the most pairs, and among those the greatest sum of IoU. Of several optimal ones it is the same for
+    any labels and order, since instances are compared in the order of their positions (``best_assignment``).
+    ``threshold`` lies in 0 <= t < 1 and has at most six decimals; more are rounded.
+
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.matching.table import overlap_table
+    >>> reference = instances_from_labels(np.array([[1, 1, 2, 2, 2]]))
+    >>> prediction = instances_from_labels(np.array([[7, 0, 9, 9, 0]]))
+    >>> table = overlap_table(reference, prediction)
+    >>> match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False).reference_index.tolist()
+    [1]
+    """
+    return match_iou_above_many(table, reference, prediction, [threshold], class_aware=class_aware)[0]
+
+
+def match_iou_above_many(
+    table: OverlapTable,
+    reference: Instances,
+    prediction: Instances,
+    thresholds: Sequence[float],
+    *,
+    class_aware: bool,
+) -> list[Matches]:
+    """``match_iou_above`` at each threshold, in their order.
+
+    A pair without a rival at the lowest threshold has none at any other: candidates are looked for once.
+
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.matching.table import overlap_table
+    >>> sides = [instances_from_labels(np.array([row])) for row in ([1, 1, 2, 2, 2], [7, 0, 9, 9, 0])]
+    >>> found = match_iou_above_many(overlap_table(*sides), *sides, [0.5, 0.7], class_aware=False)
+    >>> [len(matches) for matches in found]
+    [1, 0]
+    """
+    if not thresholds:
+        return []
+    limits = [as_fraction(threshold) for threshold in thresholds]
+    pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
+    pairs = pairs.part(pairs.above(min(limits)))  # the comparison: IoU > threshold, in integers
+    contested = np.flatnonzero(has_rival(pairs.reference_index, pairs.prediction_index))
+    if len(contested) == 0:
+        return [pairs.matches(pairs.above(limit)) for limit in limits]
+    left = reference.position_rank()[pairs.reference_index[contested]]
+    right = prediction.position_rank()[pairs.prediction_index[contested]]
+    iou = pairs.iou()[contested]
+    found = []
+    for limit in limits:
+        kept = pairs.above(limit)
+        fought = kept[contested]
+        kept[contested[fought]] = best_assignment(left[fought], right[fought], iou[fought], most_pairs=True)
+        found.append(pairs.matches(kept))
+    return found
+
+
+def match_iou_assignment(
+    table: OverlapTable, reference: Instances, prediction: Instances, *, threshold: float, class_aware: bool
+) -> Matches:
+    """The optimal assignment of pairs with IoU > ``threshold``: the greatest total IoU, however many pairs that takes.
+
+    ``iou_above`` takes the most pairs first; this rule leaves a nucleus alone if that lets the others overlap better.
+    The two agree wherever no candidates compete, so from 1/2 on among instances that do not overlap on their own side.
+    IoU is compared with the threshold in integers. Of several optimal assignments it is the same for any labels and
+    order, since instances are compared in the order of their positions (``best_assignment``).
+    ``threshold`` lies in 0 <= t < 1 and has at most six decimals; more are rounded. Kuhn, Naval Research Logistics
+    Quarterly 2, 1955.
+
+    >>> import numpy as np
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.matching.table import overlap_table
+    >>> reference = instances_from_labels(np.array([[1, 1, 1, 1, 2, 2]]))
+    >>> prediction = instances_from_labels(np.array([[5, 7, 7, 7, 7, 0]]))
+    >>> table = overlap_table(reference, prediction)
+    >>> matches = match_iou_assignment(table, reference, prediction, threshold=0, class_aware=False)
+    >>> matches.reference_index.tolist(), matches.prediction_index.tolist()  # 3/5 is more than 1/4 + 1/5
+    ([0], [1])
+    """
+    pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
+    pairs = pairs.part(pairs.above(as_fraction(threshold)))
+    left = reference.position_rank()[pairs.reference_index]
+    right = prediction.position_rank()[pairs.prediction_index]
+    return pairs.matches(best_assignment(left, right, pairs.iou(), most_pairs=False))
+
+
+# --- the best IoU of each reference nucleus ---------------------------------------------------------------------------
+
+
+def best_of_each_reference(pairs: Candidates, prediction: Instances) -> Int64:
+    """For each reference the pair with the highest IoU; of equal ones the prediction that comes first."""
+    rank = prediction.position_rank()[pairs.prediction_index]
+    order = np.lexsort((rank, -pairs.iou(), pairs.reference_index))
+    return order[first_of_each(pairs.reference_index[order])]
+
+
+def best_of_each_prediction(pairs: Candidates, chosen: Int64, reference: Instances) -> Bool:
+    """Of the chosen pairs, for each prediction the one with the highest IoU; of equal ones the first reference.
+
+    bool (P,), over all pairs.
+    """
+    rank = reference.position_rank()[pairs.reference_index[chosen]]
+    order = chosen[np.lexsort((rank, -pairs.iou()[chosen], pairs.prediction_index[chosen]))]
+    kept = np.zeros(len(pairs), np.bool_)
+    kept[order[first_of_each(pairs.prediction_index[order])]] = True
+    return kept
+
+
+def first_of_each(sorted_keys: npt.NDArray[np.integer[Any]]) -> Bool:
+    return np.asarray(np.append(True, sorted_keys[1:] != sorted_keys[:-1])[: len(sorted_keys)])
+
+
+def match_best_iou_any_overlap(
+    table: OverlapTable, reference: Instances, prediction: Instances, *, class_aware: bool
+) -> Matches:
+    """Each reference takes the prediction with the highest IoU; one shared pixel is enough.
+
+    A prediction may be taken by several references; the one with the highest IoU keeps it, the others stay unmatched:
+    they do not look for a second choice. Ties: the instance that comes first. Foucart, Debeir, Decaestecker, "Panoptic
+    quality should be avoided as a metric …", Scientific Reports 13, 2023: "the loosest possible sense, i.e. as any
+    overlapping pair of annotated objects", with the largest IoU if there are several.
+
+    >>> import numpy as np
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.matching.table import overlap_table
+    >>> sides = [instances_from_labels(np.array([row])) for row in ([1, 1, 1, 2, 2, 2], [0, 0, 7, 7, 7, 9])]
+    >>> matches = match_best_iou_any_overlap(overlap_table(*sides), *sides, class_aware=False)
+    >>> matches.reference_index.tolist(), matches.prediction_index.tolist()
+    ([1], [0])
+    """
+    pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
+    best = best_of_each_reference(pairs, prediction)
+    return pairs.matches(best_of_each_prediction(pairs, best, reference))
+
+
+def match_best_iou_centroid_inside(
+    table: OverlapTable, reference: Instances, prediction: Instances, *, class_aware: bool
+) -> Matches:
+    """Each reference takes the prediction with the highest IoU; it matches if the prediction's centroid lies inside.
+
+    "Inside": the pixel that holds the centroid (``Instances.centroid_pixels_yx``) is one of the reference's. If
+    reference instances overlap, a prediction may be accepted by several; the one with the highest IoU keeps it, the
+    others stay unmatched. Ties: the instance that comes first.
+    Foucart, Debeir, Decaestecker, "lessons from MoNuSAC 2020", section 3.2.1.
+    """
+    pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
+    best = best_of_each_reference(pairs, prediction)
+    inside = centroid_inside(reference, prediction, pairs.reference_index[best], pairs.prediction_index[best])
+    return pairs.matches(best_of_each_prediction(pairs, best[inside], reference))
+
+
+def centroid_inside(
+    reference: Instances, prediction: Instances, reference_index: Int32, prediction_index: Int32
+) -> Bool:
+    """For each pair: is the pixel that holds the prediction's centroid one of the reference instance's?"""
+    height, width = reference.shape_yx
+    span = height * width + 1
+    y, x = prediction.centroid_pixels_yx()[prediction_index].T
+    wanted = reference_index.astype(np.int64) * span + y * width + x
+    order = reference.runs_by_instance()
+    base: Int64 = reference.run_instance[order] * np.int64(span)
+    start, stop = base + reference.run_start[order], base + reference.run_stop[order]
+    run = np.searchsorted(start, wanted, side="right") - 1
+    return np.asarray((run >= 0) & (wanted < stop[np.maximum(run, 0)]))
+
+
+# --- distance of centroids --------------------------------------------------------------------------------------------
+
+
+def match_centroid_closest_first(
+    reference: Instances,
+    prediction: Instances,
+    *,
+    radius_px: float,
+    class_aware: bool,
+    table: OverlapTable | None = None,
+) -> Matches:
+    """Of all pairs with a distance of at most ``radius_px`` the closest one matches; both leave; and so on.
+
+    The distance is that of the centroids, or of the points. Pairs that are equally far apart: the one whose reference
+    comes first, then the one whose prediction does, points in the order of y, x and class, others in that of their
+    first pixels. ``table`` is the overlap table, if there is one already; points need none.
+    Raises ValueError if the radius is negative or not finite.
+
+    >>> import numpy as np
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> reference = instances_from_labels(np.array([[1, 0, 0, 2, 0, 0]]))
+    >>> prediction = instances_from_labels(np.array([[0, 0, 7, 0, 0, 9]]))
+    >>> matches = match_centroid_closest_first(reference, prediction, radius_px=2, class_aware=False)
+    >>> matches.reference_index.tolist(), matches.prediction_index.tolist()
+    ([1], [0])
+    """
+    pairs = close_centroids(reference, prediction, radius_px=radius_px, class_aware=class_aware)
+    taken = take_in_order(pairs.reference, pairs.prediction, [pairs.prediction, pairs.reference, pairs.closeness])
+    return pairs.matches(taken, reference, prediction, table)
+
+
+MOST_PAIRS = 30_000_000  # in a table of all against all: 240 MB, some 2 s
+
+Cutoff = Literal["before", "after"]
+
+
+def match_in_file_order(
+    reference: Instances,
+    prediction: Instances,
+    *,
+    radius_px: float,
+    class_aware: bool,
+    table: OverlapTable | None = None,
+) -> Matches:
+    """Each reference, in the order of the file, takes the nearest prediction that is left.
+
+    ``score_detection`` of evalutils gives the number of these pairs. Predictions that are equally near are taken in the
+    order in which the library finds them.
+    """
+    from grand_challenge_metrics.scorers import find_hits_for_targets  # slow to import: scikit-learn
+
+    radius_px *= ROUNDING
+    left, right = (in_order(centroid_places(side)) for side in (reference, prediction))
+    count = scipy.spatial.cKDTree(right.at).query_ball_point(left.at, radius_px, return_length=True)
+    refuse_too_many(count, left.at, radius_px)
+    is_free = np.ones(len(right.index), np.bool_)
+    pairs = []
+    for part in batches(count if len(is_free) else count[:0]):
+        near = find_hits_for_targets(targets=left.at[part], predictions=right.at, radius=radius_px)
+        for i, hits in enumerate(near, start=part.start):
+            may = is_free[hits]
+            if class_aware:
+                may &= right.class_id[hits] == left.class_id[i]
+            if may.any():
+                j = hits[may.argmax()]
+                is_free[j] = False
+                pairs.append((left.index[i], right.index[j]))
+    chosen = np.array(pairs, np.int64).reshape(-1, 2)
+    return matches_of(chosen[:, 0], chosen[:, 1], reference, prediction, table)
+
+
+def in_order(placed: Placed) -> Placed:
+    """Instances in the order of their file."""
+    order = np.argsort(placed.index)
+    return Placed(placed.index[order], placed.class_id[order], placed.at[order])
+
+
+def match_centroid_assignment(
+    reference: Instances,
+    prediction: Instances,
+    *,
+    radius_px: float,
+    class_aware: bool,
+    cutoff: Cutoff = "before",
+    table: OverlapTable | None = None,
+) -> Matches:
+    """The optimal assignment of pairs with a distance of at most ``radius_px``.
+
+    The distance is that of the centroids, or of the points.
+
+    cutoff   "before": pairs beyond the radius are no candidates; of the others the most pairs are taken, then the least
+             total distance. "after": as many pairs as the smaller side has nuclei, whatever their distance, with the
+             least total distance; then those beyond the radius are dropped, as in HoVer-Net (Graham et al., Medical
+             Image Analysis 58, 2019)
+    table    the overlap table, if there is one already; points need none
+
+    Of several optimal assignments it is the same for any order and ids of the instances, since these are compared in
+    the order of their positions. "after" holds a table of all pairs, of each class if ``class_aware``.
+    Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` for a table of more than
+    ``MOST_PAIRS``.
+
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> reference = instances_from_labels(np.array([[1, 0, 0, 2, 0, 0]]))
+    >>> prediction = instances_from_labels(np.array([[0, 0, 7, 0, 0, 9]]))
+    >>> matches = match_centroid_assignment(reference, prediction, radius_px=2, class_aware=False)
+    >>> matches.reference_index.tolist(), matches.prediction_index.tolist()
+    ([0, 1], [0, 1])
+
+    Each nucleus of the reference has a prediction 2 px away, 4 px in total. If 2 takes 7, which is where it is, 1 and 9
+    are left with 2.83 px: less in total, and beyond the radius.
+
+    >>> reference = instances_from_labels(np.array([[1, 0, 2], [0, 0, 0], [0, 0, 0]]))
+    >>> prediction = instances_from_labels(np.array([[0, 0, 7], [0, 0, 0], [0, 0, 9]]))
+    >>> for cutoff in ("before", "after"):
+    ...     matches = match_centroid_assignment(
+    ...         reference, prediction, radius_px=2, class_aware=False, cutoff=cutoff
+    ...     )
+    ...     matches.reference_index.tolist(), matches.prediction_index.tolist()
+    ([0, 1], [0, 1])
+    ([1], [0])
+    """
+    if cutoff == "after":
+        check_radius(radius_px)
+        pairs = assign_all(reference, prediction, class_aware=class_aware)
+        kept = pairs.closeness <= squared_limit(radius_px)
+    else:
+        pairs = close_centroids(reference, prediction, radius_px=radius_px, class_aware=class_aware)
+        kept = best_assignment(pairs.reference, pairs.prediction, -np.sqrt(pairs.closeness), most_pairs=True)
+    return pairs.matches(kept, reference, prediction, table)
+
+
+def assign_all(reference: Instances, prediction: Instances, *, class_aware: bool) -> ClosePairs:
+    """As many pairs as the smaller side has nuclei, of each class if ``class_aware``, with the least total distance."""
+    left, right = sides = centroid_places(reference), centroid_places(prediction)
+    parts = [(np.arange(len(left.index)), np.arange(len(right.index)))]
+    if class_aware:
+        classes = np.intersect1d(left.class_id, right.class_id).tolist()
+        parts = [(np.flatnonzero(left.class_id == c), np.flatnonzero(right.class_id == c)) for c in classes]
+    found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    for one, other in parts:
+        if len(one) * len(other) > MOST_PAIRS:
+            what = f"pairs of {len(one):,} x {len(other):,} nuclei"
+            raise TooManyPairs(what, len(one) * len(other), MOST_PAIRS, by_reference=len(one) ** 2 > MOST_PAIRS)
+        row, column = least_total(left.at[one], right.at[other])
+        found.append((one[row], other[column]))
+    i, j = (np.concatenate(column) for column in zip(*found, strict=True))
+    return ClosePairs(i, j, squared_distances(left.at[i], right.at[j]), sides)
+
+
+def least_total(left_at: Float64, right_at: Float64) -> tuple[Int64, Int64]:
+    """The assignment of points (K, 2) that uses up the smaller side with the least total distance.
+
+    The smaller side gives the rows: scipy then solves the table where it lies, and no tie hangs on the names of the
+    sides unless they are equally large.
+    """
+    if len(left_at) > len(right_at):
+        column, row = least_total(right_at, left_at)
+        return row, column
+    distance = without_rounding(scipy.spatial.distance.cdist(left_at, right_at))
+    row, column = scipy.optimize.linear_sum_assignment(distance)
+    return row, column
+
+
+# --- Hausdorff distance -----------------------------------------------------------------------------------------------
+
+
+BOUNDARIES_AT_ONCE = 2048  # pairs, or instances, whose boundaries are held together
+
+
+def match_hausdorff_closest_first(
+    reference: Instances,
+    prediction: Instances,
+    *,
+    radius_px: float,
+    class_aware: bool,
+    border: BorderRule,
+    table: OverlapTable | None = None,
+) -> Matches:
+    """Of all pairs with a Hausdorff distance of at most ``radius_px`` the closest one matches; both leave; and so on.
+
+    border  whether the border of the image is part of a boundary, see ``boundaries_of``
+    table   the overlap table, if there is one already
+
+    The sides of the boxes of two sets of pixels are no farther apart than the sets, so only pairs are measured whose
+    boxes agree within the radius on each of their four sides. Pairs that are equally far apart: the one whose reference
+    comes first by its position, then the one whose prediction does. Foucart, Debeir, Decaestecker, Scientific Reports
+    13, 2023 (minimum Hausdorff distance, in the order of closeness).
+    Raises ValueError if the radius is negative or not finite, or if a side is points.
+
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> sides = [instances_from_labels(np.array([row])) for row in ([1, 1, 0, 0, 2, 2], [0, 7, 7, 7, 0, 0])]
+    >>> matches = match_hausdorff_closest_first(*sides, radius_px=2, class_aware=False, border="open")
+    >>> matches.reference_index.tolist(), matches.prediction_index.tolist()
+    ([0], [0])
+    """
+    if reference.point_yx is not None or prediction.point_yx is not None:
+        raise ValueError("points have no boundary")
+    runs = runs_by_instance(reference), runs_by_instance(prediction)
+    left = place_instances(reference, boxes_of(runs[0], border))
+    right = place_instances(prediction, boxes_of(runs[1], border))
+
+    def distances(i: Int64, j: Int64) -> Float64:
+        return distances_of(*runs, left.index[i].astype(np.int32), right.index[j].astype(np.int32), border)
+
+    pairs = close_pairs(
+        (left, right),
+        radius_px=radius_px,
+        norm=np.inf,
+        closeness=distances,
+        limit=radius_px * ROUNDING,
+        class_aware=class_aware,
+    )
+    taken = take_in_order(pairs.reference, pairs.prediction, [pairs.prediction, pairs.reference, pairs.closeness])
+    return pairs.matches(taken, reference, prediction, table)
+
+
+def boundary_boxes(boundaries: Boundaries) -> Int32:
+    """First and last row and column of each boundary, int32 (K, 4) as y, x, y, x; -1 for an empty one.
+
+    >>> boundaries = Boundaries(np.array([[0, 0, 5], [1, 2, 7]], np.int32), np.array([0, 2]), np.array([2, 1]))
+    >>> boundary_boxes(boundaries).tolist()
+    [[0, 1, 0, 2], [5, 7, 5, 7]]
+    """
+    boxes = np.full((len(boundaries.size), 4), -1, np.int32)
+    some = np.flatnonzero(boundaries.size)
+    if len(some):
+        starts, index = np.unique(boundaries.first[some], return_inverse=True)
+        ends = [extreme.reduceat(boundaries.points_yx, starts, axis=1) for extreme in (np.minimum, np.maximum)]
+        boxes[some] = np.concatenate(ends).T[index]
+    return boxes
+
+
+def boxes_of(runs: RunsByInstance, border: BorderRule) -> Int32:
+    """``boundary_boxes`` of all instances; only some boundaries are in memory at a time."""
+    instances = len(runs.bound) - 1
+    parts = [boundary_boxes(boundaries_of(runs, part, border=border)) for part in parts_of(np.arange(instances))]
+    return np.concatenate([np.empty((0, 4), np.int32), *parts])
+
+
+def distances_of(
+    left: RunsByInstance, right: RunsByInstance, reference_index: Int32, prediction_index: Int32, border: BorderRule
+) -> Float64:
+    """Hausdorff distances of pairs, px; only some boundaries are in memory at a time."""
+    parts = [
+        hausdorff_distances(boundaries_of(left, i, border=border), boundaries_of(right, j, border=border))[0]
+        for i, j in zip(parts_of(reference_index), parts_of(prediction_index), strict=True)
+    ]
+    return np.concatenate([np.empty(0), *parts])
+
+
+def parts_of(index: npt.NDArray[np.integer[Any]]) -> Iterator[npt.NDArray[np.integer[Any]]]:
+    for first in range(0, len(index), BOUNDARIES_AT_ONCE):
+        yield index[first : first + BOUNDARIES_AT_ONCE]
+
+
+# --- the most probable prediction first -------------------------------------------------------------------------------
+
+
+def match_confidence_first(
+    reference: Instances,
+    prediction: Instances,
+    *,
+    radius_px: float,
+    class_aware: bool,
+    table: OverlapTable | None = None,
+) -> Matches:
+    """In order of falling probability each prediction takes the nearest free reference within ``radius_px``.
+
+    The distance is that of the centroids, or of the points; exactly the radius is near enough. Equally probable
+    predictions (all of them, if there are no probabilities) choose in the order of their positions; of references that
+    are equally near the one that comes first is taken. ``table`` is the overlap table, if there is one already; points
+    need none. Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` for far too many pairs
+    within it.
+
+    This is how detections are matched for a precision-recall curve or FROC. The published codes of three challenges
+    go through the *references*, in the order of their file, so their results depend on that order:
+
+    - MIDOG (``evalutils.score_detection``): each takes the nearest free prediction; probabilities decide nothing.
+    - MONKEY: each asks for its nearest prediction only, nearer than the radius; if that is taken, it is missed.
+    - PUMA: each takes the most probable free prediction of its class nearer than 15 px, of equal ones the nearest.
+
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> reference = instances_from_labels(np.array([[1, 0, 0, 2, 0, 0]]))
+    >>> prediction = instances_from_labels(np.array([[0, 0, 7, 0, 9, 0]]))
+    >>> matches = match_confidence_first(reference, prediction, radius_px=2, class_aware=False)
+    >>> matches.reference_index.tolist(), matches.prediction_index.tolist()
+    ([1], [0])
+    """
+    check_radius(radius_px)
+    left, right = centroid_places(reference), centroid_places(prediction)
+    chooser = np.argsort(-confidences(prediction)[right.index], kind="stable")
+    free = np.arange(len(left.index))
+    reach = radius_px * MARGIN
+    count = scipy.spatial.cKDTree(left.at).query_ball_point(right.at[chooser], reach, return_length=True)
+    refuse_too_many(count, left.at, reach)
+    found: list[tuple[Int64, Int64]] = [(free[:0], chooser[:0])]
+    for part in batches(count):
+        who = chooser[part]
+        trees = scipy.spatial.cKDTree(left.at[free]), scipy.spatial.cKDTree(right.at[who])
+        near = trees[0].sparse_distance_matrix(trees[1], reach, output_type="ndarray")
+        i, j = near["i"], near["j"]
+        squared = squared_distances(left.at[free[i]], right.at[who[j]])
+        kept = squared <= squared_limit(radius_px)
+        if class_aware:
+            kept &= left.class_id[free[i]] == right.class_id[who[j]]
+        i, j, squared = i[kept], j[kept], without_rounding(squared[kept])
+        taken = take_in_order(i, j, [i, squared, j])
+        found.append((free[i[taken]], who[j[taken]]))
+        free = np.delete(free, i[taken])
+    i, j = (np.concatenate(column) for column in zip(*found, strict=True))
+    return matches_of(left.index[i], right.index[j], reference, prediction, table)
+
+
+def match_confidence_first_iou(
+    table: OverlapTable, reference: Instances, prediction: Instances, *, threshold: float, class_aware: bool
+) -> Matches:
+    """In order of falling probability each prediction takes the free reference with the highest IoU >= ``threshold``.
+
+    As ``pycocotools`` matches masks for the average precision, but for ties: equally probable predictions (all of them,
+    if there are no probabilities) choose in the order of their positions, where pycocotools keeps the order of the
+    file; of references with equal IoU the one that comes first is taken, there the last one of the file. IoU is
+    compared with the threshold in integers. ``threshold`` lies in 0 < t <= 1 and has at most six decimals; more are
+    rounded. Everingham et al., IJCV 88, 2010; Lin et al., ECCV 2014.
+
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.matching.table import overlap_table
+    >>> sides = [instances_from_labels(np.array([row])) for row in ([1, 1, 2, 2], [7, 7, 7, 9])]
+    >>> matches = match_confidence_first_iou(overlap_table(*sides), *sides, threshold=0.5, class_aware=False)
+    >>> matches.reference_index.tolist(), matches.prediction_index.tolist()
+    ([0, 1], [0, 1])
+    """
+    return match_confidence_first_iou_many(table, reference, prediction, [threshold], class_aware=class_aware)[0]
+
+
+def match_confidence_first_iou_many(
+    table: OverlapTable,
+    reference: Instances,
+    prediction: Instances,
+    thresholds: Sequence[float],
+    *,
+    class_aware: bool,
+) -> list[Matches]:
+    """``match_confidence_first_iou`` at each threshold, in their order.
+
+    A pair without a rival at the lowest threshold has none at any other: candidates are looked for once.
+
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.matching.table import overlap_table
+    >>> sides = [instances_from_labels(np.array([row])) for row in ([1, 1, 2, 2], [7, 7, 7, 9])]
+    >>> found = match_confidence_first_iou_many(overlap_table(*sides), *sides, [0.5, 0.6], class_aware=False)
+    >>> [len(matches) for matches in found]
+    [2, 1]
+    """
+    if not thresholds:
+        return []
+    limits = [as_fraction(threshold) for threshold in thresholds]
+    pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
+    pairs = pairs.part(pairs.at_least(min(limits)))
+    contested = np.flatnonzero(has_rival(pairs.reference_index, pairs.prediction_index))
+    if len(contested) == 0:
+        return [pairs.matches(pairs.at_least(limit)) for limit in limits]
+    left = reference.position_rank()[pairs.reference_index[contested]]
+    right = prediction.position_rank()[pairs.prediction_index[contested]]
+    keys = [left, -pairs.iou()[contested], right, -confidences(prediction)[pairs.prediction_index[contested]]]
+    found = []
+    for limit in limits:
+        kept = pairs.at_least(limit)
+        fought = kept[contested]
+        kept[contested[fought]] = take_in_order(left[fought], right[fought], [key[fought] for key in keys])
+        found.append(pairs.matches(kept))
+    return found
+
+
+def confidences(prediction: Instances) -> Float64:
+    """The probability of each prediction; all equal if there are none."""
+    if prediction.probability is None:
+        return np.zeros(len(prediction))
+    return prediction.probability.astype(np.float64)
