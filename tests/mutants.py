@@ -57,6 +57,8 @@ FILES = {
     "greedy": "evaluation/matching/rules.py",
     "hausdorff_first": "evaluation/matching/rules.py",
     "pairs": "evaluation/matching/table.py",
+    "duplicates": "evaluation/matching/duplicates.py",
+    "takes_part": "evaluation/scoring/match.py",
     "table": "evaluation/matching/table.py",
     "instances": "evaluation/model/instances.py",
     "classification": "evaluation/metrics/classification.py",
@@ -137,6 +139,21 @@ def of(file: str, tests: str, *pairs: tuple[str, str]) -> list[Mutant]:
 
 MUTANTS: Sequence[Mutant] = [
     # --- instances ----------------------------------------------------------------------------------------------------
+    *of(
+        "duplicates", "duplicates",
+        ("2 * table.intersection_px > np.minimum", "2 * table.intersection_px >= np.minimum"),
+        ("np.minimum(area[first], area[second])", "np.maximum(area[first], area[second])"),
+        ("shares[:-1] |= stop[:-1] > start[1:]", "shares[:-1] |= False"),
+        ("rank[first[~both]], rank[second[~both]]", "rank[first], rank[second]"),
+        ("-instances.probability[order]", "instances.probability[order]"),
+        ("leaves[worse] or not leaves[better]", "True"),
+        ("reach = radius_px / 2", "reach = radius_px"),
+    ),
+    *of(
+        "takes_part", "duplicates",
+        ("return ~duplicates_among(prediction", "return duplicates_among(prediction"),
+        ("prediction_index=index[found.prediction_index].astype(np.int32)", "prediction_index=found.prediction_index"),
+    ),
     *of(
         "boundary", "hausdorff bands measuring surfaces pipeline joined",
         ("begin -= self.begin == 0", "begin -= 0 * (self.begin == 0)"),

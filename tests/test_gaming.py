@@ -15,7 +15,7 @@ import pytest
 from findings import Bench
 from literal import instances_of, masks_of
 
-from benchmarks.gaming import CLASSES, LEFT_OUT, Found, Plan, counted_rules, made_field, page
+from benchmarks.gaming import CLASSES, LEFT_OUT, Found, Plan, counted_rules, made_field, page, play_rankings
 from evaluation.analysis.tricks import (
     TRICKS,
     Field,
@@ -24,7 +24,6 @@ from evaluation.analysis.tricks import (
     TrickCase,
     count_predictions,
     paths_of,
-    play_all,
     scores_of,
     tricks_lines,
 )
@@ -49,7 +48,7 @@ def field() -> Field:
 @cache
 def played() -> dict[str, Played]:
     counted, rankings = counted_rules(PRESETS, CLASSES, field().cases)
-    return dict(zip(PRESETS, play_all(field(), counted, list(rankings.values())), strict=True))
+    return play_rankings(field(), counted, rankings)
 
 
 def play(name: str, team: str) -> Predictions:

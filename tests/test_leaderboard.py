@@ -1042,6 +1042,7 @@ def test_every_preset_has_settings_whose_paths_its_results_have(preset: str) -> 
     if challenge.ranking is None or not challenge.ranking.columns:
         pytest.skip("this preset does not rank")
     settings = phase_settings(challenge)["settings"]
+    assert (settings["submissions_limit_per_user_per_period"], settings["submission_limit_period"]) == (1, 7)
     known = {column.path for name in ("pooled", "group_mean", "case_mean", "stratum_mean")
              for column in every_column(challenge, name)}  # fmt: skip
     assert set(paths_of(settings)) <= known

@@ -245,6 +245,38 @@ def sizes(nuclei: Instances, case: TrickCase) -> Instances:
     return together(nuclei, erode_instances(nuclei), dilate_instances(nuclei))
 
 
+def with_larger(chosen: Callable[[Instances, TrickCase, int, int], Bool], *, renames: bool = False) -> Apply:
+    """The chosen nuclei once more, a pixel larger, and as the next class if it ``renames``."""
+
+    def change(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
+        copy = dilate_instances(select_instances(nuclei, chosen(nuclei, case, common, rare)))
+        return together(nuclei, renamed(copy, copy.class_id.astype(np.int64) % case.classes + 1) if renames else copy)
+
+    return of_data_set(change)
+
+
+def all_of_them(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Bool:
+    return np.ones(len(nuclei), np.bool_)
+
+
+def surest_half(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Bool:
+    return among_highest(confidence(nuclei, case), math.ceil(len(nuclei) / 2))
+
+
+def not_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Bool:
+    return np.asarray(nuclei.class_id != common)
+
+
+def smaller_copies(nuclei: Instances, case: TrickCase) -> Instances:
+    return together(nuclei, erode_instances(nuclei))
+
+
+def often_rare(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
+    """A tenth of the commonest class, whichever, named as the rarest."""
+    chosen = (nuclei.class_id == common) & (pseudo_random(nuclei, case) % 10 == 0)
+    return renamed(nuclei, np.where(chosen, rare, nuclei.class_id))
+
+
 def rare_as_well(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
     """Every nucleus that was not named as the rare class once more, as that."""
     others = select_instances(nuclei, nuclei.class_id != rare)
@@ -419,6 +451,21 @@ TRICKS: tuple[Trick, ...] = (
     Trick("copies_shifted_3", "every nucleus and two copies a pixel away", copies(SEVEN[:2]), points=True),
     Trick("copies_shifted_8", "every nucleus and seven copies a pixel or two away", copies(SEVEN), points=True),
     Trick("three_sizes", "every nucleus as it is, a pixel smaller and a pixel larger", each(sizes)),
+    Trick("larger_copies", "every nucleus once more, a pixel larger", with_larger(all_of_them)),
+    Trick(
+        "larger_other_class",
+        "every nucleus once more, a pixel larger and as another class",
+        with_larger(all_of_them, renames=True),
+    ),
+    Trick("larger_surest", "the surest half of each image once more, a pixel larger", with_larger(surest_half)),
+    Trick("larger_rare", "all but the commonest class once more, a pixel larger", with_larger(not_common)),
+    Trick(
+        "larger_rare_other",
+        "all but the commonest class once more, a pixel larger and as another class",
+        with_larger(not_common, renames=True),
+    ),
+    Trick("smaller_copies", "every nucleus once more, a pixel smaller", each(smaller_copies)),
+    Trick("often_rare", "name a tenth of the commonest class as the rarest", of_data_set(often_rare)),
     Trick("whole_image", "one more nucleus, as large as the image", of_data_set(with_whole_image)),
     Trick("specks", "single pixels on a grid of 16 px, where nothing was found", of_data_set(specks)),
     Trick("split_all", "cut every nucleus in two", split_largest(1.0)),
@@ -580,6 +627,7 @@ def as_recommended(challenge: Challenge) -> Challenge:
     changed: dict[str, dict[str, Any]] = {
         "metrics": {"coverage": preset["metrics"]["coverage"], **({} if are_points(challenge) else of_outlines)},
         "aggregation": {"undefined": preset["aggregation"]["undefined"]},
+        "submission": {"duplicates": preset["submission"]["duplicates"]},
     }
     tables = {name: getattr(challenge, name).model_copy(update=update) for name, update in changed.items()}
     ranking = rules.model_copy(update={"columns": tuple(columns)})

@@ -108,6 +108,8 @@ def compare_paths(
                 )
             found_hints = hints_about_files(made.folder, made.folder / "submissions" / model, result)
             hints += [replace(hint, where=f"prediction {quote(model)}") for hint in found_hints]
+            twins = [finding for finding in result.findings if finding.code == "own-duplicates"]
+            hints += [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in twins]
             results[model] = replace(result, challenge=challenge)
         notes = (*made.notes, *about_overlaps(challenge, next(iter(results.values()))))
         return comparison_of(results, notes, (*made.findings, *hints))

@@ -107,6 +107,10 @@ class SubmissionRules(FormatRules):
                 each class. Then predictions.json says which job belongs to which case, and ``files`` is for laptops
     input       slug of the input whose image or file name is the name of the case; None if jobs have one input
     case_names  whether participants may read the names of cases in messages
+    duplicates  what two predictions of a case do that share more than half of the smaller of the two, whatever their
+                classes: both take part in matching ("keep"), or one of them at most and the other is a false positive;
+                two that match two different nuclei of the reference are no duplicates. Of points: two that lie less
+                than half the radius of the first matching rule apart
     """
 
     socket: str | None = None
@@ -114,6 +118,7 @@ class SubmissionRules(FormatRules):
     case_names: Literal["public", "hidden"] = "public"
     missing_case: Literal["worst", "reject"]
     missing_class_file: Literal["empty", "reject"]
+    duplicates: Literal["keep", "false_positive"] = "keep"
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:

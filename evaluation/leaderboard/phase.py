@@ -23,6 +23,7 @@ AS_WRITTEN = {
 }  # fmt: skip
 TITLE_CHARACTERS = 64  # of a title on the platform
 DECIMAL_PLACES = 4
+SUBMISSIONS, DAYS = 1, 7  # of a participant in a period, to begin with: each is a question to the reference
 
 
 def phase_settings(challenge: Challenge) -> dict[str, Any]:
@@ -44,6 +45,8 @@ def phase_settings(challenge: Challenge) -> dict[str, Any]:
             "score_default_sort": ORDERS[score[0].direction],
             "score_decimal_places": DECIMAL_PLACES,
             "scoring_method_choice": scoring,
+            "submissions_limit_per_user_per_period": SUBMISSIONS,
+            "submission_limit_period": DAYS,
             "extra_results_columns": [
                 {"title": title, "path": column.path, "order": ORDERS[column.direction]} for column, title in extra
             ],
@@ -61,6 +64,8 @@ def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) ->
         "A submission in which one of these is no number is not ranked by the platform at all.",
         'To show a number that does not rank, add a column with "exclude_from_ranking": true'
         + (' and write metrics = "all" under [publish]: now metrics.json holds what ranks.' if ranked_only else "."),
+        f"Limit of attempts: {SUBMISSIONS} submission for each participant in {DAYS} days. Every score tells something "
+        "of the reference: choose the fewest that your participants can work with.",
     ]
     if rules.require:
         lines.append(

@@ -7,16 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.matching_rules import InFileOrder, MatchingRule, Sides
+from evaluation.challenge.matching_rules import InFileOrder, MatchingRule, RadiusRule, Sides
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.instances.ignore import apply_ignore_region, more_than_fraction_inside
 from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import cover_depth, select_instances
+from evaluation.matching.duplicates import duplicates_among, find_twins, without_duplicates
+from evaluation.matching.rules import match_iou_above
 from evaluation.matching.table import overlap_table
 from evaluation.metrics.counts import class_counts
-from evaluation.model import Case, Instances, Int64, Matches, OverlapTable
+from evaluation.model import Bool, Case, Instances, Int64, Matches, OverlapTable
+from evaluation.model.intervals import distinct
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +54,8 @@ def match_case(
 
     Under the ignore policy ``drop_unmatched`` a prediction leaves that the first rule matches with nothing, and of
     whose pixels more than the fraction lay in the region, before its pixels there left: the void rule of panoptic
-    quality (Kirillov et al., CVPR 2019, "void labels"). Then all rules match what is left.
+    quality (Kirillov et al., CVPR 2019, "void labels"). Then all rules match what is left. Own duplicates that do not
+    take part in matching (``part_takers``) stay in the prediction and in none of the pairs: they are false positives.
 
     predicted_counts   nuclei of each class, int64 (C,), if the submission tells nothing else
     """
@@ -79,20 +83,21 @@ def match_case(
     if "file_order" in challenge.matching.published_faults:
         rules = (InFileOrder(**rules[0].model_dump()), *rules[1:])
     sides = Sides(case, table, reference.instances, predicted, challenge.metrics.boundary)
+    takes_part = part_takers(challenge, sides)
     if ignore.policy == "drop_unmatched" and kept is not None and rules:
-        found = match(rules[0], sides)
+        found = match(rules[0], sides, takes_part)
         stays = ~more_than_fraction_inside(submitted, reference.ignore, ignore.fraction or 0.0)[kept]
         stays[found.prediction_index] = True
         predicted, kept = select_instances(predicted, stays), kept[stays]
-        table = overlap_table(reference.instances, predicted)
-        sides = replace(sides, table=table, prediction=predicted)
+        sides = replace(sides, table=overlap_table(reference.instances, predicted), prediction=predicted)
+        takes_part = part_takers(challenge, sides)
     return MatchedCase(
         case=case,
         reference=reference,
         prediction=predicted,
         submitted=None if prediction is None else len(submitted),
-        table=table,
-        matches={rule.name: match(rule, sides) for rule in rules},
+        table=sides.table if takes_part is None else without_duplicates(sides.table, takes_part),
+        matches={rule.name: match(rule, sides, takes_part) for rule in rules},
         reference_counts=(
             class_counts(reference.instances, classes) if reference.class_counts is None else reference.class_counts
         ),
@@ -101,11 +106,65 @@ def match_case(
     )
 
 
-def match(rule: MatchingRule, sides: Sides) -> Matches:
-    """Apply one matching rule of the challenge.
+def part_takers(challenge: Challenge, sides: Sides) -> Bool | None:
+    """Which predictions take part in matching, bool (M,): under ``submission.duplicates`` not all; None: all do.
+
+    Two that match two different nuclei of the reference are no duplicates: by an IoU above 1/2, points by the first
+    matching rule. So the radius of a rule never makes two nuclei of a nucleus and its copy.
+    """
+    prediction, rules = sides.prediction, challenge.matching.rules
+    if challenge.submission.duplicates == "keep" or not rules:
+        return None
+    twins = twins_of(challenge, sides.case, prediction)
+    if not len(twins[0]):
+        return None
+    if prediction.point_yx is None and sides.reference.point_yx is None:
+        found = match_iou_above(*sides.compared, threshold=0.5, class_aware=False)
+    else:
+        found = match(rules[0], sides)
+    matched = np.zeros(len(prediction), np.bool_)
+    matched[found.prediction_index] = True
+    return ~duplicates_among(prediction, twins, matched)
+
+
+def twins_of(challenge: Challenge, case: Case, prediction: Instances) -> tuple[Int64, Int64]:
+    """``find_twins`` of the nuclei of a submission. Raises InputFault for too many on each other."""
+    rule = next(iter(challenge.matching.rules), None)
+    radius_px = rule.radius_in_px(case) if isinstance(rule, RadiusRule) and prediction.point_yx is not None else None
+    try:
+        return find_twins(prediction, radius_px=radius_px, most=challenge.limits.overlaps_per_case)
+    except TooManyPairs as error:
+        deepest = int(cover_depth(prediction.run_start, prediction.run_stop).depth.max(initial=0))
+        where = f"case {quote(case.name)}"
+        raise InputFault(fault("too-many-overlaps", where, nuclei=len(prediction), deepest=deepest)) from error
+
+
+def duplicate_findings(challenge: Challenge, case: Case, prediction: Instances) -> list[Finding]:
+    """A warning about own duplicates: how many nuclei of a submission have one, whatever the reference says."""
+    first, second = twins_of(challenge, case, prediction)
+    if not len(first):
+        return []
+    how = "share more than half of the smaller of the two with another one"
+    if prediction.point_yx is not None:
+        how = "lie less than half the matching radius from another one"
+    wording = "" if challenge.submission.duplicates == "keep" else "false-positive"
+    twins = len(distinct(np.concatenate([first, second])))
+    where = f"case {quote(case.name)}"
+    return [fault("own-duplicates", where, wording=wording, twins=twins, nuclei=len(prediction), how=how)]
+
+
+def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> Matches:
+    """Apply one matching rule of the challenge to the predictions that take part.
 
     Raises InputFault, or ChallengeBroken if the reference alone is to blame, where too many pairs would be compared.
     """
+    if takes_part is not None:
+        index = np.flatnonzero(takes_part)
+        table = without_duplicates(sides.table, takes_part)
+        new_index = (np.cumsum(takes_part) - 1).astype(np.int32)[table.prediction_index]
+        table = replace(table, prediction_index=new_index, prediction_area_px=table.prediction_area_px[index])
+        found = match(rule, replace(sides, table=table, prediction=select_instances(sides.prediction, takes_part)))
+        return replace(found, prediction_index=index[found.prediction_index].astype(np.int32))
     try:
         return rule.match(sides)
     except TooManyPairs as error:

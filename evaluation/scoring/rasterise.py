@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,11 +11,12 @@ import numpy as np
 
 from evaluation.challenge import Challenge
 from evaluation.execution.workers import Progress, Workers, plan_workers, run_tasks
-from evaluation.findings import Finding
+from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.instances.prepare import PreparedReference
+from evaluation.matching.duplicates import find_twins
 from evaluation.metrics.segmentation import quantile_sizes
-from evaluation.model import Annotations, Case, Int64
+from evaluation.model import Annotations, Case, Instances, Int64
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import read_reference, read_shared_reference
 
@@ -53,10 +55,26 @@ def of_every_case(
 def rasterise_case(
     challenge: Challenge, folder: Path, case: Case, content: Annotations | None
 ) -> PreparedReference | tuple[Finding, ...]:
+    """The reference of a case with its report. Nuclei drawn twice are looked for before the overlap rule acts."""
+    rules = challenge.reference.model_copy(update={"overlap": "keep"})
+    as_drawn = challenge.model_copy(update={"reference": rules})
     try:
-        return read_reference(challenge, folder, case, content, with_geometry_report=True)
-    except InputFault as fault:
-        return fault.findings
+        prepared = read_reference(challenge, folder, case, content, with_geometry_report=True)
+        slips = annotated_twice(case, read_reference(as_drawn, folder, case, content).instances)
+        return replace(prepared, findings=(*prepared.findings, *slips))
+    except InputFault as error:
+        return error.findings
+
+
+def annotated_twice(case: Case, reference: Instances) -> list[Finding]:
+    """A warning that names pairs of nuclei that share more than half of the smaller of the two: annotators' slips."""
+    first, second = find_twins(reference)
+    if not len(first):
+        return []
+    named = sorted(zip(reference.source_id[first].tolist(), reference.source_id[second].tolist(), strict=True), key=str)
+    pairs = [f"{quote(str(one))} and {quote(str(other))}" for one, other in named[:EXAMPLES_SHOWN]]
+    where = f"reference of case {quote(case.name)}"
+    return [fault("annotated-twice", where, pairs=len(first), named="; ".join(pairs))]
 
 
 def with_sizes(challenge: Challenge, folder: Path, workers: Workers = None) -> Challenge:

@@ -36,6 +36,7 @@ from evaluation.model import (
     Part,
     Points,
 )
+from evaluation.scoring.match import duplicate_findings
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 
 LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
@@ -279,8 +280,8 @@ def read_prediction(
     check_instances(converted.instances, side.limits, where)
     nuclei = converted.scored_before
     outside = max(converted.outside, nuclei - len(converted.instances))  # outlines may have got their nearest pixel
-    lying_outside = outside_image(outside, nuclei, case, where)
-    return ReadPrediction(converted.instances, (*content_read.findings, *lying_outside), nuclei, outside)
+    found = [*outside_image(outside, nuclei, case, where), *duplicate_findings(challenge, case, converted.instances)]
+    return ReadPrediction(converted.instances, (*content_read.findings, *found), nuclei, outside)
 
 
 def read_reference(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import zipfile
 from pathlib import Path
@@ -49,6 +50,22 @@ def points(bench: Bench, *rows: str) -> str:
 @example_of("outside-image")
 def nuclei_beyond_the_edge(bench: Bench) -> str:
     return points(bench, *["7,9,Epithelial"] * 389, *["1030,9,Epithelial"] * 12)
+
+
+@example_of("own-duplicates")
+def nuclei_found_twice(bench: Bench) -> str:
+    apart = [f"{50 * (place % 20) + 7},{50 * (place // 20) + 9},Epithelial" for place in range(395)]
+    return points(bench, *apart, *apart[:6])
+
+
+@example_of("annotated-twice")
+def nucleus_drawn_twice(bench: Bench) -> str:
+    bench.make("polygons_json", cases=(Case("case_017", "P1", 64, 64, 0.25, 0),))
+    (file,) = Path("challenge").rglob("*.json")
+    document = json.loads(file.read_text())
+    shape = document["polygons"]
+    bench.write(str(file), {**document, "polygons": [*shape[:2], shape[0]]})
+    return bench.run("rasterise", "--challenge", "challenge", "--output", "rasterised")
 
 
 @example_of("everything-outside")

@@ -1,0 +1,87 @@
+"""Own duplicates: nuclei of one side that share more than half of the smaller of the two, whatever their classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from evaluation.findings.errors import TooManyPairs
+from evaluation.matching.table import is_disjoint, overlap_table
+from evaluation.model import Bool, Instances, Int64, OverlapTable
+
+MOST_POINTS = 20_000_000  # pairs of points that are looked at
+
+
+def find_twins(instances: Instances, *, radius_px: float | None = None, most: int | None = None) -> tuple[Int64, Int64]:
+    """All pairs that share more than half of the smaller of the two, int64 (P,) each, the first index below the second.
+
+    Points share no pixels: of them two are such a pair that lie less than half of ``radius_px`` apart, the radius
+    within which a point is matched. Only runs that overlap another one are compared, so disjoint nuclei cost one look
+    at the runs. Raises ``TooManyPairs`` beyond ``most`` shared rows (``overlap_table``), or too many pairs of points.
+
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> [index.tolist() for index in find_twins(instances_from_labels(np.array([[1, 1, 2, 2]])))]
+    [[], []]
+    """
+    none = np.empty(0, np.int64)
+    if instances.point_yx is not None:
+        return close_points(instances, radius_px) if radius_px and len(instances) > 1 else (none, none)
+    if is_disjoint(instances):
+        return none, none
+    start, stop, area = instances.run_start, instances.run_stop, instances.areas_px()
+    shares = np.zeros(len(start), np.bool_)
+    shares[1:] = start[1:] < np.maximum.accumulate(stop)[:-1]
+    shares[:-1] |= stop[:-1] > start[1:]
+    owner = instances.run_instance[shares]
+    part = replace(instances, run_start=start[shares], run_stop=stop[shares], run_instance=owner)
+    table = overlap_table(part, part, most=most)
+    first, second = table.reference_index.astype(np.int64), table.prediction_index.astype(np.int64)
+    chosen = (first < second) & (2 * table.intersection_px > np.minimum(area[first], area[second]))
+    return first[chosen], second[chosen]
+
+
+def close_points(instances: Instances, radius_px: float) -> tuple[Int64, Int64]:
+    from scipy.spatial import cKDTree
+
+    assert instances.point_yx is not None
+    tree = cKDTree(instances.point_yx)
+    reach = radius_px / 2 * (1 - 1e-9)  # less than half: a rounded distance of exactly half is not
+    if (pairs := int(tree.count_neighbors(tree, reach))) > MOST_POINTS + len(instances):
+        raise TooManyPairs("points close to each other", pairs, MOST_POINTS, by_reference=False)
+    found = tree.query_pairs(reach, output_type="ndarray").astype(np.int64)
+    return found[:, 0], found[:, 1]
+
+
+def duplicates_among(instances: Instances, twins: tuple[Int64, Int64], matched: Bool) -> Bool:
+    """Which instances do not take part in matching, bool (N,): of two twins at most one does.
+
+    matched  which match a nucleus of the reference if all take part: two twins that both do, which are two different
+             nuclei then, are no duplicates
+
+    The more probable one stays; of equally probable ones, or where no probability is known, the one that comes last
+    in ``position_order``: of a nucleus and a copy around it the inner one. So the order of a file decides nothing.
+    """
+    first, second = twins
+    both = matched[first] & matched[second]
+    order = instances.position_order()[::-1]
+    if instances.probability is not None:
+        order = order[np.argsort(-instances.probability[order], kind="stable")]
+    rank = np.empty(len(instances), np.int64)
+    rank[order] = np.arange(len(instances))
+    ends = np.sort(np.stack([rank[first[~both]], rank[second[~both]]]), axis=0)
+    leaves = [False] * len(instances)
+    for better, worse in ends[:, np.lexsort(ends[::-1])].T.tolist():
+        leaves[worse] = leaves[worse] or not leaves[better]
+    return np.array(leaves, np.bool_)[rank]
+
+
+def without_duplicates(table: OverlapTable, takes_part: Bool) -> OverlapTable:
+    """The table without the pairs of some predictions, which stay what they are otherwise: they match nothing."""
+    kept = takes_part[table.prediction_index]
+    return replace(
+        table,
+        reference_index=table.reference_index[kept],
+        prediction_index=table.prediction_index[kept],
+        intersection_px=table.intersection_px[kept],
+    )

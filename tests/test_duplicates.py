@@ -1,0 +1,231 @@
+"""Own duplicates: two predictions that share more than half of the smaller one never both take part in matching."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from findings import Bench
+from hypothesis import given, settings
+from literal import images, instances_of, masks_of
+
+from evaluation import Challenge
+from evaluation.instances.parts import join_instances
+from evaluation.instances.perturb import dilate_instances
+from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.runs import empty_region, select_instances
+from evaluation.matching.duplicates import duplicates_among, find_twins
+from evaluation.model import Case, Instances
+from evaluation.scoring.from_arrays import score_instances
+from evaluation.scoring.match import match_case
+
+SHAPE = 60, 70
+
+
+def squares(*corners_yx: tuple[int, int], side: int = 8, classes: tuple[int, ...] = ()) -> Instances:
+    masks = np.zeros((len(corners_yx), *SHAPE), bool)
+    for mask, (y, x) in zip(masks, corners_yx, strict=True):
+        mask[y : y + side, x : x + side] = True
+    return instances_of(masks, classes or (1,) * len(corners_yx))
+
+
+def points(*yx: tuple[float, float]) -> Instances:
+    none = np.empty(0, np.int64)
+    classes, ids = np.ones(len(yx), np.int16), np.arange(len(yx))
+    return Instances(
+        SHAPE, classes, ids, none, none, np.empty(0, np.int32), point_yx=np.array(yx, float).reshape(-1, 2)
+    )
+
+
+def together(*parts: Instances) -> Instances:
+    return join_instances(list(parts), SHAPE)
+
+
+def recommended(duplicates: str = "false_positive") -> Challenge:
+    challenge = Challenge.from_preset("recommended", name="test")
+    submission = challenge.submission.model_copy(update={"duplicates": duplicates})
+    return challenge.model_copy(update={"submission": submission})
+
+
+def value_of(prediction: Instances, reference: Instances, path: str, duplicates: str = "false_positive") -> float:
+    value = score_instances(recommended(duplicates), {"a": (reference, prediction)}).value(path)
+    assert value is not None
+    return value
+
+
+# --- which pairs ------------------------------------------------------------------------------------------------------
+
+
+@given(images(overlap=True))
+def test_twins_are_the_pairs_that_share_more_than_half_of_the_smaller(image: Any) -> None:
+    masks, classes = image
+    expected = [
+        (i, j)
+        for j in range(len(masks))
+        for i in range(j)
+        if 2 * (masks[i] & masks[j]).sum() > min(masks[i].sum(), masks[j].sum())
+    ]
+    first, second = find_twins(instances_of(masks, classes))
+    assert sorted(zip(first.tolist(), second.tolist(), strict=True)) == sorted(expected)
+
+
+def test_points_are_twins_that_lie_less_than_half_the_radius_apart() -> None:
+    at = points((10, 10), (10, 14), (20, 20), (20, 25), (40, 40))
+    first, second = find_twins(at, radius_px=10)
+    assert list(zip(first.tolist(), second.tolist(), strict=True)) == [(0, 1)]
+    assert [len(side) for side in find_twins(at)] == [0, 0]
+
+
+@given(images(overlap=True))
+@settings(max_examples=50)
+def test_of_two_twins_one_takes_part_and_every_one_that_does_not_has_a_better_one(image: Any) -> None:
+    masks, classes = image
+    nuclei = instances_of(masks, classes)
+    probability = (np.arange(len(nuclei)) * 7 % 5) / 5
+    nuclei = replace(nuclei, probability=probability)
+    first, second = find_twins(nuclei)
+    away = duplicates_among(nuclei, (first, second), np.zeros(len(nuclei), bool))
+    better = {(i, j) for i, j in zip(first.tolist(), second.tolist(), strict=True)}
+    assert not any(not away[i] and not away[j] for i, j in better)
+    for index in np.flatnonzero(away).tolist():
+        others = [j if i == index else i for i, j in better if index in (i, j)]
+        assert any(not away[other] and probability[other] >= probability[index] for other in others)
+
+
+def test_a_nucleus_whose_only_better_twin_does_not_take_part_does() -> None:
+    row = replace(squares((5, 5), (5, 8), (5, 11)), probability=np.array([0.9, 0.8, 0.7]))
+    first, second = find_twins(row)
+    assert list(zip(first.tolist(), second.tolist(), strict=True)) == [(0, 1), (1, 2)]
+    assert duplicates_among(row, (first, second), np.zeros(3, bool)).tolist() == [False, True, False]
+
+
+@given(images(overlap=True))
+@settings(max_examples=50)
+def test_the_order_of_the_file_decides_nothing(image: Any) -> None:
+    masks, classes = image
+    one, other = instances_of(masks, classes), instances_of(masks[::-1], classes[::-1])
+    kept = []
+    for nuclei in (one, other):
+        away = duplicates_among(nuclei, find_twins(nuclei), np.zeros(len(nuclei), bool))
+        left = select_instances(nuclei, ~away)
+        kept.append(
+            sorted((mask.tobytes(), number) for mask, number in zip(masks_of(left), left.class_id, strict=True))
+        )
+    assert kept[0] == kept[1]
+
+
+# --- what they do -----------------------------------------------------------------------------------------------------
+
+APART = ((5, 5), (5, 30), (30, 5), (30, 30), (45, 50))
+
+
+@pytest.mark.parametrize("classes", [(1, 1, 2, 3, 4), (2, 3, 4, 1, 1)])
+def test_a_larger_copy_of_every_nucleus_never_helps(classes: tuple[int, ...]) -> None:
+    """The reference is a pixel larger than what was found: under "keep" the copies are matched."""
+    found = squares(*APART, classes=(1, 1, 2, 3, 4))
+    reference = dilate_instances(found)
+    copies = together(found, replace(dilate_instances(found), class_id=np.array(classes, np.int16)))
+    path = "covered.iou_class_mean.pooled"
+    alone = value_of(found, reference, path)
+    assert value_of(copies, reference, path, "keep") == 1 > alone
+    sure = replace(copies, probability=np.repeat([0.9, 0.8], 5))
+    assert value_of(sure, reference, path) == alone
+    assert value_of(sure, reference, "detection.f1.pooled") == pytest.approx(2 / 3, abs=1e-6)
+
+
+@pytest.mark.parametrize("duplicates", ["keep", "false_positive"])
+def test_a_copy_of_a_reference_with_nuclei_on_each_other_scores_1(duplicates: str) -> None:
+    """One annotated twice, one inside another, the same pixels as two classes."""
+    large = squares((40, 40), side=16, classes=(3,))
+    reference = together(squares(*APART[:4], (5, 6), classes=(1, 1, 2, 3, 1)), squares((5, 30), classes=(2,)), large)
+    reference = together(reference, squares((44, 44), classes=(4,)))
+    assert len(find_twins(reference)[0]) == 3
+    result = score_instances(recommended(duplicates), {"a": (reference, reference)})
+    assert result.challenge.ranking is not None
+    for column in result.challenge.ranking.columns:
+        assert result.value(column.path) == (0 if "hausdorff" in column.path else 1)
+
+
+def test_no_rule_and_no_family_pairs_two_twins() -> None:
+    reference = squares(*APART, classes=(1, 1, 2, 3, 4))
+    prediction = together(*(replace(reference, class_id=np.full(5, of, np.int16)) for of in (1, 2, 3)))
+    found = match_case(recommended(), Case("a", "a", *SHAPE), PreparedReference(reference, empty_region()), prediction)
+    assert len(found.matches) == 2
+    for matches in found.matches.values():
+        assert len(matches) == 5 and len(set((matches.prediction_index % 5).tolist())) == 5
+    assert len(found.prediction) == 15 and len(found.table.prediction_index) == 5
+    assert {int(area) for area in found.table.prediction_area_px} == {64}
+
+
+def test_a_twin_that_matches_another_nucleus_within_the_radius_only_is_a_duplicate() -> None:
+    """The second rule pairs centroids within 12 px: it must not pair a copy with a nucleus nearby that was missed."""
+    reference = squares((5, 5), (5, 14))
+    prediction = together(squares((5, 5)), squares((5, 6)))
+    found = match_case(recommended(), Case("a", "a", *SHAPE), PreparedReference(reference, empty_region()), prediction)
+    assert [len(matches) for matches in found.matches.values()] == [1, 1]
+    kept = match_case(
+        recommended("keep"), Case("a", "a", *SHAPE), PreparedReference(reference, empty_region()), prediction
+    )
+    assert [len(matches) for matches in kept.matches.values()] == [1, 2]
+
+
+def test_the_rule_is_in_the_hash_and_off_in_published_presets() -> None:
+    assert recommended().hash != recommended("keep").hash
+    assert recommended().submission.duplicates == "false_positive"
+    assert Challenge.from_preset("recommended", name="test").submission.duplicates == "false_positive"
+    assert Challenge.from_preset("monusac2020", name="test").submission.duplicates == "keep"
+
+
+def test_nuclei_without_twins_cost_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("compared")
+
+    monkeypatch.setattr("evaluation.matching.duplicates.overlap_table", refuse)
+    assert [len(side) for side in find_twins(squares(*APART))] == [0, 0]
+    with pytest.raises(AssertionError, match="compared"):
+        find_twins(squares((5, 5), (12, 12)))
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, capsys, monkeypatch)
+
+
+def label_images(bench: Bench, duplicates: str) -> None:
+    """Two classes, a file each: every nucleus of the first class is in the second file, too."""
+    bench.make("label_image by class", submission={"duplicates": duplicates})
+    first, second, *_ = sorted(Path("submission").rglob("*.tif*"))
+    second.write_bytes(first.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "said"),
+    [("keep", "All of them take part in matching."), ("false_positive", "Of two such nuclei one counts as a false")],
+)
+def test_validate_and_score_tell_how_many(bench: Bench, duplicates: str, said: str) -> None:
+    label_images(bench, duplicates)
+    lines = [line for line in bench.validate().splitlines() if "[own-duplicates]" in line]
+    assert lines and all("4 of 4 nuclei share more than half" in line and said in line for line in lines)
+    bench.score()
+    findings = json.loads(Path("out/details.json").read_text())["findings"]
+    assert [of for of in findings if "[own-duplicates]" in of] == lines
+
+
+def test_compare_tells_how_many_of_which_prediction(tmp_path: Path, bench: Bench) -> None:
+    def outlines(*corners: tuple[int, int]) -> dict[str, Any]:
+        rings = [[[x, y], [x + 9, y], [x + 9, y + 9], [x, y + 9], [x, y]] for x, y in corners]
+        shapes = [{"type": "Polygon", "coordinates": [ring]} for ring in rings]
+        features = [{"type": "Feature", "properties": {}, "geometry": shape} for shape in shapes]
+        return {"type": "FeatureCollection", "features": features}
+
+    bench.write("reference/a.geojson", outlines((5, 5), (40, 40)))
+    bench.write("twice/a.geojson", outlines((5, 5), (6, 5), (40, 40)))
+    printed = bench.run("compare", "reference", "twice")
+    assert "[own-duplicates]" in printed and "2 of 3 nuclei share more than half" in printed, printed
