@@ -57,8 +57,9 @@ OF_POINTS: dict[str, Any] = {
         "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
     },
 }
+FAMILIES = ("detection", "classification", "segmentation", "panoptic", "covered", "overall", "thresholds", "overlap")
+IOU_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
-    "metrics": {"families": ["detection", "segmentation", "panoptic", "covered", "overall"]},
     "ranking": {
         "columns": [
             {"path": "detection.f1.group_mean", "direction": "descending"},
@@ -69,12 +70,33 @@ ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a comparison of outlines shows: nuclei match above an IoU; further families of metrics."""
+
+    iou: float = 0.5
+    families: tuple[str, ...] = ()
+
+    def tables(self, classes: int) -> dict[str, Any]:
+        """The tables of challenge.toml that differ from the preset, with one class or several."""
+        families = [name for name in (*FAMILIES, *self.families) if classes > 1 or name != "classification"]
+        tables: dict[str, Any] = {
+            "metrics": {"families": list(dict.fromkeys(families)), "iou_thresholds": list(IOU_THRESHOLDS)}
+        }
+        if self.iou != 0.5:
+            rule = {"rule": "iou_above", "threshold": self.iou, "class_aware": False, "ties": "first_pixel"}
+            tables["matching"] = {"rules": [{"name": "iou_above", **rule}]}
+        return {**(ONE_CLASS if classes == 1 else {}), **tables}
+
+
 def compare_paths(
     reference: Path,
     predictions: Mapping[str, Path],
     *,
     classes: str | None = None,
     folder: Path | None = None,
+    iou: float = 0.5,
+    families: Sequence[str] = (),
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -83,6 +105,8 @@ def compare_paths(
     classes  the classes and how else they are written, "tumour=neoplastic=1,stroma"; "none": one class; None: those
              that both sides have
     folder   keeps the challenge that is made, and the predictions beside it; None: nothing is kept
+    iou      nuclei with an IoU above it match
+    families further families of metrics, such as "objects"
 
     Raises WrongUsage for what cannot be read or paired, SubmissionRejected or ChallengeBroken for faulty files.
     """
@@ -96,7 +120,8 @@ def compare_paths(
         found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
         target = folder or workspace / "challenge"
         of_models = {model: with_categories(side, found) for model, side in of_models.items()}
-        made = make_challenge(found, of_models, classes, target, keep=folder is not None)
+        wanted = Wanted(iou, tuple(families))
+        made = make_challenge(found, of_models, classes, target, wanted, keep=folder is not None)
         challenge = Challenge.load(made.folder)
         results = {}
         hints: list[Finding] = []
@@ -226,6 +251,7 @@ def make_challenge(
     models: Mapping[str, FoundSide],
     classes: str | None,
     folder: Path,
+    wanted: Wanted,
     *,
     keep: bool,
 ) -> MadeChallenge:
@@ -269,7 +295,9 @@ def make_challenge(
     for model, side in models.items():
         chosen = {case: pairings[model].pairs[name] for case, name in names.items() if name in pairings[model].pairs}
         documents[model] = stage(side, plan, chosen, f"submissions/{model}", placing)
-    rules = {model: document_of(reference, models, plan, of_reference, table) for model, table in documents.items()}
+    rules = {
+        model: document_of(reference, models, plan, of_reference, table, wanted) for model, table in documents.items()
+    }
     groups = {
         case: safe_name(reference.cases[name].group) if reference.cases[name].group else case
         for case, name in names.items()
@@ -286,7 +314,7 @@ def make_challenge(
     write_atomically(folder / CHALLENGE_FILE, challenge_text(heading, rules[first]))
     write_atomically(folder / CASES_FILE, table_text(rows))
     patients = len(set(groups.values()))
-    notes.append(rules_in_a_sentence(reference, models, patients if patients < len(groups) else 0))
+    notes.append(rules_in_a_sentence(reference, models, patients if patients < len(groups) else 0, wanted.iou))
     resolved = {model: resolve_preset(dict(document)) for model, document in rules.items()}
     return MadeChallenge(folder, resolved, tuple(notes), tuple(findings))
 
@@ -297,6 +325,7 @@ def document_of(
     plan: Plan,
     of_reference: Mapping[str, Any],
     of_submission: Mapping[str, Any],
+    wanted: Wanted,
 ) -> dict[str, Any]:
     """The tables of challenge.toml: the preset and what differs from it."""
     points = any(are_points(side) for side in (reference, *models.values()))
@@ -306,7 +335,7 @@ def document_of(
         "classes": [{"name": name, **({"aliases": aliases} if aliases else {})} for name, aliases in plan],
         "reference": {**of_reference, **ignore},
         "submission": {**of_submission, "missing_case": "worst", "missing_class_file": "empty"},
-        **(OF_POINTS if points else ONE_CLASS if len(plan) == 1 else {}),
+        **(OF_POINTS if points else wanted.tables(classes=len(plan))),
         "confidence": CONFIDENCE,
     }
 
@@ -315,11 +344,11 @@ def are_points(side: FoundSide) -> bool:
     return side.keys.get("shape") == "point" or issubclass(FORMATS[side.format], PointRules)
 
 
-def rules_in_a_sentence(reference: FoundSide, models: Mapping[str, FoundSide], patients: int) -> str:
+def rules_in_a_sentence(reference: FoundSide, models: Mapping[str, FoundSide], patients: int, iou: float) -> str:
     if any(are_points(side) for side in (reference, *models.values())):
         matched = f"points within {RADIUS_PX:g} px match, the closest first"
     else:
-        matched = "nuclei with an IoU above 0.5 match, whatever their classes"
+        matched = f"nuclei with an IoU above {iou:g} match, whatever their classes"
     unit = f"means over {patients} patients" if patients else "means over images"
     return f"Rules: preset '{RECOMMENDED}': {matched}; {unit}, with 95 % intervals."
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from evaluation.analysis.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
 from evaluation.authoring.class_plan import Plan, distinct, named_class, parsed_classes
-from evaluation.authoring.compare import CONFIDENCE, ONE_CLASS, compare_paths, model_names
+from evaluation.authoring.compare import CONFIDENCE, Wanted, compare_paths, model_names
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.sides import NAMELESS
 from evaluation.challenge import Challenge, is_safe_name
@@ -45,6 +45,8 @@ def compare(
     *,
     classes: Sequence[str] | str | None = None,
     groups: Mapping[str, str] | None = None,
+    iou: float = 0.5,
+    families: Sequence[str] = (),
     workers: int | None = None,
 ) -> Comparison:
     """Score predictions against a reference, without a challenge, by the rules of the preset ``recommended``.
@@ -58,6 +60,8 @@ def compare(
 
     classes  the classes in order, and how else they are written: "tumour=neoplastic=1,stroma", or a list of such names
     groups   the patient of each image; for arrays
+    iou      nuclei with an IoU above it match
+    families further families of metrics, such as "objects"
 
     Raises ValueError for arrays that cannot be labels and for what fits together with nothing, and EvaluationError for
     paths that cannot be read or paired and for faulty files.
@@ -72,7 +76,9 @@ def compare(
     if isinstance(reference, PATHS):
         if groups is not None:
             raise ValueError("groups are for arrays; of files, each patient is a folder")
-        return compare_paths(Path(reference), paths_in(prediction), classes=given, workers=workers)
+        return compare_paths(
+            Path(reference), paths_in(prediction), classes=given, iou=iou, families=families, workers=workers
+        )
     if isinstance(prediction, PATHS):
         raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
     images = images_by_name(reference)
@@ -83,7 +89,7 @@ def compare(
         if not isinstance(name, str):
             raise ValueError(f"{name!r} cannot be the name of an image or of a model; expected text")
     plan = plan_of([images, *models.values()], given)
-    challenge = challenge_of(plan)
+    challenge = challenge_of(plan, Wanted(iou, tuple(families)))
     ids = ids_of(plan)
     findings: dict[Finding, None] = {}
 
@@ -246,7 +252,7 @@ def ids_of(plan: Plan) -> dict[str, int]:
     return {word.casefold(): index for index, (name, more) in enumerate(plan, start=1) for word in (name, *more)}
 
 
-def challenge_of(plan: Plan) -> Challenge:
+def challenge_of(plan: Plan, wanted: Wanted) -> Challenge:
     sides: dict[str, Any] = {
         "reference": {"format": "label_image", "files": "reference/{case}.tif", "ignore": {"classes": []}},
         "submission": {"format": "label_image", "files": "{case}.tif"},
@@ -261,7 +267,7 @@ def challenge_of(plan: Plan) -> Challenge:
         classes=[{"name": name, "aliases": aliases} for name, aliases in plan],
         confidence=CONFIDENCE,
         **sides,
-        **(ONE_CLASS if len(plan) == 1 else {}),
+        **wanted.tables(classes=len(plan)),
     )
 
 

@@ -16,6 +16,9 @@ from evaluation.findings.errors import ChallengeBroken, ReferenceBroken
 @click.option("--output", type=FolderPath, help="Folder for metrics.json, details.json and objects.csv.")
 @click.option("--save-challenge", type=FolderPath, help="New folder for the challenge that is made, to go on with.")
 @click.option("--classes", metavar="NAMES", help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.")
+@click.option("--iou", type=click.FloatRange(0, 0.99), default=0.5, help="Nuclei match above this IoU. [default: 0.5]")
+@click.option("--metrics", metavar="FAMILIES", help="Further families in the files, such as 'objects,curves'.")
+@click.option("--ranking", is_flag=True, help="Rank several predictions, and print the tables of the ranking.")
 @Workers
 @click.argument("reference", type=FolderPath)
 @click.argument("predictions", type=FolderPath, nargs=-1, required=True)
@@ -26,6 +29,9 @@ def compare(
     output: Path | None,
     save_challenge: Path | None,
     classes: str | None,
+    iou: float,
+    metrics: str | None,
+    ranking: bool,
     workers: int | None,
 ) -> None:
     """Score PREDICTIONS against a REFERENCE: each a folder, a ZIP or a file of any format.
@@ -35,6 +41,7 @@ def compare(
     """
     from evaluation.authoring.class_plan import parsed_classes
     from evaluation.authoring.compare import compare_paths, model_names
+    from evaluation.leaderboard.document import leaderboard_document
 
     try:
         parsed_classes("none" if classes is None else classes)
@@ -52,17 +59,23 @@ def compare(
                 model_names(predictions),
                 classes=classes,
                 folder=save_challenge,
+                iou=iou,
+                families=families_in(metrics),
                 workers=workers,
                 progress=progress,
             )
     except ChallengeBroken as broken:
         raise ReferenceBroken(*broken.findings) from None
-    from evaluation.report.terminal import skill_grid
+    from evaluation.report.terminal import comparison_grid
 
     show_lines(found.notes)
-    show(skill_grid(found.documents))
-    if found.board is not None:
+    cases = found.challenge.cases
+    unit = "images" if len({case.group for case in cases}) == len(cases) else "patients"
+    show(comparison_grid({model: result.metrics for model, result in found.results.items()}, unit))
+    if found.board is not None and ranking:
         show_sections(found.page(), "places", "common")
+    elif found.board is not None:
+        show_lines(leaderboard_document(found.board)["verdict"][:2])
     show_findings(found.findings)
     if output is not None:
         with writing_to(output):
@@ -77,3 +90,15 @@ def compare(
         click.echo(
             f"Challenge to go on with: {save_challenge}, with the predictions in {save_challenge / 'submissions'}"
         )
+
+
+def families_in(names: str | None) -> list[str]:
+    """Families of metrics, with commas between them. Raises BadParameter."""
+    from evaluation.metrics import FAMILIES
+
+    families = [name.strip() for name in (names or "").split(",") if name.strip()]
+    for family in families:
+        if family not in FAMILIES:
+            expected = ", ".join(FAMILIES)
+            raise click.BadParameter(f"'{family}' is no family of metrics; expected {expected}", param_hint="--metrics")
+    return families

@@ -12,9 +12,7 @@ from evaluation.commands.options import FolderPath, challenge_folder, output_fol
 @click.command()
 @click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
 @click.option("--output", type=FolderPath, required=True, help="New folder for what participants get.")
-@click.option(
-    "--source", default="", help="What to install with pipx, for the guide. [default: this version]"
-)
+@click.option("--source", default="", help="What to install with pipx, for the guide. [default: this version]")
 def kit(challenge: Path, output: Path, source: str) -> None:
     """Write what participants get: the rules, the cases, an example submission that validates, and a guide."""
     from evaluation.authoring.kit import write_kit

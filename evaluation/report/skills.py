@@ -73,15 +73,22 @@ class SkillRow:
     @property
     def best(self) -> float | None:
         """The best of several values."""
-        known = [score.value for score in self.scores if score.value is not None]
-        return (min if is_lower_better(self.path) else max)(known) if len(known) > 1 else None
+        return best_of(self.scores, self.arrow)
 
 
-def skill_rows(columns: Sequence[tuple[ResultDocuments, str]]) -> list[SkillRow]:
+def best_of(scores: Sequence[Score], arrow: str) -> float | None:
+    """The best of several values, None if there are not several."""
+    known = [score.value for score in scores if score.value is not None]
+    return (min if arrow == "↓" else max)(known) if len(known) > 1 else None
+
+
+def skill_rows(
+    columns: Sequence[tuple[ResultDocuments, str]], skills: Mapping[str, tuple[str, ...]] = SKILLS
+) -> list[SkillRow]:
     """The scores of each skill that some result has, side by side; a column is a result and an aggregation."""
     return [
         SkillRow(skill, path, tuple(score_of(result, f"{path}.{name}") for result, name in columns))
-        for skill, paths in SKILLS.items()
+        for skill, paths in skills.items()
         for path in paths
         if any(result.has(path) for result, _ in columns)
         and not any(f"{path}_class_mean" in paths and result.has(f"{path}_class_mean") for result, _ in columns)
