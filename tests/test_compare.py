@@ -90,7 +90,65 @@ def test_several_models_stand_side_by_side_and_are_ranked(capsys):
     assert "1.000 (1.000 to 1.000)<" in table
     assert ">0.857 (0.857 to 0.857)<" in table
     assert "On common nuclei" in page
-    assert '"pairs":[[0,1,9,' in page  # three images, three nuclei in each, matched by both
+    (pair,) = json.loads(Path("out/leaderboard.json").read_text())["common_nuclei"]["pairs"]
+    assert pair["common"] == 9  # three images, three nuclei in each, matched by both
+
+
+def test_a_comparison_fits_a_screen_and_has_the_numbers_of_the_field(capsys):
+    """Two models of four images: the table, two sentences, what was found; 30 lines at most. The ranking on demand."""
+    for name in ("a", "b", "c", "d"):
+        put(f"reference/{name}.tif", FOUR)
+        put(f"first/{name}.npy", THREE)
+        put(f"second/{name}_mask.tif", FOUR)
+    printed = compared(capsys, "reference", "first", "second")
+    assert len(printed.splitlines()) <= 30
+    for row in (
+        "Detection: F1",
+        "Threat score at IoU 0.5 ",
+        "at 0.5 to 0.95",
+        "AJI",
+        "Dice of the foreground",
+        "pooled",
+    ):
+        assert row in printed, row
+    assert "covered" not in printed and "mean over images" in printed
+    assert "sum of ranks" not in printed.casefold() and "On common" not in printed
+    ranked = compared(capsys, "reference", "first", "second", "--ranking")
+    assert "1\u2002second" in ranked and len(ranked.splitlines()) > len(printed.splitlines())
+
+
+def test_the_numbers_of_the_field_are_those_of_its_formulas(capsys):
+    """One of four nuclei is missed, three are drawn exactly: at every IoU tp = 3, fn = 1."""
+    put("reference.tif", FOUR)
+    put("prediction.tif", THREE)
+    compared(capsys, "reference.tif", "prediction.tif", "--output", "out")
+    metrics = json.loads(Path("out/metrics.json").read_text())
+    for name in ("iou50", "iou75", "iou90", "iou50_95"):
+        assert metrics["thresholds"][f"f1_{name}"]["pooled"] == pytest.approx(6 / 7, abs=1e-6)
+        assert metrics["thresholds"][f"threat_score_{name}"]["pooled"] == 0.75
+    area, missed = np.count_nonzero(FOUR), np.count_nonzero(FOUR) - np.count_nonzero(THREE)
+    assert metrics["overlap"]["aji"]["pooled"] == pytest.approx(1 - missed / area, abs=1e-6)
+    assert metrics["overlap"]["dice1"]["pooled"] == pytest.approx(2 * (area - missed) / (2 * area - missed), abs=1e-6)
+
+
+def test_another_iou_and_further_families(capsys):
+    put("reference.tif", FOUR)
+    moved = np.roll(FOUR, 1, axis=1)
+    put("prediction.tif", moved)
+    found = []
+    for iou in ("0.2", "0.95"):
+        printed = compared(
+            capsys, "reference.tif", "prediction.tif", "--iou", iou, "--output", iou, "--metrics", "objects"
+        )
+        assert f"an IoU above {iou} match" in printed
+        metrics = json.loads(Path(iou, "metrics.json").read_text())
+        found.append(metrics["detection"]["f1"]["pooled"])
+        assert "f1" in metrics["objects"]
+    assert found[0] > found[1] and "objects" not in evaluation.compare(FOUR, THREE).result_of().metrics
+    assert evaluation.compare(FOUR, moved, iou=0.95).value("detection.f1.pooled") == found[1]
+    assert "'pq' is no family of metrics" in compared(
+        capsys, "reference.tif", "prediction.tif", "--metrics", "pq", code=2
+    )
 
 
 def test_the_saved_challenge_scores_as_compare_does(capsys):
