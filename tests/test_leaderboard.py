@@ -1081,11 +1081,10 @@ def test_titles_that_are_equal_get_their_aggregation() -> None:
 def test_the_settings_in_the_guide_are_those_that_the_command_prints() -> None:
     page = (ROOT / "docs/organisers.md").read_text()
     settings = phase_settings(Challenge.from_preset("recommended", name="test"))["settings"]
-    (block,) = re.findall(r"```json\n(\[.*?\])\n```", page, re.DOTALL)
-    shown = [column for column in json.loads(block) if not column.get("exclude_from_ranking")]
-    assert shown == settings["extra_results_columns"]
-    assert f"`{settings['score_jsonpath']}`" in page
-    assert f"| Score title | `{settings['score_title']}` |" in page
+    order = {"desc": "Descending", "asc": "Ascending"}[settings["score_default_sort"]]
+    assert f"| `{settings['score_title']}`, `{settings['score_jsonpath']}`, *{order}* |" in page
+    limit = settings["submissions_limit_per_user_per_period"], settings["submission_limit_period"]
+    assert f"| Limit of submissions | {limit[0]} in {limit[1]} days" in page
 
 
 @pytest.mark.parametrize("command", ["phase", "leaderboard", "rank"])
