@@ -261,7 +261,6 @@ MUTANTS: Sequence[Mutant] = [
         ("~(same_area(one, reference) & same_area(other, reference)) & ~np.isnan(one + other)",
          "~np.isnan(one + other)"),
         ("shares[max(1, len(shares) // 10) :]", "shares[1:]"),
-        ("ordinary[0] >= ALIKE:", "ordinary[0] > 1:"),
         ("max([ALIKE, *(2 * share for share in ordinary)])", "ALIKE"),
         ("if number >= LEAST else None", "if number else None"),
         ("(known == 1).mean()", "(known > 0.5).mean()"),

@@ -25,8 +25,7 @@ from evaluation.authoring.placing import Placing, stage
 from evaluation.authoring.sides import NAMELESS, FoundCase, FoundSide
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
-from evaluation.challenge.formats import FORMATS
-from evaluation.challenge.formats.rules import PointRules
+from evaluation.challenge.formats import FORMATS, PointRules
 from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage

@@ -22,8 +22,7 @@ from evaluation.authoring.imports import imported, pack_folder
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.documents import parse_toml
-from evaluation.challenge.formats import FORMATS, keys_of_formats
-from evaluation.challenge.formats.rules import LARGEST_NUMBER
+from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER, keys_of_formats
 from evaluation.decoding.chunks import plain_chunks
 from evaluation.decoding.foreign import foreign_file
 from evaluation.decoding.mat_file import MatFile

@@ -14,8 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 from evaluation.challenge.base import RuleFault, Rules, contradiction, faults_of, joined
 from evaluation.challenge.cases import read_cases
 from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, parse_toml, read_rules, read_text, resolve_preset
-from evaluation.challenge.formats import keys_of_formats
-from evaluation.challenge.formats.rules import CONVERT_FIRST, IMPORTS, ONLY_IMPORTED, FormatRules
+from evaluation.challenge.formats import CONVERT_FIRST, IMPORTS, ONLY_IMPORTED, FormatRules, keys_of_formats
 from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
 from evaluation.challenge.rules import (
     IN_EVERY_FORMAT,

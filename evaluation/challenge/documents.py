@@ -9,9 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from evaluation.challenge.formats import FORMATS, keys_of_formats
-from evaluation.challenge.formats.counts_csv import CountsCsvRules
-from evaluation.challenge.formats.rules import PointRules
+from evaluation.challenge.formats import FORMATS, CountsCsvRules, PointRules, keys_of_formats
 from evaluation.findings import fault
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 

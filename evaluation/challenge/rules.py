@@ -12,8 +12,7 @@ from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_plain_validator_function
 
 from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, invalid
-from evaluation.challenge.formats import FORMATS
-from evaluation.challenge.formats.rules import FormatRules
+from evaluation.challenge.formats import FORMATS, FormatRules
 from evaluation.challenge.matching_rules import AnyMatchingRule, check_decimals
 from evaluation.findings import fault, listed
 from evaluation.metrics import FAMILIES

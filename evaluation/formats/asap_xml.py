@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from evaluation.challenge.formats.asap_xml import AsapXmlRules
+from evaluation.challenge.formats import AsapXmlRules
 from evaluation.decoding.chunks import memory_told, too_many
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, for_each, quote, with_rest

@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.challenge.formats.colour_map import ColourMapRules
+from evaluation.challenge.formats import ColourMapRules
 from evaluation.decoding.content import TIFF_MAGICS, check_content
 from evaluation.decoding.label_array import check_shape
 from evaluation.decoding.png import read_png

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from evaluation.challenge.formats.contours_json import ContoursJsonRules
+from evaluation.challenge.formats import ContoursJsonRules
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
 from evaluation.findings import fault, quote

@@ -20,8 +20,7 @@ import numpy as np
 import orjson
 import shapely
 
-from evaluation.challenge.formats.geojson import GeojsonRules
-from evaluation.challenge.formats.rules import FeatureRules
+from evaluation.challenge.formats import FeatureRules, GeojsonRules
 from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import RecordText, Unproven, read_records, resting_collector
 from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_polygons

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.challenge.formats.label_image import LabelImageRules
+from evaluation.challenge.formats import LabelImageRules
 from evaluation.decoding.components import label_components
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.challenge.formats.nucls_csv import NuclsCsvRules
+from evaluation.challenge.formats import NuclsCsvRules
 from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, fault, for_each

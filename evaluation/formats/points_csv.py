@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.challenge.formats.points_csv import PointsCsvRules
+from evaluation.challenge.formats import PointsCsvRules
 from evaluation.decoding.csv import Table
 from evaluation.decoding.streams import damage_told
 from evaluation.findings.errors import InputFault

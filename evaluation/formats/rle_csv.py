@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.challenge.formats.rle_csv import RleCsvRules
+from evaluation.challenge.formats import RleCsvRules
 from evaluation.decoding.csv import Table, count_rest, numbers_of
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, fault, quote

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.challenge.formats.yolo_txt import YoloTxtRules
+from evaluation.challenge.formats import YoloTxtRules
 from evaluation.decoding.chunks import memory_told, plain_chunks
 from evaluation.decoding.csv import numbers_of
 from evaluation.decoding.polygons import Ring

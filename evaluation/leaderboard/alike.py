@@ -76,7 +76,7 @@ def compare_outlines(reference_area: Float64, teams: Mapping[str, Outlines]) -> 
     """Which teams share their errors, and which are the reference. Areas are float64 (N,), px.
 
     A pair is named if it shares ``ALIKE`` or more, and twice as much as the pairs outside the tenth (one pair at least)
-    that share most. If these share as much, nothing is said of pairs: the sign means nothing there.
+    that share most. Where these share as much, no pair can share twice that: the sign means nothing there.
     """
     step = max(1, -(-len(reference_area) // NUCLEI_UP_TO))
     areas = {name: team.area[::step] for name, team in teams.items()}
@@ -89,8 +89,6 @@ def compare_outlines(reference_area: Float64, teams: Mapping[str, Outlines]) -> 
     ordinary = [share for share, *_ in shares[max(1, len(shares) // 10) :]]
     least = max([ALIKE, *(2 * share for share in ordinary)])
     pairs = tuple((one, other, share) for share, one, other in shares if share >= least)
-    if ordinary and ordinary[0] >= ALIKE:
-        pairs = ()
     others = max((share for share, *_ in shares if share < least), default=None)
     reference: list[tuple[str, float]] = []
     for name, team in sorted(teams.items()):

@@ -1,11 +1,16 @@
-"""What the keys of all formats have in common, and the groups of keys that several formats share."""
+"""The keys of ``[reference]`` and ``[submission]``: those that all formats have, and those of each.
+
+The reader, the words and the example of a format are in the file of its name in ``evaluation.formats``.
+``docs/development.md`` says how to add one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, PlainSerializer, PlainValidator, model_validator
+from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
 from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, filled, invalid
 from evaluation.findings import fault, quote
@@ -271,3 +276,290 @@ class ClassFiles(NumberedClasses):
         if self.class_values is not None and not ways:
             raise contradiction("class_values", "given without class_map, class_table or class_channel", "both")
         return self
+
+
+# --- the formats ------------------------------------------------------------------------------------------------------
+
+
+class AperioXmlRules(OutlineRules):
+    """Aperio ImageScope XML."""
+
+    format: Literal["aperio_xml"]
+
+
+class AsapXmlRules(ShapeRules):
+    """ASAP XML."""
+
+    format: Literal["asap_xml"]
+
+
+class GeojsonRules(FeatureRules):
+    """GeoJSON as QuPath writes it."""
+
+    format: Literal["geojson"]
+
+
+class PolygonsJsonRules(OutlineRules):
+    """JSON of the platform's kind "Multiple polygons"."""
+
+    format: Literal["polygons_json"]
+    units: Units
+
+
+class PointsJsonRules(PointRules):
+    """JSON of the platform's kind "Multiple points"."""
+
+    format: Literal["points_json"]
+    units: Units
+
+
+class PointsCsvRules(PointRules, NumberedClasses):
+    """CSV with a row for each nucleus.
+
+    columns  the columns of a CSV file without a header
+    """
+
+    format: Literal["points_csv"]
+    units: Units
+    columns: tuple[Literal["case", "x", "y", "class", "probability", "_"], ...] | None = None
+
+    file_holds: ClassVar = "either"
+
+    @model_validator(mode="after")
+    def check_columns(self) -> Self:
+        if self.columns is None:
+            return self
+        if sorted(set(self.columns) & {"x", "y"}) != ["x", "y"]:
+            raise invalid("columns", "no x or no y", "both, each once")
+        named = [column for column in self.columns if column != "_"]
+        if len(set(named)) < len(named):
+            raise invalid("columns", "a column twice", "every column once; '_' leaves one out")
+        return self
+
+
+class NuclsCsvRules(OutlineRules):
+    """NuCLS CSV.
+
+    class_column  which of the class levels of NuCLS counts
+    """
+
+    format: Literal["nucls_csv"]
+    class_column: Literal["raw_classification", "main_classification", "super_classification"]
+
+
+class MidogJsonRules(PointRules, NumberedClasses):
+    """MIDOG JSON, a box for each nucleus."""
+
+    format: Literal["midog_json"]
+
+    file_holds: ClassVar = "either"
+
+
+class CocoJsonRules(OutlineRules, NumberedClasses):
+    """COCO JSON."""
+
+    format: Literal["coco_json"]
+
+    file_holds: ClassVar = "either"
+
+
+class RleCsvRules(FormatRules):
+    """CSV of run-length codes.
+
+    pixel_order  whether run-length codes go along rows or down columns
+    first_pixel  the number of the first pixel
+    """
+
+    format: Literal["rle_csv"]
+    pixel_order: Literal["row", "column"]
+    first_pixel: Literal[0, 1]
+
+    file_holds: ClassVar = "all cases"
+
+
+class LabelImageRules(ClassFiles):
+    """Label images.
+
+    class_table    pattern of a CSV or JSON file with the class of every id
+    class_channel  the channel of the image, from 0, that holds the class of every pixel; ids are in the other one
+    components     pixels of a mask with equal values that touch are one nucleus: by sides (4), or also corners (8); the
+                   values are the classes (class_values), or do not matter
+    """
+
+    format: Literal["label_image"]
+    class_table: str | None = None
+    class_channel: Literal[0, 1] | None = None
+    components: Literal[4, 8] | None = None
+
+    dense: ClassVar = True
+    companions: ClassVar = {"class_map": "class map", "class_table": "class table"}
+
+    @property
+    def ways(self) -> Mapping[str, object]:
+        inherited = super().ways
+        are_values = self.components is not None and (self.class_values is not None or inherited)
+        return {**inherited, "components": self.components} if are_values else inherited
+
+    @property
+    def zero_is_background(self) -> bool:
+        return self.components is not None or super().zero_is_background
+
+
+class NaryMatRules(ClassFiles):
+    """MATLAB files with the labels in ``n_ary_mask``."""
+
+    format: Literal["nary_mat"]
+
+    dense: ClassVar = True
+
+
+class HovernetMatRules(NumberedClasses):
+    """MATLAB files of HoVer-Net."""
+
+    format: Literal["hovernet_mat"]
+
+    dense: ClassVar = True
+
+    @property
+    def tells_class(self) -> bool:
+        return self.class_values is not None
+
+    @property
+    def zero_is_background(self) -> bool:
+        return True
+
+
+class ConicArrayRules(NumberedClasses):
+    """NumPy arrays of nuclei and classes, as in CoNIC."""
+
+    format: Literal["conic_array"]
+    class_values: ClassValues
+
+    file_holds: ClassVar = "all cases"
+    dense: ClassVar = True
+
+    @property
+    def needs_index(self) -> bool:
+        return True
+
+    @property
+    def zero_is_background(self) -> bool:
+        return True
+
+
+class PannukeMasksRules(NumberedClasses):
+    """NumPy arrays with a channel for each class, as in PanNuke."""
+
+    format: Literal["pannuke_masks"]
+    class_values: ClassValues
+
+    file_holds: ClassVar = "either"
+    dense: ClassVar = True
+
+    @property
+    def needs_index(self) -> bool:
+        return self.is_shared
+
+
+Colour = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")]
+
+
+class ColourMapRules(FormatRules):
+    """PNG with a colour for each class.
+
+    colours        the colour of each class, by class name
+    border_colour  the colour of the borders drawn between nuclei
+    border         what becomes of the pixels of borders
+    """
+
+    format: Literal["colour_map"]
+    colours: dict[str, Colour]
+    border_colour: Colour
+    border: Literal["remove", "remove_and_dilate"]
+
+    dense: ClassVar = True
+
+    @model_validator(mode="after")
+    def check_colours(self) -> Self:
+        colours = [colour.lower() for colour in self.colours.values()]
+        check_distinct("colours", colours)
+        if "#000000" in {*colours, self.border_colour}:
+            raise contradiction("colours", "black, which is the background", "other colours")
+        if self.border_colour.lower() in colours:
+            raise contradiction("border_colour", "the colour of a class", "a colour of its own")
+        return self
+
+
+class ContoursJsonRules(ShapeRules, NumberedClasses):
+    """JSON of HoVer-Net, CellViT or labelme, with a contour and a class for each nucleus.
+
+    tool  whose files they are
+    """
+
+    format: Literal["contours_json"]
+    tool: Literal["hovernet", "cellvit", "labelme"]
+
+    @property
+    def zero_is_background(self) -> bool:
+        return True
+
+
+class YoloTxtRules(OutlineRules, NumberedClasses):
+    """YOLO's text files for segmentation, with a class number and an outline in each line."""
+
+    format: Literal["yolo_txt"]
+
+
+class CountsCsvRules(FormatRules):
+    """CSV with a row for each image and a column for each class."""
+
+    format: Literal["counts_csv"]
+
+    file_holds: ClassVar = "all cases"
+
+    @property
+    def are_counts(self) -> bool:
+        return True
+
+    @model_validator(mode="after")
+    def check_class(self) -> Self:
+        if "{class}" in self.files:
+            raise invalid("files", "a pattern with {class}", "one without, since each class has a column")
+        return self
+
+
+# --- the list of formats ----------------------------------------------------------------------------------------------
+
+
+FORMATS: Mapping[str, type[FormatRules]] = {
+    "aperio_xml": AperioXmlRules,
+    "asap_xml": AsapXmlRules,
+    "geojson": GeojsonRules,
+    "polygons_json": PolygonsJsonRules,
+    "points_json": PointsJsonRules,
+    "points_csv": PointsCsvRules,
+    "nucls_csv": NuclsCsvRules,
+    "midog_json": MidogJsonRules,
+    "coco_json": CocoJsonRules,
+    "rle_csv": RleCsvRules,
+    "label_image": LabelImageRules,
+    "nary_mat": NaryMatRules,
+    "hovernet_mat": HovernetMatRules,
+    "conic_array": ConicArrayRules,
+    "pannuke_masks": PannukeMasksRules,
+    "colour_map": ColourMapRules,
+    "contours_json": ContoursJsonRules,
+    "yolo_txt": YoloTxtRules,
+    "counts_csv": CountsCsvRules,
+}
+
+
+@cache
+def keys_of_formats() -> frozenset[str]:
+    """The keys that some format has, and not all."""
+    return frozenset().union(*(rules.model_fields for rules in FORMATS.values())) - set(FormatRules.model_fields)
+
+
+def format_rules(**keys: Any) -> FormatRules:
+    """The rules of one side in the format that they name. Raises pydantic's ValidationError."""
+    return FORMATS[keys["format"]].model_validate(keys)
