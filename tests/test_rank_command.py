@@ -17,13 +17,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from evaluation import score_submission
+from evaluation import Challenge, score_submission
 from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge.rules import RankingColumn
 from evaluation.commands import main as cli
-from evaluation.leaderboard.rank_given import rank_given
+from evaluation.findings.errors import ChallengeBroken, WrongUsage
+from evaluation.leaderboard.document import leaderboard_document
+from evaluation.leaderboard.rank_given import parse_columns, rank_given
 from evaluation.leaderboard.score_csv import read_scores
 from evaluation.results.metrics_json import as_json
+from evaluation.scoring.columns import check_columns
 
 HEADER = "team,case,group,metric,value"
 
@@ -675,3 +678,87 @@ def test_metrics_of_the_platform_are_ranked_without_the_program_that_wrote_them(
         assert as_json(document) == (results / team / "metrics.json").read_text()
     code, found = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "files")
     assert (code, set(places(found))) == (0, {"finder", "namer"})
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ("F1:ascending", "'descending': of this metric higher values are better"),
+        ("pq:ascending", "'descending'"),
+        ("panoptic.pq.group_mean:ascending", "'descending'"),
+        ("hausdorff_px:descending", "'ascending': of this metric lower values are better"),
+        ("Hausdorff:descending:2", "'ascending'"),
+        ("f1:descending", ""),
+        ("hausdorff95_px:ascending", ""),
+        ("our own f1 loss:ascending", ""),
+        ("loss.f1:ascending", ""),
+    ],
+)
+def test_a_known_metric_in_the_wrong_direction_is_refused(column: str, expected: str) -> None:
+    try:
+        parse_columns([column], Path("scores.csv"))
+        said = ""
+    except WrongUsage as error:
+        said = str(error.findings[0])
+    assert bool(said) == bool(expected) and expected in said, said
+
+
+@pytest.mark.parametrize(
+    ("path", "direction"),
+    [("detection.f1.pooled", "ascending"), ("segmentation.hausdorff_px.group_mean", "descending"),
+     ("alternatives.centroid_closest_first.detection.f1.pooled", "ascending")],
+)  # fmt: skip
+def test_a_column_of_a_challenge_in_the_wrong_direction_is_refused(path: str, direction: str) -> None:
+    columns = ({"path": path, "direction": direction},)
+    ranking = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": columns}
+    with pytest.raises(ChallengeBroken) as error:
+        check_columns(Challenge.from_preset("recommended", name="test", ranking=ranking))
+    (finding,) = error.value.findings
+    assert path in str(finding) and "puts the worst team first" in str(finding)
+
+
+def gappy(folder: Path, missing: str) -> dict[str, Any]:
+    """The board of A, who leads by 0.1 in all of 16 cases that both have, and lacks 14 of B's 30."""
+    scores = random.Random(4)
+    lines = ["team,case,metric,value"]
+    for case in range(30):
+        level = 0.5 + 0.2 * scores.random()
+        lines += [f"B,c{case:02},pq,{level}"]
+        lines += [f"A,c{case:02},pq,{level + 0.1 + 0.01 * scores.random()}"] if case < 16 else []
+    lines += [f"C,c{case:02},pq,{0.1 * scores.random()}" for case in range(30)]
+    path = folder / "scores.csv"
+    path.write_text("\n".join([*lines, ""]))
+    return leaderboard_document(
+        rank_given(
+            None,
+            results=None,
+            scores=path,
+            columns=["pq:descending"],
+            settings=[f"missing={missing}"],
+            unit="group",
+        )
+    )
+
+
+def test_a_value_that_stands_in_the_place_of_a_missing_one_is_no_evidence(tmp_path: Path) -> None:
+    """B is ahead only since A's missing values count as the worst: on the cases that both have A is the better one."""
+    document = gappy(tmp_path, "worst")
+    verdict = " ".join(document["verdict"])
+    assert [team["name"] for team in document["teams"]] == ["B", "A", "C"]
+    assert "'B' is first of 3 teams; 'A' lacks 14 of 30 values; these count as the worst." in verdict
+    assert "'B' is significantly better than 'C'; 'A' is significantly better than 'B'." in verdict
+    (pair,) = [of for of in document["columns"][0]["differences"] if (of["first"], of["second"]) == ("A", "B")]
+    assert (pair["units"], pair["verdict"], pair["ahead"]) == (16, "better", 1)
+    assert document["columns"][0]["significance"]["left_out"] == 14
+
+
+def test_under_complete_cases_it_is_said_how_many_are_left_out(tmp_path: Path) -> None:
+    document = gappy(tmp_path, "complete_cases")
+    assert document["verdict"][0] == (
+        "'A' is first of 3 teams; 14 of 30 cases in which a team lacks a value are left out for all."
+    )
+    assert "'A' is significantly better than 'B' and 'C'." in document["verdict"]
+
+
+def test_teams_that_are_not_ranked_for_their_gaps_are_not_told_to_lack_values(tmp_path: Path) -> None:
+    assert gappy(tmp_path, "unranked")["verdict"][0] == "'B' is first of 2 teams."

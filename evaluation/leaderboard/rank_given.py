@@ -26,6 +26,7 @@ from evaluation.leaderboard.document import Board
 from evaluation.leaderboard.score_csv import Unit, metrics_in, read_scores
 from evaluation.leaderboard.teams import ResultFolder
 from evaluation.ranking.methods import needs_units
+from evaluation.scoring.columns import better_by_name, wrong_directions
 
 DIRECTIONS = ("ascending", "descending")
 PLAIN: Mapping[str, Any] = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05}
@@ -123,6 +124,8 @@ def parse_columns(texts: Sequence[str], scores: Path) -> tuple[RankingColumn, ..
         raise WrongUsage(
             fault("contradictory-rules", "--column", got=f"{listed(twice)} twice", expected="every metric once")
         )
+    if faults := wrong_directions("--column", columns, better_by_name(column.path for column in columns)):
+        raise WrongUsage(*faults)
     return tuple(columns)
 
 

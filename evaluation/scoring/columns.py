@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable, Mapping
 
 from evaluation.challenge import Challenge
+from evaluation.challenge.rules import RankingColumn
 from evaluation.findings import Finding, fault
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics import FAMILIES, Metric, metrics_of
-from evaluation.model import OF_STRATA, WORST_GROUP, WORST_STRATUM
+from evaluation.metrics.registry import METRIC_FAMILIES
+from evaluation.model import AGGREGATIONS, OF_STRATA, WORST_GROUP, WORST_STRATUM, Better
 from evaluation.scoring.score import aggregations_of
+
+AGGREGATIONS_OF_MEANS = (*AGGREGATIONS, *OF_STRATA, WORST_GROUP)
 
 
 def check_columns(challenge: Challenge) -> None:
@@ -40,8 +45,54 @@ def check_columns(challenge: Challenge) -> None:
         for path in columns["ranking.require"]
         if path in known and not is_floor(metrics[path.rpartition(".")[0]])
     ]
+    if challenge.ranking:
+        better = {f"{metric}.{name}": metrics[metric].better for metric in metrics for name in AGGREGATIONS_OF_MEANS}
+        faults += wrong_directions("challenge.toml: ranking.columns", challenge.ranking.columns, better)
     if faults:
         raise ChallengeBroken(*faults)
+
+
+def wrong_directions(where: str, columns: Iterable[RankingColumn], better: Mapping[str, Better]) -> list[Finding]:
+    """The columns that would put the worst team first, by which direction is better at the paths of known metrics."""
+    expected = {"higher": "descending", "lower": "ascending"}
+    return [
+        fault(
+            "contradictory-rules",
+            where,
+            wording="wrong-direction",
+            path=column.path,
+            direction=column.direction,
+            right=expected[better[column.path]],
+            better=better[column.path],
+        )
+        for column in columns
+        if expected.get(better.get(column.path, ""), column.direction) != column.direction
+    ]
+
+
+def better_by_name(paths: Iterable[str]) -> dict[str, Better]:
+    """Which direction is better at those paths of a table of scores that name a metric of this program.
+
+    A path may be the bare name of a metric, in any case, with or without its unit.
+
+    >>> better_by_name(["F1", "hausdorff", "panoptic.pq.group_mean", "price"])
+    {'F1': 'higher', 'hausdorff': 'lower', 'panoptic.pq.group_mean': 'higher'}
+    """
+    known: dict[str, set[Better]] = {}
+    for family in METRIC_FAMILIES.values():
+        for metric in family:
+            name = metric.path[-1]
+            for alias in {name, re.sub(r"_(px|um)$", "", name)}:
+                known.setdefault(alias, set()).add(metric.better)
+    found: dict[str, Better] = {}
+    for path in paths:
+        parts = path.split(".")
+        if parts[-1] in AGGREGATIONS_OF_MEANS:
+            parts.pop()
+        name = parts[-1].casefold().replace(" ", "_").replace("-", "_") if parts else ""
+        if len(known.get(name, ())) == 1 and (len(parts) == 1 or parts[0] in FAMILIES):
+            (found[path],) = known[name]
+    return found
 
 
 def is_floor(metric: Metric) -> bool:
