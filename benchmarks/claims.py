@@ -5,6 +5,7 @@ python -m benchmarks.claims columns       the same in any of several columns
 python -m benchmarks.claims intervals     how often 95 % intervals hold the true value
 python -m benchmarks.claims pooled        the same of pooled numbers, with patients of unequal size
 python -m benchmarks.claims differences   how often paired differences call equal teams better, and others equivalent
+python -m benchmarks.claims verdicts      how often the verdict of a board of equal teams calls one significantly better
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from evaluation.aggregation.intervals import (
     Bootstrap,
@@ -25,8 +28,11 @@ from evaluation.aggregation.intervals import (
     standard_errors,
     studentised_interval,
 )
-from evaluation.model import CaseTable, Float64, Int64, Units
-from evaluation.ranking.differences import BETTER, EQUIVALENT, across_columns, paired_differences
+from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.leaderboard.board import build_board
+from evaluation.leaderboard.document import leaderboard_document
+from evaluation.model import CaseTable, Float64, Int64, ScoreTable, Units
+from evaluation.ranking.differences import BETTER, EQUIVALENT, WORSE, across_columns, paired_differences
 from evaluation.ranking.significance import Comparison, Test, compare_teams
 
 LEVEL = 0.05
@@ -198,6 +204,78 @@ def table_of_differences(boards: int) -> None:
     print_table(["teams", "patients", *head, *(f"one in ten fails: {of}" for of in head)], rows)
 
 
+BOARDS = ("all alike", "ties", "unequal sizes", "one in ten fails", "gaps")
+
+
+def board_of_equals(name: str, random: np.random.Generator, teams: int, units: int, columns: int) -> Float64:
+    """Values of equally good teams, (T, K, N): as ``equal_teams``, and
+
+    ties              rounded to tenths
+    unequal sizes     patients have lognormal numbers of nuclei (sigma 1.2): what is random in a small one is large
+    one in ten fails  one patient in ten has a value that is 0.5 lower, for each team by itself
+    gaps              one value in ten is missing
+    """
+    values = 0.8 + random.normal(0, 0.12, (1, columns, units))
+    noise = random.normal(0, 0.05, (teams, columns, units))
+    if name == "unequal sizes":
+        noise /= np.sqrt(random.lognormal(0, 1.2, units))
+    values = values + noise
+    if name == "ties":
+        values = np.round(values, 1)
+    if name == "one in ten fails":
+        values -= 0.5 * (random.random(values.shape) < 0.1)
+    if name == "gaps":
+        values[random.random(values.shape) < 0.1] = np.nan
+    return values
+
+
+def board_document(values: Float64) -> dict[str, Any]:
+    """The leaderboard of values (T, K, N), with its verdict."""
+    teams, columns, units = values.shape
+    paths = tuple(f"column.c{index}" for index in range(columns))
+    table = ScoreTable(
+        tuple(f"T{index}" for index in range(teams)), paths, np.ones(columns, np.bool_), np.ones(columns),
+        np.round(np.nanmean(values, axis=2), 6), tuple(f"P{index:02}" for index in range(units)), values,
+    )  # fmt: skip
+    ranked = tuple(RankingColumn(path=path, direction="descending") for path in paths)
+    rules = RankingRules(columns=ranked, method="sum_of_ranks", ties="min", significance_level=LEVEL, samples=100)
+    return leaderboard_document(build_board(table, rules))
+
+
+def false_claims(name: str, *, teams: int, units: int, columns: int, boards: int, seed: int) -> float:
+    """Share of boards of equal teams whose verdict calls a team significantly better than another one.
+
+    The verdict compares the first team with each other one, by the differences of all columns at level / columns.
+    """
+    random = np.random.default_rng([seed, teams, units, columns, BOARDS.index(name)])
+    claims = 0
+    for _ in range(boards):
+        values = board_of_equals(name, random, teams, units, columns)
+        ranks = rankdata(-np.nanmean(values, axis=2), method="min", axis=0).sum(axis=1)
+        found = [
+            paired_differences(
+                values[:, index], higher_is_better=True, level=LEVEL / columns, rows=[int(ranks.argmin())]
+            )
+            for index in range(columns)
+        ]
+        claims += any(bool(np.isin(of.verdict, (BETTER, WORSE)).any()) for of in found)
+    return claims / boards
+
+
+def table_of_verdicts(boards: int) -> None:
+    rows = []
+    for teams in (2, 4, 10):
+        for columns in (1, 4):
+            for units in (5, 10, 25, 50):
+                found = [
+                    false_claims(name, teams=teams, units=units, columns=columns, boards=boards, seed=1)
+                    for name in BOARDS
+                ]
+                rows.append([str(teams), str(columns), str(units), *map(percent, found)])
+                print(rows[-1], file=sys.stderr, flush=True)  # progress
+    print_table(["teams", "columns", "patients", *BOARDS], rows)
+
+
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in (head, ["---"] * len(head), *rows):
         print(f"| {' | '.join(row)} |")
@@ -227,6 +305,7 @@ TABLES = {
     "intervals": table_of_intervals,
     "pooled": table_of_pooled_intervals,
     "differences": table_of_differences,
+    "verdicts": table_of_verdicts,
 }
 
 
