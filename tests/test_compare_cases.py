@@ -74,6 +74,24 @@ def test_a_layout_of_a_public_thread_gets_its_score_or_is_told(case: str, capsys
     check(compared(capsys), EXPECTED[case])
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "  2 files read as label_image (its first bytes are those of an image), such as 'ref/000_masks.tif'",
+        "  2 files not read (a picture, beside which its masks lie), such as 'ref/000_img.tif'",
+    ],
+)
+def test_explain_says_as_what_each_file_was_read_and_why(told: str, capsys) -> None:
+    for side, labels in (("ref", R), ("pred", P)):
+        for image in ("000", "001"):
+            put(f"{side}/{image}_img.tif", GREY)
+            put(f"{side}/{image}_masks.tif", labels)
+    assert run(["compare", "ref", "pred"]) == 0
+    assert told not in capsys.readouterr().out
+    assert run(["compare", "ref", "pred", "--explain"]) == 0
+    assert told in capsys.readouterr().out.splitlines()
+
+
 # --- other members of each kind ---------------------------------------------------------------------------------------
 
 
@@ -204,6 +222,22 @@ def test_classes_of_results_are_looked_up_in_the_categories_of_the_reference(cap
     dump("pred/r.json", predicted)
     check(compared(capsys), 0.8)
     assert json.loads(Path("out/metrics.json").read_text())["classification"]["accuracy"]["group_mean"] == 1
+
+
+@pytest.mark.parametrize("form", ["data set", "results", "rle"])
+def test_images_in_a_file_that_the_reference_has_not_are_left_out(form: str, capsys) -> None:
+    both = ("cell01.tif", "cell02.tif")
+    dump("ref/gt.json", coco(R, both[:1]))
+    if form == "rle":
+        rows = [f"{name},{pairs(own == P)},{H},{W}\n" for name in both for own in (1, 2)]
+        dump("pred/all.csv", 0)
+        Path("pred/all.csv").write_text("ImageId,EncodedPixels,Height,Width\n" + "".join(rows))
+    else:
+        dump("pred/all.json", results(P, both) if form == "results" else coco(P, both))
+    assert run(["compare", "ref", "pred", "--output", "out", "--save-challenge", "kept"]) == 0
+    assert "no reference for it" in capsys.readouterr().out
+    assert json.loads(Path("out/metrics.json").read_text())["detection"]["f1"]["group_mean"] == 0.8
+    assert run(["score", "--challenge", "kept", "--submission", "kept/submissions/pred", "--output", "again"]) == 0
 
 
 @pytest.mark.parametrize("keeps_images", [False, True])
@@ -409,6 +443,42 @@ def test_what_colours_could_mean_is_said_with_a_call_that_does_it(alpha: bool, b
     files = [str(path) for path in Path().glob(call[2])]
     subprocess.run([sys.executable, *shlex.split(call[1]), *files], check=True)
     check(compared(capsys), 0.8)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".tif"])
+def test_colours_in_other_files_than_png_are_no_channels_of_classes(suffix: str, capsys) -> None:
+    put("ref/a.tif", R)
+    colours = np.array([[0, 0, 0], [200, 40, 40], [40, 90, 220]], np.uint8)[P]
+    Path("pred").mkdir()
+    np.save("pred/a.npy", colours) if suffix == ".npy" else tifffile.imwrite("pred/a.tif", colours, photometric="rgb")
+    check(compared(capsys), "If each colour is a nucleus")
+
+
+@pytest.mark.parametrize("suffix", [".nii.gz", ".nrrd", ".mha"])
+def test_images_of_three_axes_are_told(suffix: str, capsys) -> None:
+    import SimpleITK
+
+    for side, labels in (("ref", R), ("pred", P)):
+        Path(side).mkdir()
+        SimpleITK.WriteImage(SimpleITK.GetImageFromArray(np.stack([labels] * 4)), f"{side}/a{suffix}")
+    check(compared(capsys), "three-dimensional labels are not scored")
+
+
+@pytest.mark.parametrize("images", ["images.npy", "images/fold1/images.npy"])
+def test_pictures_beside_the_masks_of_pannuke_are_left_out(images: str, capsys) -> None:
+    for side, labels in (("ref", R), ("pred", P)):
+        channels = [np.where(labels == own, own, 0) for own in (1, 2, 3, 4, 5)]
+        masks = np.stack([np.dstack([*channels, labels == 0])] * 2)
+        put(f"{side}/{images.replace('images', 'masks')}", masks.astype(np.float64))
+        put(f"{side}/{images}", np.random.default_rng(0).integers(0, 255, (2, H, W, 3)).astype(np.float64))
+    check(compared(capsys), 0.8)
+
+
+def test_ids_of_images_without_their_data_set_are_told(capsys) -> None:
+    for name in ("cell01", "cell02"):
+        put(f"ref/{name}.tif", R)
+    dump("pred/r.json", results(P, ("cell01.tif", "cell02.tif")))
+    check(compared(capsys), "These are ids of images")
 
 
 def test_colours_of_classes_are_not_taken_for_ids(capsys) -> None:

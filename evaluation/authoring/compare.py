@@ -96,6 +96,7 @@ def compare_paths(
     folder: Path | None = None,
     iou: float = 0.5,
     families: Sequence[str] = (),
+    explain: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -103,6 +104,7 @@ def compare_paths(
 
     classes  the classes and how else they are written, "tumour=neoplastic=1,stroma"; "none": one class; None: those
              that both sides have
+    explain  add to the notes as what the files were read, and by which sign
     folder   keeps the challenge that is made, and the predictions beside it; None: nothing is kept
     iou      nuclei with an IoU above it match
     families further families of metrics, such as "objects"
@@ -135,7 +137,8 @@ def compare_paths(
             twins = [finding for finding in result.findings if finding.code == "own-duplicates"]
             hints += [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in twins]
             results[model] = replace(result, challenge=challenge)
-        notes = (*made.notes, *about_overlaps(challenge, next(iter(results.values()))))
+        signs = [line for side in sides for line in (f"Files of {quote(str(side.path), 120)}:", *side.signs)]
+        notes = (*(signs if explain else ()), *made.notes, *about_overlaps(challenge, next(iter(results.values()))))
         return comparison_of(results, notes, (*made.findings, *hints))
 
 
@@ -268,6 +271,12 @@ def make_challenge(
     for model, side in models.items():
         pairings[model] = pairing = pair_cases(reference.cases, side.cases)
         if not pairing.pairs:
+            are_ids = all(name == case.image_id for name, case in side.cases.items())
+            fix = (
+                "These are ids of images, whose names are in the data set of COCO: compare with that."
+                if are_ids
+                else None
+            )
             raise WrongUsage(
                 fault(
                     "nothing-to-compare",
@@ -275,6 +284,7 @@ def make_challenge(
                     wording="nothing-paired",
                     reference=list(reference.cases),
                     prediction=list(side.cases),
+                    fix=fix,
                 )
             )
         notes += [f"Prediction {side.words()}", *side.notes, *pairing_words(pairing)]
@@ -368,11 +378,12 @@ def with_categories(prediction: FoundSide, reference: FoundSide) -> FoundSide:
 def pair_cases(reference: Mapping[str, FoundCase], prediction: Mapping[str, FoundCase]) -> Pairing:
     """Pairs by names; results of COCO, which have the ids of images for names, by these."""
     by_id = {case.image_id: name for name, case in reference.items() if case.image_id is not None}
-    if not all(name == case.image_id and name in by_id for name, case in prediction.items()):
+    pairs = {by_id[name]: name for name in prediction if name in by_id}
+    if not pairs or any(name != case.image_id for name, case in prediction.items()):
         return pair_names(reference, prediction)
-    pairs = {by_id[name]: name for name in prediction}
     rules = {name: "the id of the image in the reference" for name in pairs if name != pairs[name]}
-    return Pairing(pairs, rules, tuple(name for name in reference if name not in pairs), ())
+    missing = tuple(name for name in reference if name not in pairs)
+    return Pairing(pairs, rules, missing, tuple(name for name in prediction if name not in by_id))
 
 
 def check_stacks(reference: FoundSide, models: Mapping[str, FoundSide]) -> None:

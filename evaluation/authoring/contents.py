@@ -183,6 +183,8 @@ def look_into_shared(
     for image in images:
         name = image.names[0] if image.names else f"image_{image.index:0{digits}}"
         extent_yx = None if not image.names else next((extents[n] for n in image.names if extents.get(n)), None)
-        cases[name] = FoundCase((file,), "", image.size_yx, image.index, extent_yx, image.id)
+        cases[name] = FoundCase(
+            (file,), "", image.size_yx, image.index, extent_yx, image.id, (image.names or ("",))[-1]
+        )
     named = tuple(name for name in classes if name != NAMELESS)
     return FoundSide(path, format, suffix, keys, cases, named, numbers, True, findings, categories=categories)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import shutil
 import zipfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from evaluation.authoring.contents import TableFault, has_boxes_of_coco, look_into, look_into_shared, size_beside
 from evaluation.authoring.convert import DEFAULTS, usual_origin
 from evaluation.authoring.imports import imported, pack
-from evaluation.authoring.pieces import COLOURED, Seen, remedy, unfold
+from evaluation.authoring.pieces import COLOURED, VOLUMES, Seen, remedy, unfold
 from evaluation.authoring.places import bare_parts, class_maps, images_of_jobs, place_files, place_in_jobs
 from evaluation.authoring.sides import CLASS_TABLE, NAMELESS, FoundCase, FoundFile, FoundSide
 from evaluation.challenge import LimitRules
@@ -62,6 +62,7 @@ PICTURE_SUFFIXES = {
     (ZIP_MAGIC, EMPTY_ZIP_MAGIC): ".npz",
 }
 GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
+VOLUME_SUFFIXES = (".nii", ".nii.gz", ".nrrd", ".nhdr", ".mhd")
 KAGGLE = {"pixel_order": "column", "first_pixel": 1}
 
 
@@ -120,6 +121,7 @@ def look_at(
     unfolded = unfold(seen, workspace, sizes)
     not_read += unfolded.left_out
     formats_imported |= unfolded.forms
+    signs = explained(path, unfolded.seen, not_read)
     kinds: dict[tuple[str, str, str], list[Seen]] = {}
     for one in unfolded.seen:
         kinds.setdefault((one.detected.format, str(sorted(one.detected.keys.items())), one.suffix), []).append(one)
@@ -189,8 +191,22 @@ def look_at(
         side,
         imports=tuple(sorted(formats_imported)),
         notes=tuple(unfolded.notes),
+        signs=tuple(signs),
         is_stack=unfolded.is_stack,
     )
+
+
+def explained(path: Path, seen: Sequence[Seen], not_read: Sequence[tuple[str, str]]) -> list[str]:
+    """What the files of a side were taken for, and by which sign, in lines."""
+    taken = [(f"read as {one.detected.format}", one.detected.sign, one.name) for one in seen]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for what, why, name in (*taken, *(("not read", why, name) for name, why in not_read)):
+        alike.setdefault((what, why), []).append(name)
+    return [
+        f"  {len(names):,} {'file' if len(names) == 1 else 'files'} {what} ({why}), such as "
+        f"{quote(f'{path.name}/{names[0]}', 120)}"
+        for (what, why), names in alike.items()
+    ]
 
 
 def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
@@ -271,6 +287,8 @@ def detect_file(path: Path) -> tuple[Detected | None, str]:
     try:
         detected = detect_format(path)
         if detected is None:
+            if (suffix := suffix_of(path.name)) in VOLUME_SUFFIXES:
+                return None, f"an image as scanners make it ({suffix}), most often a volume; {VOLUMES}"
             with path.open("rb") as stream:
                 return None, foreign_file(path) or what_it_is(stream.read(16)) or "of no format that is known"
         if detected.format != "label_image":

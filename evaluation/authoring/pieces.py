@@ -7,10 +7,11 @@ A side is gone through before its format is chosen. Each decision is a sign with
 from __future__ import annotations
 
 import json
+import math
 import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -53,13 +54,15 @@ NUMBER_OF_NUCLEUS = re.compile(
     re.IGNORECASE,
 )
 EACH_A_MASK = "masks, one for each nucleus"
-VOLUME = "a volume of {planes} planes, whose labels go on from plane to plane; three-dimensional labels are not scored"
+VOLUMES = "three-dimensional labels are not scored"
+VOLUME = f"a volume of {{planes}} planes, whose labels go on from plane to plane; {VOLUMES}"
 OF_PLANES = "Write a file for each plane, on both sides, to compare the planes as images."
 COLOURED = "a picture in colour"
 FEW_COLOURS = 1 << 16
 COLOURS_TO_IDS = (
-    "import sys, numpy as np, skimage.io as io; [io.imsave(f[:-4] + '.tif', (io.imread(f)[..., :3] @ np.array([1, 256, "
-    "65536])).astype(np.uint32), check_contrast=False) for f in sys.argv[1:]]"
+    "import sys, numpy as np, skimage.io as io; [io.imsave(f + '.tif', ((np.load(f) if f.endswith('.npy') else "
+    "io.imread(f))[..., :3] @ np.array([1, 256, 65536])).astype(np.uint32), check_contrast=False) "
+    "for f in sys.argv[1:]]"
 )
 OF_IDS = "If each colour is a nucleus, and black the background, this writes label images beside the files: "
 OF_CLASSES = (
@@ -69,9 +72,13 @@ OF_CLASSES = (
 GREY_PICTURE = "a picture, since its values change from pixel to pixel as those of labels do not"
 
 
+class NoMask(Exception):
+    """An image of a group cannot be the mask of a nucleus."""
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A file that has a format, and the sign by which it is known to have it.
+    """A file that has a format.
 
     classes  a second file, with the class of every pixel
     """
@@ -80,7 +87,6 @@ class Seen:
     path: Path
     detected: Detected
     suffix: str
-    sign: str = ""
     classes: Path | None = None
 
 
@@ -149,7 +155,9 @@ def yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str) -> Iterat
     (stream,) = streams
     try:
         shape = shape_of(stream, suffix)
-        if not shape or int(np.prod([float(side) for side in shape])) > MOST_PIXELS:
+        pixels = math.prod(shape)
+        is_long = suffix == ".npy" and len(shape) == 4 and pixels > MOST_PIXELS  # the first image tells what they are
+        if not shape or (pixels // shape[0] if is_long else pixels) > MOST_PIXELS:
             yield None
             return
         limit = LimitRules().bytes_per_file
@@ -242,9 +250,9 @@ def is_picture(array: Array | None) -> bool:
 
 def remedy(one: Seen, why: str, side: Path) -> str | None:
     """What to do about an image that is no label image, if it can be told. ``side``: the path that was compared."""
-    if why.startswith("a volume"):
+    if VOLUMES in why:
         return OF_PLANES
-    if why != COLOURED or one.suffix not in (".png", ".tif"):
+    if why != COLOURED:
         return None
     array = pixels_of(one)
     if array is None or array.ndim != 3 or array.shape[2] not in COLOURS or array.dtype.itemsize > 1:
@@ -330,17 +338,21 @@ def in_folders(images: Sequence[Seen]) -> dict[str, str]:
 def unstack(one: Seen, found: Unfolded, folder: Path, sizes: Collection[Size], *, alone: bool) -> None:
     """Put what an image file with several planes holds among the files that were found, or why it is left out."""
     array = pixels_of(one)
+    has_channels = one.detected.format == "pannuke_masks"
+    if has_channels and is_picture(array if array is None or array.ndim < 4 else array[0]):
+        found.left_out.append((one.name, GREY_PICTURE))
+        return
     if array is None:
         if one.suffix == ".mha":
-            found.left_out.append((one.name, "an image of three axes: three-dimensional labels are not scored"))
+            found.left_out.append((one.name, f"an image of three axes; {VOLUMES}"))
         else:
             found.seen.append(one)
         return
     shape = " x ".join(map(str, array.shape))
-    if array.ndim == 4 and one.detected.format == "pannuke_masks" and 1 not in array.shape[1:]:
+    if has_channels and array.ndim == 4 and 1 not in array.shape[1:]:
         found.seen.append(one)
         return
-    has_channels = one.detected.format == "pannuke_masks" and array.ndim == 3
+    has_channels = has_channels and array.ndim == 3
     array = array.reshape([side for side in array.shape if side != 1])
     if array.ndim != 3:
         found.seen.append(one)
@@ -350,7 +362,7 @@ def unstack(one: Seen, found: Unfolded, folder: Path, sizes: Collection[Size], *
             found.seen.append(one)
             return
         masks = np.moveaxis(array, axis, 0) != 0
-        found.seen.append(replace(write_masks(stem_of(one), masks, folder), sign=f"each plane ({shape}) has one value"))
+        found.seen.append(write_masks(stem_of(one), masks, folder))
         found.forms.add(EACH_A_MASK)
         found.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {len(masks)} masks of a nucleus each.")
         return
@@ -361,7 +373,7 @@ def unstack(one: Seen, found: Unfolded, folder: Path, sizes: Collection[Size], *
             f"channel {channel[1]}."
         )
         return
-    if has_channels:
+    if has_channels and (array.shape[2] not in COLOURS or array.dtype != np.uint8 or is_background_last(array)):
         found.seen.append(one)
         return
     if is_picture(array) or (array.shape[2] in COLOURS and array.shape[0] > COLOURS[1]):
@@ -374,7 +386,7 @@ def unstack(one: Seen, found: Unfolded, folder: Path, sizes: Collection[Size], *
     for index, plane in enumerate(array):
         name = f"image_{index:0{digits}}" if alone else f"{stem_of(one)}_{index:0{digits}}"
         path = write_array(folder, name, plane)
-        found.seen.append(Seen(f"{name}.npy", path, Detected("label_image"), ".npy", f"a plane of {shape}"))
+        found.seen.append(Seen(f"{name}.npy", path, Detected("label_image", sign=f"a plane of {shape}"), ".npy"))
     found.is_stack = True
     found.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {len(array)} images, in their order.")
 
@@ -397,33 +409,41 @@ def axis_of_masks(array: Array, sizes: Collection[Size]) -> int | None:
     """
     if array.dtype.kind == "f" or array.min(initial=0) < 0:
         return None
-    for axis in sorted((0, 2), key=lambda axis: tuple(np.delete(array.shape, axis)) not in set(sizes)):
+    for axis in sorted((0, 2), key=lambda axis: size_across(array, axis) not in sizes):
         planes = np.moveaxis(array, axis, 0)
-        if is_size_known := tuple(planes.shape[1:]) in set(sizes):
-            pass
-        values = [np.unique(plane[plane != 0]) for plane in planes]
-        if any(len(own) > 1 for own in values) or not any(len(own) for own in values):
-            continue
-        if array.dtype.kind == "b" and is_size_known:
+        if array.dtype.kind == "b" and array.any() and size_across(array, axis) in sizes:
             return axis
-        if are_apart(planes):
+        if len(planes) > 1 and are_apart(planes):
             return axis
     return None
 
 
-def are_apart(planes: Iterable[Array]) -> bool:
-    """Whether nearly each plane has one region, and the regions lie beside each other."""
+def size_across(array: Array, axis: int) -> Size:
+    """The size of the planes along an axis."""
+    height, width = np.moveaxis(array, axis, 0).shape[1:]
+    return height, width
+
+
+def are_apart(planes: Iterable[Array], *, alone: bool = False) -> bool:
+    """Whether nearly each plane has one value and one region, and the regions lie beside each other.
+
+    alone  there is but one plane, which may be empty
+    """
     total: npt.NDArray[np.int32] | None = None
-    regions = []
+    regions: list[int] = []
     for plane in planes:
         mask = plane != 0
+        if mask.any() and (plane[mask] != plane[mask].flat[0]).any():
+            return False
         total = mask.astype(np.int32) if total is None else total + mask
         regions.append(count_regions_of(mask))
-    if total is None or not len(regions) > 1 or max(regions) == 0:
-        return False
+        if sum(count > 1 for count in regions) > max(1, (1 - WHOLE_SHARE) * len(regions)):
+            return False
+    if total is None or alone:
+        return max(regions, default=2) <= 1
     whole = sum(count == 1 for count in regions)
     shared, covered = int((total > 1).sum()), int((total > 0).sum())
-    return whole >= WHOLE_SHARE * sum(count > 0 for count in regions) and shared <= SHARED_PIXELS * covered
+    return 0 < whole >= WHOLE_SHARE * sum(count > 0 for count in regions) and shared <= SHARED_PIXELS * covered
 
 
 def count_regions_of(mask: npt.NDArray[np.bool_]) -> int:
@@ -460,7 +480,7 @@ def write_channels(one: Seen, array: Array, channel: tuple[int, int], folder: Pa
     planes = np.moveaxis(array, axis, 0)
     ids = write_array(folder, stem_of(one), planes[1 - of_classes])
     classes = write_array(folder, f"{stem_of(one)}_class", planes[of_classes])
-    return Seen(one.name, ids, Detected("label_image"), ".npy", f"ids and classes ({shape})", classes)
+    return Seen(one.name, ids, Detected("label_image", sign=f"ids and classes ({shape})"), ".npy", classes)
 
 
 def goes_on(array: Array, *, equal_too: bool) -> bool:
@@ -525,17 +545,20 @@ def without_mask_folders(folders: Sequence[str]) -> list[str]:
 
 def are_masks(images: Sequence[Seen]) -> bool:
     """Whether each image of a group is the mask of one nucleus; all have one size."""
-    planes: list[npt.NDArray[np.bool_]] = []
-    for one in images:
-        array = pixels_of(one)
-        if array is None or array.ndim != 2 or (planes and planes[0].shape != array.shape):
-            return False
-        if len(np.unique(array[array != 0])) > 1:
-            return False
-        planes.append(array != 0)
-        if len(planes) <= SAMPLE and len(images) > 1 and count_regions_of(planes[-1]) > SAMPLE:
-            return False
-    return are_apart(planes) if len(planes) > 1 else count_regions_of(planes[0]) <= 1
+
+    def planes() -> Iterator[Array]:
+        size = None
+        for one in images:
+            array = pixels_of(one)
+            if array is None or array.ndim != 2 or array.shape != (size or array.shape):
+                raise NoMask
+            size = array.shape
+            yield array
+
+    try:
+        return are_apart(planes(), alone=len(images) == 1)
+    except NoMask:
+        return False
 
 
 def write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path) -> Seen:
@@ -555,7 +578,7 @@ def write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path)
     path = folder / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document))
-    return Seen(f"{name}.json", path, Detected("coco_json"), ".json", "a mask for each nucleus")
+    return Seen(f"{name}.json", path, Detected("coco_json", sign="one value and one region in each mask"), ".json")
 
 
 def counts_of(mask: npt.NDArray[np.bool_]) -> list[int]:

@@ -94,16 +94,17 @@ def place_files(files: Sequence[FoundFile], format: str) -> list[FoundFile]:
 def class_maps(names: Iterable[str]) -> dict[tuple[str, ...], str]:
     """The names of class maps, by the parts of those of their label images.
 
-    >>> class_maps(["P1/a.tif", "P1/a_class.tif", "b_class.tif"])
-    {('P1', 'a'): 'P1/a_class.tif'}
+    >>> class_maps(["P1/a.tif", "P1/a_class.tif", "b_class.tif", "c_masks.png", "c_type.png"])
+    {('P1', 'a'): 'P1/a_class.tif', ('c_masks',): 'c_type.png'}
     """
     parts = {name: bare_parts(name) for name in names}
-    known = set(parts.values())
+    known = {(*folders, ENDING.sub("", stem)): (*folders, stem) for *folders, stem in parts.values()}
+    known |= {of_file: of_file for of_file in parts.values()}
     maps = {}
     for name, (*folders, stem) in parts.items():
         base = next(((*folders, stem[: -len(end)]) for end in CLASS_MAPS if stem.endswith(end)), None)
         if base in known:
-            maps[base] = name
+            maps[known[base]] = name
     return maps
 
 

@@ -56,6 +56,10 @@ def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, pla
         placing.put(file.path, f"{below}/{name}{side.suffix}")
         other = {case: own for case, own in cases.items() if own != case and side.cases[own].index is None}
         keys |= {"case_key": other} if other else {}
+        left_over = tuple(
+            case.called for name, case in side.cases.items() if case.called and name not in cases.values()
+        )
+        keys |= {"skip_cases": left_over} if left_over else {}
     elif side.has_class_files:
         if len(plan) == 1:
             got = "a file for each class, but the classes are not on both sides"

@@ -47,7 +47,10 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundCase:
-    """A case of a side. ``index`` is that in an array of all cases, ``image_id`` that of a COCO file."""
+    """A case of a side. ``index`` is that in an array of all cases, ``image_id`` that of a COCO file.
+
+    called  what a file of all cases calls it, in full
+    """
 
     files: tuple[FoundFile, ...]
     group: str = ""
@@ -55,6 +58,7 @@ class FoundCase:
     index: int | None = None
     extent_yx: tuple[int, int] | None = None
     image_id: str | None = None
+    called: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +72,7 @@ class FoundSide:
     findings  what was not read
     imports   what its files were before they were imported, in words
     notes     what was put together of its files, in sentences
+    signs     what its files were taken for, and why, in lines
     is_stack  its images are planes of an array, with numbers for names
     categories  names of classes by their ids in a COCO file, under which results name them
     """
@@ -83,6 +88,7 @@ class FoundSide:
     findings: tuple[Finding, ...] = ()
     imports: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    signs: tuple[str, ...] = ()
     is_stack: bool = False
     categories: Mapping[str, str] = field(default_factory=dict)
 

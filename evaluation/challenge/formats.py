@@ -34,6 +34,7 @@ class FormatRules(Rules):
                   or a table of such names by the names of the cases that have another one
     coordinates   whether coordinates count from the corner of the image or of the slide it was cut from; then
                   offset_x and offset_y of cases.csv are subtracted
+    skip_cases    names that a shared file has for images that are no cases and are left out
     skip_classes  names of annotations that are no nuclei and are left out, such as regions of interest
 
     Of the format, not of the challenge:
@@ -49,6 +50,7 @@ class FormatRules(Rules):
     files: str
     case_key: str | dict[str, str] = "{case}"
     coordinates: Literal["image", "slide"] = "image"
+    skip_cases: tuple[str, ...] = ()
     skip_classes: tuple[str, ...] = ()
 
     file_holds: ClassVar[Literal["one case", "all cases", "either"]] = "one case"

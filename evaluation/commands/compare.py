@@ -19,6 +19,7 @@ from evaluation.findings.errors import ChallengeBroken, ReferenceBroken
 @click.option("--iou", type=click.FloatRange(0, 0.99), default=0.5, help="Nuclei match above this IoU. [default: 0.5]")
 @click.option("--metrics", metavar="FAMILIES", help="Further families in the files, such as 'objects,curves'.")
 @click.option("--ranking", is_flag=True, help="Rank several predictions, and print the tables of the ranking.")
+@click.option("--explain", is_flag=True, help="Say as what each file was read, and by which sign.")
 @Workers
 @click.argument("reference", type=FolderPath)
 @click.argument("predictions", type=FolderPath, nargs=-1, required=True)
@@ -32,6 +33,7 @@ def compare(
     iou: float,
     metrics: str | None,
     ranking: bool,
+    explain: bool,
     workers: int | None,
 ) -> None:
     """Score PREDICTIONS against a REFERENCE: each a folder, a ZIP or a file of any format.
@@ -58,6 +60,7 @@ def compare(
                 reference,
                 model_names(predictions),
                 classes=classes,
+                explain=explain,
                 folder=save_challenge,
                 iou=iou,
                 families=families_in(metrics),

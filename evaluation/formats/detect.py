@@ -22,7 +22,7 @@ from evaluation.decoding.content import (
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, damage_told
-from evaluation.findings import quote
+from evaluation.findings import listed, quote
 from evaluation.formats import hovernet_mat, rle_csv
 
 PICTURES = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
@@ -61,12 +61,21 @@ XML_WORDS = (
 )
 
 
+TABLES = (  # a format, columns that tell it, how many of them have to be there, and how many columns in all
+    ("nucls_csv", {"coords_x", "coords_y"}, 2, 2),
+    ("rle_csv", {name.casefold() for name in rle_csv.CODE_COLUMNS}, 1, 1),
+    ("points_csv", {"x", "y"}, 2, 2),
+    ("counts_csv", {"case", "image_id", "imageid", "image"}, 1, 2),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A format, and the keys of its rules that the file tells, such as ``shape``."""
+    """A format, the keys of its rules that the file tells, such as ``shape``, and the sign by which it is known."""
 
     format: str
     keys: Mapping[str, str] = field(default_factory=dict)
+    sign: str = field(default="", compare=False)
 
 
 def detect_format(path: Path) -> Detected | None:
@@ -80,12 +89,13 @@ def detect_format(path: Path) -> Detected | None:
         head = stream.read(16)
         stream.seek(0)
         if head.startswith(PICTURES):
-            return Detected("label_image")
+            return Detected("label_image", sign="its first bytes are those of an image")
         if head.startswith(NPY_MAGIC):
             return detect_array(stream, where)
         if head.startswith(MATLAB_MAGIC) or path.suffix.lower() == ".mat":
             names = {variable.name for variable in MatFile(stream, where=where, bytes_limit=limit).variables}
-            return Detected("hovernet_mat" if hovernet_mat.IDS in names else "nary_mat")
+            format = "hovernet_mat" if hovernet_mat.IDS in names else "nary_mat"
+            return Detected(format, sign=f"a MATLAB file with {listed(sorted(names), 3, last='and')}")
         return detect_text(plain_chunks(stream, where, limit))
 
 
@@ -93,22 +103,26 @@ def detect_array(stream: BinaryIO, where: str) -> Detected:
     """Arrays of all images have four axes; masks of one image have three, the last one of a few channels."""
     with damage_told(where, "a NumPy file"):
         shape = read_npy_header(Plain(stream)).shape
+    sign = f"an array of {' x '.join(map(str, shape))}"
     if len(shape) == 4:
-        return Detected("conic_array" if shape[3] == 2 else "pannuke_masks")
+        return Detected("conic_array" if shape[3] == 2 else "pannuke_masks", sign=sign)
     has_channels = len(shape) == 3 and 2 < shape[2] <= MOST_CHANNELS and shape[0] > 2
-    return Detected("pannuke_masks" if has_channels else "label_image")
+    return Detected("pannuke_masks" if has_channels else "label_image", sign=sign)
 
 
 def detect_text(chunks: Iterator[bytes]) -> Detected | None:
     head = next(chunks, b"").removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith((b"{", b"[")):
-        keys = {key: Detected("contours_json", {"tool": tool, "shape": shape}) for key, tool, shape in JSON_KEYS}
+        keys = {
+            key: Detected("contours_json", {"tool": tool, "shape": shape}, f"the key '{key}'")
+            for key, tool, shape in JSON_KEYS
+        }
         return first_word(head, chunks, JSON_WORDS, keys)
     if not head.startswith(b"<"):
         return detect_table(head)
     if b"<ASAP_Annotations" in head:
-        return first_word(head, chunks, XML_WORDS) or Detected("asap_xml")
-    return Detected("aperio_xml") if b"<Annotations" in head else None
+        return first_word(head, chunks, XML_WORDS) or Detected("asap_xml", sign="<ASAP_Annotations>")
+    return Detected("aperio_xml", sign="<Annotations>") if b"<Annotations" in head else None
 
 
 def first_word(
@@ -118,7 +132,9 @@ def first_word(
     keys: Mapping[str, Detected] = NO_KEYS,
 ) -> Detected | None:
     """What the first word in quotes that decides stands for; ``keys`` decide before a colon only."""
-    known = {word: Detected(format, {"shape": shape} if shape else {}) for word, format, shape in words}
+    known = {
+        word: Detected(format, {"shape": shape} if shape else {}, f"the word '{word}'") for word, format, shape in words
+    }
     of_keys = f'|"({"|".join(keys)})"\\s*:' if keys else "|(?!)()"
     pattern = re.compile(f'"({"|".join(known)})"{of_keys}'.encode())
     known |= keys
@@ -143,13 +159,9 @@ def columns_of(head: bytes) -> set[str]:
 def detect_table(head: bytes) -> Detected | None:
     """The format of a CSV file by the names of its columns; of numbers with blanks between them that of YOLO."""
     if YOLO_LINE.match(head):
-        return Detected("yolo_txt")
+        return Detected("yolo_txt", sign="lines of a class and pairs of numbers")
     columns = columns_of(head)
-    if {"coords_x", "coords_y"} <= columns:
-        return Detected("nucls_csv")
-    if columns & {name.casefold() for name in rle_csv.CODE_COLUMNS}:
-        return Detected("rle_csv")
-    if {"x", "y"} <= columns:
-        return Detected("points_csv")
-    is_counts = len(columns) > 1 and columns & {"case", "image_id", "imageid", "image"}
-    return Detected("counts_csv") if is_counts else None
+    for format, needed, least, in_all in TABLES:
+        if len(here := columns & needed) >= least and len(columns) >= in_all:
+            return Detected(format, sign=f"the columns {listed(sorted(here), last='and')}")
+    return None

@@ -23,6 +23,7 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
         if case.name not in mentioned
     ]
     keys = [case_key(challenge, case) for case in challenge.cases]
+    unknown = {name: entries for name, entries in unknown.items() if name not in challenge.submission.skip_cases}
     for index, (name, entries) in enumerate(sorted(unknown.items())[:EXAMPLES_SHOWN]):
         uncounted = max(0, len(unknown) - EXAMPLES_SHOWN) if index == EXAMPLES_SHOWN - 1 else 0
         found.append(
