@@ -84,9 +84,8 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
     board = json.loads(Path("published/leaderboard.json").read_text())
     place = {team["name"]: team["position"] for team in board["teams"]}
     assert len(place) == 5 and place["again"] == place["namer"]
-    board_told = told["leaderboard published"]
-    assert "'again' and 'namer' share 100 % of their outlines" in board_told
-    assert "outlines" not in Path("published/leaderboard.json").read_text()
+    assert "of their outlines" not in told["leaderboard published"]  # with 'weekly', 3 of 10 pairs are
+    assert "'again' and 'namer' share 100 % of their outlines" in told["audit --tricks"]
     entries = json.loads(Path("suspicion/tricks.json").read_text())["entries"]
     copies = {of["team"]: of["shares_outlines_with"] for of in entries if of["shares_outlines_with"]}
     assert copies == {"namer": ["again"], "again": ["namer"]}
